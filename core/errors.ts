@@ -1,0 +1,32 @@
+/** Where a failure crossed into Gradus; what a person looks at first. */
+export type Boundary =
+  'policy' | 'tool' | 'verifier' | 'learner' | 'store' | 'spec' | 'environment' | 'infra';
+
+/**
+ * An error that says which boundary it crossed and whether trying again can help.
+ * `message` tells the person what to do next. Activities turn it into a Temporal ApplicationFailure whose
+ * type is `gradus.<boundary>.<type>`.
+ */
+export class GradusError extends Error {
+  readonly boundary: Boundary;
+  readonly type: string;
+  readonly retryable: boolean;
+
+  constructor(
+    boundary: Boundary,
+    type: string,
+    message: string,
+    options: { retryable?: boolean; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'GradusError';
+    this.boundary = boundary;
+    this.type = type;
+    this.retryable = options.retryable ?? false;
+  }
+}
+
+/** The text of anything that can be thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

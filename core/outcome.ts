@@ -1,0 +1,48 @@
+import type { Boundary } from './errors.ts';
+
+/** Verification tiers, cheapest first. */
+export const TIERS = ['fast', 'simulation', 'high-fidelity', 'world'] as const;
+export type Tier = (typeof TIERS)[number];
+
+/** One verifier's part in a reward; kept with the episode so that a reward can be explained and recomposed. */
+export interface RewardComponent {
+  verifier: string;
+  version: string;
+  /** What the verifier said, in [0, 1]; null when it abstained. */
+  score: number | null;
+  /** What it added to the reward after weight, gate and cap. */
+  contribution: number;
+  evidence?: string;
+}
+
+/**
+ * What became of an episode. Only `scored` (and, where the spec says so, `truncated`) episodes enter group
+ * statistics and the loss; the others are counted and never become a zero.
+ */
+export type Outcome =
+  | { kind: 'scored'; reward: number; components: RewardComponent[] }
+  | { kind: 'pending'; tier: Tier }
+  | { kind: 'abstained'; reason: string }
+  | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
+  | { kind: 'failed'; boundary: Boundary; reason: string };
+
+export type OutcomeKind = Outcome['kind'];
+export type OutcomeCounts = Record<OutcomeKind, number>;
+
+export const noOutcomes = (): OutcomeCounts => ({
+  scored: 0,
+  pending: 0,
+  abstained: 0,
+  truncated: 0,
+  failed: 0,
+});
+
+/** How truncated episodes are treated: trained on with their reward, or left out of loss and statistics. */
+export type TruncatedRule = 'train' | 'mask';
+
+/** The reward that group statistics may use, or null for an episode that must stay out of them. */
+export function trainableReward(outcome: Outcome, truncated: TruncatedRule): number | null {
+  if (outcome.kind === 'scored') return outcome.reward;
+  if (outcome.kind === 'truncated' && truncated === 'train') return outcome.reward;
+  return null;
+}

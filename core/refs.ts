@@ -1,0 +1,26 @@
+/** An immutable object in the store. `sha256` is lower-case hex of its bytes; readers check it. */
+export interface BlobRef {
+  key: string;
+  sha256: string;
+  bytes: number;
+}
+
+/**
+ * A committed checkpoint. `manifest` names every file of it, and is written last, so a checkpoint that has a
+ * ref is whole. `weights` is the SHA-256 of `model.safetensors`: the version of the policy.
+ */
+export interface CheckpointRef {
+  manifest: BlobRef;
+  weights: string;
+  step: number;
+}
+
+export type Split = 'train' | 'heldout' | 'test';
+
+/** The coordinates of a generated task: an environment makes the same task from the same coordinates. */
+export interface TaskRef {
+  environment: string;
+  split: Split;
+  level: number;
+  index: number;
+}

@@ -1,0 +1,105 @@
+import type { ModelConfig, Weights } from '../model-config.ts';
+
+/**
+ * N sequences laid end to end. `tokens` [total]; sequence i is `tokens[offsets[i] .. offsets[i + 1])`,
+ * `offsets` [N + 1]. The other arrays are [total] and speak of the token at the same position as a *target*:
+ * `mask` 1 where the loss counts it (sampled by the policy, or demonstrated), 0 for prompts and observations.
+ */
+export interface TrainBatch {
+  tokens: Int32Array;
+  offsets: Int32Array;
+  mask: Float32Array;
+  /** Per token weight in the loss: the advantage for `grpo`; for `supervised` the example's weight (negative: make it less likely). */
+  advantages: Float32Array;
+  /** Log-probabilities when sampled, at `temperature`; zeros for `supervised`. */
+  rolloutLogprobs: Float32Array;
+}
+
+/** Adam, Kingma & Ba 2015, with linear warm-up of the rate and a clip of the global gradient norm. */
+export interface OptimizerSettings {
+  learningRate: number;
+  warmupUpdates: number;
+  beta1: number;
+  beta2: number;
+  epsilon: number;
+  /** Largest global L2 norm of the gradient; 0 leaves it alone. */
+  maxGradientNorm: number;
+}
+
+/** Negative log-likelihood of the masked tokens; negative examples by unlikelihood, −log(1 − p) (Welleck et al. 2020). */
+export interface SupervisedSettings {
+  kind: 'supervised';
+}
+
+/** GRPO (Shao et al. 2024, eq. 3) with the clip of PPO, asymmetric as in DAPO (Yu et al. 2025), and the K3 estimator of the KL (Schulman 2020). */
+export interface GrpoSettings {
+  kind: 'grpo';
+  clipRatioLow: number;
+  clipRatioHigh: number;
+  /** Weight of KL(policy ‖ reference); 0 leaves the reference out of the computation. */
+  beta: number;
+  /** `token`: mean over all masked tokens of the minibatch (DAPO); `sequence`: mean over tokens, then over sequences (GRPO). */
+  aggregation: 'token' | 'sequence';
+  /** Sampling temperature: logits are divided by it. */
+  temperature: number;
+  /** Caps exp(old log-prob − rollout log-prob) (TIS); 0 leaves the correction out. */
+  importanceCap: number;
+}
+
+export interface TrainSettings {
+  objective: SupervisedSettings | GrpoSettings;
+  optimizer: OptimizerSettings;
+  /** Sequences per optimizer update. */
+  minibatch: number;
+  /** Passes over the batch. */
+  epochs: number;
+  /** Orders the minibatches. */
+  seed: number;
+}
+
+export interface TrainState {
+  config: ModelConfig;
+  weights: Weights;
+  /** First and second moments under the weights' names; empty before the first update. */
+  firstMoments: Weights;
+  secondMoments: Weights;
+  /** Optimizer updates done so far. */
+  updates: number;
+}
+
+/** Means over the updates of a step. All in nats unless said otherwise. */
+export interface TrainMetrics {
+  loss: number;
+  /** L2 norm before clipping. */
+  gradientNorm: number;
+  entropy: number;
+  /** K3 estimate of KL(policy ‖ reference), 0 without a reference. */
+  kl: number;
+  /** Part of the masked tokens whose ratio was clipped. */
+  clipFraction: number;
+  /** Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines. */
+  logprobGapMax: number;
+  logprobGapMean: number;
+  updates: number;
+  /** Tokens that went through forward and backward, without padding. */
+  tokens: number;
+  seconds: number;
+}
+
+/**
+ * A step is a pure function of its arguments, repeatable to the bit on the same backend.
+ * `reference` is the policy that the KL is measured against, needed when `beta` > 0.
+ * Throws GradusError('learner', …): `diverged` when loss or gradient is not finite, `batch` when a batch does not fit the model.
+ */
+export interface Learner {
+  /** e.g. `tensorflow 2.20.0 cpu`; shown at start and recorded in the checkpoint. */
+  readonly backend: string;
+  step(
+    parent: TrainState,
+    batch: TrainBatch,
+    settings: TrainSettings,
+    reference?: Weights,
+    onProgress?: (done: number, total: number) => void,
+  ): Promise<{ state: TrainState; metrics: TrainMetrics }>;
+  close(): Promise<void>;
+}

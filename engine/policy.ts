@@ -1,0 +1,55 @@
+import type { RandomKey } from '../core/random.ts';
+import type { ModelConfig, Weights } from './model-config.ts';
+
+export interface SamplingSettings {
+  /** Divides the logits; 0 means greedy. */
+  temperature: number;
+  /** Keep the k most likely tokens; 0 keeps all. */
+  topK: number;
+  /** Keep the smallest set of most likely tokens whose probability reaches topP; 1 keeps all. */
+  topP: number;
+}
+
+/**
+ * One turn of one episode. The history is given whole each time, so a policy may forget whatever it cached and
+ * still answer the same, to the bit: what is sampled depends on nothing but the fields of this request and the
+ * weights, never on what else is in the batch.
+ */
+export interface SampleRequest {
+  /** Names the episode, so that its cache can be kept from turn to turn. */
+  session: string;
+  /** Prompt tokens; requests with equal prefixes share one prefill. Never empty. */
+  prefix: readonly number[];
+  /** All tokens after the prompt so far: sampled ones and observations. */
+  continuation: readonly number[];
+  /** Stop after this many new tokens at the latest. */
+  maxNewTokens: number;
+  /** Sampling one of these ids ends the turn; it is the last id returned. */
+  stopTokens: readonly number[];
+  sampling: SamplingSettings;
+  /** The draw for the token at position p of the continuation is `uniform(key, p)`. */
+  key: RandomKey;
+}
+
+export interface SampleResult {
+  tokens: number[];
+  /** Log-probability in nats of each token under softmax(logits / temperature), before top-k and top-p cut it. */
+  logprobs: number[];
+  /** Why the turn ended. */
+  finish: 'stop' | 'length';
+}
+
+/** Something that continues episodes. The local decoder is one; a server or a recording are others. */
+export interface Policy {
+  sample(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult>;
+  /** The episode is over: its cache can be reused. */
+  release(session: string): void;
+  close(): Promise<void>;
+}
+
+/** A policy that runs a model on this machine. */
+export interface LocalPolicy extends Policy {
+  /** Sessions that are open keep nothing of the old weights: they are fed again. `version` is what the weights are known by. */
+  load(version: string, config: ModelConfig, weights: Weights): Promise<void>;
+  readonly version: string | undefined;
+}

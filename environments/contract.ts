@@ -1,0 +1,134 @@
+import type { z } from 'zod';
+import type { Json } from '../core/json.ts';
+import type { Tier } from '../core/outcome.ts';
+import type { Split, TaskRef } from '../core/refs.ts';
+import type { Episode } from '../core/episode.ts';
+
+/** What a tool knows about the call it serves. */
+export interface ToolContext {
+  /** The same for every attempt of this call, and for no other call. */
+  idempotencyKey: string;
+  /** 1 for the first attempt. */
+  attempt: number;
+  /** Aborted when the call is cancelled or its time is up. */
+  signal: AbortSignal;
+  /** Says that a long call is alive; a long call that stays silent for `limits.heartbeatSeconds` is tried again. */
+  heartbeat(details?: Json): void;
+}
+
+/**
+ * A tool that a policy can call.
+ *
+ * `placement` `inline`: milliseconds, runs inside the rollout activity and is run again if that is. `long`: runs as a
+ * Temporal activity of its own on the tool queue, with time-outs, heartbeats, retries and cancellation.
+ * `effect` `pure`: may be repeated. `idempotent`: may be repeated with the same `idempotencyKey`. `once`: never
+ * repeated; must be `long`, and an attempt whose fate is unknown ends the episode as an infrastructure outcome.
+ *
+ * `run` returns what the policy reads. Throw ToolRefusal for what the policy did wrong (it reads the message and can
+ * learn from it); anything else thrown is a failure of the tool, retried for `pure` and `idempotent` ones.
+ */
+export interface Tool<Arguments extends z.ZodType = z.ZodType> {
+  name: string;
+  description: string;
+  arguments: Arguments;
+  placement: 'inline' | 'long';
+  effect: 'pure' | 'idempotent' | 'once';
+  cost: { seconds: number; usd: number };
+  limits?: Partial<ToolLimits>;
+  run(args: z.infer<Arguments>, context: ToolContext): string | Promise<string>;
+}
+
+export interface ToolLimits {
+  /** One attempt, seconds. */
+  timeoutSeconds: number;
+  /** Long calls only: silence after which an attempt counts as lost, seconds. */
+  heartbeatSeconds: number;
+  /** Attempts in all, for `pure` and `idempotent` tools. */
+  maxAttempts: number;
+  /** Longer output is cut, and says so to the policy, in characters. */
+  maxOutputCharacters: number;
+}
+
+export const DEFAULT_TOOL_LIMITS: ToolLimits = {
+  timeoutSeconds: 60,
+  heartbeatSeconds: 10,
+  maxAttempts: 5,
+  maxOutputCharacters: 4096,
+};
+
+/** The policy's own mistake, told to it as the observation. */
+export class ToolRefusal extends Error {
+  override name = 'ToolRefusal';
+}
+
+export function defineTool<Arguments extends z.ZodType>(tool: Tool<Arguments>): Tool<Arguments> {
+  return tool;
+}
+
+/** One task: what the policy is asked, and what verifiers need to judge it. */
+export interface Task {
+  ref: TaskRef;
+  /** The user's message. */
+  prompt: string;
+  /** The expected answer where there is one. */
+  answer?: string;
+  info?: Json;
+}
+
+/** How an expert solves a task: what the policy should write, turn by turn. The tools' real answers go between. */
+export interface DemonstrationTurn {
+  think?: string;
+  /** Exactly one of `call`, `answer` and `raw`; `raw` is written as it stands (for malformed examples). */
+  call?: { name: string; arguments: Json };
+  answer?: string;
+  raw?: string;
+}
+
+export interface Demonstration {
+  turns: DemonstrationTurn[];
+  /** 1 for an example to imitate; negative for one to make less likely (only its last turn counts then). */
+  weight: number;
+}
+
+/** What a verifier judges: the task and everything the policy did. */
+export interface Candidate {
+  task: Task;
+  episode: Pick<Episode, 'turns' | 'status'>;
+  /** What the policy answered, null if it never did. */
+  answer: string | null;
+  /** Names of the tools it could call. */
+  tools: readonly string[];
+}
+
+/** A score in [0, 1] with its uncertainty (one standard deviation), or an abstention, which is never a zero. */
+export type Verdict =
+  | { kind: 'score'; score: number; uncertainty?: number; evidence?: string }
+  | { kind: 'abstain'; reason: string };
+
+export interface Verifier {
+  name: string;
+  /** Changes when the same candidate could get another verdict. */
+  version: string;
+  tier: Tier;
+  cost: { seconds: number; usd: number };
+  verify(candidate: Candidate, context: { signal: AbortSignal }): Verdict | Promise<Verdict>;
+}
+
+/** A task family: tasks, tools and verifiers together, without the model. */
+export interface Environment {
+  name: string;
+  /** Difficulty levels, easiest first. */
+  levels: readonly number[];
+  tools: readonly Tool[];
+  verifiers: readonly Verifier[];
+  /** The same coordinates give the same task; no task of one split is a task of another. */
+  task(ref: TaskRef): Task;
+  /** An expert's way through a task. `index` draws among several ways (and, now and then, a malformed one with negative weight). */
+  demonstrate(task: Task, index: number): Demonstration;
+  /** How many different tasks a split has at a level, for bounds checks; Infinity where it is practically endless. */
+  taskCount(split: Split, level: number): number;
+}
+
+export function defineEnvironment(environment: Environment): Environment {
+  return environment;
+}
