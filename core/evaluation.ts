@@ -1,0 +1,99 @@
+import { noOutcomes } from './outcome.ts';
+import type { OutcomeKind } from './outcome.ts';
+import type { TrainingPorts } from './ports.ts';
+import type { TaskRef } from './refs.ts';
+import type { ArmTally, EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from './requests.ts';
+import { armName } from './names.ts';
+
+/** Tasks of one evaluation group: enough to fill a batch, few enough to lose little. */
+const TASKS_PER_GROUP = 128;
+
+/** The evaluation's tasks: the first ones of the split, in equal parts over the arms (the first arms get the rest). */
+export function evaluationTasks(request: Pick<EvaluationRequest, 'arms' | 'tasks' | 'split'>): TaskRef[] {
+  const tasks: TaskRef[] = [];
+  for (let i = 0; i < request.tasks; i++) {
+    const arm = request.arms[i % request.arms.length]!;
+    tasks.push({
+      environment: arm.environment,
+      split: request.split,
+      level: arm.level,
+      index: Math.floor(i / request.arms.length),
+    });
+  }
+  return tasks;
+}
+
+/** Measures a checkpoint: one sample of each task. Throws when no episode could be judged. */
+export async function evaluate(
+  ports: Pick<TrainingPorts, 'rollout'>,
+  request: EvaluationRequest,
+): Promise<EvaluationResult> {
+  const tasks = evaluationTasks(request);
+  const groups: GroupRequest[] = [];
+  for (let at = 0; at < tasks.length; at += TASKS_PER_GROUP) {
+    groups.push({
+      run: request.run,
+      seed: request.seed,
+      stage: request.name,
+      step: request.step,
+      group: groups.length,
+      tasks: tasks.slice(at, at + TASKS_PER_GROUP),
+      samples: 1,
+      checkpoint: request.checkpoint,
+      sampling: request.sampling,
+      reward: request.reward,
+    });
+  }
+  const results = await ports.rollout(groups);
+  const summary = summarize(results);
+  return {
+    arms: summary.arms,
+    outcomes: summary.outcomes,
+    meanReward: summary.rewardCount === 0 ? 0 : summary.rewardSum / summary.rewardCount,
+    sampledTokens: summary.sampledTokens,
+    spans: results.flatMap((result) => result.spans),
+  };
+}
+
+export interface RolloutSummary extends Pick<
+  GroupResult,
+  'arms' | 'outcomes' | 'rewardSum' | 'rewardCount' | 'sampledTokens' | 'turns' | 'failedTasks'
+> {
+  /** Why groups failed as a whole. */
+  failures: string[];
+}
+
+/** Adds up what groups brought, in the order of the groups. */
+export function summarize(results: readonly GroupResult[]): RolloutSummary {
+  const arms = new Map<string, ArmTally>();
+  const outcomes = noOutcomes();
+  const summary: RolloutSummary = {
+    arms: [],
+    outcomes,
+    rewardSum: 0,
+    rewardCount: 0,
+    sampledTokens: 0,
+    turns: 0,
+    failedTasks: [],
+    failures: [],
+  };
+  for (const result of results) {
+    for (const tally of result.arms) {
+      const sum = arms.get(armName(tally.arm)) ?? { arm: tally.arm, successes: 0, trials: 0 };
+      sum.successes += tally.successes;
+      sum.trials += tally.trials;
+      arms.set(armName(tally.arm), sum);
+    }
+    for (const kind of Object.keys(outcomes) as OutcomeKind[]) outcomes[kind] += result.outcomes[kind];
+    summary.rewardSum += result.rewardSum;
+    summary.rewardCount += result.rewardCount;
+    summary.sampledTokens += result.sampledTokens;
+    summary.turns += result.turns;
+    summary.failedTasks.push(...result.failedTasks);
+    if (result.failure !== undefined) summary.failures.push(result.failure);
+  }
+  summary.arms = [...arms.values()].sort((a, b) =>
+    armName(a.arm).localeCompare(armName(b.arm), 'en', { numeric: true }),
+  );
+  return summary;
+}

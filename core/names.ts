@@ -1,0 +1,47 @@
+import type { Arm } from './spec.ts';
+
+/** Task queues, one per kind of worker. `gradus` is the one that runs are started on. */
+export const QUEUES = {
+  orchestrator: 'gradus',
+  rollout: 'gradus-rollout',
+  tool: 'gradus-tool',
+  verifier: 'gradus-verifier',
+  learner: 'gradus-learner',
+} as const;
+export type Role = keyof typeof QUEUES;
+export const ROLES = Object.keys(QUEUES) as Role[];
+
+/** Search attributes with their Temporal types; registered when a stack starts. */
+export const SEARCH_ATTRIBUTES = {
+  GradusRun: 'Keyword',
+  GradusStage: 'Keyword',
+  GradusStep: 'Int',
+  GradusEnvironment: 'Keyword',
+  GradusPolicyVersion: 'Keyword',
+  GradusMeanReward: 'Double',
+} as const;
+
+/** Workflow ids say what they are, so that a double start is one execution. */
+export const ids = {
+  warmStart: (run: string) => `${run}/warm-start`,
+  stage: (run: string, stage: string) => `${run}/${stage}`,
+  group: (run: string, stage: string, step: number, group: number) => `${run}/${stage}/${step}/${group}`,
+  evaluation: (run: string, name: string) => `${run}/evaluation/${name}`,
+};
+
+const padded = (step: number): string => String(step).padStart(6, '0');
+
+/** Keys in the object store. */
+export const keys = {
+  group: (run: string, stage: string, step: number, group: number) =>
+    `runs/${run}/rollouts/${stage}/${padded(step)}/group-${String(group).padStart(4, '0')}.json`,
+  /** Episodes on their way: an object per advance, named by where it stands. */
+  part: (run: string, stage: string, step: number, group: number, part: string) =>
+    `runs/${run}/rollouts/${stage}/${padded(step)}/parts/${String(group).padStart(4, '0')}-${part}.json`,
+  observation: (run: string, call: string) => `runs/${run}/observations/${call}.json`,
+  batch: (run: string, stage: string, step: number) =>
+    `runs/${run}/batches/${stage}/${padded(step)}.safetensors`,
+  metrics: (run: string, stage: string, step: number) => `runs/${run}/metrics/${stage}/${padded(step)}.json`,
+};
+
+export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;

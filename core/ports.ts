@@ -1,0 +1,63 @@
+import type {
+  BatchRequest,
+  BatchResult,
+  DemonstrationsRequest,
+  EvaluationRequest,
+  EvaluationResult,
+  GroupRequest,
+  GroupResult,
+  LearnerMetrics,
+  RetentionRequest,
+  TrainRequest,
+  TrainResult,
+} from './requests.ts';
+import type { ArmTally } from './requests.ts';
+import type { OutcomeCounts } from './outcome.ts';
+import type { CheckpointRef } from './refs.ts';
+import type { TimeSplit } from './time-split.ts';
+
+/** What a person, or a rule that asks one, can decide for a run that waits. */
+export const DECISIONS = ['continue', 'advance', 'rollback', 'stop'] as const;
+export type Decision = (typeof DECISIONS)[number];
+
+/**
+ * What training needs done. The training logic in core is written against these, so that the durable run (child
+ * workflows and activities) and a plain loop in one process are the same algorithm.
+ */
+export interface TrainingPorts {
+  /** Epoch milliseconds; durable code gives replayed time. */
+  now(): number;
+  /** Rolls out and verifies groups, some at a time; a group that failed as a whole comes back with `failure`. */
+  rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
+  evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
+  demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
+  batch(request: BatchRequest): Promise<BatchResult>;
+  train(request: TrainRequest): Promise<TrainResult>;
+  retain(request: RetentionRequest): Promise<void>;
+  report(report: StepReport): Promise<void>;
+  /** Waits for a person. */
+  ask(reason: string): Promise<Decision>;
+}
+
+/** One step of the run, for those who watch it. */
+export interface StepReport {
+  stage: string;
+  stageStep: number;
+  maxSteps: number;
+  step: number;
+  environment: string;
+  checkpoint: CheckpointRef;
+  /** Of the trainable episodes of this step; null in a warm start. */
+  meanReward: number | null;
+  trainSuccess: number | null;
+  heldOut: { arms: ArmTally[]; step: number } | null;
+  metrics: LearnerMetrics | null;
+  backend: string | null;
+  outcomes: OutcomeCounts;
+  degenerateGroups: number;
+  sampledTokens: number;
+  turns: number;
+  seconds: TimeSplit;
+  /** Decisions taken at this step, in words. */
+  note: string | null;
+}

@@ -1,0 +1,223 @@
+import type { OutcomeCounts } from './outcome.ts';
+import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
+import type {
+  AlgorithmSpec,
+  Arm,
+  CurriculumSpec,
+  ModelSpec,
+  OptimizerSpec,
+  RetentionSpec,
+  RewardSpec,
+  SamplingSpec,
+} from './spec.ts';
+
+// What workflows ask of activities and of each other: references and small facts, never tokens or weights.
+
+/** Wall time that an activity spent on one part of the work, epoch milliseconds. */
+export interface Span {
+  part: 'rollout' | 'tool' | 'verification' | 'learner' | 'data';
+  start: number;
+  end: number;
+}
+
+/** Episodes that are rolled out together: `samples` of each task. Group number and step name it within the stage. */
+export interface GroupRequest {
+  run: string;
+  seed: number;
+  /** The stage, or the name of an evaluation. */
+  stage: string;
+  step: number;
+  group: number;
+  tasks: TaskRef[];
+  samples: number;
+  checkpoint: CheckpointRef;
+  sampling: SamplingSpec;
+  reward: RewardSpec;
+}
+
+export interface AdvanceRequest {
+  group: GroupRequest;
+  /** Absent for the first advance, which starts all episodes of the group. */
+  resume?: { part: BlobRef; episode: number; result: LongCallResult };
+}
+
+/** A long call's observation, or why there is none: then the episode ends as an infrastructure outcome. */
+export type LongCallResult = { observation: BlobRef } | { failed: string };
+
+export interface AdvanceResult {
+  /** The episodes that were advanced, wherever they stand now. */
+  part: BlobRef;
+  calls: LongCall[];
+  spans: Span[];
+}
+
+/** A long tool call that is due; what it asks is in the part, so that arguments do not pass through histories. */
+export interface LongCall {
+  episode: number;
+  environment: string;
+  tool: string;
+  /** The idempotency key, unique in the run. */
+  id: string;
+  timeoutSeconds: number;
+  heartbeatSeconds: number;
+  /** 1 for `once` tools. */
+  maxAttempts: number;
+}
+
+export interface CallToolRequest {
+  run: string;
+  call: LongCall;
+  part: BlobRef;
+}
+
+export interface VerifyRequest {
+  group: GroupRequest;
+  /** In the order in which they were made: a later part supersedes an earlier one's episodes. */
+  parts: BlobRef[];
+}
+
+/** Successes out of the episodes of an arm that could be judged. */
+export interface ArmTally {
+  arm: Arm;
+  successes: number;
+  trials: number;
+}
+
+export interface GroupResult {
+  /** The trajectories; null where the whole group failed, with `failure` saying why. */
+  trajectories: BlobRef | null;
+  failure?: string;
+  arms: ArmTally[];
+  outcomes: OutcomeCounts;
+  /** Over the episodes whose reward may be trained on. */
+  rewardSum: number;
+  rewardCount: number;
+  sampledTokens: number;
+  turns: number;
+  /** Tasks that fewer than half of their samples solved. */
+  failedTasks: TaskRef[];
+  spans: Span[];
+}
+
+export interface BatchRequest {
+  run: string;
+  stage: string;
+  step: number;
+  groups: BlobRef[];
+  algorithm: Pick<AlgorithmSpec, 'scaleRewards'>;
+  truncated: RewardSpec['truncated'];
+}
+
+export interface BatchResult {
+  /** null when no episode of the step can teach anything. */
+  batch: BlobRef | null;
+  sequences: number;
+  tokens: number;
+  /** Groups whose rewards were all equal, or too few: left out. */
+  degenerateGroups: number;
+  spans: Span[];
+}
+
+export interface DemonstrationsRequest {
+  run: string;
+  seed: number;
+  stage: string;
+  round: number;
+  arms: Arm[];
+  count: number;
+  /** For the tokenizer. */
+  checkpoint: CheckpointRef;
+}
+
+export type Objective =
+  | { kind: 'supervised' }
+  | ({ kind: 'grpo'; temperature: number } & Pick<
+      AlgorithmSpec,
+      'clipRatioLow' | 'clipRatioHigh' | 'beta' | 'aggregation' | 'importanceCap'
+    >);
+
+/** One learner step: a pure function of these fields, so that a step that was lost is made again to the bit. */
+export interface TrainRequest {
+  run: string;
+  stage: string;
+  /** Of the stage, from 1. */
+  stageStep: number;
+  /** Of the run, from 1: names the checkpoint. */
+  step: number;
+  parent: CheckpointRef;
+  batch: BlobRef;
+  objective: Objective;
+  optimizer: OptimizerSpec;
+  /** Start with empty moments and a cold learning rate. */
+  resetOptimizer: boolean;
+  minibatch: number;
+  epochs: number;
+  seed: number;
+  reference: CheckpointRef | null;
+}
+
+export interface LearnerMetrics {
+  loss: number;
+  gradientNorm: number;
+  entropy: number;
+  kl: number;
+  clipFraction: number;
+  logprobGapMax: number;
+  logprobGapMean: number;
+  updates: number;
+  tokens: number;
+  seconds: number;
+}
+
+export interface TrainResult {
+  checkpoint: CheckpointRef;
+  metrics: LearnerMetrics;
+  backend: string;
+  spans: Span[];
+}
+
+export interface EvaluationRequest {
+  run: string;
+  seed: number;
+  name: string;
+  step: number;
+  checkpoint: CheckpointRef;
+  arms: Arm[];
+  /** In equal parts over the arms. */
+  tasks: number;
+  split: Split;
+  sampling: SamplingSpec;
+  reward: RewardSpec;
+}
+
+export interface EvaluationResult {
+  arms: ArmTally[];
+  outcomes: OutcomeCounts;
+  meanReward: number;
+  sampledTokens: number;
+  spans: Span[];
+}
+
+export interface InitializeRequest {
+  run: string;
+  seed: number;
+  model: ModelSpec;
+  /** Whose demonstrations the tokenizer is learnt from. */
+  arms: Arm[];
+}
+
+export interface ParseSpecRequest {
+  spec: unknown;
+  /** The run's name where the spec gives none. */
+  workflowId: string;
+}
+
+export interface RetentionRequest {
+  run: string;
+  retention: RetentionSpec;
+  /** Never deleted. */
+  pinned: CheckpointRef[];
+  scores: { step: number; score: number }[];
+}
+
+export type ParsedSpec = CurriculumSpec;

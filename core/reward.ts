@@ -1,0 +1,54 @@
+import type { Outcome, RewardComponent } from './outcome.ts';
+import type { RewardComponentSpec } from './spec.ts';
+
+/** What a verifier said of one episode, as composition needs it. */
+export interface VerdictOfVerifier {
+  verifier: string;
+  version: string;
+  /** In [0, 1]; null for an abstention. */
+  score: number | null;
+  evidence?: string;
+}
+
+/** The full score, with room for rounding. */
+const isFull = (score: number | null | undefined): boolean =>
+  score !== null && score !== undefined && score >= 1 - 1e-9;
+
+/**
+ * Composes verdicts into a reward as the spec says. The outcome verifier decides: where it abstains the episode
+ * abstains. An abstention of another verifier leaves its component out. A gated component counts only where its
+ * gate gave the full score.
+ */
+export function composeReward(
+  specs: readonly RewardComponentSpec[],
+  verdicts: readonly VerdictOfVerifier[],
+): Extract<Outcome, { kind: 'scored' | 'abstained' }> {
+  const byName = new Map(verdicts.map((verdict) => [verdict.verifier, verdict]));
+  const components: RewardComponent[] = [];
+  let reward = 0;
+  for (const spec of specs) {
+    const verdict = byName.get(spec.verifier);
+    if (!verdict) throw new RangeError(`no verdict of ${spec.verifier}`);
+    if (spec.role === 'outcome' && verdict.score === null) {
+      return { kind: 'abstained', reason: verdict.evidence ?? `${spec.verifier} abstained` };
+    }
+    const open = spec.gatedBy === null || isFull(byName.get(spec.gatedBy)?.score);
+    const contribution =
+      verdict.score === null || !open
+        ? 0
+        : spec.role === 'penalty'
+          ? -spec.weight * (1 - verdict.score)
+          : spec.weight * verdict.score;
+    reward += contribution;
+    components.push({ ...verdict, contribution });
+  }
+  return { kind: 'scored', reward, components };
+}
+
+/** Whether an episode counts as a success; null where it cannot be said (abstained, pending, failed). */
+export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
+  if (outcome.kind === 'truncated') return false;
+  if (outcome.kind !== 'scored') return null;
+  const decisive = specs.find((spec) => spec.role === 'outcome');
+  return isFull(outcome.components.find((component) => component.verifier === decisive?.verifier)?.score);
+}

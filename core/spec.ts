@@ -1,0 +1,157 @@
+import type { TruncatedRule } from './outcome.ts';
+
+/**
+ * A curriculum as the workflows see it: parsed, defaults filled in, every name checked. What a person writes is
+ * described by `examples/curriculum.schema.json`, generated from the zod schema in `activities/spec`.
+ */
+export interface CurriculumSpec {
+  run: string;
+  seed: number;
+  model: ModelSpec;
+  sampling: SamplingSpec;
+  reward: RewardSpec;
+  warmStart: WarmStartSpec;
+  stages: StageSpec[];
+  evaluation: FinalEvaluationSpec;
+  retention: RetentionSpec;
+}
+
+/** A decoder-only transformer of the Llama family, trained from scratch, with a byte-level BPE tokenizer learnt from demonstrations. */
+export interface ModelSpec {
+  vocabSize: number;
+  hiddenSize: number;
+  intermediateSize: number;
+  layers: number;
+  attentionHeads: number;
+  keyValueHeads: number;
+  headSize: number;
+  maxPositions: number;
+  tieEmbeddings: boolean;
+}
+
+export interface SamplingSpec {
+  temperature: number;
+  topK: number;
+  topP: number;
+  /** Policy turns per episode. */
+  maxTurns: number;
+  /** Tokens after the prompt per episode: sampled and observed. */
+  maxCompletionTokens: number;
+}
+
+/** How verdicts become a reward: a weighted sum of components, each of them data. */
+export interface RewardSpec {
+  components: RewardComponentSpec[];
+  truncated: TruncatedRule;
+}
+
+export interface RewardComponentSpec {
+  verifier: string;
+  /** `outcome`: decides success, exactly one. `bonus`: adds weight × score. `penalty`: subtracts weight × (1 − score). */
+  role: 'outcome' | 'bonus' | 'penalty';
+  weight: number;
+  /** Counts only where this verifier gave the full score. */
+  gatedBy: string | null;
+}
+
+/** One kind of task: an environment at a level. Tasks inside a stage are drawn among its arms. */
+export interface Arm {
+  environment: string;
+  level: number;
+}
+
+export interface OptimizerSpec {
+  learningRate: number;
+  warmupUpdates: number;
+  beta1: number;
+  beta2: number;
+  epsilon: number;
+  maxGradientNorm: number;
+}
+
+export interface WarmStartSpec {
+  arms: Arm[];
+  /** Sequences per optimizer update. */
+  minibatch: number;
+  /** Optimizer updates per round; each round trains on freshly generated demonstrations. */
+  updatesPerRound: number;
+  maxRounds: number;
+  optimizer: OptimizerSpec;
+  graduation: {
+    /** Success on held-out tasks that *every* arm must reach: what is never sampled is never reinforced. */
+    successAtLeast: number;
+    /** Held-out tasks per arm. */
+    tasksPerArm: number;
+  };
+}
+
+export type PlateauAction = 'advance' | 'stop' | 'ask';
+export type CollapseAction = 'rollback' | 'stop' | 'ask';
+
+export interface StageSpec {
+  name: string;
+  arms: Arm[];
+  groupsPerStep: number;
+  /** Samples per task. */
+  numGenerations: number;
+  maxSteps: number;
+  algorithm: AlgorithmSpec;
+  optimizer: OptimizerSpec;
+  graduation: {
+    /** The lower confidence bound of held-out success must reach this. */
+    successAtLeast: number;
+    /** One-sided. */
+    confidence: number;
+    /** Held-out tasks per evaluation, in equal parts over the arms. */
+    tasks: number;
+    everySteps: number;
+  };
+  plateau: {
+    /** Evaluations in a row without a new best by `minImprovement`. */
+    evaluations: number;
+    minImprovement: number;
+    action: PlateauAction;
+  };
+  collapse: {
+    /** Held-out success below this part of the best seen in the stage. */
+    successBelowBest: number;
+    /** Policy entropy (nats per sampled token) below this. */
+    entropyBelow: number;
+    action: CollapseAction;
+    /** Multiplies the learning rate after a roll-back. */
+    learningRateFactor: number;
+    maxRollbacks: number;
+  };
+  /** Part of each step's tasks drawn again from those that were failed lately. */
+  retryFailures: number;
+}
+
+export interface AlgorithmSpec {
+  kind: 'grpo';
+  /** `group`: divide by the group's standard deviation (GRPO). `none`: do not (Dr. GRPO, Liu et al. 2025). */
+  scaleRewards: 'group' | 'none';
+  clipRatioLow: number;
+  clipRatioHigh: number;
+  beta: number;
+  aggregation: 'token' | 'sequence';
+  /** Passes over the batch. */
+  numIterations: number;
+  /** Sequences per optimizer update. */
+  minibatch: number;
+  /** Caps the truncated importance weight between learner and rollout log-probs; 0 leaves it out. */
+  importanceCap: number;
+}
+
+/** The report before → after, on tasks that no decision of the run has seen. */
+export interface FinalEvaluationSpec {
+  arms: Arm[];
+  tasks: number;
+  confidence: number;
+}
+
+export interface RetentionSpec {
+  keepLast: number;
+  keepBest: number;
+  /** Keep every n-th step; 0 keeps none for its number. */
+  keepEvery: number;
+}

@@ -1,0 +1,283 @@
+import { rate } from './intervals.ts';
+import type { StepReport, TrainingPorts } from './ports.ts';
+import type { CheckpointRef, TaskRef } from './refs.ts';
+import type { EvaluationResult, GroupRequest, Span, TrainResult } from './requests.ts';
+import type { CurriculumSpec, StageSpec } from './spec.ts';
+import { summarize } from './evaluation.ts';
+import { entropyCollapse, judgeEvaluation, total } from './stage-policy.ts';
+import type { StageDecision, StageHistory } from './stage-policy.ts';
+import { drawTasks, updateEstimates } from './task-draw.ts';
+import type { ArmEstimates } from './task-draw.ts';
+import { splitTime } from './time-split.ts';
+
+export interface StageInput {
+  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'sampling' | 'reward' | 'retention'>;
+  stage: StageSpec;
+  checkpoint: CheckpointRef;
+  /** What the KL is measured against: the warm start. */
+  reference: CheckpointRef;
+  /** Steps that the run did before this stage. */
+  stepsBefore: number;
+}
+
+/** Everything that a stage carries from step to step, compact enough for continue-as-new. */
+export interface StageState {
+  /** Steps done. */
+  step: number;
+  checkpoint: CheckpointRef;
+  /** The next learner step starts with empty moments. */
+  resetOptimizer: boolean;
+  learningRateFactor: number;
+  estimates: ArmEstimates;
+  failures: TaskRef[];
+  history: StageHistory;
+}
+
+export type StageEnd = 'graduated' | 'exhausted' | 'plateau' | 'advanced' | 'stopped';
+
+export interface StageResult {
+  end: StageEnd;
+  reason: string;
+  checkpoint: CheckpointRef;
+  /** Steps of the run, this stage included. */
+  steps: number;
+}
+
+/** How many failed tasks wait to be tried again. */
+const FAILURES_KEPT = 64;
+
+export const initialStageState = (input: StageInput): StageState => ({
+  step: 0,
+  checkpoint: input.checkpoint,
+  resetOptimizer: true,
+  learningRateFactor: 1,
+  estimates: {},
+  failures: [],
+  history: { best: null, evaluationsSinceBest: 0, rollbacks: 0 },
+});
+
+/**
+ * Trains one RL stage: draw tasks, roll out, learn, and every so often measure and decide. `gate` is passed before
+ * each step and may wait, stop, or carry the state elsewhere (continue-as-new).
+ */
+export async function trainStage(
+  ports: TrainingPorts,
+  input: StageInput,
+  from: StageState | null,
+  gate: (state: StageState) => Promise<'go' | 'stop'>,
+): Promise<StageResult> {
+  let state = from ?? initialStageState(input);
+  const end = (kind: StageEnd, reason: string, checkpoint = state.checkpoint): StageResult => ({
+    end: kind,
+    reason,
+    checkpoint,
+    steps: input.stepsBefore + state.step,
+  });
+  const bestOrLast = (): CheckpointRef => state.history.best?.checkpoint ?? state.checkpoint;
+
+  while (state.step < input.stage.maxSteps) {
+    if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
+    const { decision, state: next, report } = await stageStep(ports, input, state);
+    state = next;
+    const { best } = state.history;
+    const rollbacksLeft = state.history.rollbacks < input.stage.collapse.maxRollbacks;
+    await ports.report({
+      ...report,
+      note: decision.kind === 'continue' ? null : `${decision.kind}: ${decision.reason}`,
+    });
+    if (report.heldOut !== null) {
+      await ports.retain({
+        run: input.spec.run,
+        retention: input.spec.retention,
+        pinned: [input.reference, state.checkpoint, bestOrLast()],
+        scores: best === null ? [] : [{ step: best.checkpoint.step, score: best.success }],
+      });
+    }
+
+    switch (decision.kind) {
+      case 'continue':
+        break;
+      case 'graduate':
+        return end('graduated', decision.reason);
+      case 'exhausted':
+        return end('exhausted', decision.reason, bestOrLast());
+      case 'plateau':
+      case 'collapse': {
+        const asked =
+          decision.action === 'ask' || (decision.action === 'rollback' && !rollbacksLeft)
+            ? await ports.ask(decision.reason)
+            : decision.action;
+        if (asked === 'stop') return end('stopped', decision.reason, bestOrLast());
+        if (asked === 'advance') return end('plateau', decision.reason, bestOrLast());
+        if (asked === 'rollback') state = rollBack(input, state);
+        else state = { ...state, history: { ...state.history, evaluationsSinceBest: 0 } };
+        break;
+      }
+    }
+  }
+  return end('exhausted', `${input.stage.maxSteps} steps are done`, bestOrLast());
+}
+
+/** Back to the best measured checkpoint, more carefully: cold moments and a smaller learning rate. */
+export function rollBack(input: StageInput, state: StageState): StageState {
+  return {
+    ...state,
+    checkpoint: state.history.best?.checkpoint ?? input.checkpoint,
+    resetOptimizer: true,
+    learningRateFactor: state.learningRateFactor * input.stage.collapse.learningRateFactor,
+    history: { ...state.history, evaluationsSinceBest: 0, rollbacks: state.history.rollbacks + 1 },
+  };
+}
+
+async function stageStep(
+  ports: TrainingPorts,
+  input: StageInput,
+  state: StageState,
+): Promise<{ decision: StageDecision; state: StageState; report: StepReport }> {
+  const { run, seed, sampling, reward } = input.spec;
+  const { stage } = input;
+  const start = ports.now();
+  const stageStep = state.step + 1;
+  const runStep = input.stepsBefore + stageStep;
+
+  const drawn = drawTasks({
+    seed,
+    stage: stage.name,
+    step: stageStep,
+    arms: stage.arms,
+    count: stage.groupsPerStep,
+    estimates: state.estimates,
+    failures: state.failures,
+    retryFailures: stage.retryFailures,
+  });
+  const requests = drawn.tasks.map((task, group): GroupRequest => ({
+    run,
+    seed,
+    stage: stage.name,
+    step: stageStep,
+    group,
+    tasks: [task],
+    samples: stage.numGenerations,
+    checkpoint: state.checkpoint,
+    sampling,
+    reward,
+  }));
+  const groups = await ports.rollout(requests);
+  const summary = summarize(groups);
+  const spans: Span[] = groups.flatMap((group) => group.spans);
+  const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
+  if (whole.length === 0) {
+    // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
+    const decision: StageDecision = {
+      kind: 'collapse',
+      action: 'ask',
+      reason: `every rollout group of step ${stageStep} failed: ${summary.failures[0] ?? 'no reason given'}`,
+    };
+    return { decision, state: { ...state, step: stageStep }, report: reportOf(null, null, 0) };
+  }
+
+  const batch = await ports.batch({
+    run,
+    stage: stage.name,
+    step: stageStep,
+    groups: whole,
+    algorithm: { scaleRewards: stage.algorithm.scaleRewards },
+    truncated: reward.truncated,
+  });
+  spans.push(...batch.spans);
+
+  let trained: TrainResult | null = null;
+  if (batch.batch !== null) {
+    const { algorithm } = stage;
+    trained = await ports.train({
+      run,
+      stage: stage.name,
+      stageStep,
+      step: runStep,
+      parent: state.checkpoint,
+      batch: batch.batch,
+      objective: {
+        kind: 'grpo',
+        temperature: sampling.temperature,
+        clipRatioLow: algorithm.clipRatioLow,
+        clipRatioHigh: algorithm.clipRatioHigh,
+        beta: algorithm.beta,
+        aggregation: algorithm.aggregation,
+        importanceCap: algorithm.importanceCap,
+      },
+      optimizer: {
+        ...stage.optimizer,
+        learningRate: stage.optimizer.learningRate * state.learningRateFactor,
+      },
+      resetOptimizer: state.resetOptimizer,
+      minibatch: algorithm.minibatch,
+      epochs: algorithm.numIterations,
+      seed,
+      reference: algorithm.beta > 0 ? input.reference : null,
+    });
+    spans.push(...trained.spans);
+  }
+  const checkpoint = trained?.checkpoint ?? state.checkpoint;
+
+  let evaluation: EvaluationResult | null = null;
+  let history = state.history;
+  let decision: StageDecision = entropyCollapse(stage, trained?.metrics.entropy ?? null);
+  if (stageStep % stage.graduation.everySteps === 0 || stageStep === stage.maxSteps) {
+    evaluation = await ports.evaluate({
+      run,
+      seed,
+      name: `${stage.name}.held-out`,
+      step: stageStep,
+      checkpoint,
+      arms: stage.arms,
+      tasks: stage.graduation.tasks,
+      split: 'heldout',
+      sampling,
+      reward,
+    });
+    spans.push(...evaluation.spans);
+    const judged = judgeEvaluation(stage, history, { arms: evaluation.arms, checkpoint, step: stageStep });
+    history = judged.history;
+    if (decision.kind === 'continue' || judged.decision.kind === 'graduate') decision = judged.decision;
+  }
+
+  return {
+    decision,
+    state: {
+      step: stageStep,
+      checkpoint,
+      resetOptimizer: trained === null ? state.resetOptimizer : false,
+      learningRateFactor: state.learningRateFactor,
+      estimates: updateEstimates(state.estimates, summary.arms),
+      failures: [...drawn.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
+      history,
+    },
+    report: reportOf(trained, evaluation, batch.degenerateGroups),
+  };
+
+  function reportOf(
+    trained: TrainResult | null,
+    evaluation: EvaluationResult | null,
+    degenerateGroups: number,
+  ): StepReport {
+    return {
+      stage: stage.name,
+      stageStep,
+      maxSteps: stage.maxSteps,
+      step: runStep,
+      environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
+      checkpoint: trained?.checkpoint ?? state.checkpoint,
+      meanReward: summary.rewardCount === 0 ? null : summary.rewardSum / summary.rewardCount,
+      trainSuccess: summary.arms.length === 0 ? null : rate(total(summary.arms)),
+      heldOut: evaluation === null ? null : { arms: evaluation.arms, step: stageStep },
+      metrics: trained?.metrics ?? null,
+      backend: trained?.backend ?? null,
+      outcomes: summary.outcomes,
+      degenerateGroups,
+      sampledTokens: summary.sampledTokens,
+      turns: summary.turns,
+      seconds: splitTime(start, ports.now(), spans),
+      note: null,
+    };
+  }
+}
