@@ -1,0 +1,178 @@
+// The first thing that every npm script runs, on a clone that may have nothing but Node: so plain JavaScript, no
+// dependencies. It brings in what is missing (packages, servers, libtensorflow), says so, then becomes the program.
+//
+//   node infra/setup/bootstrap.mjs [--run FILE.ts -- ARGS…]
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import process from 'node:process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const root = path.resolve(here, '..', '..');
+const modules = path.join(root, 'node_modules');
+const packagesStamp = path.join(modules, '.gradus-packages');
+const setupStamp = path.join(modules, '.gradus-setup.json');
+
+class SetupError extends Error {}
+
+function say(text) {
+  process.stderr.write(`setup: ${text}\n`);
+}
+
+const sha256 = (...parts) =>
+  parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
+
+function requireNode() {
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major >= 20 && major <= 24) return;
+  throw new SetupError(
+    `Gradus runs on Node.js 20 to 24 and this is ${process.version}. ` +
+      `Install one of these (22 is a good choice) and run the command again.`,
+  );
+}
+
+function start(command, args, { env = process.env, lifeline = false } = {}) {
+  return spawn(command, args, {
+    cwd: lifeline ? process.cwd() : root,
+    env,
+    // The fourth is never written to: that it closes tells the child that this process is gone, however it went.
+    // A step of the set-up prints on stderr, so that stdout stays the program's own.
+    stdio: lifeline ? ['inherit', 'inherit', 'inherit', 'pipe'] : ['inherit', 2, 2],
+    shell: process.platform === 'win32' && command === 'npm',
+  });
+}
+
+function ended(child) {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+}
+
+async function step(command, args, env, whatNow) {
+  const result = await ended(start(command, args, { env })).catch((error) => {
+    throw new SetupError(`${command} could not be started (${error.message}). ${whatNow}`);
+  });
+  if (result.code !== 0) {
+    throw new SetupError(
+      `${[command, ...args].join(' ')} failed (${result.signal ?? result.code}). ${whatNow}`,
+    );
+  }
+}
+
+const secondsSince = (from) => `${((Date.now() - from) / 1000).toFixed(1)} s`;
+
+/** Packages are current when this script, or npm itself, put them there for this very lock file. */
+function packagesAreCurrent(lock) {
+  if (existsSync(packagesStamp)) return readFileSync(packagesStamp, 'utf8') === sha256(lock);
+  const hidden = path.join(modules, '.package-lock.json');
+  return (
+    existsSync(hidden) && statSync(hidden).mtimeMs >= statSync(path.join(root, 'package-lock.json')).mtimeMs
+  );
+}
+
+async function packages(lock) {
+  if (packagesAreCurrent(lock)) return;
+  const from = Date.now();
+  say('installing packages (npm ci) …');
+  // No package may fetch things of its own while it installs; .npmrc says the same. The CUDA build of onnxruntime is
+  // such a fetch.
+  const env = { ...process.env, ONNXRUNTIME_NODE_INSTALL_CUDA: 'skip', npm_config_ignore_scripts: 'true' };
+  // npm test and friends may run with NODE_ENV=production, which would leave out the test runner.
+  await step(
+    'npm',
+    ['ci', '--include=dev'],
+    env,
+    'Is the npm registry reachable? Then run the command again.',
+  );
+  mkdirSync(modules, { recursive: true });
+  writeFileSync(packagesStamp, sha256(lock));
+  say(`packages installed in ${secondsSince(from)}`);
+}
+
+/** Whatever the second part of the set-up depends on. */
+function setupKey(lock) {
+  const sources = readdirSync(here)
+    .filter((name) => name.endsWith('.ts'))
+    .toSorted()
+    .map((name) => readFileSync(path.join(here, name)));
+  const settings = Object.keys(process.env)
+    .filter((name) => name.startsWith('GRADUS_') || name === 'XDG_CACHE_HOME' || name === 'HOME')
+    .toSorted()
+    .map((name) => `${name}=${process.env[name]}\n`);
+  const machine = [process.versions.napi, process.platform, process.arch, existsSync('/dev/nvidiactl')].join(
+    ' ',
+  );
+  return sha256(lock, ...sources, ...settings, machine);
+}
+
+function setupIsCurrent(key) {
+  if (!existsSync(setupStamp)) return false;
+  try {
+    const stamp = JSON.parse(readFileSync(setupStamp, 'utf8'));
+    return stamp.key === key && stamp.paths.every((file) => existsSync(file));
+  } catch {
+    rmSync(setupStamp); // torn by a kill: the set-up finds again what is there, and writes it anew
+    return false;
+  }
+}
+
+async function setup(lock, always) {
+  const key = setupKey(lock);
+  if (!always && setupIsCurrent(key)) return;
+  const from = Date.now();
+  const script = path.join(here, 'setup.ts');
+  await step(
+    process.execPath,
+    ['--import', 'tsx', script, '--stamp', setupStamp, '--key', key],
+    process.env,
+    'The lines above say what to do.',
+  );
+  say(`ready in ${secondsSince(from)}`);
+}
+
+async function become(file, args) {
+  const follow = pathToFileURL(path.join(here, 'follow-parent.mjs')).href;
+  // Resolved from here, so that the program may be started from any folder.
+  const tsx = import.meta.resolve('tsx');
+  const child = start(
+    process.execPath,
+    ['--import', tsx, '--import', follow, path.resolve(root, file), ...args],
+    { lifeline: true },
+  );
+  const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => {
+      // A Ctrl-C goes from the terminal to the whole group, the child with it: a second one would mean "at once".
+      if (!(terminal && signal === 'SIGINT')) child.kill(signal);
+    });
+  }
+  const { code, signal } = await ended(child);
+  if (signal === null) process.exit(code ?? 1);
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+}
+
+function parseArguments(given) {
+  if (given.length === 0) return undefined;
+  const [flag, file, dashes, ...args] = given;
+  if (flag !== '--run' || file === undefined || (dashes !== undefined && dashes !== '--')) {
+    throw new SetupError('usage: node infra/setup/bootstrap.mjs [--run FILE.ts -- ARGS…]');
+  }
+  return { file, args };
+}
+
+try {
+  requireNode();
+  const run = parseArguments(process.argv.slice(2));
+  const lock = readFileSync(path.join(root, 'package-lock.json'));
+  await packages(lock);
+  await setup(lock, run === undefined);
+  if (run !== undefined) await become(run.file, run.args);
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  say(error.message);
+  process.exitCode = 1;
+}

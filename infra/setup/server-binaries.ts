@@ -1,0 +1,204 @@
+import { chmod, mkdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { GradusError } from '../../core/errors.ts';
+import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
+import { withLock } from './file-lock.ts';
+
+export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw';
+
+interface BinarySource {
+  /** What a person calls it. */
+  title: string;
+  /** A Go main package; its last element names the executable that `go install` leaves. */
+  package: string;
+  version: string;
+  /** The oldest Go that its go.mod accepts. */
+  go: string;
+  /** Names a file to use instead. */
+  override: string;
+}
+
+// The newest versions whose go.mod Go 1.26.8 accepts and that `go install` can build. Temporal CLI 1.9 cannot be
+// built this way (its go.mod replaces a module); of the CLI only its commands are used here, not its server.
+export const BINARIES: Readonly<Record<BinaryName, BinarySource>> = {
+  'temporal-server': {
+    title: 'Temporal server',
+    package: 'go.temporal.io/server/cmd/server',
+    version: 'v1.32.1',
+    go: '1.26.8',
+    override: 'GRADUS_TEMPORAL_SERVER',
+  },
+  versitygw: {
+    title: 'object store (versitygw)',
+    package: 'github.com/versity/versitygw/cmd/versitygw',
+    version: 'v1.8.0',
+    go: '1.25.0',
+    override: 'GRADUS_VERSITYGW',
+  },
+  'temporal-ui': {
+    title: 'Temporal UI',
+    package: 'github.com/temporalio/ui-server/v2/cmd/server',
+    version: 'v2.55.0',
+    go: '1.26.5',
+    override: 'GRADUS_TEMPORAL_UI',
+  },
+  'temporal-cli': {
+    title: 'Temporal CLI',
+    package: 'github.com/temporalio/cli/cmd/temporal',
+    version: 'v1.5.1',
+    go: '1.25.0',
+    override: 'GRADUS_TEMPORAL_CLI',
+  },
+};
+
+export const BINARY_NAMES = Object.keys(BINARIES) as readonly BinaryName[];
+
+export interface Binary {
+  path: string;
+  from: 'override' | 'path' | 'cache' | 'built';
+}
+
+/** Where `go install` results are kept. */
+export function cachedBinary(name: BinaryName, env: NodeJS.ProcessEnv = process.env): string {
+  return path.join(cacheEntry(cacheRoot(env), { name, version: BINARIES[name].version }), name);
+}
+
+/** `temporal version 1.5.1 (Server …)` → "1.5.1"; undefined when it is not the Temporal CLI. */
+export function parseCliVersion(printed: string): string | undefined {
+  return /^temporal version (\d+\.\d+\.\d+)/.exec(printed)?.[1];
+}
+
+/** Any CLI from 1.1 speaks to the server; a development build that does not know its version is passed over. */
+async function cliOnPath(env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const file = await findOnPath('temporal', env);
+  if (file === undefined) return undefined;
+  const version = await runCommand(file, ['--version'], { env }).then(
+    (result) => parseCliVersion(result.stdout),
+    () => undefined, // not runnable: as good as absent, one is built instead
+  );
+  return version !== undefined && compareVersions(version, '1.1') >= 0 ? file : undefined;
+}
+
+/**
+ * An existing binary: the file that the environment names, the `temporal` on PATH, or the cached build.
+ * @throws GradusError infra/binary-missing when the environment names a file that cannot be run
+ */
+export async function findBinary(
+  name: BinaryName,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Binary | undefined> {
+  const { override, title } = BINARIES[name];
+  const chosen = env[override];
+  if (chosen) {
+    if (await isExecutable(chosen)) return { path: path.resolve(chosen), from: 'override' };
+    throw new GradusError(
+      'infra',
+      'binary-missing',
+      `${override} is set to ${chosen}, which is not an executable file. ` +
+        `Point it to the ${title}, or unset it to let Gradus build one.`,
+    );
+  }
+  const cached = cachedBinary(name, env);
+  if (await isExecutable(cached)) return { path: cached, from: 'cache' };
+  if (name === 'temporal-cli') {
+    const found = await cliOnPath(env);
+    if (found !== undefined) return { path: found, from: 'path' };
+  }
+  return undefined;
+}
+
+/**
+ * An existing binary, or a clear end.
+ * @throws GradusError infra/binary-missing
+ */
+export async function requireBinary(name: BinaryName, env: NodeJS.ProcessEnv = process.env): Promise<string> {
+  const found = await findBinary(name, env);
+  if (found !== undefined) return found.path;
+  const { title, override, version } = BINARIES[name];
+  throw new GradusError(
+    'infra',
+    'binary-missing',
+    `The ${title} ${version} is not there yet. Run "npm run setup", or set ${override} to its file.`,
+  );
+}
+
+/**
+ * Finds a Go that can build all of `names`, before anything is spent on building.
+ * @returns the `go` command
+ * @throws GradusError infra/toolchain-missing
+ */
+export async function requireGo(
+  names: readonly BinaryName[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string> {
+  const needed = names.map((name) => BINARIES[name].go).reduce((a, b) => (compareVersions(a, b) > 0 ? a : b));
+  const wanted = names.map((name) => BINARIES[name].title).join(', ');
+  const overrides = names.map((name) => BINARIES[name].override).join(', ');
+  const whatNow =
+    `To build the ${wanted}, install Go ${needed} or newer and put it on PATH; ` +
+    `or, if you have them already, set ${overrides} to the executable${names.length > 1 ? 's' : ''}. ` +
+    `Then run the command again.`;
+  const go = await findOnPath(process.platform === 'win32' ? 'go.exe' : 'go', env);
+  if (go === undefined) {
+    throw new GradusError('infra', 'toolchain-missing', `There is no Go on PATH. ${whatNow}`);
+  }
+  const version = (await runCommand(go, ['env', 'GOVERSION'], { env: goEnvironment(env) })).stdout.trim();
+  if (compareVersions(version, needed) < 0) {
+    throw new GradusError('infra', 'toolchain-missing', `The Go on PATH is ${version}. ${whatNow}`);
+  }
+  return go;
+}
+
+function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return {
+    ...env,
+    // Two packages at a time bound the memory of a build to about 2.2 GB.
+    GOFLAGS: '-p=2 -trimpath',
+    GOTOOLCHAIN: 'local',
+    CGO_ENABLED: '0',
+  };
+}
+
+/** Builds one binary into the cache, or waits while another checkout does. Minutes when Go's own cache is cold. */
+export async function buildBinary(
+  name: BinaryName,
+  go: string,
+  onWait: (text: string) => void,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Binary> {
+  const { title, version, package: source } = BINARIES[name];
+  const root = cacheRoot(env);
+  const target = cachedBinary(name, env);
+  const waiting = (pid: number) =>
+    onWait(`${title}: waiting for process ${pid}, which builds for another checkout …`);
+  return withLock(path.join(root, 'go-build.lock'), waiting, async () => {
+    if (await isExecutable(target)) return { path: target, from: 'cache' };
+    // In the cache's own file system, so that the rename at the end is atomic.
+    const temporary = path.join(root, 'go-build');
+    await rm(temporary, { recursive: true, force: true }); // what a killed build left
+    await mkdir(temporary);
+    try {
+      const result = await runCommand(go, ['install', '-ldflags', '-s -w', `${source}@${version}`], {
+        env: { ...goEnvironment(env), GOBIN: temporary },
+        cwd: temporary,
+      });
+      if (result.code !== 0) {
+        throw new GradusError(
+          'infra',
+          'build-failed',
+          `go install ${source}@${version} failed:\n${tailOf(result.stderr)}\n` +
+            `Is the Go module proxy reachable, and the disk not full? Then run the command again.`,
+          { retryable: true },
+        );
+      }
+      await mkdir(path.dirname(target), { recursive: true });
+      const built = path.join(temporary, path.basename(source));
+      await chmod(built, 0o755);
+      await rename(built, target);
+      return { path: target, from: 'built' };
+    } finally {
+      await rm(temporary, { recursive: true, force: true });
+    }
+  });
+}

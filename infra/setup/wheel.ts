@@ -1,0 +1,60 @@
+import { createWriteStream } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import yauzl from 'yauzl';
+import { GradusError } from '../../core/errors.ts';
+import { runCommand, tailOf } from './command.ts';
+
+const GLIBC_TAGS = ['2_17', '2_27', '2_28'];
+
+/** pip's platform tags for Linux on this processor; a wheel may carry any of them. */
+export function wheelPlatforms(arch: NodeJS.Architecture): string[] {
+  const machine = arch === 'arm64' ? 'aarch64' : 'x86_64';
+  return [...GLIBC_TAGS.map((tag) => `manylinux_${tag}_${machine}`), `manylinux2014_${machine}`];
+}
+
+/**
+ * Downloads one wheel from the Python package index into the empty `folder`. Which Python runs pip does not matter:
+ * the wheel is for its libraries only.
+ * @returns the wheel's path
+ * @throws GradusError infra/download-failed
+ */
+export async function downloadWheel(python: string, requirement: string, folder: string): Promise<string> {
+  const args = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--no-cache-dir', '--only-binary=:all:'];
+  args.push('--disable-pip-version-check', '--python-version', '3.11', '--implementation', 'cp');
+  for (const platform of wheelPlatforms(process.arch)) args.push('--platform', platform);
+  const result = await runCommand(python, [...args, '--dest', folder, requirement]);
+  const wheel = (await readdir(folder)).find((name) => name.endsWith('.whl'));
+  if (result.code !== 0 || wheel === undefined) {
+    throw new GradusError(
+      'infra',
+      'download-failed',
+      `pip could not download ${requirement}:\n${tailOf(result.stderr)}\n` +
+        `Is the Python package index reachable, and the disk not full? Then run the command again.`,
+      { retryable: true },
+    );
+  }
+  return path.join(folder, wheel);
+}
+
+/**
+ * Extracts from the zip file what `target` maps to a path; every other entry is skipped unread.
+ * @returns how many files were written
+ */
+export async function extract(zip: string, target: (entry: string) => string | undefined): Promise<number> {
+  const archive = await yauzl.openPromise(zip, { lazyEntries: true });
+  let written = 0;
+  try {
+    for await (const entry of archive.eachEntry()) {
+      const file = entry.fileName.endsWith('/') ? undefined : target(entry.fileName);
+      if (file === undefined) continue;
+      await mkdir(path.dirname(file), { recursive: true });
+      await pipeline(await archive.openReadStreamPromise(entry), createWriteStream(file));
+      written += 1;
+    }
+  } finally {
+    archive.close();
+  }
+  return written;
+}
