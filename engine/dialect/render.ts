@@ -1,0 +1,76 @@
+import { GradusError } from '../../core/errors.ts';
+import type { Observation } from '../../core/episode.ts';
+import type { Json } from '../../core/json.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { findSpecialToken, MESSAGE_END, MESSAGE_START, TAGS } from './special-tokens.ts';
+
+/** A turn to be written for the policy; a demonstration's turn is one. Exactly one of `call`, `answer` and `raw`. */
+export interface WrittenTurn {
+  think?: string;
+  call?: { name: string; arguments: Json };
+  answer?: string;
+  raw?: string;
+}
+
+/** ChatML: the user's message, and the assistant's opened. */
+export function promptText(prompt: string): string {
+  return `${MESSAGE_START}user\n${prompt}${MESSAGE_END}\n${MESSAGE_START}assistant\n`;
+}
+
+/** As `promptText`, but special tokens that the prompt spells stay plain text. */
+export function promptTokens(tokenizer: Tokenizer, prompt: string): number[] {
+  const start = tokenizer.idOf(MESSAGE_START);
+  return [
+    start,
+    ...tokenizer.encodePlain(`user\n${prompt}`),
+    tokenizer.idOf(MESSAGE_END),
+    ...tokenizer.encodePlain('\n'),
+    start,
+    ...tokenizer.encodePlain('assistant\n'),
+  ];
+}
+
+/** What is appended to an episode after a call; special tokens that a tool spells stay plain text. */
+export function observationTokens(tokenizer: Tokenizer, observation: Pick<Observation, 'text'>): number[] {
+  const [open, close] = TAGS.observation;
+  return [tokenizer.idOf(open), ...tokenizer.encodePlain(observation.text), tokenizer.idOf(close)];
+}
+
+/**
+ * A turn as the policy would write it; `parseAction` reads it back. `raw` is written as it stands.
+ * Throws GradusError('environment', 'demonstration') for a thought or an answer that spells a special token, which
+ * no reader could tell from the real one, and when it has not exactly one of `call`, `answer` and `raw`.
+ */
+export function turnText(turn: WrittenTurn): string {
+  const think = turn.think === undefined ? '' : inside('think', turn.think);
+  const { call, answer, raw } = turn;
+  if ([call, answer, raw].filter((part) => part !== undefined).length !== 1) {
+    throw refused('A turn needs exactly one of call, answer and raw.');
+  }
+  if (call !== undefined) {
+    const json = JSON.stringify({ name: call.name, arguments: call.arguments });
+    // JSON can spell a tag without writing it.
+    const safe = findSpecialToken(json) === undefined ? json : json.replaceAll('<', '\\u003c');
+    return think + inside('call', safe);
+  }
+  return think + (answer === undefined ? raw! : inside('answer', answer));
+}
+
+export function turnTokens(tokenizer: Tokenizer, turn: WrittenTurn): number[] {
+  return tokenizer.encode(turnText(turn));
+}
+
+/** Sampling one of these ends a turn of the policy. */
+export function stopTokens(tokenizer: Tokenizer): number[] {
+  return [TAGS.call[1], TAGS.answer[1], MESSAGE_END].map((token) => tokenizer.idOf(token));
+}
+
+function inside(kind: keyof typeof TAGS, content: string): string {
+  const token = findSpecialToken(content);
+  if (token !== undefined) throw refused(`The text inside ${TAGS[kind][0]} spells ${token}; leave it out.`);
+  return TAGS[kind][0] + content + TAGS[kind][1];
+}
+
+function refused(message: string): GradusError {
+  return new GradusError('environment', 'demonstration', message);
+}

@@ -1,0 +1,36 @@
+import { defineEnvironment, type Environment, type Tool } from '../contract.ts';
+import { exactMatch } from '../verifiers/exact-match.ts';
+import { formatVerifier } from '../verifiers/format.ts';
+import { toolShaping } from '../verifiers/tool-shaping.ts';
+import { demonstrate } from './demonstrate.ts';
+import { evaluate, printExpression } from './expression.ts';
+import { LEVELS } from './levels.ts';
+import { createProblems } from './problems.ts';
+import { calculatorTool, slowCalculatorTool, type SlowCalculatorOptions } from './tool.ts';
+
+/** Expressions and short stories of 1 to 6 operations, and a calculator that does one at a time. */
+export function calculatorEnvironment(name = 'calculator', tool: Tool = calculatorTool): Environment {
+  const problem = createProblems();
+  return defineEnvironment({
+    name,
+    levels: LEVELS.map(({ level }) => level),
+    tools: [tool],
+    verifiers: [exactMatch(), formatVerifier(), toolShaping()],
+    task: (ref) => {
+      const { prompt, expression, told } = problem(ref.split, ref.level, ref.index);
+      return {
+        ref,
+        prompt,
+        answer: String(evaluate(expression)),
+        info: { expression: printExpression(expression), told },
+      };
+    },
+    demonstrate,
+    taskCount: () => Infinity,
+  });
+}
+
+/** The same tasks with the calculator behind a slow call of the same name, so that the same policy can do them. */
+export function slowCalculatorEnvironment(options: Omit<SlowCalculatorOptions, 'name'> = {}): Environment {
+  return calculatorEnvironment('calculator-slow', slowCalculatorTool({ ...options, name: 'calculator' }));
+}

@@ -1,0 +1,28 @@
+/** What problems of one level are made of. */
+export interface Level {
+  level: number;
+  /** Fewest and most operations. */
+  operations: readonly [number, number];
+  /** Operands are 1 to this, factors and divisors 2 to `factor`. */
+  operand: number;
+  factor: number;
+  /** Largest magnitude of a result on the way. */
+  limit: number;
+  /** Whether a result on the way may be below zero (never in a story). */
+  negative: boolean;
+  /** Part of the problems that are told as a story. */
+  stories: number;
+  /** Whether the expert writes down what is left to do after each call. */
+  thinks: boolean;
+}
+
+const small = { operand: 99, factor: 12, limit: 9_999, negative: false, stories: 0.5, thinks: false };
+const large = { operand: 999, factor: 99, limit: 999_999, negative: true, stories: 0.2, thinks: true };
+
+export const LEVELS: readonly Level[] = [
+  { level: 1, operations: [1, 1], ...small },
+  { level: 2, operations: [2, 2], ...small },
+  { level: 3, operations: [3, 3], ...small },
+  { level: 4, operations: [4, 4], ...large },
+  { level: 5, operations: [5, 6], ...large },
+];

@@ -1,0 +1,147 @@
+import { GradusError } from '../../core/errors.ts';
+import { randomKey, RandomStream, uniform } from '../../core/random.ts';
+import type { Split } from '../../core/refs.ts';
+import { evaluate, parseExpression, printExpression, steps } from './expression.ts';
+import type { Expression, Operation, Operator } from './expression.ts';
+import { LEVELS, type Level } from './levels.ts';
+import { tellStory } from './story.ts';
+
+export interface Problem {
+  prompt: string;
+  expression: Operation;
+  told: boolean;
+}
+
+/**
+ * The split that a problem belongs to: decided by what is to be computed, not by how it is told, so that a story and
+ * a bare expression with the same numbers are never on two sides.
+ */
+export function splitOf(expression: string): Split {
+  const draw = uniform(randomKey('calculator', 'split', expression), 0);
+  return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
+}
+
+/** Makes the problem at (split, level, index); the same for the same coordinates. */
+export function createProblems(): (split: Split, level: number, index: number) => Problem {
+  // Level 1 has few expressions (some 17,000), so they are dealt like cards: none comes twice before all have come.
+  const decks = new Map<Split, string[]>();
+  const deal = (split: Split, index: number): Operation => {
+    let deck = decks.get(split);
+    if (deck === undefined) {
+      deck = new RandomStream('calculator', 'deck', split).shuffle(singleOperations(LEVELS[0]!, split));
+      decks.set(split, deck);
+    }
+    return parseExpression(deck[index % deck.length]!) as Operation;
+  };
+  return (split, level, index) => {
+    const shape = LEVELS.find((one) => one.level === level);
+    if (shape === undefined || !Number.isSafeInteger(index) || index < 0) {
+      throw new GradusError(
+        'environment',
+        'task',
+        `calculator has no task ${index} at level ${level}; levels are ${LEVELS.map((one) => one.level).join(', ')} and indexes whole numbers from 0.`,
+      );
+    }
+    const random = new RandomStream('calculator', 'task', split, level, index);
+    const story = random.uniform() < shape.stories;
+    if (level === 1) return told(deal(split, index), story, random);
+    for (;;) {
+      const problem = draw(shape, story, random);
+      if (problem !== undefined && splitOf(printExpression(problem.expression)) === split) return problem;
+    }
+  };
+}
+
+function draw(shape: Level, story: boolean, random: RandomStream): Problem | undefined {
+  const count = random.int(...shape.operations);
+  const expression = (story ? chain(shape, count, random) : tree(shape, count, random)) as Operation;
+  const problem = told(expression, story, random);
+  if (story && !problem.told) return undefined;
+  return acceptable(expression, shape.limit, shape.negative && !story) ? problem : undefined;
+}
+
+function told(expression: Operation, story: boolean, random: RandomStream): Problem {
+  const text = story ? tellStory(expression, random) : undefined;
+  return { prompt: text ?? printExpression(expression), expression, told: text !== undefined };
+}
+
+/** Results stay in bounds, and no call comes twice (a second one would look like a needless repetition). */
+function acceptable(expression: Operation, limit: number, negative: boolean): boolean {
+  const seen = new Set<string>();
+  return steps(expression).every(({ operation, result }) => {
+    const call = printExpression(operation);
+    const fresh = !seen.has(call);
+    seen.add(call);
+    const magnitude = result < 0n ? -result : result;
+    return fresh && magnitude <= BigInt(limit) && (negative || result >= 0n);
+  });
+}
+
+function chain(shape: Level, count: number, random: RandomStream): Expression {
+  let expression: Expression = BigInt(random.int(1, shape.operand));
+  for (let i = 0; i < count; i++) {
+    // A story has times first or last, a division last.
+    const operators: Operator[] =
+      i === count - 1 ? ['+', '-', '*', '/'] : i === 0 ? ['+', '-', '*'] : ['+', '-'];
+    expression = combine(shape, operators, expression, BigInt(random.int(1, shape.operand)), random);
+  }
+  return expression;
+}
+
+function tree(shape: Level, count: number, random: RandomStream): Expression {
+  if (count === 0) return BigInt(random.int(1, shape.operand));
+  const onTheLeft = random.int(0, count - 1);
+  const left = tree(shape, onTheLeft, random);
+  const right = tree(shape, count - 1 - onTheLeft, random);
+  return combine(shape, ['+', '-', '*', '/'], left, right, random);
+}
+
+/** Joins two expressions; a number on one side may be drawn again, to be a small factor or an exact divisor. */
+function combine(
+  shape: Level,
+  operators: readonly Operator[],
+  left: Expression,
+  right: Expression,
+  random: RandomStream,
+): Operation {
+  const operator = random.pick(operators);
+  if (operator === '*') {
+    const factor = BigInt(random.int(2, shape.factor));
+    if (typeof right === 'bigint') return { operator, left, right: factor };
+    if (typeof left === 'bigint') return { operator, left: factor, right };
+    return { operator: '+', left, right };
+  }
+  if (operator === '/') {
+    const divisors = typeof right === 'bigint' ? divisorsOf(left, shape.factor) : [];
+    return divisors.length > 0
+      ? { operator, left, right: random.pick(divisors) }
+      : { operator: '+', left, right };
+  }
+  return { operator, left, right };
+}
+
+function divisorsOf(expression: Expression, largest: number): bigint[] {
+  const value = evaluate(expression);
+  const divisors: bigint[] = [];
+  for (let divisor = 2n; divisor <= BigInt(largest); divisor++) {
+    if (value !== 0n && value % divisor === 0n) divisors.push(divisor);
+  }
+  return divisors;
+}
+
+/** Every expression of one operation that the level allows and the split has. */
+function singleOperations({ operand, factor, negative }: Level, split: Split): string[] {
+  const found: string[] = [];
+  const add = (expression: string) => {
+    if (splitOf(expression) === split) found.push(expression);
+  };
+  for (let left = 1; left <= operand; left++) {
+    for (let right = 1; right <= operand; right++) {
+      add(`${left}+${right}`);
+      if (negative || left >= right) add(`${left}-${right}`);
+      if (right > 1 && left > 1 && (right <= factor || left <= factor)) add(`${left}*${right}`);
+      if (right > 1 && right <= factor && left % right === 0) add(`${left}/${right}`);
+    }
+  }
+  return found;
+}

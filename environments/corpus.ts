@@ -1,0 +1,29 @@
+import { malformedObservation, parseAction } from '../engine/dialect/parse-action.ts';
+import { promptText, turnText } from '../engine/dialect/render.ts';
+import type { Environment } from './contract.ts';
+
+/**
+ * Text to train a tokenizer on: `tasksPerLevel` train tasks of each level with the expert's turns, as the policy would
+ * see and write them. Tools do not run, so their observations are left out. The same for the same arguments.
+ */
+export function* demonstrationCorpus(
+  environments: readonly Environment[],
+  tasksPerLevel: number,
+): Generator<string> {
+  for (const environment of environments) {
+    for (const level of environment.levels) {
+      const count = Math.min(tasksPerLevel, environment.taskCount('train', level));
+      for (let index = 0; index < count; index++) {
+        const task = environment.task({ environment: environment.name, split: 'train', level, index });
+        const { turns, weight } = environment.demonstrate(task, 0);
+        if (weight > 0) {
+          yield promptText(task.prompt) + turns.map(turnText).join('');
+        } else {
+          // Bad turns are not worth tokens of their own, what the policy reads after them is.
+          const action = parseAction(turnText(turns.at(-1)!));
+          if (action.kind === 'malformed') yield malformedObservation(action.reason).text;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { GradusError, messageOf } from '../core/errors.ts';
+import { TIERS } from '../core/outcome.ts';
+import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
+import type { Environment } from './contract.ts';
+
+export const builtInEnvironments: Environment[] = [calculatorEnvironment(), slowCalculatorEnvironment()];
+
+const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');
+
+const environmentShape = z.object({
+  name: z.string().min(1),
+  levels: z.array(z.int()).min(1),
+  tools: z.array(
+    z
+      .object({
+        name: z.string().min(1),
+        description: z.string(),
+        arguments: z.custom<unknown>((value) => value instanceof z.ZodType, 'expected a zod schema'),
+        placement: z.enum(['inline', 'long']),
+        effect: z.enum(['pure', 'idempotent', 'once']),
+        run: isFunction,
+      })
+      .refine(({ effect, placement }) => effect !== 'once' || placement === 'long', {
+        message: "a tool with effect 'once' needs placement 'long'",
+        path: ['placement'],
+      }),
+  ),
+  verifiers: z.array(
+    z.object({ name: z.string().min(1), version: z.string(), tier: z.enum(TIERS), verify: isFunction }),
+  ),
+  task: isFunction,
+  demonstrate: isFunction,
+  taskCount: isFunction,
+});
+
+/**
+ * The built-in environments and those of the given modules, by name. A module's default export is an environment or
+ * an array of them; paths are relative to the working directory.
+ * Throws GradusError('environment', 'module' | 'shape' | 'duplicate').
+ */
+export async function loadEnvironments(paths: readonly string[]): Promise<Map<string, Environment>> {
+  const found = new Map<string, { environment: Environment; from: string }>();
+  const add = (environment: Environment, from: string) => {
+    const other = found.get(environment.name);
+    if (other !== undefined) {
+      throw new GradusError(
+        'environment',
+        'duplicate',
+        `Two environments are called ${JSON.stringify(environment.name)}, in ${other.from} and in ${from}; rename one.`,
+      );
+    }
+    found.set(environment.name, { environment, from });
+  };
+  for (const environment of builtInEnvironments) add(environment, 'Gradus itself');
+  for (const path of paths) {
+    const exported = await importDefault(path);
+    for (const one of Array.isArray(exported) ? (exported as unknown[]) : [exported])
+      add(checked(one, path), path);
+  }
+  return new Map([...found].map(([name, { environment }]) => [name, environment]));
+}
+
+async function importDefault(path: string): Promise<unknown> {
+  let module: { default?: unknown };
+  try {
+    module = (await import(pathToFileURL(resolve(path)).href)) as { default?: unknown };
+  } catch (cause) {
+    throw new GradusError(
+      'environment',
+      'module',
+      `Cannot load the environment module ${path}: ${messageOf(cause)}. Give the path of a module that can be imported.`,
+      { cause },
+    );
+  }
+  if (module.default === undefined) {
+    throw new GradusError(
+      'environment',
+      'shape',
+      `${path} has no default export; export default an environment (see environments/contract.ts).`,
+    );
+  }
+  return module.default;
+}
+
+function checked(value: unknown, path: string): Environment {
+  const result = environmentShape.safeParse(value);
+  if (!result.success) {
+    const { path: where, message } = result.error.issues[0]!;
+    throw new GradusError(
+      'environment',
+      'shape',
+      `The default export of ${path} is not an environment: ${where.join('.') || 'it'}: ${message}. See environments/contract.ts.`,
+    );
+  }
+  const environment = value as Environment;
+  for (const kind of ['tools', 'verifiers'] as const) {
+    const names = environment[kind].map(({ name }) => name);
+    const twice = names.find((name, i) => names.indexOf(name) !== i);
+    if (twice !== undefined) {
+      throw new GradusError(
+        'environment',
+        'shape',
+        `${environment.name} in ${path} has two ${kind} called ${JSON.stringify(twice)}; rename one.`,
+      );
+    }
+  }
+  return environment;
+}

@@ -1,0 +1,21 @@
+import type { Verifier } from '../contract.ts';
+
+/** The part of the turns that were well-formed; an episode that ends without an answer counts one bad turn more. */
+export function formatVerifier(): Verifier {
+  return {
+    name: 'format',
+    version: '1',
+    tier: 'fast',
+    cost: { seconds: 0, usd: 0 },
+    verify: ({ episode, answer }) => {
+      const malformed = episode.turns.filter(({ action }) => action.kind === 'malformed').length;
+      const turns = episode.turns.length + (answer === null ? 1 : 0);
+      const good = episode.turns.length - malformed;
+      return {
+        kind: 'score',
+        score: turns === 0 ? 0 : good / turns,
+        evidence: `${malformed} malformed${answer === null ? ', no answer' : ''}`,
+      };
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import type { Json } from '../../core/json.ts';
+import type { Verifier } from '../contract.ts';
+
+export interface ToolShapingOptions {
+  /** Taken off for each call that repeats an earlier one. */
+  duplicate?: number;
+  /** Taken off for each call of a tool that does not exist. */
+  unknownTool?: number;
+  /** Taken off for each malformed turn. */
+  malformed?: number;
+  /** The most that can be taken off. */
+  cap?: number;
+}
+
+/** 1 less a capped penalty for clumsy use of tools. It says nothing about whether the answer is right. */
+export function toolShaping(options: ToolShapingOptions = {}): Verifier {
+  const { duplicate = 0.1, unknownTool = 0.2, malformed = 0.2, cap = 0.5 } = options;
+  return {
+    name: 'tool-shaping',
+    version: `1;duplicate=${duplicate};unknown=${unknownTool};malformed=${malformed};cap=${cap}`,
+    tier: 'fast',
+    cost: { seconds: 0, usd: 0 },
+    verify: ({ episode, tools }) => {
+      const seen = new Set<string>();
+      const counts = { duplicate: 0, unknown: 0, malformed: 0 };
+      for (const { action } of episode.turns) {
+        if (action.kind === 'malformed') counts.malformed++;
+        if (action.kind !== 'call') continue;
+        if (!tools.includes(action.call.name)) counts.unknown++;
+        const call = `${action.call.name} ${canonical(action.call.arguments)}`;
+        if (seen.has(call)) counts.duplicate++;
+        seen.add(call);
+      }
+      const penalty =
+        counts.duplicate * duplicate + counts.unknown * unknownTool + counts.malformed * malformed;
+      return {
+        kind: 'score',
+        score: Math.max(0, 1 - Math.min(cap, penalty)),
+        evidence: `${counts.duplicate} duplicate, ${counts.unknown} unknown, ${counts.malformed} malformed`,
+      };
+    },
+  };
+}
+
+/** The same text for the same value, whatever the order of keys. */
+function canonical(value: Json): string {
+  return JSON.stringify(value, (_, part: Json) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
