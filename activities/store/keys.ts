@@ -1,0 +1,50 @@
+import { GradusError } from '../../core/errors.ts';
+
+/** What every S3 server agrees on; a server that keeps objects as files also refuses `p` beside `p/q`. */
+const ALLOWED = /^[A-Za-z0-9._/-]+$/;
+const MAX_KEY = 1024;
+const MAX_SEGMENT = 255;
+
+/**
+ * Throws GradusError('store', 'invalid-key') unless `key` is made of `[A-Za-z0-9._/-]` with no empty, `.` or `..`
+ * segment. Never use a key that another key continues with `/`: a server that keeps objects as files refuses it.
+ */
+export function assertKey(key: string): void {
+  const segments = key.split('/');
+  const wrong =
+    !ALLOWED.test(key) ||
+    key.length > MAX_KEY ||
+    key.includes('..') ||
+    segments.some((segment) => segment === '' || segment === '.' || segment.length > MAX_SEGMENT);
+  if (wrong) throw invalidKey(key);
+}
+
+const invalidKey = (key: string): GradusError =>
+  new GradusError(
+    'store',
+    'invalid-key',
+    `${JSON.stringify(key)} cannot be part of an object key: use letters, digits, "." "_" "-", and "/" between parts; no "..", no empty part`,
+  );
+
+function segment(name: string): string {
+  assertKey(name);
+  if (name.includes('/')) throw invalidKey(name);
+  return name;
+}
+
+const padded = (step: number): string => String(step).padStart(6, '0');
+
+/** Where a run keeps its checkpoints; ends with `/`. */
+export const checkpointsPrefix = (run: string): string => `runs/${segment(run)}/checkpoints/`;
+
+/** One checkpoint's folder: sorts by step, and is named after the weights, so two attempts that differ do not mix. */
+export const checkpointFolder = (run: string, step: number, weights: string): string =>
+  `${checkpointsPrefix(run)}${padded(step)}-${weights.slice(0, 12)}`;
+
+/** The trajectories of one rollout group. `group` may have `/` in it. */
+export const rolloutKey = (run: string, stage: string, step: number, group: string): string =>
+  `runs/${segment(run)}/rollouts/${segment(stage)}/${padded(step)}/${group}.json`;
+
+/** The batch that a learner step trains on. */
+export const batchKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/batches/${segment(stage)}/${padded(step)}.safetensors`;
