@@ -1,0 +1,87 @@
+import { GradusError } from '../../core/errors.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
+import type { TrainBatch, TrainSettings, TrainState } from './contract.ts';
+
+const wrong = (type: string, message: string) => new GradusError('learner', type, message);
+
+/** Throws GradusError('learner', 'batch') when a batch is malformed or does not fit the model. */
+export function checkBatch(batch: TrainBatch, config: ModelConfig): void {
+  const { tokens, offsets, mask } = batch;
+  const total = tokens.length;
+  for (const name of ['mask', 'advantages', 'rolloutLogprobs'] as const) {
+    const values = batch[name];
+    if (values.length !== total)
+      throw wrong('batch', `${name} has ${values.length} entries for ${total} tokens`);
+    const bad = values.findIndex((value) => !Number.isFinite(value));
+    if (bad >= 0)
+      throw wrong('batch', `${name}[${bad}] is ${values[bad]}: every entry must be a finite number`);
+  }
+  if (offsets.length < 2 || offsets[0] !== 0 || offsets.at(-1) !== total) {
+    throw wrong('batch', `offsets must start with 0 and end with the number of tokens, ${total}`);
+  }
+  for (let i = 0; i + 1 < offsets.length; i++) {
+    const start = offsets[i]!;
+    const length = offsets[i + 1]! - start;
+    if (length < 1) throw wrong('batch', `sequence ${i} has ${length} tokens`);
+    if (length > config.maxPositions) {
+      throw wrong(
+        'batch',
+        `sequence ${i} has ${length} tokens and the model takes ${config.maxPositions}: shorten the episodes or raise maxPositions`,
+      );
+    }
+    if (mask[start] !== 0) {
+      throw wrong('batch', `mask[${start}] counts the first token of sequence ${i}, which nothing predicts`);
+    }
+  }
+  const unknown = tokens.findIndex((token) => token < 0 || token >= config.vocabSize);
+  if (unknown >= 0) {
+    throw wrong(
+      'batch',
+      `tokens[${unknown}] is ${tokens[unknown]} and the model knows 0 to ${config.vocabSize - 1}: use the tokenizer of this model`,
+    );
+  }
+  const odd = mask.findIndex((value) => value !== 0 && value !== 1);
+  if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
+  if (!mask.includes(1))
+    throw wrong('batch', 'no token of the batch is masked in: there is nothing to learn');
+}
+
+/** Throws GradusError('learner', 'settings'). */
+export function checkSettings(settings: TrainSettings, reference: Weights | undefined): void {
+  const { objective, minibatch, epochs } = settings;
+  if (!Number.isInteger(minibatch) || minibatch < 1)
+    throw wrong('settings', `minibatch is ${minibatch}: give 1 or more`);
+  if (!Number.isInteger(epochs) || epochs < 1) throw wrong('settings', `epochs is ${epochs}: give 1 or more`);
+  if (objective.kind !== 'grpo') return;
+  if (!(objective.temperature > 0)) {
+    throw wrong('settings', `temperature is ${objective.temperature}: log-probs need one above 0`);
+  }
+  if (objective.beta > 0 && !reference) {
+    throw wrong('settings', 'beta is above 0, so a reference is needed: give its weights or set beta to 0');
+  }
+}
+
+/** Throws GradusError('learner', 'weights') when weights do not have the shapes that the configuration says. */
+export function checkWeights(weights: Weights, config: ModelConfig, what: string): void {
+  for (const [name, shape] of weightShapes(config)) {
+    const tensor = weights.get(name);
+    if (!tensor) throw wrong('weights', `${what} lacks ${name}`);
+    const size = shape.reduce((product, extent) => product * extent, 1);
+    if (tensor.shape.join() !== shape.join() || tensor.data.length !== size) {
+      throw wrong(
+        'weights',
+        `${what}: ${name} is [${tensor.shape.join()}] and the configuration says [${shape.join()}]`,
+      );
+    }
+  }
+}
+
+export function checkState(state: TrainState): void {
+  checkWeights(state.weights, state.config, 'weights');
+  for (const [what, moments] of [
+    ['first moments', state.firstMoments],
+    ['second moments', state.secondMoments],
+  ] as const) {
+    if (moments.size > 0) checkWeights(moments, state.config, what);
+  }
+}

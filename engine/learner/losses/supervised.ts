@@ -1,0 +1,29 @@
+import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
+import type { Tf } from '../backend.ts';
+import { customGradient } from '../custom-gradient.ts';
+
+/** Keeps the gradient of a token finite that the model is sure of and must unlearn. */
+const LEAST_DOUBT = 1e-5;
+
+/**
+ * Σ w⁺ · −log p + w⁻ · −log(1 − p): negative log-likelihood of what to imitate, unlikelihood (Welleck et al. 2020,
+ * "Neural text generation with unlikelihood training", eq. 4) of what to avoid. Both arguments [N]; `weights` carry
+ * mask, sign and normalization.
+ */
+export function supervisedLoss(tf: Tf, logprobs: Tensor1D, weights: Tensor1D): Scalar {
+  const imitate = tf.mul(tf.relu(weights), tf.neg(logprobs));
+  const avoid = tf.mul(tf.relu(tf.neg(weights)), unlikelihood(tf, logprobs));
+  return tf.sum(tf.add(imitate, avoid));
+}
+
+/** −log(1 − p) of log p, with 1 − p held at 1e-5 or more in value and slope. */
+function unlikelihood(tf: Tf, logprobs: Tensor1D): Tensor1D {
+  return customGradient<[Tensor1D], [Tensor1D, Tensor1D], Tensor1D>(
+    tf,
+    (logprobs) => {
+      const doubt = tf.maximum<Tensor1D>(tf.neg(tf.expm1(logprobs)), LEAST_DOUBT);
+      return { value: tf.neg(tf.log(doubt)), saved: [logprobs, doubt] };
+    },
+    (dy, logprobs, doubt) => [tf.mul(dy, tf.div(tf.exp(logprobs), doubt))],
+  )(logprobs);
+}

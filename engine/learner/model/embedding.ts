@@ -1,0 +1,19 @@
+import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
+import type { Backend } from '../backend.ts';
+import { customGradient } from '../custom-gradient.ts';
+
+/** Rows of `table` [V, d] at `tokens` [N], int32: [N, d]. */
+export function embed(backend: Backend, table: Tensor2D, tokens: Tensor1D): Tensor2D {
+  const { tf, native } = backend;
+  const [vocabulary] = table.shape;
+  return customGradient<[Tensor2D], [], Tensor2D>(
+    tf,
+    (table) => ({ value: tf.gather(table, tokens), saved: [] }),
+    (dy) => [
+      native
+        ? tf.unsortedSegmentSum(dy, tokens, vocabulary)
+        : // WebAssembly has no scatter-add: the same sum as a product with the one-hot matrix.
+          tf.matMul(tf.oneHot(tokens, vocabulary, 1, 0, 'float32'), dy, true, false),
+    ],
+  )(table);
+}

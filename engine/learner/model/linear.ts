@@ -1,0 +1,15 @@
+import type { Tensor2D } from '@tensorflow/tfjs';
+import type { Backend } from '../backend.ts';
+import { customGradient } from '../custom-gradient.ts';
+
+/** x [N, in] by a weight [out, in]: y = x Wᵀ, [N, out]. */
+export function linear(backend: Backend, x: Tensor2D, weight: Tensor2D): Tensor2D {
+  const { tf, native } = backend;
+  const product = (a: Tensor2D, b: Tensor2D, transposeA: boolean, transposeB: boolean): Tensor2D =>
+    native ? native.matMul(a, b, transposeA, transposeB) : tf.matMul(a, b, transposeA, transposeB);
+  return customGradient<[Tensor2D, Tensor2D], [Tensor2D, Tensor2D], Tensor2D>(
+    tf,
+    (x, weight) => ({ value: product(x, weight, false, true), saved: [x, weight] }),
+    (dy, x, weight) => [product(dy, weight, false, false), product(dy, x, true, false)],
+  )(x, weight);
+}

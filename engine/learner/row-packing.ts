@@ -1,0 +1,109 @@
+/**
+ * Ragged sequences laid into rows of equal length. Several short ones share a row (attention keeps them apart), so
+ * little is padding; row lengths and row counts come from small sets, because every new shape is traced once.
+ */
+
+/** Where everything of one micro-batch came from. Arrays are [rows · length]. */
+export interface Rows {
+  rows: number;
+  length: number;
+  tokens: Int32Array;
+  /** The token that each position predicts, and where it stands in the batch; −1: nothing counts here. */
+  targets: Int32Array;
+  sources: Int32Array;
+  /** Tells the sequences of one row apart; padding has a segment of its own. */
+  segments: Int32Array;
+}
+
+/** Positions of a full micro-batch: large enough to keep the cores busy, small enough to stay in their caches. */
+const POSITIONS = 2048;
+
+/** The last token of a sequence predicts nothing and is left out. */
+const positionsOf = (offsets: Int32Array, sequence: number): number =>
+  Math.max(0, offsets[sequence + 1]! - offsets[sequence]! - 1);
+
+/** The shortest row length on a coarse scale (steps of 16, from 128 on steps of an eighth) that takes every sequence. */
+export function rowLength(offsets: Int32Array): number {
+  let longest = 1;
+  for (let i = 0; i + 1 < offsets.length; i++) longest = Math.max(longest, positionsOf(offsets, i));
+  const step = longest <= 128 ? 16 : 2 ** (Math.ceil(Math.log2(longest)) - 4);
+  return Math.ceil(longest / step) * step;
+}
+
+/**
+ * The sequences with these indices as micro-batches of rows of `length` positions: first-fit decreasing, a pure
+ * function of the lengths. Full micro-batches are followed by a few of a quarter of their rows.
+ */
+export function packRows(
+  tokens: Int32Array,
+  offsets: Int32Array,
+  sequences: readonly number[],
+  length: number,
+): Rows[] {
+  const byLength = sequences
+    .filter((sequence) => positionsOf(offsets, sequence) > 0)
+    .toSorted((a, b) => positionsOf(offsets, b) - positionsOf(offsets, a));
+  const contents: number[][] = [];
+  const free: number[] = [];
+  for (const sequence of byLength) {
+    const needed = positionsOf(offsets, sequence);
+    let row = free.findIndex((room) => room >= needed);
+    if (row < 0) row = contents.push([]) - 1;
+    contents[row]!.push(sequence);
+    free[row] = (free[row] ?? length) - needed;
+  }
+  const full = Math.max(1, Math.floor(POSITIONS / length));
+  const part = Math.ceil(full / 4);
+  const batches: Rows[] = [];
+  for (let at = 0; at < contents.length;) {
+    // Three quarters or more of the rows are left: one full micro-batch beats four partial ones.
+    const count = contents.length - at > part * 3 ? full : part;
+    batches.push(fillRows(tokens, offsets, contents.slice(at, at + count), count, length));
+    at += count;
+  }
+  return batches;
+}
+
+function fillRows(
+  tokens: Int32Array,
+  offsets: Int32Array,
+  contents: number[][],
+  rows: number,
+  length: number,
+): Rows {
+  const size = rows * length;
+  const filled: Rows = {
+    rows,
+    length,
+    tokens: new Int32Array(size),
+    targets: new Int32Array(size),
+    sources: new Int32Array(size).fill(-1),
+    segments: new Int32Array(size).fill(-1),
+  };
+  contents.forEach((sequences, row) => {
+    let at = row * length;
+    sequences.forEach((sequence, segment) => {
+      const start = offsets[sequence]!;
+      const count = positionsOf(offsets, sequence);
+      for (let i = 0; i < count; i++, at++) {
+        filled.tokens[at] = tokens[start + i]!;
+        filled.targets[at] = tokens[start + i + 1]!;
+        filled.sources[at] = start + i + 1;
+        filled.segments[at] = segment;
+      }
+    });
+  });
+  return filled;
+}
+
+/** Per-token values [total] of the batch at the rows' positions; 0 where nothing counts. */
+export function gather(values: Float32Array, rows: Rows): Float32Array {
+  return Float32Array.from(rows.sources, (source) => (source < 0 ? 0 : values[source]!));
+}
+
+/** The way back: values at the rows' positions into an array [total] of the batch. */
+export function scatter(values: Float32Array, rows: Rows, into: Float32Array): void {
+  rows.sources.forEach((source, position) => {
+    if (source >= 0) into[source] = values[position]!;
+  });
+}
