@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import type { Action, Turn } from '../../../../core/episode.ts';
+import type { Json } from '../../../../core/json.ts';
+import type { Candidate, Verifier } from '../../../../environments/contract.ts';
+import { exactMatch, normalizeAnswer } from '../../../../environments/verifiers/exact-match.ts';
+import { formatVerifier } from '../../../../environments/verifiers/format.ts';
+import { toolShaping } from '../../../../environments/verifiers/tool-shaping.ts';
+
+const call = (name: string, args: Json): Action => ({ kind: 'call', call: { name, arguments: args } });
+const bad: Action = { kind: 'malformed', reason: 'text outside tags' };
+const final: Action = { kind: 'answer', answer: '19' };
+
+function candidate(actions: Action[], answer: string | null, expected: string | undefined = '19'): Candidate {
+  const turns = actions.map((action): Turn => ({ start: 0, end: 0, text: '', action }));
+  return {
+    task: {
+      ref: { environment: 'calculator', split: 'train', level: 1, index: 0 },
+      prompt: '12+7',
+      ...(expected === undefined ? {} : { answer: expected }),
+    },
+    episode: {
+      turns,
+      status: answer === null ? { kind: 'truncated', limit: 'turns' } : { kind: 'answered', answer },
+    },
+    answer,
+    tools: ['calculator'],
+  };
+}
+
+async function score(verifier: Verifier, ...of: Parameters<typeof candidate>): Promise<number> {
+  const verdict = await verifier.verify(candidate(...of), { signal: new AbortController().signal });
+  if (verdict.kind !== 'score') throw new Error(verdict.reason);
+  return verdict.score;
+}
+
+describe('exact match', () => {
+  test.each([
+    ['1,234', '1234'],
+    ['1 234 567', '1234567'],
+    ['1\u202f234', '1234'],
+    ['+7', '7'],
+    ['\u22127', '-7'],
+    ['- 7', '-7'],
+    ['007', '7'],
+    ['7.', '7'],
+    ['7.00', '7'],
+    ['7.50', '7.5'],
+    ['.5', '0.5'],
+    ['-0', '0'],
+    ['-0.0', '0'],
+    ['1,234.50', '1234.5'],
+    ['١٢', '١٢'],
+    ['１９', '19'],
+    ['12345678901234567890.0', '12345678901234567890'],
+  ])('%s and %s are the same number', (one, other) => {
+    expect(normalizeAnswer(one)).toBe(normalizeAnswer(other));
+  });
+
+  test.each([
+    ['12345678901234567890', '12345678901234567891'],
+    ['1,23', '123'],
+    ['1 2', '12'],
+    ['19 apples', '19'],
+    ['7.05', '7.5'],
+    ['-7', '7'],
+    ['.', '0'],
+    ['-', '0'],
+    ['', '0'],
+  ])('%s and %s are not', (one, other) => {
+    expect(normalizeAnswer(one)).not.toBe(normalizeAnswer(other));
+  });
+
+  test('white space around and within text does not matter, letters do', () => {
+    expect(normalizeAnswer('  the\n red   fox ')).toBe('the red fox');
+    expect(normalizeAnswer('The')).not.toBe(normalizeAnswer('the'));
+  });
+
+  test('scores right, wrong and missing answers, and abstains where nothing is expected', async () => {
+    expect(await score(exactMatch(), [final], ' 19.0 ')).toBe(1);
+    expect(await score(exactMatch(), [final], '18')).toBe(0);
+    expect(await score(exactMatch(), [], null)).toBe(0);
+    const task = { ...candidate([final], '19').task };
+    delete task.answer;
+    expect(
+      await exactMatch().verify(
+        { ...candidate([final], '19'), task },
+        { signal: new AbortController().signal },
+      ),
+    ).toMatchObject({ kind: 'abstain' });
+  });
+});
+
+describe('format', () => {
+  test('is the share of well-formed turns, and wants an answer at the end', async () => {
+    const good = call('calculator', { expression: '12+7' });
+    expect(await score(formatVerifier(), [good, final], '19')).toBe(1);
+    expect(await score(formatVerifier(), [bad, good, final, final], '19')).toBe(0.75);
+    expect(await score(formatVerifier(), [good, good, bad], null)).toBe(0.5);
+    expect(await score(formatVerifier(), [], null)).toBe(0);
+  });
+});
+
+describe('tool shaping', () => {
+  test('takes off for repeated, unknown and malformed calls, up to the cap', async () => {
+    const good = call('calculator', { expression: '12+7' });
+    expect(await score(toolShaping(), [good, final], '19')).toBe(1);
+    expect(await score(toolShaping(), [good, good, final], '19')).toBeCloseTo(0.9);
+    expect(await score(toolShaping(), [call('search', {}), final], '19')).toBeCloseTo(0.8);
+    expect(await score(toolShaping(), [bad, final], '19')).toBeCloseTo(0.8);
+    expect(await score(toolShaping(), Array.from({ length: 20 }, () => bad), null)).toBeCloseTo(0.5);
+  });
+
+  test('sees a repetition through the order of keys, and tells different calls apart', async () => {
+    const one = call('calculator', { a: 1, b: { c: [1], d: 2 } });
+    expect(
+      await score(toolShaping(), [one, call('calculator', { b: { d: 2, c: [1] }, a: 1 })], null),
+    ).toBeCloseTo(0.9);
+    expect(await score(toolShaping(), [one, call('calculator', { a: 1, b: { c: [1], d: 3 } })], null)).toBe(
+      1,
+    );
+  });
+
+  test('another setting is another version, so that no old verdict is reused', () => {
+    expect(toolShaping({ cap: 0.3 }).version).not.toBe(toolShaping().version);
+  });
+});
