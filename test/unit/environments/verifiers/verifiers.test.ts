@@ -107,7 +107,13 @@ describe('tool shaping', () => {
     expect(await score(toolShaping(), [good, good, final], '19')).toBeCloseTo(0.9);
     expect(await score(toolShaping(), [call('search', {}), final], '19')).toBeCloseTo(0.8);
     expect(await score(toolShaping(), [bad, final], '19')).toBeCloseTo(0.8);
-    expect(await score(toolShaping(), Array.from({ length: 20 }, () => bad), null)).toBeCloseTo(0.5);
+    expect(
+      await score(
+        toolShaping(),
+        Array.from({ length: 20 }, () => bad),
+        null,
+      ),
+    ).toBeCloseTo(0.5);
   });
 
   test('sees a repetition through the order of keys, and tells different calls apart', async () => {
