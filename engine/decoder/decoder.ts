@@ -1,0 +1,149 @@
+import { GradusError } from '../../core/errors.ts';
+import { randomKey } from '../../core/random.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
+import { assertServable } from '../onnx/decoder-graph.ts';
+import type { LocalPolicy, SampleRequest, SampleResult } from '../policy.ts';
+import { DecoderThread } from './decoder-thread.ts';
+
+export interface DecoderOptions {
+  /** Threads that decode, each a share of the episodes. Default 2. */
+  threads?: number;
+  /** Threads inside each of them; more than 1 pays only for large models. Default 1. */
+  intraOpThreads?: number;
+  /** Bytes for the caches of episodes that wait for a tool and of prefixes, over all threads. Default 512 MiB. */
+  cacheBytes?: number;
+  /** Episodes decoded at the same time, over all threads; the others wait. Default 256. */
+  maxBatch?: number;
+}
+
+/** By how many episodes a thread may be ahead before an episode goes elsewhere than its prefix. */
+const TOLERATED_IMBALANCE = 4;
+
+/**
+ * The policy as a model on this machine's CPU, off the event loop.
+ *
+ * `sample` rejects with the signal's reason, or GradusError `policy/no-model` (load first), `policy/bad-request`,
+ * `policy/closed`, or the retryable `policy/decoder-crashed`, after which `load` starts afresh. `load` rejects with
+ * `policy/unsupported-model` or `policy/bad-weights` before it spends anything; what was requested before it is
+ * finished with the old weights, what comes after it waits for the new ones.
+ */
+export function createDecoder(options: DecoderOptions = {}): LocalPolicy {
+  const { threads = 2, intraOpThreads = 1, cacheBytes = 512 * 2 ** 20, maxBatch = 256 } = options;
+  return new Decoder(threads, {
+    intraOpThreads,
+    cacheBytes: Math.floor(cacheBytes / threads),
+    maxBatch: Math.ceil(maxBatch / threads),
+  });
+}
+
+class Decoder implements LocalPolicy {
+  version: string | undefined;
+  private readonly count: number;
+  private readonly settings: ConstructorParameters<typeof DecoderThread>[0];
+  private pool: DecoderThread[] = [];
+  /** Which thread has an open session's cache. */
+  private readonly seat = new Map<string, number>();
+  private sessions: number[] = [];
+  private crashed = false;
+  private closed = false;
+
+  constructor(count: number, settings: ConstructorParameters<typeof DecoderThread>[0]) {
+    this.count = count;
+    this.settings = settings;
+  }
+
+  async load(version: string, config: ModelConfig, weights: Weights): Promise<void> {
+    if (this.closed) throw new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
+    assertServable(config);
+    const flat = flatten(config, weights);
+    if (this.pool.length === 0) this.start();
+    const { pool } = this;
+    try {
+      await Promise.all(pool.map((thread) => thread.load(config, flat)));
+    } catch (error) {
+      this.version = undefined;
+      throw error;
+    }
+    if (this.pool === pool) this.version = version;
+  }
+
+  async sample(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {
+    signal?.throwIfAborted();
+    if (this.closed) throw new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
+    if (this.pool.length === 0) {
+      const [type, what] = this.crashed ? ['decoder-crashed', 'crashed'] : ['no-model', 'has no weights'];
+      throw new GradusError('policy', type, `The decoder ${what}. Call load() and repeat the request.`, {
+        retryable: true,
+      });
+    }
+    return this.pool[this.place(request)]!.sample(request, signal);
+  }
+
+  release(session: string): void {
+    const index = this.seat.get(session);
+    if (index === undefined) return;
+    this.seat.delete(session);
+    this.sessions[index]!--;
+    this.pool[index]?.release(session);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.version = undefined;
+    const { pool } = this;
+    this.pool = [];
+    await Promise.all(pool.map((thread) => thread.close()));
+  }
+
+  private start(): void {
+    this.crashed = false;
+    this.seat.clear();
+    this.sessions = Array.from({ length: this.count }, () => 0);
+    const pool: DecoderThread[] = [];
+    const onCrash = () => {
+      // One thread's end is everybody's: the others hold the same weights and are started again with it.
+      if (this.pool !== pool) return;
+      this.pool = [];
+      this.version = undefined;
+      this.crashed = true;
+      for (const thread of pool) thread.crash();
+    };
+    for (let i = 0; i < this.count; i++) pool.push(new DecoderThread(this.settings, onCrash));
+    this.pool = pool;
+  }
+
+  /** Where the session is; a new one goes where its prefix goes, unless that thread has more than its share. */
+  private place({ session, prefix }: SampleRequest): number {
+    const known = this.seat.get(session);
+    if (known !== undefined) return known;
+    const least = Math.min(...this.sessions);
+    let index = randomKey(...prefix).k0 % this.count;
+    if (this.sessions[index]! > least + TOLERATED_IMBALANCE) index = this.sessions.indexOf(least);
+    this.seat.set(session, index);
+    this.sessions[index]!++;
+    return index;
+  }
+}
+
+/** All weights end to end, in memory that threads share. Throws `policy/bad-weights`. */
+function flatten(config: ModelConfig, weights: Weights): Float32Array {
+  const shapes = weightShapes(config);
+  const size = shapes.reduce((sum, [, shape]) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  const flat = new Float32Array(new SharedArrayBuffer(size * Float32Array.BYTES_PER_ELEMENT));
+  let offset = 0;
+  for (const [name, shape] of shapes) {
+    const tensor = weights.get(name);
+    const length = shape.reduce((a, b) => a * b, 1);
+    if (tensor === undefined || tensor.shape.join() !== shape.join() || tensor.data.length !== length) {
+      const found = tensor === undefined ? 'is missing' : `is [${tensor.shape.join(', ')}]`;
+      throw new GradusError(
+        'policy',
+        'bad-weights',
+        `Weight ${name} ${found}, expected [${shape.join(', ')}]. Load the weights that belong to this configuration.`,
+      );
+    }
+    flat.set(tensor.data, offset);
+    offset += length;
+  }
+  return flat;
+}

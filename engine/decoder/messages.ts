@@ -1,0 +1,31 @@
+import type { Boundary } from '../../core/errors.ts';
+import type { ModelConfig } from '../model-config.ts';
+import type { SampleRequest, SampleResult } from '../policy.ts';
+
+/** How a decoder thread is set up. */
+export interface ThreadSettings {
+  intraOpThreads: number;
+  /** Bytes for the caches of sequences that are not being decoded. */
+  cacheBytes: number;
+  /** Sequences decoded at the same time. */
+  maxBatch: number;
+}
+
+export type ToThread =
+  | { type: 'load'; id: number; config: ModelConfig; weights: Float32Array }
+  | { type: 'sample'; id: number; request: SampleRequest }
+  | { type: 'abort'; id: number }
+  | { type: 'release'; session: string }
+  | { type: 'close' };
+
+export interface ThreadFailure {
+  boundary: Boundary;
+  type: string;
+  message: string;
+  retryable: boolean;
+}
+
+export type FromThread =
+  | { type: 'loaded'; id: number }
+  | { type: 'sampled'; id: number; result: SampleResult }
+  | { type: 'failed'; id: number; failure: ThreadFailure };

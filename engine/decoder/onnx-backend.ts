@@ -1,0 +1,122 @@
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+import type { ModelConfig } from '../model-config.ts';
+import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
+import type { DecoderBackend } from './backend.ts';
+import type { KvBlock, KvRows } from './kv-block.ts';
+
+type Feeds = Record<string, Tensor>;
+
+/** The tensors over a block's own memory, made anew only when its count changes. */
+interface BlockFeeds {
+  count: number;
+  row: BigInt64Array;
+  feeds: Feeds;
+}
+
+/**
+ * Runs the model with stock onnxruntime-node. Its `run` copies every output it is asked for, so a step asks for the
+ * new row of each cache, not for the cache, and writes it into the block here.
+ */
+export class OnnxBackend implements DecoderBackend {
+  private readonly session: InferenceSession;
+  private readonly config: ModelConfig;
+  /** Held, because the session may read weights that it has not repacked from where they lie. */
+  readonly weights: Float32Array;
+  private readonly parts: readonly string[];
+  private readonly stepOutputs: readonly string[];
+  private readonly prefillOutputs: readonly string[];
+  private readonly feedsOf = new WeakMap<KvBlock, BlockFeeds>();
+
+  private constructor(session: InferenceSession, config: ModelConfig, weights: Float32Array) {
+    this.session = session;
+    this.weights = weights;
+    this.config = config;
+    this.parts = Array.from({ length: config.layers }, (_, layer) => [
+      `${layer}.key`,
+      `${layer}.value`,
+    ]).flat();
+    this.stepOutputs = ['logits', ...this.parts.map((part) => `last.${part}`)];
+    this.prefillOutputs = ['logits', ...this.parts.map((part) => `present.${part}`)];
+  }
+
+  /** `weights` holds all tensors of `weightShapes(config)` end to end. */
+  static async load(
+    config: ModelConfig,
+    weights: Float32Array,
+    intraOpThreads: number,
+  ): Promise<OnnxBackend> {
+    const data = new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength);
+    const session = await InferenceSession.create(buildDecoderGraph(config), {
+      intraOpNumThreads: intraOpThreads,
+      externalData: [{ path: WEIGHTS_FILE, data }],
+    });
+    return new OnnxBackend(session, config, weights);
+  }
+
+  async prefill(tokens: readonly number[]): Promise<{ logits: Float32Array; rows: KvRows }> {
+    const { keyValueHeads: K, headSize: D } = this.config;
+    const length = tokens.length;
+    const feeds: Feeds = {
+      input_ids: new Tensor('int32', Int32Array.from(tokens), [1, length]),
+      seqlens_k: new Tensor('int32', Int32Array.of(length - 1), [1]),
+      total_sequence_length: new Tensor('int32', Int32Array.of(length), [1]),
+      row: new Tensor('int64', new BigInt64Array(K).fill(BigInt(length - 1)), [1, K, 1]),
+    };
+    for (const part of this.parts)
+      feeds[`past.${part}`] = new Tensor('float32', new Float32Array(0), [1, K, 0, D]);
+    const outputs = await this.session.run(feeds, this.prefillOutputs);
+    const size = K * length * D;
+    const data = new Float32Array(this.parts.length * size);
+    for (const [i, part] of this.parts.entries()) data.set(floats(outputs[`present.${part}`]), i * size);
+    return { logits: floats(outputs['logits']), rows: { length, data } };
+  }
+
+  async step(block: KvBlock): Promise<Float32Array> {
+    const { keyValueHeads: K, headSize: D } = this.config;
+    const { count, capacity, lengths } = block;
+    const { feeds, row } = this.feeds(block);
+    for (let i = 0; i < count; i++) row.fill(BigInt(lengths[i]!), i * K, (i + 1) * K);
+    const outputs = await this.session.run(feeds, this.stepOutputs);
+    for (const [index, part] of this.parts.entries()) {
+      const rows = floats(outputs[`last.${part}`]);
+      const cache = block.parts[index]!;
+      for (let i = 0, source = 0; i < count; i++) {
+        for (let head = 0; head < K; head++) {
+          const target = ((i * K + head) * capacity + lengths[i]!) * D;
+          for (let j = 0; j < D; j++) cache[target + j] = rows[source++]!;
+        }
+      }
+    }
+    return floats(outputs['logits']);
+  }
+
+  async dispose(): Promise<void> {
+    await this.session.release();
+  }
+
+  private feeds(block: KvBlock): BlockFeeds {
+    const { count, capacity } = block;
+    const known = this.feedsOf.get(block);
+    if (known?.count === count) return known;
+    const { keyValueHeads: K, headSize: D } = this.config;
+    const row = new BigInt64Array(count * K);
+    const feeds: Feeds = {
+      input_ids: new Tensor('int32', block.tokens.subarray(0, count), [count, 1]),
+      seqlens_k: new Tensor('int32', block.lengths.subarray(0, count), [count]),
+      total_sequence_length: new Tensor('int32', Int32Array.of(capacity), [1]),
+      row: new Tensor('int64', row, [count, K, 1]),
+    };
+    for (const [i, part] of this.parts.entries()) {
+      const cache = block.parts[i]!.subarray(0, count * K * capacity * D);
+      feeds[`past.${part}`] = new Tensor('float32', cache, [count, K, capacity, D]);
+    }
+    const made = { count, row, feeds };
+    this.feedsOf.set(block, made);
+    return made;
+  }
+}
+
+function floats(tensor: Tensor | undefined): Float32Array {
+  if (!(tensor?.data instanceof Float32Array)) throw new Error('the session gave no float32 output');
+  return tensor.data;
+}

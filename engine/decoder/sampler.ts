@@ -1,0 +1,137 @@
+import type { SamplingSettings } from '../policy.ts';
+
+/** A token with its log-probability in nats under softmax(logits / temperature), before any truncation. */
+export interface Draw {
+  token: number;
+  logprob: number;
+}
+
+/**
+ * Draws tokens from logits. All sums are float64 in a fixed order, so a draw is a pure function of its arguments.
+ * Equal logits rank by token id. Top-k cuts first, and top-p counts its probability among what top-k left, as in
+ * Hugging Face's logits processors and in vLLM.
+ */
+export class Sampler {
+  private readonly weights: Float64Array;
+  private readonly order: Int32Array;
+  private readonly vocabSize: number;
+
+  constructor(vocabSize: number) {
+    this.vocabSize = vocabSize;
+    this.weights = new Float64Array(vocabSize);
+    this.order = new Int32Array(vocabSize);
+  }
+
+  /** `logits` holds the row [V] from `start` on; `u` is uniform in [0, 1). Greedy draws have log-probability 0. */
+  draw(logits: Float32Array, start: number, settings: SamplingSettings, u: number): Draw {
+    const { vocabSize, weights } = this;
+    const { temperature, topK, topP } = settings;
+    let best = 0;
+    let max = logits[start]!;
+    for (let i = 1; i < vocabSize; i++) {
+      const value = logits[start + i]!;
+      if (value > max) {
+        max = value;
+        best = i;
+      }
+    }
+    if (temperature === 0) return { token: best, logprob: 0 };
+
+    let total = 0;
+    for (let i = 0; i < vocabSize; i++) {
+      const weight = Math.exp((logits[start + i]! - max) / temperature);
+      weights[i] = weight;
+      total += weight;
+    }
+    // The least likely token that is kept, and the mass of all that are.
+    let last: number | undefined;
+    let kept = total;
+    if (topK > 0 && topK < vocabSize) {
+      last = this.smallestOfLargest(this.candidates(0), 'count', topK);
+      kept = this.massDownTo(last);
+    }
+    if (topP < 1) {
+      // What lies below this floor sums to less than (1 - topP) · kept, so the nucleus never needs it.
+      const floor = ((1 - topP) * kept) / vocabSize;
+      last = this.smallestOfLargest(this.candidates(floor, last), 'mass', topP * kept);
+      kept = this.massDownTo(last);
+    }
+    const token = this.walk(u * kept, last, best);
+    return { token, logprob: (logits[start + token]! - max) / temperature - Math.log(total) };
+  }
+
+  /** The first kept token, by id, at which the running sum passes `target`; rounding may leave it unreached. */
+  private walk(target: number, last: number | undefined, fallback: number): number {
+    const { weights, vocabSize } = this;
+    let sum = 0;
+    let token = fallback;
+    for (let i = 0; i < vocabSize; i++) {
+      if (weights[i] === 0 || (last !== undefined && this.ranksBefore(last, i))) continue;
+      sum += weights[i]!;
+      token = i;
+      if (target < sum) break;
+    }
+    return token;
+  }
+
+  /** Writes the tokens of at least `floor` that rank no lower than `last` into `order`; gives their number. */
+  private candidates(floor: number, last?: number): number {
+    const { weights, order, vocabSize } = this;
+    let count = 0;
+    for (let i = 0; i < vocabSize; i++) {
+      if (weights[i]! >= floor && (last === undefined || !this.ranksBefore(last, i))) order[count++] = i;
+    }
+    return count;
+  }
+
+  private massDownTo(last: number): number {
+    const { weights, vocabSize } = this;
+    let sum = 0;
+    for (let i = 0; i < vocabSize; i++) if (!this.ranksBefore(last, i)) sum += weights[i]!;
+    return sum;
+  }
+
+  /**
+   * The lowest-ranking member of the smallest set of top-ranking candidates whose measure (their count, or their
+   * mass) reaches `target`: quickselect, in time linear in `count` on average.
+   */
+  private smallestOfLargest(count: number, measure: 'count' | 'mass', target: number): number {
+    const { weights, order } = this;
+    const of = (token: number) => (measure === 'count' ? 1 : weights[token]!);
+    let low = 0;
+    let high = count;
+    let before = 0;
+    let answer = order[0]!;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const pivot = order[middle]!;
+      order[middle] = order[high - 1]!;
+      order[high - 1] = pivot;
+      let split = low;
+      let mass = 0;
+      for (let i = low; i < high - 1; i++) {
+        const token = order[i]!;
+        if (!this.ranksBefore(token, pivot)) continue;
+        order[i] = order[split]!;
+        order[split++] = token;
+        mass += of(token);
+      }
+      order[high - 1] = order[split]!;
+      order[split] = pivot;
+      if (split > low && before + mass >= target) {
+        high = split;
+        continue;
+      }
+      answer = pivot;
+      before += mass + of(pivot);
+      if (before >= target) break;
+      low = split + 1;
+    }
+    return answer;
+  }
+
+  private ranksBefore(a: number, b: number): boolean {
+    const difference = this.weights[a]! - this.weights[b]!;
+    return difference > 0 || (difference === 0 && a < b);
+  }
+}

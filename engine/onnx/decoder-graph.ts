@@ -1,0 +1,170 @@
+import { GradusError } from '../../core/errors.ts';
+import type { ModelConfig } from '../model-config.ts';
+import { GraphBuilder } from './graph-builder.ts';
+import { encodeModel } from './onnx-proto.ts';
+
+/** The name under which a session is given the weights: float32, in the order of `weightShapes`, end to end. */
+export const WEIGHTS_FILE = 'weights';
+
+const int = (value: number) => ({ int: value });
+const float = (value: number) => ({ float: value });
+
+/**
+ * The decoder as ONNX bytes, without the weights: they are external data in `WEIGHTS_FILE`, in Hugging Face's own
+ * layout, so new weights need a new session but no new graph. B = batch, S = new tokens, P = rows of the past
+ * buffers, T = max(P, total); other letters as in ModelConfig.
+ *
+ * Inputs: `input_ids` int32 [B, S]; `seqlens_k` int32 [B], each row's length with the new tokens, minus one;
+ * `total_sequence_length` int32 [1], the greatest length; `row` int64 [B, K, 1], where each row's last token lies
+ * in its buffer; `past.{layer}.{key|value}` float32 [B, K, P, D].
+ * Outputs: `logits` float32 [B, V] of the last token; `present.{layer}.{key|value}` [B, K, T, D];
+ * `last.{layer}.{key|value}` [B, K, D], the rows of the last token alone, so that a step of decoding hands out
+ * these few rows and not the whole cache.
+ *
+ * Llama (Touvron et al. 2023) as in Hugging Face's `modeling_llama.py`: RMSNorm, rotary embedding with rotated
+ * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU. Throws `policy/unsupported-model`.
+ */
+export function buildDecoderGraph(config: ModelConfig): Uint8Array {
+  assertServable(config);
+  const { hiddenSize: d, intermediateSize: F, headSize: D, attentionHeads: H, keyValueHeads: K } = config;
+  const epsilon = float(config.rmsNormEpsilon);
+  const graph = new GraphBuilder();
+  let offset = 0;
+  // Called in the order of `weightShapes`, which is the order in the file.
+  const weight = (name: string, shape: readonly number[]) => {
+    const length = shape.reduce((a, b) => a * b, 4);
+    const data = { file: WEIGHTS_FILE, offset, length };
+    offset += length;
+    return graph.initializer({ name, type: 'float32', shape, data });
+  };
+  // [.., in] x [out, in] -> [.., out]
+  const linear = (x: string, w: string, output = graph.fresh('linear')) =>
+    graph.microsoft('FusedMatMul', [x, w], [output], { transB: int(1) })[0]!;
+  const addThenNorm = (x: string, residual: string, scale: string): [normed: string, sum: string] => {
+    const outputs = [graph.fresh('norm'), '', '', graph.fresh('residual')];
+    graph.microsoft('SkipSimplifiedLayerNormalization', [x, residual, scale], outputs, { epsilon });
+    return [outputs[0]!, outputs[3]!];
+  };
+
+  const ids = graph.input({ name: 'input_ids', type: 'int32', shape: ['B', 'S'] });
+  const lengths = graph.input({ name: 'seqlens_k', type: 'int32', shape: ['B'] });
+  const total = graph.input({ name: 'total_sequence_length', type: 'int32', shape: [1] });
+  const row = graph.input({ name: 'row', type: 'int64', shape: ['B', K, 1] });
+  const [cos, sin] = rotaryCaches(config).map((cache, i) =>
+    graph.floats(i === 0 ? 'cos_cache' : 'sin_cache', [config.maxPositions, D / 2], cache),
+  );
+
+  const embedding = weight('embed_tokens', [config.vocabSize, d]);
+  let residual = graph.node('Gather', [embedding, ids]);
+  let branch: string | undefined;
+  for (let layer = 0; layer < config.layers; layer++) {
+    const named = (name: string) => `layer.${layer}.${name}`;
+    const past: string[] = [];
+    const present: string[] = [];
+    for (const part of ['key', 'value']) {
+      const name = `${layer}.${part}`;
+      past.push(graph.input({ name: `past.${name}`, type: 'float32', shape: ['B', K, 'P', D] }));
+      present.push(graph.output({ name: `present.${name}`, type: 'float32', shape: ['B', K, 'T', D] }));
+    }
+
+    const inputScale = weight(named('input_layernorm'), [d]);
+    let x: string;
+    if (branch === undefined) {
+      x = graph.node('SimplifiedLayerNormalization', [residual, inputScale], {
+        axis: int(-1),
+        epsilon,
+        stash_type: int(1),
+      });
+    } else {
+      [x, residual] = addThenNorm(branch, residual, inputScale);
+    }
+    // The q, k and v projections follow each other in the file: read as one matrix they make one product.
+    const qkv = linear(x, weight(named('qkv_proj'), [(H + 2 * K) * D, d]));
+    const attention = graph.fresh('attention');
+    graph.microsoft(
+      'GroupQueryAttention',
+      [qkv, '', '', ...past, lengths, total, cos!, sin!],
+      [attention, ...present],
+      {
+        num_heads: int(H),
+        kv_num_heads: int(K),
+        scale: float(1 / Math.sqrt(D)),
+        do_rotary: int(1),
+        rotary_interleaved: int(0),
+      },
+    );
+    for (const [i, part] of ['key', 'value'].entries()) {
+      const name = `last.${layer}.${part}`;
+      graph.output({ name, type: 'float32', shape: ['B', K, D] });
+      graph.node('GatherND', [present[i]!, row], { batch_dims: int(2) }, name);
+    }
+    branch = linear(attention, weight(named('o_proj'), [d, H * D]));
+
+    [x, residual] = addThenNorm(branch, residual, weight(named('post_attention_layernorm'), [d]));
+    const gate = linear(x, weight(named('gate_proj'), [F, d]));
+    const up = linear(x, weight(named('up_proj'), [F, d]));
+    const silu = graph.microsoft('QuickGelu', [gate], [graph.fresh('silu')], { alpha: float(1) })[0]!;
+    branch = linear(graph.node('Mul', [silu, up]), weight(named('down_proj'), [d, F]));
+  }
+  const [x] = addThenNorm(branch!, residual, weight('norm', [d]));
+  // One index of rank 0 takes the sequence axis away: [B, S, d] -> [B, d].
+  const lastIndex = graph.initializer({
+    name: 'last_index',
+    type: 'int64',
+    shape: [],
+    data: new Uint8Array(BigInt64Array.of(-1n).buffer),
+  });
+  const last = graph.node('Gather', [x, lastIndex], { axis: int(1) });
+  const head = config.tieEmbeddings ? embedding : weight('lm_head', [config.vocabSize, d]);
+  graph.output({ name: linear(last, head, 'logits'), type: 'float32', shape: ['B', config.vocabSize] });
+  return encodeModel(graph.build());
+}
+
+/** cos and sin of position × frequency, each [maxPositions, D/2] (Su et al. 2021, RoFormer). */
+function rotaryCaches({ maxPositions, headSize, ropeTheta }: ModelConfig): [Float32Array, Float32Array] {
+  const half = headSize / 2;
+  const cos = new Float32Array(maxPositions * half);
+  const sin = new Float32Array(maxPositions * half);
+  for (let position = 0; position < maxPositions; position++) {
+    for (let i = 0; i < half; i++) {
+      const angle = position * ropeTheta ** (-i / half);
+      cos[position * half + i] = Math.cos(angle);
+      sin[position * half + i] = Math.sin(angle);
+    }
+  }
+  return [cos, sin];
+}
+
+/** Throws `policy/unsupported-model` when the graph cannot be built for this configuration. */
+export function assertServable(config: ModelConfig): void {
+  const refuse = (reason: string) => {
+    throw new GradusError('policy', 'unsupported-model', `The decoder cannot run this model: ${reason}.`);
+  };
+  const sizes = [
+    'vocabSize',
+    'hiddenSize',
+    'intermediateSize',
+    'layers',
+    'attentionHeads',
+    'keyValueHeads',
+    'headSize',
+    'maxPositions',
+  ] as const;
+  for (const name of sizes) {
+    if (!Number.isInteger(config[name]) || config[name] < 1) {
+      refuse(`${name} is ${config[name]}; make it a whole number of at least 1`);
+    }
+  }
+  if (config.headSize % 16 !== 0) {
+    refuse(
+      `headSize is ${config.headSize}; GroupQueryAttention rotates multiples of 16, so choose one of them`,
+    );
+  }
+  if (config.attentionHeads % config.keyValueHeads !== 0) {
+    refuse(
+      `attentionHeads ${config.attentionHeads} is no multiple of keyValueHeads ${config.keyValueHeads}; make it one`,
+    );
+  }
+  if (!(config.rmsNormEpsilon > 0)) refuse(`rmsNormEpsilon is ${config.rmsNormEpsilon}; make it positive`);
+  if (!(config.ropeTheta > 1)) refuse(`ropeTheta is ${config.ropeTheta}; make it greater than 1`);
+}
