@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { link, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Client } from 'minio';
+import { GradusError } from '../../core/errors.ts';
+import { requireBinary } from '../setup/server-binaries.ts';
+import { ManagedServer } from './managed-server.ts';
+import type { ServerHandle, SuperviseOptions } from './managed-server.ts';
+import { choosePort, LOOPBACK } from './ports.ts';
+import { retryOtherPorts } from './retry-ports.ts';
+
+const USUAL_PORT = 9000;
+/** An upload in parts that was not touched for so long has no writer any more. */
+const ORPHAN_AFTER_MS = 3600_000;
+
+export interface ObjectStoreOptions extends SuperviseOptions {
+  /** Absolute; holds the objects and the keys. */
+  dataDir: string;
+  logFile: string;
+  port?: number | undefined;
+  recordedPort?: number | undefined;
+}
+
+export interface ObjectStoreAddress {
+  endPoint: string;
+  port: number;
+  useSSL: false;
+  accessKey: string;
+  secretKey: string;
+}
+
+export interface ObjectStoreServer extends ServerHandle, ObjectStoreAddress {
+  /** "127.0.0.1:PORT" */
+  readonly address: string;
+}
+
+interface Keys {
+  accessKey: string;
+  secretKey: string;
+}
+
+const keysFile = (dataDir: string) => path.join(dataDir, 'keys.json');
+
+/** The store's keys, drawn at random when it first starts and readable by its owner only. */
+async function ensureKeys(dataDir: string): Promise<Keys> {
+  if (!existsSync(keysFile(dataDir))) {
+    const keys: Keys = {
+      accessKey: `gradus${randomBytes(7).toString('hex')}`,
+      secretKey: randomBytes(30).toString('base64url'),
+    };
+    const fresh = `${keysFile(dataDir)}.${process.pid}`;
+    await writeFile(fresh, JSON.stringify(keys), { mode: 0o600 });
+    await link(fresh, keysFile(dataDir)); // never over keys that are in use
+    await rm(fresh);
+  }
+  return readKeys(dataDir);
+}
+
+/** @throws GradusError infra/state-dir when they were damaged by hand */
+export async function readKeys(dataDir: string): Promise<Keys> {
+  const text = await readFile(keysFile(dataDir), 'utf8');
+  try {
+    return JSON.parse(text) as Keys;
+  } catch (error) {
+    throw new GradusError(
+      'infra',
+      'state-dir',
+      `${keysFile(dataDir)} is not JSON. Delete it and restart: new keys are drawn, the objects stay.`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Removes parts of uploads that nobody will complete: the store has no rule of its own for them. Younger ones stay,
+ * since a writer that outlived the store may go on with its upload.
+ * @returns how many uploads were removed
+ */
+export async function removeOrphanedUploads(objectsDir: string, now: number = Date.now()): Promise<number> {
+  let removed = 0;
+  for (const bucket of await foldersIn(objectsDir)) {
+    const multipart = path.join(objectsDir, bucket, '.sgwtmp', 'multipart');
+    for (const object of await foldersIn(multipart)) {
+      for (const upload of await foldersIn(path.join(multipart, object))) {
+        const folder = path.join(multipart, object, upload);
+        if (now - (await lastTouched(folder)) < ORPHAN_AFTER_MS) continue;
+        await rm(folder, { recursive: true, force: true });
+        removed += 1;
+      }
+    }
+  }
+  return removed;
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  if (!existsSync(folder)) return [];
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+}
+
+async function lastTouched(folder: string): Promise<number> {
+  const files = await readdir(folder);
+  const times = await Promise.all(
+    [folder, ...files.map((file) => path.join(folder, file))].map((file) => stat(file)),
+  );
+  return Math.max(...times.map((stats) => stats.mtimeMs));
+}
+
+/**
+ * An S3 server (versitygw) over a folder. Objects survive any kill of it; a put that was under way leaves nothing.
+ * @throws GradusError infra/binary-missing, infra/port-taken, infra/server-start
+ */
+export async function startObjectStore(options: ObjectStoreOptions): Promise<ObjectStoreServer> {
+  const command = await requireBinary('versitygw');
+  const [objects, versions] = ['objects', 'versions'].map((name) => path.join(options.dataDir, name));
+  if (objects === undefined || versions === undefined) throw new TypeError('two folders');
+  for (const folder of [objects, versions]) await mkdir(folder, { recursive: true });
+  await removeOrphanedUploads(objects);
+  const keys = await ensureKeys(options.dataDir);
+  return retryOtherPorts(options.logFile, async (attempt) => {
+    const port = await choosePort({
+      title: 'the object store',
+      setting: '--s3-port',
+      explicit: options.port,
+      preferred: [attempt > 0 ? undefined : options.recordedPort, USUAL_PORT],
+    });
+    const address = `${LOOPBACK}:${port}`;
+    const server = await ManagedServer.start(
+      {
+        title: 'the object store',
+        command,
+        args: [
+          '--port',
+          address,
+          '--health',
+          '/health',
+          '--quiet',
+          'posix',
+          '--versioning-dir',
+          versions,
+          objects,
+        ],
+        // Not as arguments: those are seen by every user of the machine.
+        env: { ROOT_ACCESS_KEY_ID: keys.accessKey, ROOT_SECRET_ACCESS_KEY: keys.secretKey },
+        logFile: options.logFile,
+        probe: async (signal) => {
+          const answer = await fetch(`http://${address}/health`, { signal });
+          if (!answer.ok) throw new Error(`HTTP status ${answer.status}`);
+        },
+      },
+      options,
+    );
+    return Object.assign(server, { address, endPoint: LOOPBACK, port, useSSL: false as const, ...keys });
+  });
+}
+
+/** Makes the bucket where it is not there yet. */
+export async function ensureBucket(store: ObjectStoreAddress, bucket: string): Promise<void> {
+  const { endPoint, port, useSSL, accessKey, secretKey } = store;
+  const client = new Client({ endPoint, port, useSSL, accessKey, secretKey, region: 'us-east-1' });
+  if (!(await client.bucketExists(bucket))) await client.makeBucket(bucket);
+}

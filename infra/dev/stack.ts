@@ -1,0 +1,197 @@
+import path from 'node:path';
+import { GradusError } from '../../core/errors.ts';
+import { tryLock } from '../setup/file-lock.ts';
+import { findBinary, requireBinary } from '../setup/server-binaries.ts';
+import type { ServerHandle } from './managed-server.ts';
+import { ensureBucket, readKeys, startObjectStore } from './object-store.ts';
+import type { ObjectStoreAddress, ObjectStoreServer } from './object-store.ts';
+import { DEFAULT_STATE_DIR, prepareStateDir, readRecord, writeRecord } from './state-dir.ts';
+import { startTemporal, startTemporalUi } from './temporal.ts';
+import type { TemporalServer, TemporalUi } from './temporal.ts';
+
+const BUCKET = 'gradus';
+
+export interface StackOptions {
+  /** These ports or none: an error says when one is taken. Left out, the usual or free ones are chosen. */
+  temporalPort?: number;
+  uiPort?: number;
+  s3Port?: number;
+  /** The web interface; on unless false. */
+  ui?: boolean;
+  /** Bring a server back when it ends without having been asked to; on unless false. */
+  supervise?: boolean;
+  /** Told what happens, in sentences. */
+  onEvent?: (text: string) => void;
+}
+
+export interface ObjectStoreLocation extends ObjectStoreAddress {
+  bucket: string;
+}
+
+/** What a client needs to know. */
+export interface StackAddresses {
+  temporal: {
+    /** "127.0.0.1:PORT" */
+    address: string;
+    namespace: string;
+    /** "http://127.0.0.1:PORT"; absent when the web interface is off. */
+    uiAddress?: string;
+  };
+  objectStore: ObjectStoreLocation;
+}
+
+export interface Stack extends StackAddresses {
+  stateDir: string;
+  temporal: StackAddresses['temporal'] & ServerHandle & { cliPath: string };
+  objectStore: ObjectStoreLocation & ServerHandle;
+  /** Undefined when it is off. */
+  ui: ServerHandle | undefined;
+  /** Ends all servers; what they hold stays in the state folder. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+const temporalDir = (stateDir: string) => path.join(stateDir, 'temporal');
+const storeDir = (stateDir: string) => path.join(stateDir, 'object-store');
+const logFile = (stateDir: string, name: string) => path.join(stateDir, 'logs', `${name}.log`);
+
+async function claim(stateDir: string): Promise<() => Promise<void>> {
+  const lock = await tryLock(path.join(stateDir, 'stack.lock'));
+  if ('release' in lock) return lock.release;
+  throw new GradusError(
+    'infra',
+    'stack-running',
+    `The servers of ${stateDir} are already up, started by process ${lock.heldBy}. ` +
+      `Use them, stop that process, or choose another state folder.`,
+  );
+}
+
+/**
+ * Starts Temporal and an object store with all their data, keys and logs in `stateDir`, or brings them back with what
+ * they held, at the same addresses where these are free. They end with this process, whichever way it ends.
+ * @throws GradusError infra/stack-running, infra/state-dir, infra/disk-full, infra/binary-missing, infra/port-taken,
+ *   infra/server-start
+ */
+export async function startStack(
+  stateDirectory: string = DEFAULT_STATE_DIR,
+  options: StackOptions = {},
+): Promise<Stack> {
+  const stateDir = path.resolve(stateDirectory);
+  const ui = options.ui !== false;
+  await prepareStateDir(stateDir);
+  // Before anything starts.
+  for (const name of ['temporal-server', 'versitygw', ...(ui ? (['temporal-ui'] as const) : [])] as const) {
+    await requireBinary(name);
+  }
+  const cliPath = await requireBinary('temporal-cli');
+  const release = await claim(stateDir);
+  const started: ServerHandle[] = [];
+  const stopAll = async () => {
+    await Promise.all(started.map((server) => server.stop()));
+    await release();
+  };
+  try {
+    const { temporal, store, web } = await startServers(stateDir, { ...options, ui }, started);
+    const objectStore = Object.assign(store, { bucket: BUCKET });
+    return {
+      stateDir,
+      temporal: Object.assign(temporal, { cliPath, ...(web && { uiAddress: web.address }) }),
+      objectStore,
+      ui: web,
+      stop: stopAll,
+    };
+  } catch (error) {
+    await stopAll();
+    throw error;
+  }
+}
+
+interface Servers {
+  temporal: TemporalServer;
+  store: ObjectStoreServer;
+  web: TemporalUi | undefined;
+}
+
+async function startServers(
+  stateDir: string,
+  options: StackOptions,
+  started: ServerHandle[],
+): Promise<Servers> {
+  const recorded = await readRecord(stateDir);
+  const common = { supervise: options.supervise !== false, onEvent: options.onEvent };
+  const note = <T extends ServerHandle>(server: T): T => {
+    started.push(server);
+    return server;
+  };
+  // Both attempts are waited for, so that neither goes on starting after the other's failure is reported.
+  const [store, temporal] = await Promise.allSettled([
+    startObjectStore({
+      ...common,
+      dataDir: storeDir(stateDir),
+      logFile: logFile(stateDir, 'object-store'),
+      port: options.s3Port,
+      recordedPort: recorded.objectStore?.port,
+    }).then(note),
+    startTemporal({
+      ...common,
+      dataDir: temporalDir(stateDir),
+      logFile: logFile(stateDir, 'temporal'),
+      port: options.temporalPort,
+      recorded: recorded.temporal?.ports,
+    }).then(note),
+  ]);
+  if (temporal.status === 'rejected') throw temporal.reason;
+  if (store.status === 'rejected') throw store.reason;
+  await ensureBucket(store.value, BUCKET);
+  const { address, namespace, ports } = temporal.value;
+  let web: TemporalUi | undefined;
+  if (options.ui === true) {
+    web = note(
+      await startTemporalUi({
+        ...common,
+        dataDir: temporalDir(stateDir),
+        logFile: logFile(stateDir, 'temporal-ui'),
+        temporal: address,
+        port: options.uiPort,
+        recordedPort: recorded.temporal?.ports['ui'],
+      }),
+    );
+  }
+  await writeRecord(stateDir, {
+    temporal: {
+      address,
+      namespace,
+      ...(web && { uiAddress: web.address }),
+      ports: { ...ports, ...(web && { ui: web.port }) },
+    },
+    objectStore: { endPoint: store.value.endPoint, port: store.value.port, bucket: BUCKET },
+  });
+  return { temporal: temporal.value, store: store.value, web };
+}
+
+/**
+ * Where the servers of a state folder are, for tools that use a stack which another process holds up.
+ * @throws GradusError infra/no-stack when none was ever started there
+ */
+export async function readStack(stateDirectory: string = DEFAULT_STATE_DIR): Promise<StackAddresses> {
+  const stateDir = path.resolve(stateDirectory);
+  const { temporal, objectStore } = await readRecord(stateDir);
+  if (temporal === undefined || objectStore === undefined) {
+    throw new GradusError(
+      'infra',
+      'no-stack',
+      `No servers were started with ${stateDir}. Run "npm run dev" first, in another terminal.`,
+    );
+  }
+  const { address, namespace, uiAddress } = temporal;
+  const keys = await readKeys(storeDir(stateDir));
+  return {
+    temporal: { address, namespace, ...(uiAddress !== undefined && { uiAddress }) },
+    objectStore: { ...objectStore, useSSL: false, ...keys },
+  };
+}
+
+/** The Temporal CLI, for messages that show a command. */
+export async function temporalCommand(): Promise<string> {
+  const found = await findBinary('temporal-cli');
+  return found === undefined || found.from === 'path' ? 'temporal' : found.path;
+}

@@ -1,0 +1,80 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { GradusError, messageOf } from '../../core/errors.ts';
+
+/** Where the dev servers of this checkout keep their data. */
+export const DEFAULT_STATE_DIR = path.resolve(import.meta.dirname, '..', '..', '.gradus');
+
+/** Enough for the servers' own data and a few checkpoints of the examples. */
+const LEAST_FREE_BYTES = 256 * 2 ** 20;
+
+/**
+ * Makes the folder, and sees that it can be written to and that there is room.
+ * @throws GradusError infra/state-dir, infra/disk-full
+ */
+export async function prepareStateDir(stateDir: string, leastFree: number = LEAST_FREE_BYTES): Promise<void> {
+  try {
+    await mkdir(path.join(stateDir, 'logs'), { recursive: true });
+    const probe = path.join(stateDir, `.probe-${process.pid}`);
+    await writeFile(probe, Buffer.alloc(4096));
+    await rm(probe);
+  } catch (error) {
+    if (isFull(error)) throw diskFull(stateDir, 0, leastFree);
+    throw new GradusError(
+      'infra',
+      'state-dir',
+      `The state folder ${stateDir} cannot be written to (${messageOf(error)}). ` +
+        `Make it writable, or choose another one.`,
+      { cause: error },
+    );
+  }
+  const { bavail, bsize } = await statfs(stateDir);
+  if (bavail * bsize < leastFree) throw diskFull(stateDir, bavail * bsize, leastFree);
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
+function diskFull(stateDir: string, free: number, needed: number): GradusError {
+  const megabytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MB`;
+  return new GradusError(
+    'infra',
+    'disk-full',
+    `The disk of ${stateDir} has ${megabytes(free)} left and ${megabytes(needed)} are needed. ` +
+      `Free some space, or choose a state folder on another disk. Nothing was lost.`,
+    { retryable: true },
+  );
+}
+
+/** What is kept between starts, so that servers come back at the addresses that clients know. */
+export interface StackRecord {
+  temporal?: { address: string; uiAddress?: string; namespace: string; ports: Record<string, number> };
+  objectStore?: { endPoint: string; port: number; bucket: string };
+}
+
+const recordFile = (stateDir: string) => path.join(stateDir, 'stack.json');
+
+/** @returns an empty record where no stack was started yet */
+export async function readRecord(stateDir: string): Promise<StackRecord> {
+  if (!existsSync(recordFile(stateDir))) return {};
+  const text = await readFile(recordFile(stateDir), 'utf8');
+  try {
+    return JSON.parse(text) as StackRecord;
+  } catch (error) {
+    throw new GradusError(
+      'infra',
+      'state-dir',
+      `${recordFile(stateDir)} is not JSON. Delete it: new ports will be chosen, the data stays.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Written beside and renamed, so that a kill leaves the old record or the new one. */
+export async function writeRecord(stateDir: string, record: StackRecord): Promise<void> {
+  const file = recordFile(stateDir);
+  await writeFile(`${file}.new`, `${JSON.stringify(record, undefined, 2)}\n`);
+  await rename(`${file}.new`, file);
+}
