@@ -21,8 +21,10 @@ export const SEARCH_ATTRIBUTES = {
   GradusMeanReward: DOUBLE,
 } as const;
 
-function failedWith(error: unknown, code: number): boolean {
-  return isGrpcServiceError(error) && error.code === code;
+function failedWith(error: unknown, expected: number): boolean {
+  if (!isGrpcServiceError(error)) return false;
+  const code: number = error.code;
+  return code === expected;
 }
 
 /** Resolves when the services behind the frontend answer too: histories are read, task queues are matched. */

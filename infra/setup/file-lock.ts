@@ -1,23 +1,55 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-export function isAlive(pid: number): boolean {
+/**
+ * When a process started, in the kernel's ticks since boot: with the pid it names a process, since pids are used again.
+ * @returns "" where the system does not tell, undefined for a process that is gone, or dead and not yet reaped
+ */
+function startTime(pid: number): string | undefined {
+  if (process.platform !== 'linux') return '';
   try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'; // it lives, and belongs to someone else
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The name, in parentheses, may hold anything; after it come the state and, as the 20th field, the start time.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
+  } catch {
+    return undefined; // no such process
   }
 }
 
-async function holderOf(file: string): Promise<number | undefined> {
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    // EPERM: it lives, and belongs to someone else.
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  return startTime(pid) !== undefined;
+}
+
+interface Holder {
+  pid: number;
+  started: string;
+}
+
+function parseHolder(text: string): Holder {
+  const [pid, started] = text.trim().split(' ');
+  return { pid: Number(pid), started: started ?? '' };
+}
+
+function holds({ pid, started }: Holder): boolean {
+  return pid > 0 && isAlive(pid) && startTime(pid) === started;
+}
+
+async function holderOf(file: string): Promise<Holder | undefined> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
-  return text === undefined ? undefined : Number(text);
+  return text === undefined ? undefined : parseHolder(text);
 }
 
 /**
@@ -28,7 +60,7 @@ export async function tryLock(file: string): Promise<{ release: () => Promise<vo
   await mkdir(path.dirname(file), { recursive: true });
   const mine = `${file}.${process.pid}.${randomUUID()}`;
   // link() fails when the name exists, and the name appears together with its content.
-  await writeFile(mine, String(process.pid));
+  await writeFile(mine, `${process.pid} ${startTime(process.pid) ?? ''}`);
   try {
     for (;;) {
       try {
@@ -39,15 +71,14 @@ export async function tryLock(file: string): Promise<{ release: () => Promise<vo
       }
       const holder = await holderOf(file);
       if (holder === undefined) continue;
-      if (isAlive(holder)) return { heldBy: holder };
+      if (holds(holder)) return { heldBy: holder.pid };
       // Several may find the lock stale at once: a rename succeeds for one, and what it took away is looked at again.
       const stale = `${mine}.stale`;
       await rename(file, stale).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;
       });
       const taken = await holderOf(stale);
-      if (taken !== undefined && taken !== holder && isAlive(taken))
-        await link(stale, file).catch(() => undefined);
+      if (taken !== undefined && holds(taken)) await link(stale, file);
       await rm(stale, { force: true });
     }
   } finally {
