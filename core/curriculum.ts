@@ -1,7 +1,7 @@
 import type { Decision, TrainingPorts } from './ports.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { EvaluationResult, InitializeRequest } from './requests.ts';
-import type { CurriculumSpec } from './spec.ts';
+import type { CurriculumSpec, StageSpec } from './spec.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
 import type { WarmStartInput, WarmStartResult } from './warm-start.ts';
 import { armName } from './names.ts';
@@ -56,9 +56,9 @@ export async function runCurriculum(
   }
   while (state.stages.length < spec.stages.length) {
     if ((await gate(state)) === 'stop') return stopped(state);
-    const stage = spec.stages[state.stages.length]!;
+    const stage: StageSpec = spec.stages[state.stages.length]!;
     ports.entered(stage.name, { before: state.before });
-    const result = await ports.stage({
+    const result: StageResult = await ports.stage({
       spec: {
         run: spec.run,
         seed: spec.seed,

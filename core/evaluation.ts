@@ -92,7 +92,7 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     summary.failedTasks.push(...result.failedTasks);
     if (result.failure !== undefined) summary.failures.push(result.failure);
   }
-  summary.arms = [...arms.values()].sort((a, b) =>
+  summary.arms = [...arms.values()].toSorted((a, b) =>
     armName(a.arm).localeCompare(armName(b.arm), 'en', { numeric: true }),
   );
   return summary;

@@ -29,19 +29,4 @@ export const ids = {
   evaluation: (run: string, name: string) => `${run}/evaluation/${name}`,
 };
 
-const padded = (step: number): string => String(step).padStart(6, '0');
-
-/** Keys in the object store. */
-export const keys = {
-  group: (run: string, stage: string, step: number, group: number) =>
-    `runs/${run}/rollouts/${stage}/${padded(step)}/group-${String(group).padStart(4, '0')}.json`,
-  /** Episodes on their way: an object per advance, named by where it stands. */
-  part: (run: string, stage: string, step: number, group: number, part: string) =>
-    `runs/${run}/rollouts/${stage}/${padded(step)}/parts/${String(group).padStart(4, '0')}-${part}.json`,
-  observation: (run: string, call: string) => `runs/${run}/observations/${call}.json`,
-  batch: (run: string, stage: string, step: number) =>
-    `runs/${run}/batches/${stage}/${padded(step)}.safetensors`,
-  metrics: (run: string, stage: string, step: number) => `runs/${run}/metrics/${stage}/${padded(step)}.json`,
-};
-
 export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;

@@ -3,7 +3,6 @@ import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
   AlgorithmSpec,
   Arm,
-  CurriculumSpec,
   ModelSpec,
   OptimizerSpec,
   RetentionSpec,
@@ -38,7 +37,7 @@ export interface GroupRequest {
 export interface AdvanceRequest {
   group: GroupRequest;
   /** Absent for the first advance, which starts all episodes of the group. */
-  resume?: { part: BlobRef; episode: number; result: LongCallResult };
+  resume?: { part: BlobRef; call: LongCall; result: LongCallResult };
 }
 
 /** A long call's observation, or why there is none: then the episode ends as an infrastructure outcome. */
@@ -53,7 +52,9 @@ export interface AdvanceResult {
 
 /** A long tool call that is due; what it asks is in the part, so that arguments do not pass through histories. */
 export interface LongCall {
-  episode: number;
+  /** Which episode of the group waits: index of its task, and sample. */
+  task: number;
+  sample: number;
   environment: string;
   tool: string;
   /** The idempotency key, unique in the run. */
@@ -62,6 +63,11 @@ export interface LongCall {
   heartbeatSeconds: number;
   /** 1 for `once` tools. */
   maxAttempts: number;
+}
+
+export interface CallToolResult {
+  observation: BlobRef;
+  spans: Span[];
 }
 
 export interface CallToolRequest {
@@ -206,10 +212,13 @@ export interface InitializeRequest {
   arms: Arm[];
 }
 
-export interface ParseSpecRequest {
+export interface OpenRunRequest {
+  /** As a person wrote it. */
   spec: unknown;
   /** The run's name where the spec gives none. */
   workflowId: string;
+  /** Tells a resumed run from another one of the same name. */
+  firstExecutionRunId: string;
 }
 
 export interface RetentionRequest {
@@ -217,7 +226,5 @@ export interface RetentionRequest {
   retention: RetentionSpec;
   /** Never deleted. */
   pinned: CheckpointRef[];
-  scores: { step: number; score: number }[];
+  scores: { checkpoint: CheckpointRef; score: number }[];
 }
-
-export type ParsedSpec = CurriculumSpec;

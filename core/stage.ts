@@ -90,7 +90,7 @@ export async function trainStage(
         run: input.spec.run,
         retention: input.spec.retention,
         pinned: [input.reference, state.checkpoint, bestOrLast()],
-        scores: best === null ? [] : [{ step: best.checkpoint.step, score: best.success }],
+        scores: best === null ? [] : [{ checkpoint: best.checkpoint, score: best.success }],
       });
     }
 

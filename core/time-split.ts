@@ -24,7 +24,7 @@ export function splitTime(start: number, end: number, spans: readonly Span[]): T
   const split = noTime();
   const edges = [...new Set([start, end, ...spans.flatMap((span) => [span.start, span.end])])]
     .filter((edge) => edge >= start && edge <= end)
-    .sort((a, b) => a - b);
+    .toSorted((a, b) => a - b);
   for (let i = 0; i + 1 < edges.length; i++) {
     const [from, to] = [edges[i]!, edges[i + 1]!];
     const running = PRIORITY.find((part) =>

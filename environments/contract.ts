@@ -82,6 +82,8 @@ export interface DemonstrationTurn {
   call?: { name: string; arguments: Json };
   answer?: string;
   raw?: string;
+  /** What the tool answers to `call`. Without it the tool is run, which must then be inline and pure. */
+  observation?: string;
 }
 
 export interface Demonstration {

@@ -48,3 +48,18 @@ export const rolloutKey = (run: string, stage: string, step: number, group: stri
 /** The batch that a learner step trains on. */
 export const batchKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/batches/${segment(stage)}/${padded(step)}.safetensors`;
+
+/** Episodes on their way: one object per advance, named after where it stands. */
+export const partKey = (run: string, stage: string, step: number, group: number, part: string): string =>
+  `runs/${segment(run)}/parts/${segment(stage)}/${padded(step)}/${group}/${segment(part)}.json`;
+
+/** What a long call brought; `call` is its idempotency key. */
+export const observationKey = (run: string, call: string): string =>
+  `runs/${segment(run)}/observations/${call}.json`;
+
+/** What a learner step measured. */
+export const metricsKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/metrics/${segment(stage)}/${padded(step)}.json`;
+
+/** Says which execution a run's name belongs to. */
+export const runKey = (run: string): string => `runs/${segment(run)}/run.json`;

@@ -20,12 +20,13 @@ export function demonstrate(task: Task, index: number): Demonstration {
   const tree = parseExpression(expression);
   const all = steps(tree);
   const thinks = LEVELS.find(({ level }) => level === task.ref.level)?.thinks ?? false;
-  const turns = all.map(({ operation }, i): DemonstrationTurn => {
+  const turns = all.map(({ operation, result }, i): DemonstrationTurn => {
     const left = i === 0 ? tree : all[i - 1]!.remaining;
     const worthIt = i === 0 ? told : thinks && i < all.length - 1;
     return {
       ...(worthIt ? { think: printExpression(left) } : {}),
       call: { name: 'calculator', arguments: { expression: printExpression(operation) } },
+      observation: String(result),
     };
   });
   turns.push({ answer: String(all.at(-1)!.result) });

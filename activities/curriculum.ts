@@ -1,0 +1,177 @@
+import { GradusError } from '../core/errors.ts';
+import type { BlobRef, CheckpointRef } from '../core/refs.ts';
+import type {
+  BatchRequest,
+  BatchResult,
+  DemonstrationsRequest,
+  InitializeRequest,
+  OpenRunRequest,
+  RetentionRequest,
+} from '../core/requests.ts';
+import type { CurriculumSpec } from '../core/spec.ts';
+import { SPECIAL_TOKENS } from '../engine/dialect/special-tokens.ts';
+import { initialWeights } from '../engine/learner/initial-weights.ts';
+import type { ModelConfig } from '../engine/model-config.ts';
+import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
+import { trainTokenizer } from '../engine/tokenizer/train-bpe.ts';
+import { demonstrationCorpus } from '../environments/corpus.ts';
+import { demonstrationSequences } from './demonstrations.ts';
+import { environmentOf } from './environment-of.ts';
+import type { Environments } from './environment-of.ts';
+import { parseSpec } from './spec/parse-spec.ts';
+import { saveBatch } from './store/batches.ts';
+import { loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
+import { batchKey, runKey } from './store/keys.ts';
+import type { ObjectStore } from './store/object-store.ts';
+import { applyRetention, collectGarbage } from './store/retention.ts';
+import { loadTrajectories } from './store/trajectories.ts';
+import { packBatch, trainingSequences } from './training-batch.ts';
+import type { TrainSequence } from './training-batch.ts';
+import { withHeartbeat } from './with-heartbeat.ts';
+
+export interface CurriculumDependencies {
+  store: ObjectStore;
+  environments: Environments;
+}
+
+export type CurriculumActivities = ReturnType<typeof createCurriculumActivities>;
+
+/** Tasks per level that a tokenizer is learnt from. */
+const CORPUS_TASKS = 400;
+const CREATED_BY = 'gradus 0.1.0';
+
+export function createCurriculumActivities(deps: CurriculumDependencies) {
+  const { store, environments } = deps;
+  return {
+    /** Reads the spec, and claims a name for the run in the store. Refuses a wrong spec before anything is spent. */
+    async openRun({
+      spec: written,
+      workflowId,
+      firstExecutionRunId,
+    }: OpenRunRequest): Promise<CurriculumSpec> {
+      const wanted = workflowId.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '') || 'run';
+      const spec = parseSpec(written, wanted.slice(0, 100), environments);
+      return withHeartbeat(async (signal) => {
+        const run = await claim(store, spec, firstExecutionRunId, signal);
+        return { ...spec, run };
+      });
+    },
+
+    /** A tokenizer learnt from demonstrations and random weights: checkpoint 0. */
+    async initializeModel({ run, seed, model, arms }: InitializeRequest): Promise<CheckpointRef> {
+      return withHeartbeat(async (signal) => {
+        const names = [...new Set(arms.map((arm) => arm.environment))];
+        const corpus = demonstrationCorpus(
+          names.map((name) => environmentOf(environments, name)),
+          CORPUS_TASKS,
+        );
+        const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.vocabSize, SPECIAL_TOKENS));
+        // A small corpus may have fewer pairs to merge than the spec allows.
+        const { vocabSize } = Tokenizer.fromJson(tokenizerJson);
+        const config: ModelConfig = { ...model, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
+        return saveCheckpoint(
+          store,
+          {
+            run,
+            stage: 'initialize',
+            step: 0,
+            backend: 'none',
+            createdBy: CREATED_BY,
+            tokenizerJson,
+            state: {
+              config,
+              weights: initialWeights(config, seed),
+              firstMoments: new Map(),
+              secondMoments: new Map(),
+              updates: 0,
+            },
+          },
+          { signal },
+        );
+      });
+    },
+
+    async buildDemonstrations(request: DemonstrationsRequest): Promise<BatchResult> {
+      const start = Date.now();
+      return withHeartbeat(async (signal) => {
+        const { tokenizerJson } = await loadPolicy(store, request.checkpoint, { signal });
+        const tokenizer = Tokenizer.fromJson(tokenizerJson);
+        const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
+        const key = batchKey(request.run, request.stage, request.round);
+        return finish(await keep(store, key, sequences, signal), sequences, 0, start);
+      });
+    },
+
+    /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
+    async buildBatch(request: BatchRequest): Promise<BatchResult> {
+      const start = Date.now();
+      return withHeartbeat(async (signal) => {
+        const groups = await Promise.all(
+          request.groups.map((ref) => loadTrajectories(store, ref, { signal })),
+        );
+        const { sequences, degenerateGroups } = trainingSequences(groups, request);
+        const key = batchKey(request.run, request.stage, request.step);
+        return finish(await keep(store, key, sequences, signal), sequences, degenerateGroups, start);
+      });
+    },
+
+    async applyRetention({ run, retention, pinned, scores }: RetentionRequest): Promise<void> {
+      await withHeartbeat(async (signal) => {
+        const byKey = new Map(scores.map(({ checkpoint, score }) => [checkpoint.manifest.key, score]));
+        await applyRetention(store, run, { ...retention, pinned }, byKey, { signal });
+        await collectGarbage(store, run, { signal });
+      });
+    },
+  };
+}
+
+async function keep(
+  store: ObjectStore,
+  key: string,
+  sequences: readonly TrainSequence[],
+  signal: AbortSignal,
+): Promise<BlobRef | null> {
+  if (sequences.length === 0) return null;
+  return saveBatch(store, key, packBatch(sequences), { signal });
+}
+
+function finish(
+  batch: BlobRef | null,
+  sequences: readonly TrainSequence[],
+  degenerateGroups: number,
+  start: number,
+): BatchResult {
+  return {
+    batch,
+    sequences: sequences.length,
+    tokens: sequences.reduce((sum, { tokens }) => sum + tokens.length, 0),
+    degenerateGroups,
+    spans: [{ part: 'data', start, end: Date.now() }],
+  };
+}
+
+/** How many runs of one name are looked at before giving up. */
+const MOST_RUNS = 1000;
+
+/**
+ * The first of `name`, `name.2`, `name.3`, … that is free or already this execution's. Objects are written once, so
+ * a second run under the name of an earlier one would take over what that one left.
+ */
+async function claim(
+  store: ObjectStore,
+  spec: CurriculumSpec,
+  execution: string,
+  signal: AbortSignal,
+): Promise<string> {
+  for (let i = 1; i <= MOST_RUNS; i++) {
+    const run = i === 1 ? spec.run : `${spec.run}.${i}`;
+    const ref = await store.putJson(runKey(run), { execution, spec }, { signal });
+    const owner = (await store.getJson(ref, { signal })) as { execution?: string };
+    if (owner.execution === execution) return run;
+  }
+  throw new GradusError(
+    'store',
+    'run-names',
+    `${MOST_RUNS} runs are called "${spec.run}": choose another name`,
+  );
+}

@@ -1,0 +1,106 @@
+import type { CheckpointRef } from '../core/refs.ts';
+import type { ModelConfig } from '../engine/model-config.ts';
+import type { LocalPolicy } from '../engine/policy.ts';
+import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
+import { loadPolicy } from './store/checkpoints.ts';
+import type { ObjectStore } from './store/object-store.ts';
+
+/** A policy that holds the weights of one checkpoint for as long as it is leased. */
+export interface PolicyLease {
+  policy: LocalPolicy;
+  tokenizer: Tokenizer;
+  config: ModelConfig;
+  release(): void;
+}
+
+interface Slot {
+  policy: LocalPolicy;
+  version: string | null;
+  ready: Promise<{ tokenizer: Tokenizer; config: ModelConfig }>;
+  leases: number;
+  usedAt: number;
+}
+
+/**
+ * Decoders by checkpoint: all who ask for the same weights share one, and a decoder gets new weights only when nobody
+ * uses the old ones, so that two runs on one worker do not sample from each other's policy.
+ */
+export class PolicyPool {
+  private readonly slots: Slot[] = [];
+  private readonly waiting: (() => void)[] = [];
+  private clock = 0;
+  private readonly store: ObjectStore;
+  private readonly create: () => LocalPolicy;
+  private readonly size: number;
+
+  constructor(store: ObjectStore, create: () => LocalPolicy, size = 2) {
+    this.store = store;
+    this.create = create;
+    this.size = size;
+  }
+
+  /** Waits while all decoders are busy with other weights. */
+  async lease(checkpoint: CheckpointRef): Promise<PolicyLease> {
+    for (;;) {
+      const slot = this.slotFor(checkpoint);
+      if (slot === undefined) {
+        await new Promise<void>((resolve) => this.waiting.push(resolve));
+        continue;
+      }
+      slot.leases++;
+      slot.usedAt = ++this.clock;
+      try {
+        const { tokenizer, config } = await slot.ready;
+        return { policy: slot.policy, tokenizer, config, release: () => this.release(slot) };
+      } catch (error) {
+        slot.version = null;
+        this.release(slot);
+        throw error;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.slots.map((slot) => slot.policy.close()));
+  }
+
+  private slotFor(checkpoint: CheckpointRef): Slot | undefined {
+    // The manifest, not the weights, tells checkpoints apart: the tokenizer belongs to it.
+    const version = checkpoint.manifest.sha256;
+    const loaded = this.slots.find((slot) => slot.version === version);
+    if (loaded) return loaded;
+    const idle = this.slots.filter((slot) => slot.leases === 0).toSorted((a, b) => a.usedAt - b.usedAt)[0];
+    if (this.slots.length < this.size && idle === undefined) {
+      const slot: Slot = {
+        policy: this.create(),
+        version,
+        ready: Promise.reject(new Error('not loaded')),
+        leases: 0,
+        usedAt: 0,
+      };
+      slot.ready.catch(() => undefined);
+      this.slots.push(slot);
+      this.load(slot, checkpoint);
+      return slot;
+    }
+    if (idle) {
+      idle.version = version;
+      this.load(idle, checkpoint);
+    }
+    return idle;
+  }
+
+  private load(slot: Slot, checkpoint: CheckpointRef): void {
+    slot.ready = loadPolicy(this.store, checkpoint).then(async ({ config, weights, tokenizerJson }) => {
+      await slot.policy.load(checkpoint.weights, config, weights);
+      return { tokenizer: Tokenizer.fromJson(tokenizerJson), config };
+    });
+    // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.
+    slot.ready.catch(() => undefined);
+  }
+
+  private release(slot: Slot): void {
+    slot.leases--;
+    for (const resolve of this.waiting.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,247 @@
+import { closest, distance } from 'fastest-levenshtein';
+import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
+import { wilsonLower } from '../../core/intervals.ts';
+import type { Arm, CurriculumSpec } from '../../core/spec.ts';
+import type { Environment } from '../../environments/contract.ts';
+import { curriculumSchema } from './schema.ts';
+import type { WrittenSpec } from './schema.ts';
+
+type Path = readonly PropertyKey[];
+interface Problem {
+  path: Path;
+  message: string;
+}
+
+/** Names that the run uses for its own phases. */
+const RESERVED = ['initialize', 'warm-start', 'before', 'after', 'report', 'evaluation'];
+
+/**
+ * Reads a curriculum spec strictly. `run` names the run where the spec does not.
+ * Throws GradusError('spec', 'invalid'), not retryable, with one line per problem: its path, what is wrong, and the
+ * nearest valid name.
+ */
+export function parseSpec(
+  written: unknown,
+  run: string,
+  environments: ReadonlyMap<string, Environment>,
+): CurriculumSpec {
+  const parsed = curriculumSchema.safeParse(written);
+  if (!parsed.success) throw refusal(parsed.error.issues.flatMap((issue) => shapeProblems(issue)));
+  const problems = contradictions(parsed.data, environments);
+  if (problems.length > 0) throw refusal(problems);
+  return normalize(parsed.data, run);
+}
+
+function refusal(problems: Problem[]): GradusError {
+  const lines = problems.map(({ path, message }) => `  ${showPath(path)}: ${message}`);
+  return new GradusError(
+    'spec',
+    'invalid',
+    `the curriculum spec was refused; nothing was started.\n${lines.join('\n')}`,
+  );
+}
+
+function showPath(path: Path): string {
+  if (path.length === 0) return '(the spec)';
+  return path
+    .map((part, i) => (typeof part === 'number' ? `[${part}]` : i === 0 ? String(part) : `.${String(part)}`))
+    .join('');
+}
+
+function didYouMean(name: string, valid: readonly string[]): string {
+  if (valid.length === 0) return '';
+  const nearest = closest(name, [...valid]);
+  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
+  return near ? `; did you mean "${nearest}"?` : `; valid: ${valid.join(', ')}`;
+}
+
+function shapeProblems(issue: z.core.$ZodIssue): Problem[] {
+  if (issue.code === 'unrecognized_keys') {
+    const valid = fieldsAt(curriculumSchema, issue.path);
+    return issue.keys.map((key) => ({
+      path: [...issue.path, key],
+      message: `unknown field${didYouMean(key, valid)}`,
+    }));
+  }
+  if (issue.code === 'invalid_value' && issue.values.length > 0) {
+    return [
+      {
+        path: issue.path,
+        message: `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`,
+      },
+    ];
+  }
+  return [{ path: issue.path, message: issue.message }];
+}
+
+/** The fields that an object of the schema may have at a path. */
+function fieldsAt(schema: z.core.$ZodType, path: Path): string[] {
+  const inner = unwrap(schema);
+  const [head, ...rest] = path;
+  if (inner instanceof z.ZodObject) {
+    if (head === undefined) return Object.keys(inner.shape);
+    const field: z.core.$ZodType | undefined = inner.shape[String(head)];
+    return field === undefined ? [] : fieldsAt(field, rest);
+  }
+  if (inner instanceof z.ZodArray && head !== undefined) return fieldsAt(inner.element, rest);
+  return [];
+}
+
+function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
+  let at = schema;
+  while (
+    at instanceof z.ZodDefault ||
+    at instanceof z.ZodPrefault ||
+    at instanceof z.ZodOptional ||
+    at instanceof z.ZodNullable
+  ) {
+    at = at.unwrap();
+  }
+  return at;
+}
+
+/** What the shape cannot say: names that do not exist, values that exclude each other, goals that cannot be reached. */
+function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Environment>): Problem[] {
+  const problems: Problem[] = [];
+  const add = (path: Path, message: string): void => void problems.push({ path, message });
+
+  const used = new Set<string>();
+  const checkTasks = (tasks: WrittenSpec['warmStart']['tasks'], path: Path): void => {
+    tasks.forEach((entry, i) => {
+      const environment = environments.get(entry.environment);
+      if (!environment) {
+        const valid = [...environments.keys()];
+        add(
+          [...path, i, 'environment'],
+          `no environment "${entry.environment}"${didYouMean(entry.environment, valid)}`,
+        );
+        return;
+      }
+      used.add(entry.environment);
+      entry.levels.forEach((level, l) => {
+        if (!environment.levels.includes(level)) {
+          const valid = environment.levels.join(', ');
+          add([...path, i, 'levels', l], `"${entry.environment}" has no level ${level}; valid: ${valid}`);
+        }
+      });
+    });
+  };
+  checkTasks(spec.warmStart.tasks, ['warmStart', 'tasks']);
+  spec.stages.forEach((stage, s) => checkTasks(stage.tasks, ['stages', s, 'tasks']));
+  checkTasks(spec.evaluation.tasks, ['evaluation', 'tasks']);
+
+  checkReward(
+    spec,
+    [...used].map((name) => environments.get(name)!),
+    add,
+  );
+  checkModel(spec, add);
+
+  spec.stages.forEach((stage, s) => {
+    const at = ['stages', s];
+    if (spec.stages.findIndex((other) => other.name === stage.name) !== s) {
+      add([...at, 'name'], `"${stage.name}" is the name of an earlier stage; names must differ`);
+    }
+    if (RESERVED.includes(stage.name))
+      add([...at, 'name'], `"${stage.name}" is a phase of every run; choose another`);
+    const { tasks, confidence, successAtLeast } = stage.graduation;
+    const reachable = wilsonLower({ successes: tasks, trials: tasks }, confidence);
+    if (reachable < successAtLeast) {
+      add(
+        [...at, 'graduation', 'successAtLeast'],
+        `${tasks} tasks at ${confidence} confidence show at most a lower bound of ${reachable.toFixed(4)}: raise graduation.tasks or lower this`,
+      );
+    }
+    const arms = armsOf(stage.tasks).length;
+    if (tasks < arms)
+      add([...at, 'graduation', 'tasks'], `fewer tasks than the ${arms} levels they are spread over`);
+  });
+  return problems;
+}
+
+function checkReward(
+  spec: WrittenSpec,
+  environments: readonly Environment[],
+  add: (path: Path, message: string) => void,
+): void {
+  const { components } = spec.reward;
+  const outcomes = components.filter((component) => component.role === 'outcome').length;
+  if (outcomes !== 1) {
+    add(['reward', 'components'], `exactly one component must have role "outcome"; ${outcomes} have`);
+  }
+  components.forEach((component, i) => {
+    const at = ['reward', 'components', i];
+    for (const environment of environments) {
+      const valid = environment.verifiers.map((verifier) => verifier.name);
+      if (!valid.includes(component.verifier)) {
+        add(
+          [...at, 'verifier'],
+          `environment "${environment.name}" has no verifier "${component.verifier}"${didYouMean(component.verifier, valid)}`,
+        );
+      }
+    }
+    if (components.findIndex((other) => other.verifier === component.verifier) !== i) {
+      add([...at, 'verifier'], `"${component.verifier}" is already a component`);
+    }
+    if (component.gatedBy !== null) {
+      const valid = components.map((other) => other.verifier).filter((other) => other !== component.verifier);
+      if (!valid.includes(component.gatedBy)) {
+        add(
+          [...at, 'gatedBy'],
+          `"${component.gatedBy}" is no other component${didYouMean(component.gatedBy, valid)}`,
+        );
+      }
+      if (component.role === 'outcome') add([...at, 'gatedBy'], 'the outcome cannot be gated: it decides');
+    }
+  });
+}
+
+function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => void): void {
+  const { model, sampling } = spec;
+  if (model.attentionHeads % model.keyValueHeads !== 0) {
+    add(
+      ['model', 'keyValueHeads'],
+      `${model.attentionHeads} attention heads cannot be shared by ${model.keyValueHeads} key-value heads: one must divide the other`,
+    );
+  }
+  if (model.headSize % 2 !== 0) add(['model', 'headSize'], 'must be even: rotary embeddings turn pairs');
+  if (sampling.maxCompletionTokens >= model.maxPositions) {
+    add(
+      ['sampling', 'maxCompletionTokens'],
+      `leaves no room for a prompt in model.maxPositions = ${model.maxPositions}`,
+    );
+  }
+}
+
+const armsOf = (tasks: WrittenSpec['warmStart']['tasks']): Arm[] =>
+  tasks.flatMap(({ environment, levels }) => levels.map((level) => ({ environment, level })));
+
+function normalize(written: WrittenSpec, run: string): CurriculumSpec {
+  const { warmStart, evaluation } = written;
+  return {
+    run: written.run ?? run,
+    seed: written.seed,
+    model: written.model,
+    sampling: written.sampling,
+    reward: written.reward,
+    warmStart: {
+      arms: armsOf(warmStart.tasks),
+      minibatch: warmStart.minibatch,
+      updatesPerRound: warmStart.updatesPerRound,
+      maxRounds: warmStart.maxRounds,
+      optimizer: warmStart.optimizer,
+      graduation: {
+        successAtLeast: warmStart.graduation.successAtLeast,
+        tasksPerArm: warmStart.graduation.tasksPerLevel,
+      },
+    },
+    stages: written.stages.map(({ tasks, ...stage }) => ({ ...stage, arms: armsOf(tasks) })),
+    evaluation: {
+      arms: armsOf(evaluation.tasks),
+      tasks: evaluation.count,
+      confidence: evaluation.confidence,
+    },
+    retention: written.retention,
+  };
+}

@@ -1,0 +1,193 @@
+import { z } from 'zod';
+
+// What a person writes. Strict everywhere: a field that would do nothing is refused. Descriptions become the
+// documentation in `examples/curriculum.schema.json`.
+
+const fraction = z.number().min(0).max(1);
+const positive = z.number().positive();
+const count = z.int().positive();
+const name = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
+    'use letters, digits, ".", "_" and "-", starting with a letter or digit',
+  )
+  .max(100);
+
+export const tasksSchema = z
+  .array(
+    z.strictObject({
+      environment: z.string().describe('Name of an environment that the workers know.'),
+      levels: z.array(z.int()).nonempty().describe('Difficulty levels of that environment.'),
+    }),
+  )
+  .nonempty();
+
+const optimizer = (learningRate: number) =>
+  z
+    .strictObject({
+      learningRate: positive.default(learningRate),
+      warmupUpdates: z.int().min(0).default(10).describe('Updates over which the rate rises linearly.'),
+      beta1: fraction.default(0.9),
+      beta2: fraction.default(0.999),
+      epsilon: positive.default(1e-8),
+      maxGradientNorm: z
+        .number()
+        .min(0)
+        .default(1)
+        .describe('Clip of the global L2 norm; 0 leaves it alone.'),
+    })
+    .prefault({})
+    .describe('Adam (Kingma & Ba 2015).');
+
+const model = z
+  .strictObject({
+    vocabSize: z.int().min(300).default(512).describe('At most; a small corpus may give fewer.'),
+    hiddenSize: count.default(128),
+    intermediateSize: count.default(384),
+    layers: count.default(4),
+    attentionHeads: count.default(4),
+    keyValueHeads: count.default(2),
+    headSize: count.default(32),
+    maxPositions: count.default(256).describe('Longest sequence in tokens, prompt included.'),
+    tieEmbeddings: z.boolean().default(true),
+  })
+  .prefault({})
+  .describe('A decoder-only transformer of the Llama family, trained from scratch.');
+
+const sampling = z
+  .strictObject({
+    temperature: positive.default(1),
+    topK: z.int().min(0).default(0).describe('0 keeps all tokens.'),
+    topP: fraction.default(1),
+    maxTurns: count.default(8).describe('Policy turns per episode.'),
+    maxCompletionTokens: count.default(160).describe('Tokens after the prompt: sampled and observed.'),
+  })
+  .prefault({});
+
+const reward = z.strictObject({
+  components: z
+    .array(
+      z.strictObject({
+        verifier: z.string(),
+        role: z
+          .enum(['outcome', 'bonus', 'penalty'])
+          .describe(
+            'outcome: decides success, exactly one. bonus: adds weight × score. penalty: subtracts weight × (1 − score).',
+          ),
+        weight: z.number().min(0).default(1),
+        gatedBy: z
+          .string()
+          .nullable()
+          .default(null)
+          .describe('Counts only where this verifier gave the full score.'),
+      }),
+    )
+    .nonempty(),
+  truncated: z
+    .enum(['train', 'mask'])
+    .default('train')
+    .describe('Episodes cut by a limit: trained on with their reward, or left out of loss and statistics.'),
+});
+
+const warmStart = z
+  .strictObject({
+    tasks: tasksSchema,
+    minibatch: count.default(64).describe('Demonstrations per optimizer update.'),
+    updatesPerRound: count.default(50),
+    maxRounds: count.default(60),
+    optimizer: optimizer(1e-3),
+    graduation: z.strictObject({
+      successAtLeast: fraction.describe('Held-out success that every level must reach before RL begins.'),
+      tasksPerLevel: count.default(64),
+    }),
+  })
+  .describe('Supervised rounds on generated demonstrations until every level succeeds now and then.');
+
+const algorithm = z
+  .strictObject({
+    kind: z.literal('grpo').default('grpo'),
+    scaleRewards: z.enum(['group', 'none']).default('group'),
+    clipRatioLow: positive.default(0.2),
+    clipRatioHigh: positive.default(0.28),
+    beta: z.number().min(0).default(0).describe('Weight of the K3 KL to the warm start; 0 leaves it out.'),
+    aggregation: z.enum(['token', 'sequence']).default('token'),
+    numIterations: count.default(1).describe('Passes over each batch.'),
+    minibatch: count.default(128).describe('Sequences per optimizer update.'),
+    importanceCap: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe('Cap of the truncated importance weight between learner and rollout; 0 leaves it out.'),
+  })
+  .prefault({});
+
+const stage = z.strictObject({
+  name: name.describe('Unique in the run.'),
+  tasks: tasksSchema,
+  groupsPerStep: count.default(16).describe('Tasks per step.'),
+  numGenerations: z.int().min(2).default(16).describe('Samples per task.'),
+  maxSteps: count,
+  algorithm,
+  optimizer: optimizer(3e-4),
+  graduation: z.strictObject({
+    successAtLeast: fraction.describe('What the lower confidence bound of held-out success must reach.'),
+    confidence: z.number().min(0.5).max(0.9999).default(0.9).describe('One-sided.'),
+    tasks: count.default(300),
+    everySteps: count.default(10),
+  }),
+  plateau: z
+    .strictObject({
+      evaluations: count.default(8),
+      minImprovement: fraction.default(0.005),
+      action: z.enum(['advance', 'stop', 'ask']).default('advance'),
+    })
+    .prefault({}),
+  collapse: z
+    .strictObject({
+      successBelowBest: fraction.default(0.7).describe('Part of the best held-out success of the stage.'),
+      entropyBelow: z
+        .number()
+        .min(0)
+        .default(0)
+        .describe('Nats per sampled token; 0 switches this rule off.'),
+      action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
+      learningRateFactor: fraction.default(0.5),
+      maxRollbacks: z.int().min(0).default(2).describe('After these a person is asked.'),
+    })
+    .prefault({}),
+  retryFailures: fraction.default(0.125).describe("Part of each step's tasks drawn again from failed ones."),
+});
+
+export const curriculumSchema = z
+  .strictObject({
+    $schema: z.string().optional(),
+    run: name.optional().describe("Name of the run in the store; the workflow's id where it is absent."),
+    seed: z.int().min(0).default(0).describe('Every random choice of the run follows from it.'),
+    model,
+    sampling,
+    reward,
+    warmStart,
+    stages: z.array(stage).nonempty(),
+    evaluation: z.strictObject({
+      tasks: tasksSchema,
+      count: count.default(1000),
+      confidence: z
+        .number()
+        .min(0.5)
+        .max(0.9999)
+        .default(0.95)
+        .describe('Two-sided, of the printed intervals.'),
+    }),
+    retention: z
+      .strictObject({
+        keepLast: z.int().min(1).default(3),
+        keepBest: z.int().min(0).default(1),
+        keepEvery: z.int().min(0).default(0).describe('Keep every n-th step; 0 keeps none for its number.'),
+      })
+      .prefault({})
+      .describe('Which checkpoints outlive the run.'),
+  })
+  .describe('A Gradus curriculum.');
+
+export type WrittenSpec = z.output<typeof curriculumSchema>;

@@ -1,0 +1,84 @@
+import type { Observation, ToolCall } from '../core/episode.ts';
+import { GradusError, messageOf } from '../core/errors.ts';
+import { DEFAULT_TOOL_LIMITS, ToolRefusal } from '../environments/contract.ts';
+import type { Tool, ToolContext, ToolLimits } from '../environments/contract.ts';
+
+export const limitsOf = (tool: Tool): ToolLimits => ({ ...DEFAULT_TOOL_LIMITS, ...tool.limits });
+
+/** Attempts that a tool may be given: a `once` tool gets one. */
+export const attemptsOf = (tool: Tool): number => (tool.effect === 'once' ? 1 : limitsOf(tool).maxAttempts);
+
+/** Why a call cannot even be tried, told to the policy; null when it can. */
+export function refuseCall(call: ToolCall, tools: readonly Tool[]): Observation | null {
+  const tool = tools.find((candidate) => candidate.name === call.name);
+  if (!tool) {
+    return {
+      text: `error: no tool ${call.name.slice(0, 40)}; tools: ${tools.map(({ name }) => name).join(', ')}`,
+      error: 'unknown-tool',
+    };
+  }
+  const parsed = tool.arguments.safeParse(call.arguments);
+  if (parsed.success) return null;
+  const issue = parsed.error.issues[0]!;
+  const where = issue.path.length === 0 ? '' : ` ${issue.path.join('.')}`;
+  return { text: `error: arguments${where}: ${issue.message}`, error: 'invalid-arguments' };
+}
+
+/**
+ * One attempt of a call that `refuseCall` let through. A refusal by the tool is an observation; output that is too
+ * long is cut and says so. Throws GradusError('tool', 'failed' | 'timeout', retryable) for what a retry may mend and
+ * GradusError('tool', 'not-text') for a result that is no text, and passes on the abort of `context.signal`.
+ */
+export async function attemptCall(tool: Tool, call: ToolCall, context: ToolContext): Promise<Observation> {
+  const limits = limitsOf(tool);
+  const started = performance.now();
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), limits.timeoutSeconds * 1000);
+  const signal = AbortSignal.any([context.signal, deadline.signal]);
+  const seconds = (): number => (performance.now() - started) / 1000;
+  try {
+    const args = tool.arguments.parse(call.arguments);
+    const output: unknown = await Promise.race([tool.run(args, { ...context, signal }), aborted(signal)]);
+    if (typeof output !== 'string') {
+      throw new GradusError(
+        'tool',
+        'not-text',
+        `the tool ${tool.name} returned ${output === null ? 'null' : typeof output}, not text: make its run() return a string`,
+      );
+    }
+    return { text: cut(output, limits.maxOutputCharacters), seconds: seconds() };
+  } catch (error) {
+    if (error instanceof ToolRefusal) {
+      const text = cut(`error: ${error.message}`, limits.maxOutputCharacters);
+      return { text, error: 'tool-error', seconds: seconds() };
+    }
+    context.signal.throwIfAborted();
+    if (error instanceof GradusError) throw error;
+    if (deadline.signal.aborted) {
+      throw new GradusError(
+        'tool',
+        'timeout',
+        `the tool ${tool.name} took longer than ${limits.timeoutSeconds} s: raise limits.timeoutSeconds or make it faster`,
+        { retryable: true, cause: error },
+      );
+    }
+    throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${messageOf(error)}`, {
+      retryable: true,
+      cause: error,
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Rejects when the signal is aborted, so that a tool that ignores it cannot hang its caller. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+function cut(text: string, limit: number): string {
+  return text.length <= limit ? text : `${text.slice(0, limit)} [cut: ${text.length} characters in all]`;
+}

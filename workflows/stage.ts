@@ -1,0 +1,27 @@
+import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import { trainStage } from '../core/stage.ts';
+import type { StageInput, StageResult, StageState } from '../core/stage.ts';
+import { Control } from './control.ts';
+import type { ControlState } from './control.ts';
+import { trainingPorts } from './ports.ts';
+
+/** The curriculum's history holds about this many reports of a stage, however long it is. */
+const REPORTS_PER_STAGE = 1000;
+
+/** One RL stage. Continues as new between steps when its history grows long. */
+export async function stage(
+  input: StageInput,
+  from: StageState | null = null,
+  controlState?: ControlState,
+): Promise<StageResult> {
+  const control = new Control(controlState);
+  const ports = trainingPorts(control, Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE));
+  return trainStage(ports, input, from, async (state) => {
+    const verdict = await control.pass();
+    if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+      await condition(allHandlersFinished);
+      await continueAsNew<typeof stage>(input, state, control.state);
+    }
+    return verdict;
+  });
+}

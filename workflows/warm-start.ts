@@ -1,0 +1,23 @@
+import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import { warmStart as train } from '../core/warm-start.ts';
+import type { WarmStartInput, WarmStartResult, WarmStartState } from '../core/warm-start.ts';
+import { Control } from './control.ts';
+import type { ControlState } from './control.ts';
+import { trainingPorts } from './ports.ts';
+
+/** Supervised warm start; one round is a learner step and an evaluation. */
+export async function warmStart(
+  input: WarmStartInput,
+  from: WarmStartState | null = null,
+  controlState?: ControlState,
+): Promise<WarmStartResult> {
+  const control = new Control(controlState);
+  return train(trainingPorts(control, 1), input, from, async (state) => {
+    const verdict = await control.pass();
+    if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+      await condition(allHandlersFinished);
+      await continueAsNew<typeof warmStart>(input, state, control.state);
+    }
+    return verdict;
+  });
+}
