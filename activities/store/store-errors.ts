@@ -27,6 +27,8 @@ const CREDENTIALS = new Set([
   'AccountProblem',
   'InvalidToken',
   'ExpiredToken',
+  // versitygw's word for an access key that it does not know.
+  'XAdminUserNotFound',
 ]);
 const FULL = new Set(['InsufficientStorage', '507', 'XMinioStorageFull', 'QuotaExceeded', 'ENOSPC']);
 const MISSING = new Set(['NoSuchKey', 'NotFound', 'NoSuchBucket']);

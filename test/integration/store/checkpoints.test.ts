@@ -1,0 +1,222 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../../activities/store/checkpoints.ts';
+import { sha256Hex } from '../../../activities/store/digest.ts';
+import { findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
+import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
+import { batchKey } from '../../../activities/store/keys.ts';
+import { loadBatch, saveBatch } from '../../../activities/store/batches.ts';
+import { loadTrajectories, saveTrajectories } from '../../../activities/store/trajectories.ts';
+import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
+import { BUCKET, SECRET, TestServer } from './server.ts';
+import { StallingProxy } from './stalling-proxy.ts';
+
+let server: TestServer;
+let store: ObjectStore;
+
+beforeAll(async () => {
+  server = await TestServer.start();
+  store = await server.connect();
+});
+afterAll(async () => {
+  store.close();
+  await server.remove();
+});
+
+const at = (run: string, step: number) => checkpointAt(step, smallConfig, run);
+const steps = async (run: string) =>
+  (await findCheckpoints(store, run)).checkpoints.map(({ ref }) => ref.step);
+const fileOf = (ref: { manifest: { key: string } }, name: string) =>
+  ref.manifest.key.replace('manifest.json', name);
+
+test('a checkpoint comes back as it was saved, in the layout of Hugging Face', async () => {
+  const content = at('round-trip', 7);
+  const parent = await saveCheckpoint(store, at('round-trip', 6));
+  const ref = await saveCheckpoint(store, { ...content, parent });
+  const { state, tokenizerJson, manifest } = await loadCheckpoint(store, ref);
+  expect(state).toEqual(content.state);
+  expect(tokenizerJson).toBe(content.tokenizerJson);
+  expect(manifest).toMatchObject({
+    run: 'round-trip',
+    stage: 'rl-1',
+    step: 7,
+    parent,
+    updates: 28,
+    backend: 'none',
+  });
+  expect(ref.step).toBe(7);
+  expect(ref.manifest.key).toBe(
+    `runs/round-trip/checkpoints/000007-${ref.weights.slice(0, 12)}/manifest.json`,
+  );
+  const names = (await store.list(fileOf(ref, ''))).map(({ key }) => key.split('/').at(-1));
+  expect(names).toEqual([
+    'config.json',
+    'generation_config.json',
+    'manifest.json',
+    'model.safetensors',
+    'optimizer.safetensors',
+    'tokenizer.json',
+    'tokenizer_config.json',
+  ]);
+  expect(await loadPolicy(store, ref)).toEqual({
+    config: smallConfig,
+    weights: content.state.weights,
+    tokenizerJson: content.tokenizerJson,
+  });
+});
+
+test('weights before the first update have no moments', async () => {
+  const content = at('fresh', 0);
+  const state = { ...content.state, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
+  const ref = await saveCheckpoint(store, { ...content, state });
+  expect((await loadCheckpoint(store, ref)).state).toEqual(state);
+});
+
+test('a repeated attempt, also one that races, ends with the same ref', async () => {
+  const refs = await Promise.all([1, 2, 3].map(() => saveCheckpoint(store, at('again', 1))));
+  refs.push(await saveCheckpoint(store, at('again', 1)));
+  for (const ref of refs) expect(ref).toEqual(refs[0]);
+  expect(await steps('again')).toEqual([1]);
+});
+
+test('another checkpoint with the same step and weights does not mix with one that was begun', async () => {
+  const content = at('conflict', 1);
+  const weights = (await saveCheckpoint(store, at('elsewhere', 1))).weights;
+  await store.put(
+    `runs/conflict/checkpoints/000001-${weights.slice(0, 12)}/tokenizer.json`,
+    randomBytes(5, 1),
+  );
+  await expect(saveCheckpoint(store, content)).rejects.toMatchObject({
+    type: 'checkpoint-conflict',
+    retryable: false,
+  });
+  expect(await steps('conflict')).toEqual([]);
+});
+
+test('an upload whose process is killed in the middle is never picked up, and a retry completes it', async () => {
+  await saveCheckpoint(store, checkpointAt(1, largerConfig));
+  const proxy = await StallingProxy.start(server.port, '/optimizer.safetensors', 500_000);
+  onTestFinished(() => proxy.close());
+  const script = join(import.meta.dirname, 'save-checkpoint.ts');
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', script, String(proxy.port), SECRET, BUCKET, '2'],
+    { stdio: ['ignore', 'inherit', 'inherit'] },
+  );
+  const ended = once(child, 'exit');
+  await Promise.race([
+    proxy.stalled,
+    ended.then(() => Promise.reject(new Error('the upload ended before it was killed'))),
+  ]);
+  const folder = `runs/run-1/checkpoints/000002-`;
+  await expect.poll(() => store.list(folder), { timeout: 30_000 }).toHaveLength(5);
+  child.kill('SIGKILL');
+  expect(await ended).toEqual([null, 'SIGKILL']);
+  await proxy.close();
+
+  const found = await findCheckpoints(store, 'run-1');
+  expect(found.checkpoints.map(({ ref }) => ref.step)).toEqual([1]);
+  const begun = found.incomplete[0]!;
+  expect(begun).toMatchObject({ step: 2, hasManifest: false, reason: 'it has no manifest' });
+  expect(begun.keys).not.toContain(`${begun.folder}/optimizer.safetensors`);
+  // It may be in the middle of being written, for all that anyone knows.
+  expect(await collectGarbage(store, 'run-1')).toEqual([]);
+
+  const content = checkpointAt(2, largerConfig);
+  const ref = await saveCheckpoint(store, content);
+  expect((await loadCheckpoint(store, ref)).state).toEqual(content.state);
+  expect(await steps('run-1')).toEqual([1, 2]);
+});
+
+test('a folder without manifest, with a file missing, or with a damaged manifest is no checkpoint', async () => {
+  const refs = [];
+  for (const step of [1, 2, 3, 4, 5]) refs.push(await saveCheckpoint(store, at('broken', step)));
+  const [whole, unnamed, short, damaged, last] = refs as [(typeof refs)[0], ...typeof refs];
+  await store.remove([unnamed!.manifest.key]);
+  await store.remove([fileOf(short!, 'optimizer.safetensors')]);
+  await store.remove([damaged!.manifest.key]);
+  await store.put(damaged!.manifest.key, new TextEncoder().encode('{"format":"gradus.checkpoint/1"}'));
+  const { checkpoints, incomplete } = await findCheckpoints(store, 'broken');
+  expect(checkpoints.map(({ ref }) => ref)).toEqual([whole, last]);
+  expect(incomplete.map(({ step, reason }) => [step, reason])).toEqual([
+    [2, 'it has no manifest'],
+    [3, expect.stringMatching(/optimizer\.safetensors has no bytes/) as string],
+    [4, expect.stringMatching(/manifest\.json is not a manifest/) as string],
+  ]);
+  await expect(loadCheckpoint(store, short!)).rejects.toMatchObject({ type: 'missing-object' });
+  expect(await collectGarbage(store, 'broken')).toEqual([fileOf(unnamed!, '').slice(0, -1)]);
+  expect((await findCheckpoints(store, 'broken')).incomplete.map(({ step }) => step)).toEqual([3, 4]);
+});
+
+test('a ref whose weights are not those of its manifest is refused', async () => {
+  const ref = await saveCheckpoint(store, at('mixed', 1));
+  await expect(loadPolicy(store, { ...ref, weights: sha256Hex(randomBytes(1, 1)) })).rejects.toMatchObject({
+    type: 'checkpoint-conflict',
+  });
+});
+
+test('retention deletes what no rule keeps, and leaves other runs alone', async () => {
+  const refs = [];
+  for (let step = 0; step <= 6; step++) refs.push(await saveCheckpoint(store, at('kept', step)));
+  await saveCheckpoint(store, at('kept-too', 1));
+  const scores = new Map(refs.map((ref, i) => [ref.manifest.key, i === 2 ? 1 : i / 10]));
+  const rule = { keepLast: 2, keepBest: 1, keepEvery: 4, pinned: [refs[1]!] };
+  expect(await applyRetention(store, 'kept', rule, scores)).toEqual([refs[3]]);
+  expect(await steps('kept')).toEqual([0, 1, 2, 4, 5, 6]);
+  expect(await store.list(fileOf(refs[3]!, ''))).toEqual([]);
+  expect(await steps('kept-too')).toEqual([1]);
+});
+
+test('trajectories come back exactly, and a second attempt gets the first one', async () => {
+  const logprobs = [-1.1920928955078125e-7, -0.1, -Math.PI, -1e-320, 0, -12.345678901234567];
+  const group = {
+    id: 'task-3',
+    weights: 'a'.repeat(64),
+    temperature: 0.9,
+    tasks: [
+      {
+        ref: { environment: 'e', split: 'train' as const, level: 1, index: 3 },
+        prompt: '1+"1"\n',
+        promptTokens: [1, 2],
+      },
+    ],
+    episodes: [
+      {
+        sample: 0,
+        task: 0,
+        tokens: [5, 6, 7, 8, 9, 10],
+        mask: [1, 1, 1, 1, 0, 1] as (0 | 1)[],
+        logprobs,
+        turns: [],
+        status: { kind: 'answered' as const, answer: '2' },
+      },
+    ],
+  };
+  const place = { run: 'run-1', stage: 'rl-1', step: 12 };
+  const ref = await saveTrajectories(store, place, group);
+  expect(ref.key).toBe('runs/run-1/rollouts/rl-1/000012/task-3.json');
+  expect(await loadTrajectories(store, ref)).toEqual(group);
+  expect(await saveTrajectories(store, place, { ...group, temperature: 1 })).toEqual(ref);
+  const broken = {
+    ...group,
+    id: 'b',
+    episodes: [{ ...group.episodes[0]!, logprobs: [...logprobs.slice(1), Number.NaN] }],
+  };
+  await expect(saveTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
+});
+
+test('a batch comes back as it was', async () => {
+  const batch = {
+    tokens: Int32Array.of(1, 2, 3),
+    offsets: Int32Array.of(0, 2, 3),
+    mask: Float32Array.of(0, 1, 1),
+    advantages: Float32Array.of(0, -0.5, 2),
+    rolloutLogprobs: Float32Array.of(0, -1, -2),
+  };
+  const ref = await saveBatch(store, batchKey('run-1', 'rl-1', 3), batch);
+  expect(ref.key).toBe('runs/run-1/batches/rl-1/000003.safetensors');
+  expect(await loadBatch(store, ref)).toEqual(batch);
+});

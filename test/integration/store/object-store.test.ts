@@ -1,0 +1,236 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'minio';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { sha256Hex } from '../../../activities/store/digest.ts';
+import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { randomBytes } from './fixtures.ts';
+import { permissive } from './permissive-proxy.ts';
+import { BUCKET, SECRET, TestServer } from './server.ts';
+import { StallingProxy } from './stalling-proxy.ts';
+
+let server: TestServer;
+let store: ObjectStore;
+
+beforeAll(async () => {
+  server = await TestServer.start();
+  store = await server.connect();
+});
+afterAll(async () => {
+  store.close();
+  await server.remove();
+});
+
+const text = (value: string) => new TextEncoder().encode(value);
+const failure = (type: string, retryable: boolean, message: RegExp): unknown =>
+  expect.objectContaining({
+    boundary: 'store',
+    type,
+    retryable,
+    message: expect.stringMatching(message) as string,
+  });
+
+async function temporaryFolder(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'gradus-test-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+test('what was put is what is got, byte for byte, the empty object too', async () => {
+  for (const bytes of [new Uint8Array(0), text('a'), randomBytes(3_000_000, 1)]) {
+    const key = `round-trip/${bytes.length}`;
+    const ref = await store.put(key, bytes);
+    expect(ref).toEqual({ key, sha256: sha256Hex(bytes), bytes: bytes.length });
+    expect(Buffer.from(await store.get(ref)).equals(bytes)).toBe(true);
+    expect(await store.head(key)).toEqual(ref);
+  }
+  const ref = await store.putJson('round-trip/json', { b: [1, 'ü'], a: null });
+  expect(JSON.stringify(await store.getJson(ref))).toBe('{"b":[1,"ü"],"a":null}');
+});
+
+test('of twenty writers that race for a key one wins, and all get the ref of what it wrote', async () => {
+  const results = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => store.putOnce('race/key', text(`writer ${i}`))),
+  );
+  const winner = results.findIndex(({ adopted }) => !adopted);
+  expect(results.filter(({ adopted }) => !adopted)).toHaveLength(1);
+  for (const { ref } of results) expect(ref).toEqual(results[winner]!.ref);
+  expect(await store.get(results[0]!.ref)).toEqual(Buffer.from(`writer ${winner}`));
+});
+
+test('a key that exists keeps its content, and the later writer adopts it', async () => {
+  const first = await store.putOnce('taken', text('first'));
+  const second = await store.putOnce('taken', text('second, longer'));
+  expect(second).toEqual({ ref: first.ref, adopted: true });
+  expect(await store.putOnce('taken', text('first'))).toEqual({ ref: first.ref, adopted: true });
+});
+
+test('an object that changed on the disk of the server is refused by name', async () => {
+  const ref = await store.put('corrupt/object', text('precious'));
+  await writeFile(server.fileOf('corrupt/object'), 'perilous');
+  await expect(store.get(ref)).rejects.toEqual(failure('corrupt-object', false, /corrupt\/object/));
+  await writeFile(server.fileOf('corrupt/object'), 'prec');
+  await expect(store.get(ref)).rejects.toMatchObject({ type: 'corrupt-object' });
+});
+
+test('a missing object is said to be missing, and has no head', async () => {
+  const ref = { key: 'no/such', sha256: '0'.repeat(64), bytes: 1 };
+  await expect(store.get(ref)).rejects.toEqual(failure('missing-object', false, /no\/such/));
+  expect(await store.head('no/such')).toBeUndefined();
+});
+
+test('list gives keys in order across pages, remove takes what is there', async () => {
+  const keys = Array.from({ length: 1005 }, (_, i) => `listed/${String(i).padStart(4, '0')}`);
+  await Promise.all(keys.map((key) => store.put(key, text(key))));
+  expect((await store.list('listed/')).map(({ key }) => key)).toEqual(keys);
+  expect((await store.list('listed/0001'))[0]).toEqual({ key: 'listed/0001', bytes: 11 });
+  await store.remove([...keys, 'listed/never-there']);
+  expect(await store.list('listed/')).toEqual([]);
+});
+
+test('what other software put without a digest is hashed', async () => {
+  const { endPoint, port, useSSL, accessKey, secretKey } = server.options();
+  const other = new Client({ endPoint, port, useSSL, accessKey, secretKey });
+  await other.putObject(BUCKET, 'foreign', Buffer.from('hello'));
+  expect(await store.head('foreign')).toEqual({ key: 'foreign', sha256: sha256Hex(text('hello')), bytes: 5 });
+});
+
+test.each(['', '/a', 'a/', 'a//b', 'a/../b', '..', './a', 'a b', 'a:b', 'ü', 'a'.repeat(300)])(
+  'the key %j is refused before it reaches the server',
+  async (key) => {
+    await expect(store.put(key, text('x'))).rejects.toMatchObject({ type: 'invalid-key', retryable: false });
+  },
+);
+
+test('a server that overwrites in spite of If-None-Match is refused', async () => {
+  const proxy = await permissive(server.port);
+  onTestFinished(() => proxy.close());
+  await expect(server.connect({ port: proxy.port })).rejects.toEqual(
+    failure('unconditional-writes', false, /If-None-Match/),
+  );
+});
+
+test('wrong credentials are not tried again', async () => {
+  for (const wrong of [{ secretKey: `not-${SECRET}` }, { accessKey: 'nobody' }]) {
+    await expect(server.connect(wrong)).rejects.toEqual(failure('credentials', false, /access key/));
+  }
+});
+
+test('a server that is down is a retryable error with its address; when it is back, calls work again', async () => {
+  const own = await TestServer.start();
+  onTestFinished(() => own.remove());
+  const client = await own.connect();
+  const ref = await client.put('before', text('kept'));
+  await own.kill();
+  const down = failure('unreachable', true, new RegExp(`127\\.0\\.0\\.1:${own.port}.*npm run dev`));
+  await expect(client.get(ref)).rejects.toEqual(down);
+  await expect(client.put('after', text('x'))).rejects.toEqual(down);
+  await expect(own.connect()).rejects.toEqual(down);
+  await own.start();
+  expect(await client.get(ref)).toEqual(Buffer.from('kept'));
+  await client.put('after', text('x'));
+  client.close();
+});
+
+test('a server that is back within half a second is not noticed', async () => {
+  const own = await TestServer.start();
+  onTestFinished(() => own.remove());
+  const client = await own.connect();
+  await own.kill();
+  const [ref] = await Promise.all([client.put('through', text('x')), own.start()]);
+  expect(ref.bytes).toBe(1);
+  client.close();
+});
+
+test('a server that does not answer is given up after the time-out', async () => {
+  const deaf = createServer().listen(0, '127.0.0.1');
+  await once(deaf, 'listening');
+  onTestFinished(() => void deaf.close());
+  const { port } = deaf.address() as AddressInfo;
+  await expect(server.connect({ port, timeoutMs: 100 })).rejects.toEqual(
+    failure('unreachable', true, /ETIMEDOUT/),
+  );
+});
+
+test('an aborted signal ends a call that hangs, with its reason', async () => {
+  const proxy = await StallingProxy.start(server.port, '/aborted', 500_000);
+  onTestFinished(() => proxy.close());
+  const client = await server.connect({ port: proxy.port });
+  const controller = new AbortController();
+  const put = client.put('aborted', randomBytes(1_000_000, 2), { signal: controller.signal });
+  const outcome = expect(put).rejects.toThrow('cancelled by the test');
+  await proxy.stalled;
+  controller.abort(new Error('cancelled by the test'));
+  await outcome;
+  await expect(client.get({ key: 'a', sha256: '', bytes: 0 }, { signal: controller.signal })).rejects.toThrow(
+    'cancelled by the test',
+  );
+  client.close();
+  expect(await store.head('aborted')).toBeUndefined();
+});
+
+test('processes of one machine hand objects over through the cache, without the server', async () => {
+  const own = await TestServer.start();
+  onTestFinished(() => own.remove());
+  const cacheDir = await temporaryFolder();
+  const [writer, reader] = [await own.connect({ cacheDir }), await own.connect({ cacheDir })];
+  const bytes = randomBytes(100_000, 3);
+  const ref = await writer.put('weights', bytes);
+  await own.kill();
+  expect(Buffer.from(await reader.get(ref)).equals(bytes)).toBe(true);
+});
+
+test('a damaged cache file is thrown away and fetched anew', async () => {
+  const cacheDir = await temporaryFolder();
+  const cached = await server.connect({ cacheDir });
+  onTestFinished(() => cached.close());
+  const bytes = text('cached content');
+  const ref = await cached.put('cached', bytes);
+  const file = join(cacheDir, ref.sha256.slice(0, 2), ref.sha256);
+  await writeFile(file, 'cached c0ntent');
+  expect(await cached.get(ref)).toEqual(Buffer.from(bytes));
+  expect(await readFile(file)).toEqual(Buffer.from(bytes));
+});
+
+test('a cache that cannot be written is a warning, not an error', async () => {
+  const inTheWay = join(await temporaryFolder(), 'file');
+  await writeFile(inTheWay, '');
+  const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+  const cached = await server.connect({ cacheDir: inTheWay });
+  onTestFinished(() => cached.close());
+  const ref = await cached.put('uncached', text('x'));
+  expect(await cached.get(ref)).toEqual(Buffer.from('x'));
+  expect((await warned).message).toMatch(/cache of objects could not be/);
+});
+
+test('a full disk is a retryable error that says so; with room again the same put works', async (context) => {
+  const directory = await temporaryFolder();
+  const size = 8_000_000;
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'gradus-test', directory], {
+      stdio: 'ignore',
+    });
+  } catch {
+    context.skip('this machine does not let the test mount a small tmpfs, so no disk was filled');
+  }
+  const own = await TestServer.start(directory);
+  try {
+    const client = await own.connect();
+    const filler = join(directory, 'filler');
+    await writeFile(filler, Buffer.alloc(size - 1_000_000));
+    const put = () => client.put('large', randomBytes(3_000_000, 4));
+    await expect(put()).rejects.toEqual(failure('disk-full', true, /Make room/));
+    expect(await client.head('large')).toBeUndefined();
+    await rm(filler);
+    expect((await put()).bytes).toBe(3_000_000);
+    client.close();
+  } finally {
+    await own.kill();
+    execFileSync('umount', [directory]);
+  }
+});
