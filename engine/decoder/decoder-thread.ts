@@ -18,7 +18,7 @@ export class DecoderThread {
   private failure: GradusError | undefined;
 
   /** `onCrash` is called once, after those who waited have been rejected. */
-  constructor(settings: ThreadSettings, onCrash: () => void) {
+  constructor(settings: ThreadSettings, onCrash: (failure: GradusError) => void) {
     this.worker = new Worker(new URL('./thread-start.mjs', import.meta.url), {
       workerData: settings,
       execArgv: [],
@@ -56,18 +56,12 @@ export class DecoderThread {
     this.post({ type: 'release', session });
   }
 
-  /** Rejects what is in flight and ends the thread. */
-  async close(): Promise<void> {
-    const closed = new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
-    this.end(closed, () => undefined);
+  /** Rejects what is in flight with `reason` and ends the thread once the step that is running is over. */
+  async close(reason: GradusError): Promise<void> {
+    this.end(reason, () => undefined);
     this.worker.ref();
     this.post({ type: 'close' });
     await this.ended;
-  }
-
-  /** Ends the thread because another one of its pool crashed; what is in flight is rejected as if it had, too. */
-  crash(): void {
-    void this.worker.terminate();
   }
 
   private call(order: (id: number) => ToThread, signal?: AbortSignal): Promise<SampleResult | undefined> {
@@ -109,11 +103,11 @@ export class DecoderThread {
     return waiting;
   }
 
-  private end(failure: GradusError, onCrash: () => void): void {
+  private end(failure: GradusError, onCrash: (failure: GradusError) => void): void {
     if (this.failure !== undefined) return;
     this.failure = failure;
     for (const id of this.waiting.keys()) this.take(id)?.reject(failure);
-    onCrash();
+    onCrash(failure);
   }
 
   private post(message: ToThread): void {

@@ -26,6 +26,8 @@ const TOLERATED_IMBALANCE = 4;
  * `policy/closed`, or the retryable `policy/decoder-crashed`, after which `load` starts afresh. `load` rejects with
  * `policy/unsupported-model` or `policy/bad-weights` before it spends anything; what was requested before it is
  * finished with the old weights, what comes after it waits for the new ones.
+ *
+ * Await `close` before `process.exit`: Node aborts a process whose thread is ended inside onnxruntime.
  */
 export function createDecoder(options: DecoderOptions = {}): LocalPolicy {
   const { threads = 2, intraOpThreads = 1, cacheBytes = 512 * 2 ** 20, maxBatch = 256 } = options;
@@ -53,7 +55,7 @@ class Decoder implements LocalPolicy {
   }
 
   async load(version: string, config: ModelConfig, weights: Weights): Promise<void> {
-    if (this.closed) throw new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
+    if (this.closed) throw closed();
     assertServable(config);
     const flat = flatten(config, weights);
     if (this.pool.length === 0) this.start();
@@ -69,7 +71,7 @@ class Decoder implements LocalPolicy {
 
   async sample(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {
     signal?.throwIfAborted();
-    if (this.closed) throw new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
+    if (this.closed) throw closed();
     if (this.pool.length === 0) {
       const [type, what] = this.crashed ? ['decoder-crashed', 'crashed'] : ['no-model', 'has no weights'];
       throw new GradusError('policy', type, `The decoder ${what}. Call load() and repeat the request.`, {
@@ -92,7 +94,7 @@ class Decoder implements LocalPolicy {
     this.version = undefined;
     const { pool } = this;
     this.pool = [];
-    await Promise.all(pool.map((thread) => thread.close()));
+    await Promise.all(pool.map((thread) => thread.close(closed())));
   }
 
   private start(): void {
@@ -100,13 +102,13 @@ class Decoder implements LocalPolicy {
     this.seat.clear();
     this.sessions = Array.from({ length: this.count }, () => 0);
     const pool: DecoderThread[] = [];
-    const onCrash = () => {
+    const onCrash = (failure: GradusError) => {
       // One thread's end is everybody's: the others hold the same weights and are started again with it.
       if (this.pool !== pool) return;
       this.pool = [];
       this.version = undefined;
       this.crashed = true;
-      for (const thread of pool) thread.crash();
+      for (const thread of pool) void thread.close(failure);
     };
     for (let i = 0; i < this.count; i++) pool.push(new DecoderThread(this.settings, onCrash));
     this.pool = pool;
@@ -124,6 +126,8 @@ class Decoder implements LocalPolicy {
     return index;
   }
 }
+
+const closed = () => new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
 
 /** All weights end to end, in memory that threads share. Throws `policy/bad-weights`. */
 function flatten(config: ModelConfig, weights: Weights): Float32Array {

@@ -3,7 +3,8 @@ import type { KvRows } from './kv-block.ts';
 /** What a sequence that is not being decoded has left behind. */
 export interface CachedSequence {
   rows: KvRows;
-  /** The tokens that `rows` holds. */
+  /** The tokens of `rows` that were fed as one piece, and those that were fed one by one after them. */
+  prefix: readonly number[];
   tokens: readonly number[];
   /** Logits [V] of the last token, kept for prefixes only. */
   logits?: Float32Array;

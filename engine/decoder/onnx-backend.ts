@@ -99,11 +99,14 @@ export class OnnxBackend implements DecoderBackend {
     const known = this.feedsOf.get(block);
     if (known?.count === count) return known;
     const { keyValueHeads: K, headSize: D } = this.config;
+    // Any bound on the lengths will do, and one that stays the same need not be sent anew; the rotary caches end
+    // at maxPositions.
+    const longest = Math.min(capacity, this.config.maxPositions);
     const row = new BigInt64Array(count * K);
     const feeds: Feeds = {
       input_ids: new Tensor('int32', block.tokens.subarray(0, count), [count, 1]),
       seqlens_k: new Tensor('int32', block.lengths.subarray(0, count), [count]),
-      total_sequence_length: new Tensor('int32', Int32Array.of(capacity), [1]),
+      total_sequence_length: new Tensor('int32', Int32Array.of(longest), [1]),
       row: new Tensor('int64', row, [count, K, 1]),
     };
     for (const [i, part] of this.parts.entries()) {

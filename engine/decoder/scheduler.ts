@@ -180,7 +180,7 @@ export class Scheduler {
     const key = `prefix ${tokens.join(' ')}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
-    const entry = { ...(await backend.prefill(tokens)), tokens };
+    const entry = { ...(await backend.prefill(tokens)), prefix: tokens, tokens: [] };
     cache.set(key, entry);
     return entry;
   }
@@ -200,8 +200,8 @@ export class Scheduler {
         continue;
       }
       if (!sequence.aborted && !sequence.released) {
-        const entry = { rows: block.extract(slot), tokens: sequence.history };
-        cache.set(sessionKey(sequence.request.session), entry);
+        const { session, prefix } = sequence.request;
+        cache.set(sessionKey(session), { rows: block.extract(slot), prefix, tokens: sequence.history });
       }
       batch.remove(seats, slot);
       if (result !== undefined && !sequence.aborted) this.replies.sampled(sequence.id, result);
@@ -216,10 +216,11 @@ const sessionKey = (session: string) => `session ${session}`;
  * for its logits; a cache that shares only a beginning with the request is used up to where they part.
  */
 function reusable(known: CachedSequence, { prefix, continuation }: SampleRequest): number {
-  if (prefix.some((token, i) => known.tokens[i] !== token)) return 0;
-  const most = Math.min(known.tokens.length - prefix.length, continuation.length - 1);
+  // The same tokens in other pieces are other bits: the prefix has to be the same prefix.
+  if (known.prefix.length !== prefix.length || prefix.some((token, i) => known.prefix[i] !== token)) return 0;
+  const most = Math.min(known.tokens.length, continuation.length - 1);
   let fed = 0;
-  while (fed < most && known.tokens[prefix.length + fed] === continuation[fed]) fed++;
+  while (fed < most && known.tokens[fed] === continuation[fed]) fed++;
   return fed;
 }
 

@@ -24,10 +24,9 @@ export class Sequence {
     this.limit = Math.max(0, Math.min(request.maxNewTokens, room));
   }
 
-  /** Everything that lies in the cache. */
+  /** What lies in the cache after the prefix. */
   get history(): number[] {
-    const { prefix, continuation } = this.request;
-    return [...prefix, ...[...continuation, ...this.tokens].slice(0, this.fed)];
+    return [...this.request.continuation, ...this.tokens].slice(0, this.fed);
   }
 
   /** The next token to be fed. */
