@@ -50,6 +50,7 @@ export class ObjectStore {
   private readonly client: Client;
   private readonly transport: S3Transport;
   private readonly cache: BlobCache | undefined;
+  private readonly warned = new Set<string>();
 
   private constructor(options: ObjectStoreOptions) {
     const { endPoint, port, useSSL, accessKey, secretKey } = options;
@@ -309,7 +310,7 @@ export class ObjectStore {
     await this.tryCache('written', (cache) => cache.write(sha256, bytes));
   }
 
-  /** The cache only saves time: a run goes on without it, and says so. */
+  /** The cache only saves time: a run goes on without it, and says so once. */
   private async tryCache<T>(
     what: string,
     operation: (cache: BlobCache) => Promise<T>,
@@ -318,9 +319,11 @@ export class ObjectStore {
     try {
       return await operation(this.cache);
     } catch (error) {
-      process.emitWarning(`the local cache of objects could not be ${what}: ${messageOf(error)}`, {
-        code: 'GRADUS_CACHE',
-      });
+      if (!this.warned.has(what)) {
+        this.warned.add(what);
+        const message = `the local cache of objects could not be ${what}: ${messageOf(error)}`;
+        process.emitWarning(message, { code: 'GRADUS_CACHE' });
+      }
       return undefined;
     }
   }

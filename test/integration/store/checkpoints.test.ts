@@ -10,9 +10,9 @@ import { applyRetention, collectGarbage } from '../../../activities/store/retent
 import { batchKey } from '../../../activities/store/keys.ts';
 import { loadBatch, saveBatch } from '../../../activities/store/batches.ts';
 import { loadTrajectories, saveTrajectories } from '../../../activities/store/trajectories.ts';
+import { FaultyProxy } from './faulty-proxy.ts';
 import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
-import { BUCKET, SECRET, TestServer } from './server.ts';
-import { StallingProxy } from './stalling-proxy.ts';
+import { TestServer } from './server.ts';
 
 let server: TestServer;
 let store: ObjectStore;
@@ -98,17 +98,17 @@ test('another checkpoint with the same step and weights does not mix with one th
 
 test('an upload whose process is killed in the middle is never picked up, and a retry completes it', async () => {
   await saveCheckpoint(store, checkpointAt(1, largerConfig));
-  const proxy = await StallingProxy.start(server.port, '/optimizer.safetensors', 500_000);
+  const proxy = await FaultyProxy.start(server.port);
   onTestFinished(() => proxy.close());
+  const stalled = proxy.stallAt('/optimizer.safetensors', 500_000);
   const script = join(import.meta.dirname, 'save-checkpoint.ts');
-  const child = spawn(
-    process.execPath,
-    ['--import', 'tsx', script, String(proxy.port), SECRET, BUCKET, '2'],
-    { stdio: ['ignore', 'inherit', 'inherit'] },
-  );
+  const options = JSON.stringify(server.options({ port: proxy.port }));
+  const child = spawn(process.execPath, ['--import', 'tsx', script, options, '2'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   const ended = once(child, 'exit');
   await Promise.race([
-    proxy.stalled,
+    stalled,
     ended.then(() => Promise.reject(new Error('the upload ended before it was killed'))),
   ]);
   const folder = `runs/run-1/checkpoints/000002-`;

@@ -1,15 +1,9 @@
-// A process of its own, to be killed while it uploads: node --import tsx save-checkpoint.ts PORT STEP
+// A process of its own, to be killed while it uploads: node --import tsx save-checkpoint.ts STORE-OPTIONS-AS-JSON STEP
 import { saveCheckpoint } from '../../../activities/store/checkpoints.ts';
 import { ObjectStore } from '../../../activities/store/object-store.ts';
+import type { ObjectStoreOptions } from '../../../activities/store/object-store.ts';
 import { checkpointAt, largerConfig } from './fixtures.ts';
 
-const [port, secretKey, bucket, step] = process.argv.slice(2);
-const store = await ObjectStore.connect({
-  endPoint: '127.0.0.1',
-  port: Number(port),
-  useSSL: false,
-  accessKey: 'test',
-  secretKey: secretKey!,
-  bucket: bucket!,
-});
+const [options, step] = process.argv.slice(2);
+const store = await ObjectStore.connect(JSON.parse(options!) as ObjectStoreOptions);
 await saveCheckpoint(store, checkpointAt(Number(step), largerConfig));

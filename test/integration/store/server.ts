@@ -1,89 +1,71 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import getPort from 'get-port';
 import { ObjectStore } from '../../../activities/store/object-store.ts';
 import type { ObjectStoreOptions } from '../../../activities/store/object-store.ts';
-import { requireBinary } from '../../../infra/setup/server-binaries.ts';
+import { startObjectStore } from '../../../infra/dev/object-store.ts';
+import type { ObjectStoreServer } from '../../../infra/dev/object-store.ts';
 
-export const SECRET = 'test-secret';
-export const BUCKET = 'gradus';
+const BUCKET = 'gradus';
 
-/** A versitygw of its own on a folder of its own, which can be killed and started again at the same address. */
+/** A real server on a folder of its own, which can be killed and started again at the same address. */
 export class TestServer {
-  readonly directory: string;
   readonly port: number;
-  private process: ChildProcess | undefined;
+  private readonly directory: string;
+  private readonly server: ObjectStoreServer;
 
-  private constructor(directory: string, port: number) {
+  private constructor(directory: string, server: ObjectStoreServer) {
     this.directory = directory;
-    this.port = port;
+    this.server = server;
+    this.port = server.port;
   }
 
   static async start(directory?: string): Promise<TestServer> {
-    const server = new TestServer(
-      directory ?? (await mkdtemp(join(tmpdir(), 'gradus-store-'))),
-      await getPort({ host: '127.0.0.1' }),
-    );
-    await server.start();
-    return server;
+    const folder = directory ?? (await mkdtemp(join(tmpdir(), 'gradus-store-')));
+    const server = await startObjectStore({ dataDir: join(folder, 'store'), logFile: join(folder, 'log') });
+    return new TestServer(folder, server);
   }
 
   /** Where the bytes of an object lie on the server's disk. */
   fileOf(key: string): string {
-    return join(this.directory, 'data', BUCKET, key);
+    return join(this.directory, 'store', 'objects', BUCKET, key);
   }
 
   options(more: Partial<ObjectStoreOptions> = {}): ObjectStoreOptions {
-    return {
-      endPoint: '127.0.0.1',
-      port: this.port,
-      useSSL: false,
-      accessKey: 'test',
-      secretKey: SECRET,
-      bucket: BUCKET,
-      ...more,
-    };
+    const { endPoint, port, useSSL, accessKey, secretKey } = this.server;
+    return { endPoint, port, useSSL, accessKey, secretKey, bucket: BUCKET, ...more };
   }
 
   connect(more: Partial<ObjectStoreOptions> = {}): Promise<ObjectStore> {
     return ObjectStore.connect(this.options(more));
   }
 
-  async start(): Promise<void> {
-    const [data, versions] = [join(this.directory, 'data'), join(this.directory, 'versions')];
-    await mkdir(data, { recursive: true });
-    await mkdir(versions, { recursive: true });
-    const address = `127.0.0.1:${this.port}`;
-    this.process = spawn(
-      await requireBinary('versitygw'),
-      ['--port', address, '--health', '/health', 'posix', '--versioning-dir', versions, data],
-      {
-        env: { ...process.env, ROOT_ACCESS_KEY: 'test', ROOT_SECRET_KEY: SECRET },
-        stdio: 'ignore',
-      },
-    );
-    for (;;) {
-      if (this.process.exitCode !== null) throw new Error(`versitygw ended with ${this.process.exitCode}`);
-      if (await fetch(`http://${address}/health`).then(({ ok }) => ok, () => false)) return; // prettier-ignore
-      await delay(20);
-    }
+  /** SIGKILL; resolves when it is gone. */
+  async kill(): Promise<void> {
+    const { pid } = this.server;
+    this.server.kill();
+    while (isAlive(pid)) await delay(5);
   }
 
-  async kill(): Promise<void> {
-    const { process } = this;
-    if (!process || process.exitCode !== null || process.signalCode !== null) return;
-    const ended = once(process, 'exit');
-    process.kill('SIGKILL');
-    await ended;
+  restart(): Promise<void> {
+    return this.server.restart();
   }
 
   async remove(): Promise<void> {
-    await this.kill();
+    await this.server.stop();
     await rm(this.directory, { recursive: true, force: true });
+  }
+
+  stop(): Promise<void> {
+    return this.server.stop();
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }
