@@ -27,7 +27,6 @@ const require = createRequire(import.meta.url);
 export async function loadBackend(kind = kindFromEnvironment()): Promise<Backend> {
   // libtensorflow reads these when it is loaded.
   process.env['TF_CPP_MIN_LOG_LEVEL'] ??= '3';
-  process.env['TF_ENABLE_ONEDNN_OPTS'] ??= '0';
   process.env['TF_DETERMINISTIC_OPS'] ??= '1';
   restoreRemovedUtilities();
   if (kind === 'wasm') return loadWasm();

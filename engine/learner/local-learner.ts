@@ -2,6 +2,7 @@ import { loadBackend, type BackendKind } from './backend.ts';
 import { checkBatch, checkSettings, checkState, checkWeights } from './check-arguments.ts';
 import type { Learner, TrainState } from './contract.ts';
 import { downloadState, uploadState, uploadWeights } from './device-state.ts';
+import { createTracedRunner } from './graph/traced-runner.ts';
 import type { Adam } from './optimizer/adam.ts';
 import { eagerRunner } from './runner.ts';
 import { trainStep } from './train-step.ts';
@@ -18,7 +19,8 @@ export interface LocalLearnerOptions {
  */
 export async function createLocalLearner(options: LocalLearnerOptions = {}): Promise<Learner> {
   const backend = await loadBackend(options.backend);
-  const runner = eagerRunner;
+  const { tf, native } = backend;
+  const runner = native && options.mode !== 'eager' ? createTracedRunner(tf, native) : eagerRunner;
   let last: { state: TrainState; adam: Adam } | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 

@@ -15,8 +15,9 @@ export interface Rows {
   segments: Int32Array;
 }
 
-/** Positions of a full micro-batch: large enough to keep the cores busy, small enough to stay in their caches. */
-const POSITIONS = 2048;
+/** Positions of a full micro-batch: enough for large matrix products; fewer when the vocabulary is large, for 0.5 GB a copy of the logits. */
+export const positionsFor = (vocabSize: number): number =>
+  Math.max(1, Math.min(4096, Math.floor(2 ** 27 / vocabSize)));
 
 /** The last token of a sequence predicts nothing and is left out. */
 const positionsOf = (offsets: Int32Array, sequence: number): number =>
@@ -31,14 +32,16 @@ export function rowLength(offsets: Int32Array): number {
 }
 
 /**
- * The sequences with these indices as micro-batches of rows of `length` positions: first-fit decreasing, a pure
- * function of the lengths. Full micro-batches are followed by a few of a quarter of their rows.
+ * The sequences with these indices as micro-batches of about `positions` in rows of `length`: first-fit decreasing, a pure
+ * function of the lengths. A micro-batch has full, a quarter or a sixteenth of the rows: the largest that three
+ * quarters of would be used.
  */
 export function packRows(
   tokens: Int32Array,
   offsets: Int32Array,
   sequences: readonly number[],
   length: number,
+  positions: number,
 ): Rows[] {
   const byLength = sequences
     .filter((sequence) => positionsOf(offsets, sequence) > 0)
@@ -52,12 +55,12 @@ export function packRows(
     contents[row]!.push(sequence);
     free[row] = (free[row] ?? length) - needed;
   }
-  const full = Math.max(1, Math.floor(POSITIONS / length));
-  const part = Math.ceil(full / 4);
+  const full = Math.max(1, Math.floor(positions / length));
+  const sizes = [full, Math.ceil(full / 4), Math.ceil(full / 16)];
   const batches: Rows[] = [];
   for (let at = 0; at < contents.length;) {
-    // Three quarters or more of the rows are left: one full micro-batch beats four partial ones.
-    const count = contents.length - at > part * 3 ? full : part;
+    const left = contents.length - at;
+    const count = sizes.find((size) => left >= 0.75 * size) ?? sizes.at(-1)!;
     batches.push(fillRows(tokens, offsets, contents.slice(at, at + count), count, length));
     at += count;
   }

@@ -8,7 +8,7 @@ import { lossWeights, minibatches } from './minibatches.ts';
 import { rateAt, type Adam } from './optimizer/adam.ts';
 import { clipGradients, gradientNorm } from './optimizer/gradient-norm.ts';
 import { logprobProgram, tokenInputs, trainingProgram, type TokenInput } from './programs.ts';
-import { gather, packRows, rowLength, scatter, type Rows } from './row-packing.ts';
+import { gather, packRows, positionsFor, rowLength, scatter, type Rows } from './row-packing.ts';
 import type { Runner } from './runner.ts';
 
 export interface StepArguments {
@@ -47,7 +47,8 @@ export async function trainStep(
   const started = performance.now();
   const length = rowLength(batch.offsets);
   const everything = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
-  const pack = (sequences: number[]) => packRows(batch.tokens, batch.offsets, sequences, length);
+  const pack = (sequences: number[]) =>
+    packRows(batch.tokens, batch.offsets, sequences, length, positionsFor(config.vocabSize));
   const updates = minibatches(everything.length, settings).map((sequences) => ({
     sequences,
     rows: pack(sequences),
