@@ -1,0 +1,39 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { readStack } from '../../../../infra/dev/stack.ts';
+import { prepareStateDir, readRecord, writeRecord } from '../../../../infra/dev/state-dir.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-state-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+test('a state folder that cannot be made is refused with its name', async () => {
+  const file = path.join(folder, 'file');
+  await writeFile(file, '');
+  const asked = prepareStateDir(path.join(file, 'state'));
+  await expect(asked).rejects.toMatchObject({ boundary: 'infra', type: 'state-dir' });
+  await expect(asked).rejects.toThrow(file);
+});
+
+test('a disk without room is refused, saying how much is needed', async () => {
+  const asked = prepareStateDir(folder, Number.MAX_SAFE_INTEGER);
+  await expect(asked).rejects.toMatchObject({ boundary: 'infra', type: 'disk-full' });
+  await expect(asked).rejects.toThrow(/MB left .* MB are needed/);
+});
+
+test('what was recorded is read back; a damaged record says what to do', async () => {
+  expect(await readRecord(folder)).toEqual({});
+  const record = { objectStore: { endPoint: '127.0.0.1', port: 9000, bucket: 'gradus' } };
+  await writeRecord(folder, record);
+  expect(await readRecord(folder)).toEqual(record);
+  await writeFile(path.join(folder, 'stack.json'), '{"temporal":');
+  await expect(readRecord(folder)).rejects.toThrow(/Delete it/);
+});
+
+test('a tool without a stack is told to start one', async () => {
+  await expect(readStack(folder)).rejects.toThrow(/npm run dev/);
+});
