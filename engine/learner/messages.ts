@@ -1,0 +1,49 @@
+import { GradusError, type Boundary } from '../../core/errors.ts';
+import type { Weights } from '../model-config.ts';
+import type { LocalLearnerOptions } from './local-learner.ts';
+import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from './contract.ts';
+
+/** Large things cross once: the learner process keeps the last state and the last reference under these numbers. */
+export type Sent<T> = { id: number; value?: T };
+
+export type ToLearner =
+  | { kind: 'start'; options: LocalLearnerOptions }
+  | {
+      kind: 'step';
+      parent: Sent<TrainState>;
+      batch: TrainBatch;
+      settings: TrainSettings;
+      reference: Sent<Weights> | undefined;
+      /** The number that the new state is known by. */
+      next: number;
+    };
+
+export type FromLearner =
+  | { kind: 'ready'; backend: string }
+  | { kind: 'progress'; done: number; total: number }
+  | { kind: 'done'; state: TrainState; metrics: TrainMetrics }
+  | { kind: 'failed'; error: SentError };
+
+export interface SentError {
+  message: string;
+  stack: string | undefined;
+  gradus: { boundary: Boundary; type: string; retryable: boolean } | undefined;
+}
+
+export function toSentError(error: unknown): SentError {
+  if (!(error instanceof Error)) return { message: String(error), stack: undefined, gradus: undefined };
+  const { message, stack } = error;
+  const gradus =
+    error instanceof GradusError
+      ? { boundary: error.boundary, type: error.type, retryable: error.retryable }
+      : undefined;
+  return { message, stack, gradus };
+}
+
+export function fromSentError({ message, stack, gradus }: SentError): Error {
+  const error = gradus
+    ? new GradusError(gradus.boundary, gradus.type, message, { retryable: gradus.retryable })
+    : new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

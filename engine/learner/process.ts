@@ -1,0 +1,47 @@
+/** The learner's own process: answers a parent over IPC, one step at a time. Ends with the parent. */
+import type { Weights } from '../model-config.ts';
+import type { Learner, TrainState } from './contract.ts';
+import { createLocalLearner } from './local-learner.ts';
+import { toSentError, type FromLearner, type Sent, type ToLearner } from './messages.ts';
+
+const send = (message: FromLearner) => {
+  process.send?.(message);
+};
+
+let learner: Learner | undefined;
+let lastState: Sent<TrainState> | undefined;
+let lastReference: Sent<Weights> | undefined;
+
+function received<T>(sent: Sent<T>, kept: Sent<T> | undefined): T {
+  if (sent.value !== undefined) return sent.value;
+  if (kept?.id === sent.id && kept.value !== undefined) return kept.value;
+  throw new Error(`the learner process does not hold number ${sent.id}`);
+}
+
+async function handle(message: ToLearner): Promise<void> {
+  if (message.kind === 'start') {
+    learner = await createLocalLearner(message.options);
+    send({ kind: 'ready', backend: learner.backend });
+    return;
+  }
+  if (!learner) throw new Error('a step came before the start');
+  const parent = received(message.parent, lastState);
+  const { batch, settings } = message;
+  let reference: Weights | undefined;
+  if (message.reference) {
+    reference = received(message.reference, lastReference);
+    lastReference = { id: message.reference.id, value: reference };
+  }
+  const { state, metrics } = await learner.step(parent, batch, settings, reference, (done, total) => {
+    send({ kind: 'progress', done, total });
+  });
+  lastState = { id: message.next, value: state };
+  send({ kind: 'done', state, metrics });
+}
+
+process.on('message', (message: ToLearner) => {
+  handle(message).catch((error: unknown) => send({ kind: 'failed', error: toSentError(error) }));
+});
+process.on('disconnect', () => process.exit());
+// An interrupt reaches the whole process group; the parent decides what becomes of a step.
+process.on('SIGINT', () => undefined);

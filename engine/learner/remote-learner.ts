@@ -1,0 +1,184 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { GradusError } from '../../core/errors.ts';
+import type { Weights } from '../model-config.ts';
+import type { Learner, TrainState } from './contract.ts';
+import type { LocalLearnerOptions } from './local-learner.ts';
+import { fromSentError, type FromLearner, type Sent, type ToLearner } from './messages.ts';
+
+export type LearnerOptions = LocalLearnerOptions;
+
+export interface RemoteLearner extends Learner {
+  /** Kills the process; a step under way fails with GradusError('learner', 'closed'). */
+  close(): Promise<void>;
+  /** The learner process, while there is one. */
+  readonly pid: number | undefined;
+}
+
+/**
+ * A learner in a process of its own, so that synchronous kernels do not stop this event loop and a crash of
+ * libtensorflow does not take this process along. A dead process fails its step with the retryable
+ * GradusError('learner', 'process-died'); the next step starts another. Other errors are those of the contract, and
+ * 'backend-missing' at the start.
+ */
+export async function createLearner(options: LearnerOptions = {}): Promise<RemoteLearner> {
+  let connection: Connection | undefined = await Connection.open(options);
+  const { backend } = connection;
+  let closed = false;
+  let queue: Promise<unknown> = Promise.resolve();
+
+  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress) => {
+    if (closed) throw closedError();
+    if (!connection?.alive) connection = await Connection.open(options);
+    return connection.step(parent, batch, settings, reference, onProgress);
+  };
+  return {
+    backend,
+    get pid() {
+      return connection?.alive ? connection.pid : undefined;
+    },
+    step: (...args) => {
+      const result = queue.then(() => step(...args));
+      queue = result.catch(() => undefined);
+      return result;
+    },
+    close: async () => {
+      closed = true;
+      await connection?.close();
+    },
+  };
+}
+
+const closedError = () => new GradusError('learner', 'closed', 'the learner was closed: start another one');
+
+interface Waiting {
+  resolve(message: Exclude<FromLearner, { kind: 'progress' }>): void;
+  reject(error: Error): void;
+  onProgress: ((done: number, total: number) => void) | undefined;
+}
+
+/** One learner process and what it is known to hold. */
+class Connection {
+  backend = '';
+  alive = true;
+  private readonly child: ChildProcess;
+  private readonly exited: Promise<void>;
+  private waiting: Waiting | undefined;
+  private closing = false;
+  /** The end of what it wrote to stderr: libtensorflow's last words. */
+  private words = '';
+  private lastNumber = 0;
+  private state: { value: WeakRef<TrainState>; id: number } | undefined;
+  private reference: { value: WeakRef<Weights>; id: number } | undefined;
+
+  private constructor() {
+    const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+    this.child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [], {
+      execArgv: ['--import', loader],
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.words = (this.words + text).slice(-2000);
+    });
+    this.child.on('message', (message: FromLearner) => this.receive(message));
+    this.exited = new Promise((resolve) => {
+      const end = (how: string) => {
+        this.alive = false;
+        this.waiting?.reject(this.closing ? closedError() : this.deathError(how));
+        this.waiting = undefined;
+        resolve();
+      };
+      this.child.on('error', (error) => end(error.message));
+      this.child.on('exit', (code, signal) => end(signal ?? `exit code ${code}`));
+    });
+  }
+
+  static async open(options: LearnerOptions): Promise<Connection> {
+    const connection = new Connection();
+    try {
+      const answer = await connection.ask({ kind: 'start', options });
+      if (answer.kind === 'ready') connection.backend = answer.backend;
+      return connection;
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  async step(...args: Parameters<Learner['step']>): ReturnType<Learner['step']> {
+    const [parent, batch, settings, reference, onProgress] = args;
+    const next = ++this.lastNumber;
+    const message: ToLearner = {
+      kind: 'step',
+      parent:
+        this.state?.value.deref() === parent
+          ? { id: this.state.id }
+          : { id: ++this.lastNumber, value: parent },
+      batch,
+      settings,
+      reference: reference && this.sentReference(reference),
+      next,
+    };
+    const answer = await this.ask(message, onProgress);
+    if (answer.kind !== 'done') throw new Error(`the learner process answered "${answer.kind}" to a step`);
+    const { state, metrics } = answer;
+    this.state = { value: new WeakRef(state), id: next };
+    return { state, metrics };
+  }
+
+  async close(): Promise<void> {
+    this.closing = true;
+    this.child.kill('SIGKILL');
+    await this.exited;
+  }
+
+  private sentReference(reference: Weights): Sent<Weights> {
+    if (this.reference?.value.deref() === reference) return { id: this.reference.id };
+    this.reference = { value: new WeakRef(reference), id: ++this.lastNumber };
+    return { id: this.reference.id, value: reference };
+  }
+
+  private ask(message: ToLearner, onProgress?: Waiting['onProgress']) {
+    return new Promise<Exclude<FromLearner, { kind: 'progress' }>>((resolve, reject) => {
+      this.waiting = { resolve, reject, onProgress };
+      this.child.send(message, (error) => {
+        // What the death of the process means for the step is said when it has exited.
+        if (error && this.alive) this.child.kill('SIGKILL');
+      });
+    });
+  }
+
+  private receive(message: FromLearner): void {
+    if (message.kind === 'progress') {
+      this.waiting?.onProgress?.(message.done, message.total);
+      return;
+    }
+    const waiting = this.waiting;
+    this.waiting = undefined;
+    if (message.kind === 'failed') {
+      // A step that failed may have left the process without what it was sent.
+      this.state = undefined;
+      this.reference = undefined;
+      waiting?.reject(fromSentError(message.error));
+    } else {
+      waiting?.resolve(message);
+    }
+  }
+
+  private deathError(how: string): GradusError {
+    const words = this.words.trim();
+    return new GradusError(
+      'learner',
+      'process-died',
+      `The learner process ended (${how}) before its answer. It starts anew with the next step; if that dies too, ` +
+        `look for a lack of memory.${words === '' ? '' : `\nIts last words: ${words}`}`,
+      { retryable: true },
+    );
+  }
+}
