@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'minio';
+import type { BucketItemStat } from 'minio';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { BlobRef } from '../../core/refs.ts';
@@ -38,6 +39,7 @@ export interface PutOptions extends CallOptions {
 /** The S3 metadata that carries the digest, as `x-amz-meta-sha256`. */
 const DIGEST = 'sha256';
 const BACKOFF_MS = [100, 400];
+const ASK_FIRST_BYTES = 2 ** 16;
 
 /**
  * Immutable objects in one bucket of an S3 server. Every method may throw what `storeError` lists; passing faults
@@ -174,14 +176,7 @@ export class ObjectStore {
   /** The ref of what lies at a key, or undefined. What other software put there without a digest is read and hashed. */
   async head(key: string, { signal }: CallOptions = {}): Promise<BlobRef | undefined> {
     assertKey(key);
-    const found = await this.call(`head ${key}`, signal, async () => {
-      try {
-        return await this.client.statObject(this.bucket, key);
-      } catch (error) {
-        if (isMissing(error)) return undefined;
-        throw error;
-      }
-    });
+    const found = await this.call(`head ${key}`, signal, () => this.stat(key));
     if (!found) return undefined;
     const digest: unknown = found.metaData[DIGEST];
     const sha256 = typeof digest === 'string' ? digest : sha256Hex(await this.download(key, signal));
@@ -252,7 +247,11 @@ export class ObjectStore {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    // A server may refuse a long body by closing the connection in the middle of it, and the refusal is lost then.
+    let ask = body.length > ASK_FIRST_BYTES;
     return this.call(`put ${key}`, signal, async () => {
+      if (ask && (await this.stat(key))) return false;
+      ask = true;
       const headers = {
         'If-None-Match': '*',
         'Content-Type': contentType,
@@ -271,6 +270,15 @@ export class ObjectStore {
         throw error;
       }
     });
+  }
+
+  private async stat(key: string): Promise<BucketItemStat | undefined> {
+    try {
+      return await this.client.statObject(this.bucket, key);
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
   }
 
   private download(key: string, signal: AbortSignal | undefined): Promise<Uint8Array> {

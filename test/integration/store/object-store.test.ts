@@ -70,6 +70,15 @@ test('a key that exists keeps its content, and the later writer adopts it', asyn
   expect(await store.putOnce('taken', text('first'))).toEqual({ ref: first.ref, adopted: true });
 });
 
+test('a large object is adopted like a small one, though the server closes the connection in the middle of it', async () => {
+  const bytes = [5, 6, 7].map((seed) => new Uint8Array(10_000_000).fill(seed));
+  const race = await Promise.all(bytes.map((content) => store.putOnce('large/taken', content)));
+  expect(race.filter(({ adopted }) => !adopted)).toHaveLength(1);
+  for (const content of bytes) {
+    expect(await store.putOnce('large/taken', content)).toEqual({ ref: race[0]!.ref, adopted: true });
+  }
+});
+
 test('an object that changed on the disk of the server is refused by name', async () => {
   const ref = await store.put('corrupt/object', text('precious'));
   await writeFile(server.fileOf('corrupt/object'), 'perilous');
