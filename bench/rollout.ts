@@ -93,7 +93,7 @@ async function decodeGroup(
     `${layer}.value`,
   ]).flat();
   const outputs = ['logits', ...parts.map((part) => `present.${part}`)];
-  const caches = new Map(
+  const caches = new Map<string, Tensor>(
     parts.map((part) => [part, new Tensor('float32', new Float32Array(0), [B, K, 0, D])]),
   );
   let ids = Int32Array.from(group.flatMap(({ prefix }) => prefix));
@@ -110,7 +110,7 @@ async function decodeGroup(
     };
     for (const [part, cache] of caches) feeds[`past.${part}`] = cache;
     const results = await session.run(feeds, outputs);
-    for (const part of parts) caches.set(part, results[`present.${part}`] as Tensor);
+    for (const part of parts) caches.set(part, results[`present.${part}`]!);
     const logits = results['logits']!.data as Float32Array;
     ids = Int32Array.from(group, ({ newTokens, key }, i) =>
       step < newTokens ? sampler.draw(logits, i * V, sampling, uniform(key, step)).token : 0,
