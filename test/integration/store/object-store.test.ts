@@ -9,9 +9,9 @@ import { Client } from 'minio';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { sha256Hex } from '../../../activities/store/digest.ts';
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { answeringProxy } from './answering-proxy.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { randomBytes } from './fixtures.ts';
-import { permissive } from './permissive-proxy.ts';
 import { TestServer } from './server.ts';
 
 let server: TestServer;
@@ -116,7 +116,10 @@ test.each(['', '/a', 'a/', 'a//b', 'a/../b', '..', './a', 'a b', 'a:b', 'ü', 'a
 );
 
 test('a server that overwrites in spite of If-None-Match is refused', async () => {
-  const proxy = await permissive(server.port);
+  // It cannot take the header away, which is part of the signature, but it can say yes where the server says no.
+  const proxy = await answeringProxy(server.port, (_, status) =>
+    status === 412 ? { status: 200 } : undefined,
+  );
   onTestFinished(() => proxy.close());
   await expect(server.connect({ port: proxy.port })).rejects.toEqual(
     failure('unconditional-writes', false, /If-None-Match/),
@@ -152,6 +155,22 @@ test('a connection that breaks, twice, is made again within the call', async () 
   onTestFinished(() => client.close());
   proxy.cut(2);
   expect((await client.put('through', text('x'))).bytes).toBe(1);
+});
+
+test('a server that is busy is asked again, and after three times it is a retryable error', async () => {
+  let busy = 0;
+  const body = '<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>';
+  const proxy = await answeringProxy(server.port, () => (busy-- > 0 ? { status: 503, body } : undefined));
+  onTestFinished(() => proxy.close());
+  const client = await server.connect({ port: proxy.port });
+  onTestFinished(() => client.close());
+  busy = 2;
+  const ref = await client.put('busy', text('x'));
+  busy = 3;
+  await expect(client.get(ref)).rejects.toEqual(
+    failure('unavailable', true, /reduce your request rate.*SlowDown/),
+  );
+  expect(await client.get(ref)).toEqual(Buffer.from('x'));
 });
 
 test('a server that does not answer is given up after the time-out', async () => {

@@ -2,17 +2,23 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/**
- * Stands before a real server and says yes where that one refuses an overwrite, as servers do that do not know
- * `If-None-Match`. (It cannot take the header away: that is part of the signature.)
- */
-export async function permissive(target: number): Promise<{ port: number; close(): Promise<void> }> {
+export interface Answer {
+  status: number;
+  body?: string;
+}
+
+/** Stands before a real server, and puts an answer of its own in place of the server's where `replace` gives one. */
+export async function answeringProxy(
+  target: number,
+  replace: (method: string, status: number) => Answer | undefined,
+): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((incoming, outgoing) => {
     const { method, url, headers } = incoming;
     const upstream = request({ host: '127.0.0.1', port: target, method, path: url, headers }, (response) => {
-      if (response.statusCode === 412) {
+      const answer = replace(method!, response.statusCode!);
+      if (answer) {
         response.resume();
-        outgoing.writeHead(200).end();
+        outgoing.writeHead(answer.status).end(answer.body);
       } else {
         outgoing.writeHead(response.statusCode!, response.headers);
         response.pipe(outgoing);
