@@ -27,100 +27,87 @@ import { applyRetention, collectGarbage } from './store/retention.ts';
 import { loadTrajectories } from './store/trajectories.ts';
 import { packBatch, trainingSequences } from './training-batch.ts';
 import type { TrainSequence } from './training-batch.ts';
-import { withHeartbeat } from './with-heartbeat.ts';
+import type { Durable } from './durable.ts';
 
 export interface CurriculumDependencies {
   store: ObjectStore;
   environments: Environments;
 }
 
-export type CurriculumActivities = ReturnType<typeof createCurriculumActivities>;
+export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
 
 /** Tasks per level that a tokenizer is learnt from. */
 const CORPUS_TASKS = 400;
 const CREATED_BY = 'gradus 0.1.0';
 
-export function createCurriculumActivities(deps: CurriculumDependencies) {
+export function createCurriculum(deps: CurriculumDependencies) {
   const { store, environments } = deps;
   return {
     /** Reads the spec, and claims a name for the run in the store. Refuses a wrong spec before anything is spent. */
-    async openRun({
-      spec: written,
-      workflowId,
-      firstExecutionRunId,
-    }: OpenRunRequest): Promise<CurriculumSpec> {
+    async openRun(request: OpenRunRequest, signal: AbortSignal): Promise<CurriculumSpec> {
+      const { spec: written, workflowId, firstExecutionRunId } = request;
       const wanted = workflowId.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '') || 'run';
       const spec = parseSpec(written, wanted.slice(0, 100), environments);
-      return withHeartbeat(async (signal) => {
-        const run = await claim(store, spec, firstExecutionRunId, signal);
-        return { ...spec, run };
-      });
+      const run = await claim(store, spec, firstExecutionRunId, signal);
+      return { ...spec, run };
     },
 
     /** A tokenizer learnt from demonstrations and random weights: checkpoint 0. */
-    async initializeModel({ run, seed, model, arms }: InitializeRequest): Promise<CheckpointRef> {
-      return withHeartbeat(async (signal) => {
-        const names = [...new Set(arms.map((arm) => arm.environment))];
-        const corpus = demonstrationCorpus(
-          names.map((name) => environmentOf(environments, name)),
-          CORPUS_TASKS,
-        );
-        const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.vocabSize, SPECIAL_TOKENS));
-        // A small corpus may have fewer pairs to merge than the spec allows.
-        const { vocabSize } = Tokenizer.fromJson(tokenizerJson);
-        const config: ModelConfig = { ...model, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
-        return saveCheckpoint(
-          store,
-          {
-            run,
-            stage: 'initialize',
-            step: 0,
-            backend: 'none',
-            createdBy: CREATED_BY,
-            tokenizerJson,
-            state: {
-              config,
-              weights: initialWeights(config, seed),
-              firstMoments: new Map(),
-              secondMoments: new Map(),
-              updates: 0,
-            },
+    async initializeModel(request: InitializeRequest, signal: AbortSignal): Promise<CheckpointRef> {
+      const { run, seed, model, arms } = request;
+      const names = [...new Set(arms.map((arm) => arm.environment))];
+      const corpus = demonstrationCorpus(
+        names.map((name) => environmentOf(environments, name)),
+        CORPUS_TASKS,
+      );
+      const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.vocabSize, SPECIAL_TOKENS));
+      // A small corpus may have fewer pairs to merge than the spec allows.
+      const { vocabSize } = Tokenizer.fromJson(tokenizerJson);
+      const config: ModelConfig = { ...model, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
+      return saveCheckpoint(
+        store,
+        {
+          run,
+          stage: 'initialize',
+          step: 0,
+          backend: 'none',
+          createdBy: CREATED_BY,
+          tokenizerJson,
+          state: {
+            config,
+            weights: initialWeights(config, seed),
+            firstMoments: new Map(),
+            secondMoments: new Map(),
+            updates: 0,
           },
-          { signal },
-        );
-      });
+        },
+        { signal },
+      );
     },
 
-    async buildDemonstrations(request: DemonstrationsRequest): Promise<BatchResult> {
+    async buildDemonstrations(request: DemonstrationsRequest, signal: AbortSignal): Promise<BatchResult> {
       const start = Date.now();
-      return withHeartbeat(async (signal) => {
-        const { tokenizerJson } = await loadPolicy(store, request.checkpoint, { signal });
-        const tokenizer = Tokenizer.fromJson(tokenizerJson);
-        const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
-        const key = batchKey(request.run, request.stage, request.round);
-        return finish(await keep(store, key, sequences, signal), sequences, 0, start);
-      });
+      const { tokenizerJson } = await loadPolicy(store, request.checkpoint, { signal });
+      const tokenizer = Tokenizer.fromJson(tokenizerJson);
+      const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
+      const key = batchKey(request.run, request.stage, request.round);
+      return finish(await keep(store, key, sequences, signal), sequences, 0, start);
     },
 
     /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
-    async buildBatch(request: BatchRequest): Promise<BatchResult> {
+    async buildBatch(request: BatchRequest, signal: AbortSignal): Promise<BatchResult> {
       const start = Date.now();
-      return withHeartbeat(async (signal) => {
-        const groups = await Promise.all(
-          request.groups.map((ref) => loadTrajectories(store, ref, { signal })),
-        );
-        const { sequences, degenerateGroups } = trainingSequences(groups, request);
-        const key = batchKey(request.run, request.stage, request.step);
-        return finish(await keep(store, key, sequences, signal), sequences, degenerateGroups, start);
-      });
+      const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
+      const { sequences, degenerateGroups } = trainingSequences(groups, request);
+      const key = batchKey(request.run, request.stage, request.step);
+      return finish(await keep(store, key, sequences, signal), sequences, degenerateGroups, start);
     },
 
-    async applyRetention({ run, retention, pinned, scores }: RetentionRequest): Promise<void> {
-      await withHeartbeat(async (signal) => {
-        const byKey = new Map(scores.map(({ checkpoint, score }) => [checkpoint.manifest.key, score]));
-        await applyRetention(store, run, { ...retention, pinned }, byKey, { signal });
-        await collectGarbage(store, run, { signal });
-      });
+    async applyRetention(request: RetentionRequest, signal: AbortSignal): Promise<void> {
+      const { run, retention, pinned, scores } = request;
+      const byKey = new Map(scores.map(({ checkpoint, score }) => [checkpoint.manifest.key, score]));
+      await applyRetention(store, run, { ...retention, pinned }, byKey, { signal });
+      await collectGarbage(store, run, { signal });
     },
   };
 }

@@ -11,7 +11,7 @@ import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { attemptsOf, limitsOf } from './tool-call.ts';
-import { withHeartbeat } from './with-heartbeat.ts';
+import type { Durable } from './durable.ts';
 import { episodeOf, readObservation, readPart } from './trajectory-parts.ts';
 
 export interface RolloutDependencies {
@@ -20,38 +20,36 @@ export interface RolloutDependencies {
   environments: Environments;
 }
 
-export type RolloutActivities = ReturnType<typeof createRolloutActivities>;
+export type RolloutActivities = Durable<ReturnType<typeof createRollout>>;
 
 /** The number of this process's advances: sessions of different attempts of one episode must not meet. */
 let advances = 0;
 
-export function createRolloutActivities(deps: RolloutDependencies) {
+export function createRollout(deps: RolloutDependencies) {
   return {
     /**
      * Advances the episodes of a group until each has ended or waits for a long tool call. A pure function of the
      * request: another attempt samples the same tokens, to the bit.
      */
-    async advance(request: AdvanceRequest): Promise<AdvanceResult> {
+    async advance(request: AdvanceRequest, signal: AbortSignal): Promise<AdvanceResult> {
       const start = Date.now();
-      return withHeartbeat(async (signal) => {
-        const lease = await deps.policies.lease(request.group.checkpoint);
-        try {
-          const { group, active, name } = await openPart(deps, request, lease);
-          const number = ++advances;
-          await Promise.all(
-            active.map((episode) => advanceOne(deps, request.group, lease, group, episode, number, signal)),
-          );
-          const { run, stage, step, group: index } = request.group;
-          const part = await deps.store.putJson(partKey(run, stage, step, index, name), group, { signal });
-          return {
-            part,
-            calls: dueCalls(deps, request.group, group),
-            spans: [{ part: 'rollout', start, end: Date.now() }],
-          };
-        } finally {
-          lease.release();
-        }
-      });
+      const lease = await deps.policies.lease(request.group.checkpoint);
+      try {
+        const { group, active, name } = await openPart(deps, request, lease);
+        const number = ++advances;
+        await Promise.all(
+          active.map((episode) => advanceOne(deps, request.group, lease, group, episode, number, signal)),
+        );
+        const { run, stage, step, group: index } = request.group;
+        const part = await deps.store.putJson(partKey(run, stage, step, index, name), group, { signal });
+        return {
+          part,
+          calls: dueCalls(deps, request.group, group),
+          spans: [{ part: 'rollout', start, end: Date.now() }],
+        };
+      } finally {
+        lease.release();
+      }
     },
   };
 }

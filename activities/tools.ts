@@ -13,9 +13,9 @@ export interface ToolDependencies {
   environments: Environments;
 }
 
-export type ToolActivities = ReturnType<typeof createToolActivities>;
+export type ToolActivities = ReturnType<typeof createTools>;
 
-export function createToolActivities(deps: ToolDependencies) {
+export function createTools(deps: ToolDependencies) {
   return {
     /**
      * One attempt of a long tool call. Temporal repeats it as the tool's effect allows, times it out, and cancels

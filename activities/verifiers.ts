@@ -14,34 +14,32 @@ import type { Environments } from './environment-of.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { saveTrajectories } from './store/trajectories.ts';
 import { mergeParts } from './trajectory-parts.ts';
-import { withHeartbeat } from './with-heartbeat.ts';
+import type { Durable } from './durable.ts';
 
 export interface VerifierDependencies {
   store: ObjectStore;
   environments: Environments;
 }
 
-export type VerifierActivities = ReturnType<typeof createVerifierActivities>;
+export type VerifierActivities = Durable<ReturnType<typeof createVerification>>;
 
-export function createVerifierActivities(deps: VerifierDependencies) {
+export function createVerification(deps: VerifierDependencies) {
   return {
     /** Judges a group's episodes, keeps them with their components as one object, and returns what the stage needs. */
-    async verifyGroup({ group: request, parts }: VerifyRequest): Promise<GroupResult> {
+    async verifyGroup({ group: request, parts }: VerifyRequest, signal: AbortSignal): Promise<GroupResult> {
       const start = Date.now();
-      return withHeartbeat(async (signal) => {
-        const group = await mergeParts(deps.store, parts);
-        for (const episode of group.episodes) {
-          const { ref } = group.tasks[episode.task]!;
-          const environment = environmentOf(deps.environments, ref.environment);
-          episode.outcome = await judge(environment, ref, episode, request.reward, signal);
-        }
-        const trajectories = await saveTrajectories(deps.store, request, group, { signal });
-        return {
-          trajectories,
-          ...tally(request, group),
-          spans: [{ part: 'verification', start, end: Date.now() }],
-        };
-      });
+      const group = await mergeParts(deps.store, parts);
+      for (const episode of group.episodes) {
+        const { ref } = group.tasks[episode.task]!;
+        const environment = environmentOf(deps.environments, ref.environment);
+        episode.outcome = await judge(environment, ref, episode, request.reward, signal);
+      }
+      const trajectories = await saveTrajectories(deps.store, request, group, { signal });
+      return {
+        trajectories,
+        ...tally(request, group),
+        spans: [{ part: 'verification', start, end: Date.now() }],
+      };
     },
   };
 }

@@ -1,0 +1,77 @@
+import { createCurriculum } from '../activities/curriculum.ts';
+import type { Environments } from '../activities/environment-of.ts';
+import { createTraining } from '../activities/learner.ts';
+import type { PolicyPool } from '../activities/policy-pool.ts';
+import { createRollout } from '../activities/rollout.ts';
+import type { ObjectStore } from '../activities/store/object-store.ts';
+import { createVerification } from '../activities/verifiers.ts';
+import { runCurriculum } from '../core/curriculum.ts';
+import type { CurriculumResult } from '../core/curriculum.ts';
+import { evaluate } from '../core/evaluation.ts';
+import type { StepReport, TrainingPorts } from '../core/ports.ts';
+import type { GroupRequest, GroupResult } from '../core/requests.ts';
+import { trainStage } from '../core/stage.ts';
+import { warmStart } from '../core/warm-start.ts';
+import type { Learner } from '../engine/learner/contract.ts';
+
+export interface PlainRunOptions {
+  store: ObjectStore;
+  environments: Environments;
+  policies: PolicyPool;
+  learner: Learner;
+  run: string;
+  onStep?: (report: StepReport) => void;
+}
+
+/**
+ * The training of a curriculum as a plain loop in one process: the same algorithm and operations as the durable run,
+ * without Temporal. What dies with the process is lost; it is here to measure what durability costs. Tools must be
+ * inline.
+ */
+export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
+  const { store, environments, policies, learner } = options;
+  const signal = new AbortController().signal;
+  const rollouts = createRollout({ store, environments, policies });
+  const verification = createVerification({ store, environments });
+  const curriculum = createCurriculum({ store, environments });
+  const training = createTraining({ store, learner });
+
+  const rolloutGroup = async (group: GroupRequest): Promise<GroupResult> => {
+    const advanced = await rollouts.advance({ group }, signal);
+    if (advanced.calls.length > 0) throw new Error('a plain run has no place for long tool calls');
+    const verified = await verification.verifyGroup({ group, parts: [advanced.part] }, signal);
+    return { ...verified, spans: [...advanced.spans, ...verified.spans] };
+  };
+  const ask = (reason: string): never => {
+    throw new Error(`a plain run cannot ask a person: ${reason}`);
+  };
+  const ports: TrainingPorts = {
+    now: () => Date.now(),
+    rollout: (requests) => Promise.all(requests.map(rolloutGroup)),
+    evaluate: (request) => evaluate(ports, request),
+    demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
+    batch: (request) => curriculum.buildBatch(request, signal),
+    train: (request) => training.trainStep(request, signal),
+    retain: (request) => curriculum.applyRetention(request, signal),
+    report: async (report) => options.onStep?.(report),
+    ask,
+  };
+  const go = async (): Promise<'go'> => 'go';
+  const parsed = await curriculum.openRun(
+    { spec, workflowId: options.run, firstExecutionRunId: options.run },
+    signal,
+  );
+  return runCurriculum(
+    {
+      evaluate: ports.evaluate,
+      ask,
+      initialize: (request) => curriculum.initializeModel(request, signal),
+      warmStart: (input) => warmStart(ports, input, null, go),
+      stage: (input) => trainStage(ports, input, null, go),
+      entered: () => undefined,
+    },
+    parsed,
+    null,
+    go,
+  );
+}
