@@ -11,6 +11,7 @@ import { choosePort, LOOPBACK } from './ports.ts';
 import { retryOtherPorts } from './retry-ports.ts';
 
 const USUAL_PORT = 9000;
+export const S3_PORT = { title: 'the object store', setting: '--s3-port' };
 /** An upload in parts that was not touched for so long has no writer any more. */
 const ORPHAN_AFTER_MS = 3600_000;
 
@@ -120,8 +121,7 @@ export async function startObjectStore(options: ObjectStoreOptions): Promise<Obj
   const keys = await ensureKeys(options.dataDir);
   return retryOtherPorts(options.logFile, async (attempt) => {
     const port = await choosePort({
-      title: 'the object store',
-      setting: '--s3-port',
+      ...S3_PORT,
       explicit: options.port,
       preferred: [attempt > 0 ? undefined : options.recordedPort, USUAL_PORT],
     });

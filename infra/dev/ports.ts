@@ -15,12 +15,23 @@ export function isPortFree(port: number): Promise<boolean> {
 export interface PortWish {
   /** What the port is for, as in "the object store". */
   title: string;
-  /** How a person chooses another one, as in "--s3-port or GRADUS_S3_PORT". */
+  /** How a person chooses another one, as in "--s3-port". */
   setting: string;
   /** Asked for by a person: this one or none. */
   explicit?: number | undefined;
   /** Taken when free, in this order; otherwise any free port. */
   preferred?: readonly (number | undefined)[];
+}
+
+/** @throws GradusError infra/port-taken when a port was asked for and is not free */
+export async function checkExplicitPort(wish: PortWish): Promise<void> {
+  if (wish.explicit === undefined || (await isPortFree(wish.explicit))) return;
+  throw new GradusError(
+    'infra',
+    'port-taken',
+    `Port ${wish.explicit}, asked for by ${wish.setting} for ${wish.title}, is taken by another process. ` +
+      `Choose another port with ${wish.setting}, or leave it out to get a free one.`,
+  );
 }
 
 /**
@@ -29,21 +40,10 @@ export interface PortWish {
  * @throws GradusError infra/port-taken
  */
 export async function choosePort(wish: PortWish): Promise<number> {
-  if (wish.explicit !== undefined) {
-    if (await isPortFree(wish.explicit)) return wish.explicit;
-    throw portTaken(wish, wish.explicit);
-  }
+  await checkExplicitPort(wish);
+  if (wish.explicit !== undefined) return wish.explicit;
   for (const port of wish.preferred ?? []) {
     if (port !== undefined && (await isPortFree(port))) return port;
   }
   return getPort({ host: LOOPBACK });
-}
-
-export function portTaken(wish: PortWish, port: number): GradusError {
-  return new GradusError(
-    'infra',
-    'port-taken',
-    `Port ${port}, asked for by ${wish.setting} for ${wish.title}, is taken by another process. ` +
-      `Choose another port with ${wish.setting}, or leave it out to get a free one.`,
-  );
 }

@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import { logTail } from './server-process.ts';
+import { logTail, untilPredecessorIsGone } from './server-process.ts';
 
 const ATTEMPTS = 4;
 
@@ -11,6 +11,7 @@ export async function retryOtherPorts<T>(
   logFile: string,
   start: (attempt: number) => Promise<T>,
 ): Promise<T> {
+  await untilPredecessorIsGone(logFile); // it may still hold the port that is wanted again
   for (let attempt = 0; ; attempt++) {
     try {
       return await start(attempt);

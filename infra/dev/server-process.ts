@@ -63,7 +63,7 @@ async function prepareLog(file: string): Promise<void> {
  * After a kill of the process that started it, a server needs a moment to end: two must not share data or fight for a
  * port. Whatever has that pid after the watchdog's own grace is another program, with a recycled number.
  */
-async function untilPredecessorIsGone(logFile: string): Promise<void> {
+export async function untilPredecessorIsGone(logFile: string): Promise<void> {
   const file = `${logFile}.pid`;
   const deadline = Date.now() + STOP_GRACE_MS;
   while (existsSync(file) && Date.now() < deadline) {
@@ -92,7 +92,6 @@ type Report = { pid: number } | { error: string } | ServerExit;
 
 async function launch(server: ServerCommand): Promise<{ pid: number; exited: Promise<ServerExit> }> {
   await prepareLog(server.logFile);
-  await untilPredecessorIsGone(server.logFile);
   const watchdog = spawn(process.execPath, [WATCHDOG, server.logFile, server.command, ...server.args], {
     // Its own group and session: a Ctrl-C in the terminal reaches this process only, which stops workers before servers.
     detached: true,

@@ -3,10 +3,11 @@ import { GradusError } from '../../core/errors.ts';
 import { tryLock } from '../setup/file-lock.ts';
 import { findBinary, requireBinary } from '../setup/server-binaries.ts';
 import type { ServerHandle } from './managed-server.ts';
-import { ensureBucket, readKeys, startObjectStore } from './object-store.ts';
+import { ensureBucket, readKeys, S3_PORT, startObjectStore } from './object-store.ts';
 import type { ObjectStoreAddress, ObjectStoreServer } from './object-store.ts';
+import { checkExplicitPort } from './ports.ts';
 import { DEFAULT_STATE_DIR, prepareStateDir, readRecord, writeRecord } from './state-dir.ts';
-import { startTemporal, startTemporalUi } from './temporal.ts';
+import { startTemporal, startTemporalUi, TEMPORAL_PORT, UI_PORT } from './temporal.ts';
 import type { TemporalServer, TemporalUi } from './temporal.ts';
 
 const BUCKET = 'gradus';
@@ -83,6 +84,9 @@ export async function startStack(
     await requireBinary(name);
   }
   const cliPath = await requireBinary('temporal-cli');
+  await checkExplicitPort({ ...TEMPORAL_PORT, explicit: options.temporalPort });
+  await checkExplicitPort({ ...S3_PORT, explicit: options.s3Port });
+  if (ui) await checkExplicitPort({ ...UI_PORT, explicit: options.uiPort });
   const release = await claim(stateDir);
   const started: ServerHandle[] = [];
   const stopAll = async () => {

@@ -83,7 +83,7 @@ export function temporalConfig(dataDir: string, ports: TemporalPorts): object {
 export const DYNAMIC_CONFIG: Readonly<Record<string, unknown>> = {
   'history.transferProcessorMaxPollRPS': 500,
   'system.enableActivityEagerExecution': true,
-  'system.namespaceCacheRefreshInterval': '1s',
+  'system.namespaceCacheRefreshInterval': '500ms',
   'frontend.enableServerVersionCheck': false,
 };
 

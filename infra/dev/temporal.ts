@@ -13,6 +13,8 @@ import type { TemporalPorts } from './temporal-config.ts';
 export const DEFAULT_NAMESPACE = 'default';
 const USUAL_PORT = 7233;
 const USUAL_UI_PORT = 8233;
+export const TEMPORAL_PORT = { title: 'the Temporal server', setting: '--temporal-port' };
+export const UI_PORT = { title: 'the Temporal UI', setting: '--ui-port' };
 
 export interface TemporalOptions extends SuperviseOptions {
   /** Absolute; holds the database and the configuration. */
@@ -36,8 +38,7 @@ async function choosePorts(options: TemporalOptions, fresh: boolean): Promise<Te
   for (const name of TEMPORAL_PORT_NAMES) {
     const frontend = name === 'frontendGrpc';
     const port = await choosePort({
-      title: 'the Temporal server',
-      setting: '--temporal-port',
+      ...TEMPORAL_PORT,
       explicit: frontend ? options.port : undefined,
       preferred: [fresh ? undefined : options.recorded?.[name], frontend ? USUAL_PORT : undefined],
     });
@@ -117,8 +118,7 @@ export async function startTemporalUi(options: TemporalUiOptions): Promise<Tempo
   await mkdir(configDir, { recursive: true });
   return retryOtherPorts(options.logFile, async (attempt) => {
     const port = await choosePort({
-      title: 'the Temporal UI',
-      setting: '--ui-port',
+      ...UI_PORT,
       explicit: options.port,
       preferred: [attempt > 0 ? undefined : options.recordedPort, USUAL_UI_PORT],
     });

@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { runCommand } from '../../../infra/setup/command.ts';
+import { isAlive } from '../../../infra/setup/file-lock.ts';
+
+const root = path.resolve(import.meta.dirname, '..', '..', '..');
+const bootstrap = path.join(root, 'infra', 'setup', 'bootstrap.mjs');
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-bootstrap-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+async function program(body: string): Promise<string> {
+  const file = path.join(folder, 'program.ts');
+  await writeFile(file, body);
+  return file;
+}
+
+async function startProgram(body: string) {
+  const child = spawn(process.execPath, [bootstrap, '--run', await program(body), '--'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  return { child, pid: Number(line) };
+}
+
+test('a program gets its arguments, and its exit code is passed on', async () => {
+  const file = await program('console.log(JSON.stringify(process.argv.slice(2))); process.exitCode = 7;');
+  const result = await runCommand(process.execPath, [bootstrap, '--run', file, '--', 'a', '--json']);
+  expect(result.code).toBe(7);
+  expect(result.stdout).toBe('["a","--json"]\n'); // stdout is the program's own
+});
+
+test('SIGTERM reaches the program, which ends in its own way', async () => {
+  const { child } = await startProgram(
+    `process.on('SIGTERM', () => process.exit(5)); setInterval(() => undefined, 1e6); console.log(process.pid);`,
+  );
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([5, null]);
+});
+
+test('kill -9 leaves no program behind', async () => {
+  const { child, pid } = await startProgram(`setInterval(() => undefined, 1e6); console.log(process.pid);`);
+  child.kill('SIGKILL');
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 });
+});
+
+test('a machine without Go and without cached servers is told so before anything is spent', async () => {
+  const env = {
+    PATH: folder,
+    HOME: process.env['HOME'],
+    GRADUS_CACHE: path.join(folder, 'cache'),
+  };
+  const setup = path.join(root, 'infra', 'setup', 'setup.ts');
+  const result = await runCommand(process.execPath, ['--import', 'tsx', setup], { env, cwd: root });
+  expect(result.code).toBe(1);
+  expect(result.stderr).toMatch(/no Go on PATH.*install Go/);
+  expect(result.stderr).toContain('GRADUS_TEMPORAL_SERVER');
+});
+
+test('a wrong call shows how to call it', async () => {
+  const result = await runCommand(process.execPath, [bootstrap, '--runn', 'x.ts']);
+  expect(result.code).toBe(1);
+  expect(result.stderr).toContain('usage: ');
+});
