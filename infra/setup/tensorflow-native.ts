@@ -246,6 +246,11 @@ async function compileAddon(
   }
 }
 
+/** The line of a stack trace that says something. */
+function reasonIn(printed: string): string {
+  return /^\s*(?:\w*Error: )(.*)$/m.exec(printed)?.[1] ?? tailOf(printed, 3);
+}
+
 async function runInstaller(name: TensorFlowPackage, folder: string, env: NodeJS.ProcessEnv): Promise<void> {
   const script = path.join(folder, 'scripts', 'install.js');
   const tools = path.resolve(folder, '..', '..', '.bin');
@@ -254,7 +259,7 @@ async function runInstaller(name: TensorFlowPackage, folder: string, env: NodeJS
     env: { ...env, PATH: `${tools}${path.delimiter}${env['PATH'] ?? ''}` },
   });
   if (result.code !== 0) {
-    throw new GradusError('infra', 'tensorflow-missing', noTensorFlow(tailOf(result.stderr, 3)), {
+    throw new GradusError('infra', 'tensorflow-missing', noTensorFlow(reasonIn(result.stderr)), {
       retryable: true,
     });
   }
