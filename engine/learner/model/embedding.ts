@@ -1,6 +1,7 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Backend } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
+import { oneHot } from './one-hot.ts';
 
 /** Rows of `table` [V, d] at `tokens` [N], int32: [N, d]. */
 export function embed(backend: Backend, table: Tensor2D, tokens: Tensor1D): Tensor2D {
@@ -13,7 +14,7 @@ export function embed(backend: Backend, table: Tensor2D, tokens: Tensor1D): Tens
       native
         ? tf.unsortedSegmentSum(dy, tokens, vocabulary)
         : // WebAssembly has no scatter-add: the same sum as a product with the one-hot matrix.
-          tf.matMul(tf.oneHot(tokens, vocabulary, 1, 0, 'float32'), dy, true, false),
+          tf.matMul(oneHot(tf, tokens, vocabulary), dy, true, false),
     ],
   )(table);
 }

@@ -1,6 +1,7 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Backend } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
+import { oneHot } from './one-hot.ts';
 
 /**
  * Log-probabilities [N] of `targets` [N] (int32) under softmax(logits [N, V]), and the entropy [N] of each
@@ -33,7 +34,7 @@ function crossEntropy(backend: Backend, logits: Tensor2D, targets: Tensor1D) {
   const shifted = tf.sub(logits, tf.max(logits, -1, true));
   const exponentials = tf.exp(shifted);
   const total = tf.sum<Tensor>(exponentials, -1, true);
-  const chosen = tf.oneHot(targets, logits.shape[1], 1, 0, 'float32');
+  const chosen = oneHot(tf, targets, logits.shape[1]);
   const loss = tf.sub<Tensor1D>(tf.log(tf.squeeze(total, [1])), tf.sum(tf.mul(shifted, chosen), -1));
   return { loss, backprop: tf.sub<Tensor2D>(tf.div(exponentials, total), chosen) };
 }

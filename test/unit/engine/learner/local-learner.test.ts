@@ -1,0 +1,249 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Learner, TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { referenceLogprobs } from './reference-decoder.ts';
+import { bytes, freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
+
+let learner: Learner;
+beforeAll(async () => {
+  learner = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
+});
+afterAll(() => learner.close());
+
+const batch = randomBatch(6);
+const withAdvantages = (advantage: number): TrainBatch => ({
+  ...batch,
+  advantages: batch.advantages.map(() => advantage),
+});
+
+describe('a supervised step', () => {
+  it('learns a small batch by heart', async () => {
+    let state = freshState();
+    let loss = Infinity;
+    const demonstrations = withAdvantages(1);
+    for (let i = 0; i < 60; i++) {
+      const step = await learner.step(state, demonstrations, settings({ kind: 'supervised' }));
+      state = step.state;
+      loss = step.metrics.loss;
+    }
+    expect(loss).toBeLessThan(0.3);
+    expect(state.updates).toBe(60);
+  });
+
+  it('makes negative examples less likely', async () => {
+    const first = await learner.step(freshState(), withAdvantages(-1), settings({ kind: 'supervised' }));
+    const second = await learner.step(first.state, withAdvantages(-1), settings({ kind: 'supervised' }));
+    expect(second.metrics.loss).toBeLessThan(first.metrics.loss);
+  });
+
+  it('splits an epoch into minibatches and counts updates and tokens', async () => {
+    const seen: [number, number][] = [];
+    const { state, metrics } = await learner.step(
+      freshState(),
+      withAdvantages(1),
+      settings({ kind: 'supervised' }, { minibatch: 4, epochs: 3 }),
+      undefined,
+      (done, total) => seen.push([done, total]),
+    );
+    expect(metrics.updates).toBe(6);
+    expect(state.updates).toBe(6);
+    expect(metrics.tokens).toBe(3 * batch.tokens.length);
+    expect(seen.at(-1)).toEqual([seen.length, seen.length]);
+  });
+});
+
+describe('a GRPO step', () => {
+  it('raises the likelihood of good tokens and lowers that of bad ones', async () => {
+    const { state } = await learner.step(freshState(), batch, settings(GRPO));
+    const again = await learner.step(freshState(), batch, settings(GRPO));
+    expect(bytes(state.weights).equals(bytes(again.state.weights))).toBe(true);
+    let gain = 0;
+    for (let i = 0; i + 1 < batch.offsets.length; i++) {
+      const [start, end] = [batch.offsets[i]!, batch.offsets[i + 1]!];
+      const tokens = Array.from(batch.tokens.slice(start, end));
+      const before = referenceLogprobs(TINY, freshState().weights, tokens);
+      const after = referenceLogprobs(TINY, state.weights, tokens);
+      after.forEach((value, t) => {
+        gain += batch.mask[start + t]! * batch.advantages[start + t]! * (value - before[t]!);
+      });
+    }
+    expect(gain).toBeGreaterThan(0);
+  });
+
+  it('does not read what the mask leaves out', async () => {
+    const noise = (values: Float32Array, by: number) =>
+      values.map((value, i) => (batch.mask[i] === 1 ? value : value + by));
+    const other = {
+      ...batch,
+      advantages: noise(batch.advantages, 100),
+      rolloutLogprobs: noise(batch.rolloutLogprobs, -50),
+    };
+    const objective = { ...GRPO, beta: 0.1, importanceCap: 2 };
+    const reference = lively(TINY, 2);
+    const plan = settings(objective, { minibatch: 3, epochs: 2 });
+    const a = await learner.step(freshState(), batch, plan, reference);
+    const b = await learner.step(freshState(), other, plan, reference);
+    expect(bytes(b.state.weights).equals(bytes(a.state.weights))).toBe(true);
+    expect({ ...b.metrics, seconds: 0 }).toEqual({ ...a.metrics, seconds: 0 });
+  });
+
+  it('has no gradient when every advantage is zero, but that of the KL', async () => {
+    const still = await learner.step(freshState(), withAdvantages(0), settings(GRPO));
+    expect(still.metrics.gradientNorm).toBe(0);
+    expect(largestDifference(still.state.weights, freshState().weights)).toBe(0);
+    const pulled = await learner.step(
+      freshState(),
+      withAdvantages(0),
+      settings({ ...GRPO, beta: 0.5 }),
+      lively(TINY, 2),
+    );
+    expect(pulled.metrics.gradientNorm).toBeGreaterThan(0);
+    expect(pulled.metrics.kl).toBeGreaterThan(0);
+    expect(pulled.metrics.loss).toBeCloseTo(0.5 * pulled.metrics.kl, 5);
+  });
+
+  it('measures no KL against itself', async () => {
+    const { metrics } = await learner.step(
+      freshState(),
+      batch,
+      settings({ ...GRPO, beta: 0.5 }),
+      freshState().weights,
+    );
+    expect(metrics.kl).toBe(0);
+  });
+
+  it('clips nothing at the first update and something after many', async () => {
+    const first = await learner.step(freshState(), batch, settings(GRPO));
+    expect(first.metrics.clipFraction).toBe(0);
+    const many = await learner.step(freshState(), batch, settings(GRPO, { epochs: 8 }));
+    expect(many.metrics.clipFraction).toBeGreaterThan(0.05);
+  });
+
+  it('measures the gap to the rollout engine under the weights that it starts from', async () => {
+    const reported = new Float32Array(batch.tokens.length);
+    for (let i = 0; i + 1 < batch.offsets.length; i++) {
+      const [start, end] = [batch.offsets[i]!, batch.offsets[i + 1]!];
+      reported.set(
+        referenceLogprobs(TINY, freshState().weights, Array.from(batch.tokens.slice(start, end))),
+        start,
+      );
+    }
+    const off = batch.mask.indexOf(1);
+    reported[off]! += 0.5;
+    for (const plan of [settings(GRPO), settings(GRPO, { minibatch: 2, epochs: 2 })]) {
+      const { metrics } = await learner.step(freshState(), { ...batch, rolloutLogprobs: reported }, plan);
+      expect(metrics.logprobGapMax).toBeCloseTo(0.5, 4);
+      const count = batch.mask.reduce((sum, value) => sum + value, 0);
+      expect(metrics.logprobGapMean).toBeCloseTo(0.5 / count, 4);
+    }
+  });
+
+  it('weighs tokens alike, or sequences alike', async () => {
+    const counts = Array.from({ length: 6 }, (_, i) =>
+      batch.mask.slice(batch.offsets[i], batch.offsets[i + 1]).reduce((sum, value) => sum + value, 0),
+    );
+    // Sequence i has advantage i: at ratio 1 the loss is minus the mean advantage.
+    const advantages = batch.advantages.map((_, t) => batch.offsets.findLastIndex((start) => start <= t));
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    const meanOfTokens = counts.reduce((sum, count, i) => sum + count * i, 0) / total;
+    const loss = async (aggregation: 'token' | 'sequence') =>
+      (await learner.step(freshState(), { ...batch, advantages }, settings({ ...GRPO, aggregation }))).metrics
+        .loss;
+    expect(await loss('token')).toBeCloseTo(-meanOfTokens, 4);
+    expect(await loss('sequence')).toBeCloseTo(-2.5, 4);
+  });
+
+  it('reports an entropy between 0 and that of guessing', async () => {
+    const { metrics } = await learner.step(freshState(), batch, settings(GRPO));
+    expect(metrics.entropy).toBeGreaterThan(0);
+    expect(metrics.entropy).toBeLessThan(Math.log(TINY.vocabSize));
+  });
+});
+
+describe('the optimizer', () => {
+  it('is Adam with warm-up and a clip of the global norm', async () => {
+    const optimizer = {
+      learningRate: 0.01,
+      warmupUpdates: 4,
+      beta1: 0.9,
+      beta2: 0.99,
+      epsilon: 1e-3,
+      maxGradientNorm: 0.05,
+    };
+    const objective = { kind: 'supervised' } as const;
+    const { state, metrics } = await learner.step(
+      freshState(),
+      withAdvantages(1),
+      settings(objective, { optimizer }),
+    );
+    expect(metrics.gradientNorm).toBeGreaterThan(0.05);
+    const before = freshState().weights.get('lm_head.weight')!.data;
+    const after = state.weights.get('lm_head.weight')!.data;
+    const first = state.firstMoments.get('lm_head.weight')!.data;
+    const second = state.secondMoments.get('lm_head.weight')!.data;
+    const rate = (0.01 * Math.sqrt(1 - 0.99)) / 4 / (1 - 0.9);
+    after.forEach((value, i) => {
+      const gradient = first[i]! / 0.1;
+      expect(second[i]).toBeCloseTo(0.01 * gradient ** 2, 8);
+      expect(value).toBeCloseTo(before[i]! - (rate * first[i]!) / (Math.sqrt(second[i]!) + 1e-3), 6);
+    });
+    const squares = [...state.firstMoments.values()].flatMap(({ data }) =>
+      [...data].map((m) => (m / 0.1) ** 2),
+    );
+    expect(Math.sqrt(squares.reduce((sum, value) => sum + value, 0))).toBeCloseTo(0.05, 5);
+  });
+
+  it('goes on from a state that was read back, as from the one that it still holds', async () => {
+    const plan = settings(GRPO);
+    const first = await learner.step(freshState(), batch, plan);
+    const held = await learner.step(first.state, batch, plan);
+    const copy: TrainState = structuredClone(first.state);
+    const fed = await learner.step(copy, batch, plan);
+    for (const part of ['weights', 'firstMoments', 'secondMoments'] as const) {
+      expect(bytes(fed.state[part]).equals(bytes(held.state[part]))).toBe(true);
+    }
+  });
+});
+
+describe('what cannot be learned from', () => {
+  const fails = (change: Partial<TrainBatch>, state = freshState()) =>
+    expect(learner.step(state, { ...batch, ...change }, settings(GRPO))).rejects;
+
+  it('is a batch that does not fit the model', async () => {
+    const expected = { boundary: 'learner', type: 'batch', retryable: false };
+    const replaced = <T extends Int32Array | Float32Array>(values: T, at: number, value: number): T => {
+      const copy = values.slice() as T;
+      copy[at] = value;
+      return copy;
+    };
+    await fails({ tokens: replaced(batch.tokens, 3, TINY.vocabSize) }).toMatchObject(expected);
+    await fails({ tokens: replaced(batch.tokens, 3, -1) }).toMatchObject(expected);
+    await fails({ mask: replaced(batch.mask, 0, 1) }).toMatchObject(expected);
+    await fails({ mask: batch.mask.map(() => 0) }).toMatchObject(expected);
+    await fails({ mask: batch.mask.slice(1) }).toMatchObject(expected);
+    await fails({ advantages: replaced(batch.advantages, 5, NaN) }).toMatchObject(expected);
+    await fails({ offsets: Int32Array.of(0, 4) }).toMatchObject(expected);
+    await fails({}, freshState({ ...TINY, maxPositions: 8 })).toMatchObject(expected);
+  });
+
+  it('is a step that diverges, and the state that it came from stays good', async () => {
+    const weights = lively(TINY, 1);
+    weights.get('lm_head.weight')!.data[0] = Infinity;
+    await fails({}, freshState(TINY, weights)).toMatchObject({ boundary: 'learner', type: 'diverged' });
+    const good = await learner.step(freshState(), batch, settings(GRPO));
+    const wild = { ...batch, advantages: batch.advantages.map(() => 3e38) };
+    await expect(learner.step(good.state, wild, settings(GRPO))).rejects.toMatchObject({ type: 'diverged' });
+    const next = await learner.step(good.state, batch, settings(GRPO));
+    expect(next.state.updates).toBe(2);
+  });
+
+  it('is a setting without sense, or weights of another model', async () => {
+    const step = (plan: ReturnType<typeof settings>, state = freshState()) =>
+      expect(learner.step(state, batch, plan)).rejects;
+    await step(settings({ ...GRPO, beta: 0.1 })).toMatchObject({ type: 'settings' });
+    await step(settings({ ...GRPO, temperature: 0 })).toMatchObject({ type: 'settings' });
+    await step(settings(GRPO, { minibatch: 0 })).toMatchObject({ type: 'settings' });
+    const other = lively({ ...TINY, hiddenSize: 8 }, 1);
+    await step(settings(GRPO), freshState(TINY, other)).toMatchObject({ type: 'weights' });
+  });
+});

@@ -1,0 +1,129 @@
+import type { Tensor } from '@tensorflow/tfjs';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { normal, randomKey } from '../../../../core/random.ts';
+import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
+import type { TrainSettings } from '../../../../engine/learner/contract.ts';
+import { uploadWeights } from '../../../../engine/learner/device-state.ts';
+import { lossWeights } from '../../../../engine/learner/minibatches.ts';
+import { logprobProgram, tokenInputs, trainingProgram } from '../../../../engine/learner/programs.ts';
+import { gather, packRows, rowLength, scatter } from '../../../../engine/learner/row-packing.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../../../engine/model-config.ts';
+import { referenceLogprobs } from './reference-decoder.ts';
+import { GRPO, lively, randomBatch, TINY } from './tiny.ts';
+
+let backend: Backend;
+beforeAll(async () => {
+  backend = await loadBackend('cpu');
+});
+
+function modelInputs(
+  config: ModelConfig,
+  weights: Weights,
+  rows: ReturnType<typeof packRows>[number],
+): Tensor[] {
+  const { tf } = backend;
+  return [
+    ...uploadWeights(backend, config, weights),
+    tf.tensor1d(rows.tokens, 'int32'),
+    tf.tensor1d(rows.targets, 'int32'),
+    tf.tensor2d(rows.segments, [rows.rows, rows.length], 'int32'),
+  ];
+}
+
+describe('the forward pass', () => {
+  for (const [what, config] of [
+    ['an output matrix of its own', TINY],
+    ['tied embeddings', { ...TINY, tieEmbeddings: true }],
+  ] as const) {
+    it(`gives the log-probs of a decoder written with loops, several sequences to a row, with ${what}`, () => {
+      const weights = lively(config, 5);
+      const batch = randomBatch(7, config);
+      const sequences = [0, 1, 2, 3, 4, 5, 6];
+      const packed = packRows(batch.tokens, batch.offsets, sequences, rowLength(batch.offsets), 128);
+      const logprobs = new Float32Array(batch.tokens.length);
+      for (const rows of packed) {
+        const [result] = logprobProgram(backend, config, 0.7).compute(modelInputs(config, weights, rows));
+        scatter(result!.dataSync() as Float32Array, rows, logprobs);
+      }
+      const shared = packed.some(({ segments }) => segments.includes(1));
+      expect(shared).toBe(true);
+      for (const sequence of sequences) {
+        const [start, end] = [batch.offsets[sequence]!, batch.offsets[sequence + 1]!];
+        const expected = referenceLogprobs(config, weights, Array.from(batch.tokens.slice(start, end)), 0.7);
+        expected.forEach((value, i) => expect(logprobs[start + i]).toBeCloseTo(value, 4));
+      }
+    });
+  }
+});
+
+describe('gradients agree with finite differences', () => {
+  const cases: [string, TrainSettings['objective'], boolean][] = [
+    ['supervised, with unlikelihood', { kind: 'supervised' }, true],
+    ['GRPO, first and only update', { ...GRPO, temperature: 0.8 }, true],
+    ['GRPO against an older policy, with clip', GRPO, false],
+    ['GRPO with KL', { ...GRPO, beta: 0.3 }, false],
+    [
+      'GRPO with importance correction, mean over sequences',
+      { ...GRPO, importanceCap: 1.5, aggregation: 'sequence' },
+      false,
+    ],
+  ];
+  for (const [what, objective, single] of cases) {
+    it(what, () => {
+      const { tf } = backend;
+      const weights = lively(TINY, 5);
+      const batch = randomBatch(4);
+      const sequences = [0, 1, 2, 3];
+      const [rows] = packRows(batch.tokens, batch.offsets, sequences, 64, 256);
+      const key = randomKey('finite differences', what);
+      const current = new Float32Array(batch.tokens.length);
+      const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
+      const [logprobs] = logprobProgram(backend, TINY, temperature).compute(
+        modelInputs(TINY, weights, rows!),
+      );
+      scatter(logprobs!.dataSync() as Float32Array, rows!, current);
+      // With one update the old policy is whatever runs; its ratio is 1 by definition, so differences are taken against a fixed old.
+      const near = (spread: number, from: number) =>
+        current.map((value, i) => value + spread * normal(key, from + i));
+      const perToken = {
+        advantages: batch.advantages,
+        // Ratios well inside and well outside the clip: at its bounds the loss has no derivative.
+        old: single ? current : current.map((value, i) => value + [-0.5, -0.1, 0.1, 0.5][i % 4]!),
+        rollout: near(0.5, 1000),
+        reference: near(0.4, 2000),
+      };
+      const token = lossWeights(
+        batch,
+        sequences,
+        objective.kind === 'grpo' ? objective.aggregation : 'token',
+      );
+      if (objective.kind === 'supervised')
+        token.forEach((value, i) => (token[i] = value * batch.advantages[i]!));
+      const run = (weights: Weights, single: boolean) => {
+        const values = [batch.mask, token, ...tokenInputs(objective, single).map((name) => perToken[name])];
+        const inputs = [
+          ...modelInputs(TINY, weights, rows!),
+          ...values.map((array) => tf.tensor1d(gather(array, rows!))),
+        ];
+        const [loss, , , , , ...gradients] = trainingProgram(backend, TINY, objective, single).compute(
+          inputs,
+        );
+        return { loss: loss!.dataSync()[0]!, gradients: gradients.map((tensor) => tensor.dataSync()) };
+      };
+      const { gradients } = run(weights, single);
+      weightShapes(TINY).forEach(([name], n) => {
+        const direction = weights.get(name)!.data.map((_, i) => normal(key, 10_000 * (n + 1) + i));
+        const norm = Math.hypot(...direction);
+        const shifted = (by: number) => {
+          const tensor = weights.get(name)!;
+          const data = tensor.data.map((value, i) => value + (by * direction[i]!) / norm);
+          return run(new Map([...weights, [name, { ...tensor, data }]]), false).loss;
+        };
+        const step = 4e-3;
+        const difference = (shifted(step) - shifted(-step)) / (2 * step);
+        const derivative = direction.reduce((sum, value, i) => sum + value * gradients[n]![i]!, 0) / norm;
+        expect(Math.abs(derivative - difference), name).toBeLessThan(2e-4 + 0.02 * Math.abs(difference));
+      });
+    });
+  }
+});

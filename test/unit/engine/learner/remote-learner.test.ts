@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { TrainState } from '../../../../engine/learner/contract.ts';
+import { createLearner, type RemoteLearner } from '../../../../engine/learner/remote-learner.ts';
+import { bytes, freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
+
+const open: RemoteLearner[] = [];
+afterEach(async () => {
+  for (const learner of open.splice(0)) await learner.close();
+});
+const start = async (options: Parameters<typeof createLearner>[0] = { backend: 'cpu' }) => {
+  const learner = await createLearner(options);
+  open.push(learner);
+  return learner;
+};
+
+const digest = (state: TrainState) =>
+  createHash('sha256')
+    .update(bytes(state.weights))
+    .update(bytes(state.firstMoments))
+    .update(bytes(state.secondMoments))
+    .digest('hex');
+
+const batch = randomBatch(40);
+const plan = settings({ ...GRPO, importanceCap: 2, beta: 0.05 }, { minibatch: 16, epochs: 2 });
+const reference = lively(TINY, 2);
+
+describe('a learner in a process of its own', () => {
+  it('repeats to the bit in another process, from its own state or from a copy', async () => {
+    const [a, b] = await Promise.all([start(), start()]);
+    expect(a.backend).toMatch(/^tensorflow 2\.\d+\.\d+ cpu$/);
+    expect(a.pid).not.toBe(b.pid);
+    let [inA, inB] = [freshState(), freshState()];
+    for (let i = 0; i < 4; i++) {
+      inA = (await a.step(inA, batch, plan, reference)).state;
+      inB = (await b.step(structuredClone(inB), batch, plan, structuredClone(reference))).state;
+      expect(digest(inA)).toBe(digest(inB));
+    }
+    expect(inA.updates).toBe(24);
+  });
+
+  it('repeats to the bit when the model is large enough for its kernels to share the cores', async () => {
+    const config = {
+      ...TINY,
+      vocabSize: 512,
+      hiddenSize: 128,
+      intermediateSize: 384,
+      headSize: 32,
+      maxPositions: 96,
+    };
+    const large = randomBatch(48, config);
+    const digests = await Promise.all(
+      [await start(), await start()].map(async (learner) => {
+        let state = freshState(config);
+        for (let i = 0; i < 3; i++) state = (await learner.step(state, large, settings(GRPO))).state;
+        return digest(state);
+      }),
+    );
+    expect(digests[0]).toBe(digests[1]);
+  });
+
+  it('leaves this event loop free and tells of its progress', async () => {
+    const learner = await start();
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    const seen: number[] = [];
+    const steps = settings(GRPO, { minibatch: 2, epochs: 10 });
+    const { metrics } = await learner.step(freshState(), batch, steps, undefined, (done) => seen.push(done));
+    clearInterval(timer);
+    expect(metrics.updates).toBe(200);
+    expect(seen.length).toBeGreaterThan(200);
+    expect(turns).toBeGreaterThan(20);
+  });
+
+  it('fails retryably when its process is killed in mid-step, and the next step has a new process', async () => {
+    const learner = await start();
+    const killed = learner.pid!;
+    const expected = await learner.step(freshState(), batch, plan, reference);
+    const dying = learner.step(expected.state, batch, settings(GRPO, { epochs: 500 }), undefined, () => {
+      process.kill(killed, 'SIGKILL');
+    });
+    await expect(dying).rejects.toMatchObject({ boundary: 'learner', type: 'process-died', retryable: true });
+    const again = await learner.step(freshState(), batch, plan, reference);
+    expect(learner.pid).not.toBe(killed);
+    expect(digest(again.state)).toBe(digest(expected.state));
+  });
+
+  it('stops a step that is under way when it is closed', async () => {
+    const learner = await start();
+    let resolve: () => void = () => undefined;
+    const begun = new Promise<void>((done) => (resolve = done));
+    const step = learner.step(freshState(), batch, settings(GRPO, { epochs: 500 }), undefined, () =>
+      resolve(),
+    );
+    const stopped = expect(step).rejects.toMatchObject({ type: 'closed' });
+    await begun;
+    await learner.close();
+    await stopped;
+    await expect(learner.step(freshState(), batch, plan, reference)).rejects.toMatchObject({
+      type: 'closed',
+    });
+  });
+
+  it('brings errors of the step across, and goes on', async () => {
+    const learner = await start();
+    const bad = { ...batch, tokens: batch.tokens.map(() => 99) };
+    const failed = learner.step(freshState(), bad, plan, reference);
+    await expect(failed).rejects.toMatchObject({ name: 'GradusError', boundary: 'learner', type: 'batch' });
+    const { state } = await learner.step(freshState(), batch, plan, reference);
+    expect(state.updates).toBe(6);
+  });
+
+  it('computes the same on WebAssembly, eagerly', async () => {
+    const [native, wasm] = await Promise.all([start(), start({ backend: 'wasm' })]);
+    expect(wasm.backend).toContain('wasm');
+    const once = settings({ ...GRPO, importanceCap: 2, beta: 0.05 }, { minibatch: 20 });
+    const a = await native.step(freshState(), batch, once, reference);
+    const b = await wasm.step(freshState(), batch, once, reference);
+    expect(b.metrics.loss).toBeCloseTo(a.metrics.loss, 4);
+    expect(b.metrics.gradientNorm).toBeCloseTo(a.metrics.gradientNorm, 4);
+    expect(b.metrics.entropy).toBeCloseTo(a.metrics.entropy, 4);
+    expect(largestDifference(a.state.firstMoments, b.state.firstMoments)).toBeLessThan(1e-4);
+  });
+});
