@@ -114,8 +114,8 @@ async function lastTouched(folder: string): Promise<number> {
  */
 export async function startObjectStore(options: ObjectStoreOptions): Promise<ObjectStoreServer> {
   const command = await requireBinary('versitygw');
-  const [objects, versions] = ['objects', 'versions'].map((name) => path.join(options.dataDir, name));
-  if (objects === undefined || versions === undefined) throw new TypeError('two folders');
+  const objects = path.join(options.dataDir, 'objects');
+  const versions = path.join(options.dataDir, 'versions');
   for (const folder of [objects, versions]) await mkdir(folder, { recursive: true });
   await removeOrphanedUploads(objects);
   const keys = await ensureKeys(options.dataDir);

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
 import { tryLock } from '../setup/file-lock.ts';
-import { findBinary, requireBinary } from '../setup/server-binaries.ts';
+import { requireBinary } from '../setup/server-binaries.ts';
 import type { ServerHandle } from './managed-server.ts';
 import { ensureBucket, readKeys, S3_PORT, startObjectStore } from './object-store.ts';
 import type { ObjectStoreAddress, ObjectStoreServer } from './object-store.ts';
@@ -192,10 +192,4 @@ export async function readStack(stateDirectory: string = DEFAULT_STATE_DIR): Pro
     temporal: { address, namespace, ...(uiAddress !== undefined && { uiAddress }) },
     objectStore: { ...objectStore, useSSL: false, ...keys },
   };
-}
-
-/** The Temporal CLI, for messages that show a command. */
-export async function temporalCommand(): Promise<string> {
-  const found = await findBinary('temporal-cli');
-  return found === undefined || found.from === 'path' ? 'temporal' : found.path;
 }

@@ -92,7 +92,14 @@ export async function ensureTensorFlow(name: TensorFlowPackage, options: Options
       const say = options.say ?? (() => undefined);
       const waiting = (pid: number) => say(`libtensorflow: waiting for process ${pid}, which prepares it …`);
       await withLock(lock, waiting, async () => {
-        if (!existsSync(addon)) await buildFromWheel(name, options.root, entry, tools);
+        if (existsSync(addon)) return;
+        say(
+          name === 'tfjs-node'
+            ? `libtensorflow: downloading 260 MB, compiling the addon (750 MB on disk) …`
+            : `libtensorflow for GPUs: downloading 3 GB with CUDA, compiling the addon (5 GB on disk; ` +
+                `GRADUS_TENSORFLOW_GPU=0 does without) …`,
+        );
+        await buildFromWheel(name, options.root, entry, tools);
       });
       await linkAddon(link, addon);
       return done('wheel');
