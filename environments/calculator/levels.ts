@@ -1,8 +1,11 @@
+import type { Operator } from './expression.ts';
+
 /** What problems of one level are made of. */
 export interface Level {
   level: number;
   /** Fewest and most operations. */
   operations: readonly [number, number];
+  operators: readonly Operator[];
   /** Operands are 1 to this, factors and divisors 2 to `factor`. */
   operand: number;
   factor: number;
@@ -16,8 +19,24 @@ export interface Level {
   thinks: boolean;
 }
 
-const small = { operand: 99, factor: 12, limit: 9_999, negative: false, stories: 0.5, thinks: false };
-const large = { operand: 999, factor: 99, limit: 999_999, negative: true, stories: 0.2, thinks: true };
+const small = {
+  operators: ['+', '-', '*'],
+  operand: 99,
+  factor: 12,
+  limit: 9_999,
+  negative: false,
+  stories: 0.5,
+  thinks: false,
+} as const;
+const large = {
+  operators: ['+', '-', '*', '/'],
+  operand: 999,
+  factor: 99,
+  limit: 999_999,
+  negative: true,
+  stories: 0.2,
+  thinks: true,
+} as const;
 
 export const LEVELS: readonly Level[] = [
   { level: 1, operations: [1, 1], ...small },

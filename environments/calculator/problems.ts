@@ -23,15 +23,20 @@ export function splitOf(expression: string): Split {
 
 /** Makes the problem at (split, level, index); the same for the same coordinates. */
 export function createProblems(): (split: Split, level: number, index: number) => Problem {
-  // Level 1 has few expressions (some 17,000), so they are dealt like cards: none comes twice before all have come.
-  const decks = new Map<Split, string[]>();
+  // Level 1 has few expressions (some 17,000), so they are dealt like cards, an operator's deck at a time: none comes
+  // twice before all have come, and the operators come equally often although they have unequal decks.
+  const [first] = LEVELS as [Level];
+  const decks = new Map<string, string[]>();
   const deal = (split: Split, index: number): Operation => {
-    let deck = decks.get(split);
+    const operator = first.operators[index % first.operators.length]!;
+    const turn = Math.floor(index / first.operators.length);
+    let deck = decks.get(split + operator);
     if (deck === undefined) {
-      deck = new RandomStream('calculator', 'deck', split).shuffle(singleOperations(LEVELS[0]!, split));
-      decks.set(split, deck);
+      const random = new RandomStream('calculator', 'deck', split, operator);
+      deck = random.shuffle(singleOperations(first, operator, split));
+      decks.set(split + operator, deck);
     }
-    return parseExpression(deck[index % deck.length]!) as Operation;
+    return parseExpression(deck[turn % deck.length]!) as Operation;
   };
   return (split, level, index) => {
     const shape = LEVELS.find((one) => one.level === level);
@@ -81,8 +86,9 @@ function chain(shape: Level, count: number, random: RandomStream): Expression {
   let expression: Expression = BigInt(random.int(1, shape.operand));
   for (let i = 0; i < count; i++) {
     // A story has times first or last, a division last.
-    const operators: Operator[] =
+    const fitting: Operator[] =
       i === count - 1 ? ['+', '-', '*', '/'] : i === 0 ? ['+', '-', '*'] : ['+', '-'];
+    const operators = shape.operators.filter((operator) => fitting.includes(operator));
     expression = combine(shape, operators, expression, BigInt(random.int(1, shape.operand)), random);
   }
   return expression;
@@ -93,7 +99,7 @@ function tree(shape: Level, count: number, random: RandomStream): Expression {
   const onTheLeft = random.int(0, count - 1);
   const left = tree(shape, onTheLeft, random);
   const right = tree(shape, count - 1 - onTheLeft, random);
-  return combine(shape, ['+', '-', '*', '/'], left, right, random);
+  return combine(shape, shape.operators, left, right, random);
 }
 
 /** Joins two expressions; a number on one side may be drawn again, to be a small factor or an exact divisor. */
@@ -129,18 +135,19 @@ function divisorsOf(expression: Expression, largest: number): bigint[] {
   return divisors;
 }
 
-/** Every expression of one operation that the level allows and the split has. */
-function singleOperations({ operand, factor, negative }: Level, split: Split): string[] {
-  const found: string[] = [];
-  const add = (expression: string) => {
-    if (splitOf(expression) === split) found.push(expression);
+/** Every expression of one operation with this operator that the level allows and the split has. */
+function singleOperations({ operand, factor, negative }: Level, operator: Operator, split: Split): string[] {
+  const allowed: Record<Operator, (left: number, right: number) => boolean> = {
+    '+': () => true,
+    '-': (left, right) => negative || left >= right,
+    '*': (left, right) => right > 1 && left > 1 && (right <= factor || left <= factor),
+    '/': (left, right) => right > 1 && right <= factor && left % right === 0,
   };
+  const found: string[] = [];
   for (let left = 1; left <= operand; left++) {
     for (let right = 1; right <= operand; right++) {
-      add(`${left}+${right}`);
-      if (negative || left >= right) add(`${left}-${right}`);
-      if (right > 1 && left > 1 && (right <= factor || left <= factor)) add(`${left}*${right}`);
-      if (right > 1 && right <= factor && left % right === 0) add(`${left}/${right}`);
+      const expression = `${left}${operator}${right}`;
+      if (allowed[operator](left, right) && splitOf(expression) === split) found.push(expression);
     }
   }
   return found;
