@@ -63,7 +63,7 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
   );
   return runCurriculum(
     {
-      evaluate: ports.evaluate,
+      evaluate: (request) => ports.evaluate(request),
       ask,
       initialize: (request) => curriculum.initializeModel(request, signal),
       warmStart: (input) => warmStart(ports, input, null, go),

@@ -1,0 +1,57 @@
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { messageOf } from '../core/errors.ts';
+import { ROLES } from '../core/names.ts';
+import type { Role } from '../core/names.ts';
+import { createLearnerWorker } from './learner.ts';
+import { createOrchestratorWorker } from './orchestrator.ts';
+import { createRolloutWorker } from './rollout.ts';
+import { openRuntime } from './runtime.ts';
+import type { RoleWorker, WorkerRuntime } from './runtime.ts';
+import { readSettings } from './settings.ts';
+import { createToolWorker } from './tool.ts';
+import { createVerifierWorker } from './verifier.ts';
+
+// One worker process: `tsx workers/main.ts ROLE…`. Without roles it serves every queue.
+
+const create: Record<Role, (runtime: WorkerRuntime) => Promise<RoleWorker>> = {
+  orchestrator: createOrchestratorWorker,
+  rollout: createRolloutWorker,
+  tool: createToolWorker,
+  verifier: createVerifierWorker,
+  learner: createLearnerWorker,
+};
+
+async function main(): Promise<void> {
+  const asked = process.argv.slice(2);
+  const unknown = asked.filter((role) => !ROLES.includes(role as Role));
+  if (unknown.length > 0) throw new Error(`no role "${unknown.join('", "')}"; roles: ${ROLES.join(', ')}`);
+  const roles = asked.length === 0 ? ROLES : (asked as Role[]);
+  Runtime.install({
+    logger: new DefaultLogger('WARN'),
+    telemetryOptions: { logging: { filter: 'error' } },
+  });
+  const runtime = await openRuntime(readSettings());
+  const workers = await Promise.all(roles.map((role) => create[role](runtime)));
+  const stop = (): void => {
+    for (const worker of workers) worker.shutdown();
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+  // The one who started this process is told when it is ready, and takes it along when it goes.
+  process.once('disconnect', stop);
+  process.send?.({ ready: roles, descriptions: workers.map((worker) => worker.description) });
+  try {
+    await Promise.all(workers.map((worker) => worker.run()));
+  } finally {
+    await Promise.all(workers.map((worker) => worker.close()));
+    await runtime.close();
+  }
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    console.error(`worker (${process.argv.slice(2).join(', ') || 'all'}): ${messageOf(error)}`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url';
+import { Worker } from '@temporalio/worker';
+import { createCurriculum } from '../activities/curriculum.ts';
+import { durable } from '../activities/durable.ts';
+import { commonOptions } from './runtime.ts';
+import type { RoleWorker, WorkerRuntime } from './runtime.ts';
+
+/** Runs the workflows, and the light activities around them: specs, batches, retention. */
+export async function createOrchestratorWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
+  const worker = await Worker.create({
+    ...commonOptions(runtime, 'orchestrator'),
+    workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
+    activities: durable(createCurriculum(runtime)),
+    maxConcurrentActivityTaskExecutions: 8,
+    // A workflow whose worker died is picked up by another after this long.
+    stickyQueueScheduleToStartTimeout: '2 seconds',
+  });
+  return {
+    run: () => worker.run(),
+    shutdown: () => worker.shutdown(),
+    close: async () => undefined,
+    description: `orchestrator: ${runtime.environments.size} environments`,
+  };
+}

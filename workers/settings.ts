@@ -1,0 +1,91 @@
+import { availableParallelism } from 'node:os';
+import { z } from 'zod';
+import { GradusError } from '../core/errors.ts';
+
+const schema = z.object({
+  TEMPORAL_ADDRESS: z
+    .string()
+    .regex(/^[^/]+:\d+$/, 'must be HOST:PORT')
+    .default('127.0.0.1:7233'),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  GRADUS_S3_URL: z.url({ protocol: /^https?$/, error: 'must be http://HOST:PORT or https://HOST' }),
+  GRADUS_S3_ACCESS_KEY: z.string().min(1),
+  GRADUS_S3_SECRET_KEY: z.string().min(1),
+  GRADUS_S3_BUCKET: z.string().min(3).default('gradus'),
+  GRADUS_BLOB_CACHE: z.string().optional(),
+  GRADUS_ENVIRONMENTS: z.string().default(''),
+  GRADUS_DECODER_THREADS: z.coerce.number().int().min(1).default(Math.min(availableParallelism(), 8)),
+  GRADUS_PAYLOAD_LIMIT: z.coerce.number().int().min(1024).optional(),
+});
+
+/** What a worker needs to know about its surroundings, from environment variables. */
+export interface WorkerSettings {
+  temporalAddress: string;
+  namespace: string;
+  store: {
+    endPoint: string;
+    port: number;
+    useSSL: boolean;
+    accessKey: string;
+    secretKey: string;
+    bucket: string;
+    cacheDir?: string;
+  };
+  /** Modules that export environments, beside the built-in ones. */
+  environmentModules: string[];
+  decoderThreads: number;
+  /** Refuse payloads above this many bytes, for tests; undefined lets Temporal's own limits hold. */
+  payloadLimit: number | undefined;
+}
+
+/** Throws GradusError('infra', 'settings') that names each variable that is missing or wrong. */
+export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettings {
+  const parsed = schema.safeParse(env);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map(
+      ({ path, message }) =>
+        `  ${path.join('.')}: ${env[String(path[0])] === undefined ? 'is not set' : message}`,
+    );
+    throw new GradusError(
+      'infra',
+      'settings',
+      `a worker's surroundings are not described; set these variables ("npm run dev" does it for you):\n${lines.join('\n')}`,
+    );
+  }
+  const values = parsed.data;
+  const url = new URL(values.GRADUS_S3_URL);
+  const useSSL = url.protocol === 'https:';
+  return {
+    temporalAddress: values.TEMPORAL_ADDRESS,
+    namespace: values.TEMPORAL_NAMESPACE,
+    store: {
+      endPoint: url.hostname,
+      port: url.port === '' ? (useSSL ? 443 : 80) : Number(url.port),
+      useSSL,
+      accessKey: values.GRADUS_S3_ACCESS_KEY,
+      secretKey: values.GRADUS_S3_SECRET_KEY,
+      bucket: values.GRADUS_S3_BUCKET,
+      ...(values.GRADUS_BLOB_CACHE === undefined ? {} : { cacheDir: values.GRADUS_BLOB_CACHE }),
+    },
+    environmentModules: values.GRADUS_ENVIRONMENTS.split(',').filter((path) => path !== ''),
+    decoderThreads: values.GRADUS_DECODER_THREADS,
+    payloadLimit: values.GRADUS_PAYLOAD_LIMIT,
+  };
+}
+
+/** The variables that make `readSettings` give these settings: for worker processes that are started by another. */
+export function settingsToEnv(settings: WorkerSettings): Record<string, string> {
+  const { store } = settings;
+  return {
+    TEMPORAL_ADDRESS: settings.temporalAddress,
+    TEMPORAL_NAMESPACE: settings.namespace,
+    GRADUS_S3_URL: `${store.useSSL ? 'https' : 'http'}://${store.endPoint}:${store.port}`,
+    GRADUS_S3_ACCESS_KEY: store.accessKey,
+    GRADUS_S3_SECRET_KEY: store.secretKey,
+    GRADUS_S3_BUCKET: store.bucket,
+    GRADUS_ENVIRONMENTS: settings.environmentModules.join(','),
+    GRADUS_DECODER_THREADS: String(settings.decoderThreads),
+    ...(store.cacheDir === undefined ? {} : { GRADUS_BLOB_CACHE: store.cacheDir }),
+    ...(settings.payloadLimit === undefined ? {} : { GRADUS_PAYLOAD_LIMIT: String(settings.payloadLimit) }),
+  };
+}
