@@ -30,19 +30,16 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
   };
   const step: Learner['step'] = async (parent, batch, settings, reference, onProgress) => {
     const { config } = parent;
+    const needsReference = settings.objective.kind === 'grpo' && settings.objective.beta > 0;
     checkSettings(settings, reference);
     checkBatch(batch, config);
-    let adam: Adam;
-    if (last?.state === parent) {
-      adam = last.adam;
-      last = undefined;
-    } else {
-      checkState(parent);
-      forget();
-      adam = uploadState(backend, parent);
-    }
-    const needsReference = settings.objective.kind === 'grpo' && settings.objective.beta > 0;
     if (reference && needsReference) checkWeights(reference, config, 'reference');
+    if (last?.state !== parent) checkState(parent);
+
+    if (last?.state !== parent) forget();
+    // An update changes what the device holds in place: it is this step's alone until it ends well.
+    const adam = last?.adam ?? uploadState(backend, parent);
+    last = undefined;
     const referenceTensors =
       reference && needsReference ? uploadWeights(backend, config, reference) : undefined;
     try {

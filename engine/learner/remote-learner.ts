@@ -31,6 +31,10 @@ export async function createLearner(options: LearnerOptions = {}): Promise<Remot
   const step: Learner['step'] = async (parent, batch, settings, reference, onProgress) => {
     if (closed) throw closedError();
     if (!connection?.alive) connection = await Connection.open(options);
+    if (closed) {
+      await connection.close();
+      throw closedError();
+    }
     return connection.step(parent, batch, settings, reference, onProgress);
   };
   return {

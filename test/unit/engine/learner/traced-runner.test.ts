@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { loadBackend } from '../../../../engine/learner/backend.ts';
 import type { Learner } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
@@ -40,6 +41,24 @@ for (const [what, plan, config] of cases) {
     }
   });
 }
+
+it('leaves no tensors behind', async () => {
+  const { tf } = await loadBackend('cpu');
+  const batch = randomBatch(9, TINY, 4);
+  for (const learner of [eager, traced]) {
+    for (const plan of [
+      settings({ kind: 'supervised' }),
+      settings({ ...GRPO, beta: 0.1 }, { minibatch: 4 }),
+    ]) {
+      const counts: number[] = [];
+      for (let i = 0; i < 3; i++) {
+        await learner.step(freshState(), batch, plan, lively(TINY, 2));
+        counts.push(tf.memory().numTensors);
+      }
+      expect(counts[2]).toBe(counts[1]);
+    }
+  }
+});
 
 it('keeps a graph for the next step of the same shape', async () => {
   const batch = randomBatch(12, TINY, 9);
