@@ -55,7 +55,7 @@ export function trainingProgram(
   const names = tokenInputs(objective, single);
   const count = weightShapes(config).length;
   return {
-    key: JSON.stringify(['training', config, objective, single]),
+    key: JSON.stringify(['training', config, objective, names]),
     compute: (inputs) => {
       const [mask, weights, ...rest] = inputs.slice(count + 3) as [Tensor1D, Tensor1D, ...Tensor1D[]];
       const given = Object.fromEntries(names.map((name, i) => [name, rest[i]!]));
