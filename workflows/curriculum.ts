@@ -17,7 +17,7 @@ import { ids } from '../core/names.ts';
 import { DECISIONS } from '../core/ports.ts';
 import type { Decision } from '../core/ports.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
-import { addTime, noTime } from '../core/time-split.ts';
+import { addTime, noTime, splitTime } from '../core/time-split.ts';
 import type { TimeSplit } from '../core/time-split.ts';
 import { curriculumActivities } from './activities.ts';
 import { Control } from './control.ts';
@@ -97,7 +97,9 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     {
       initialize: curriculumActivities.initializeModel,
       evaluate: async (request) => {
+        const start = Date.now();
         const measured = await evaluateChild(request);
+        shown.seconds = addTime(shown.seconds, splitTime(start, Date.now(), measured.spans));
         if (request.name === 'before') shown.before = measured;
         if (request.name === 'after') shown.after = measured;
         return measured;

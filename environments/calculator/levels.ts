@@ -6,6 +6,8 @@ export interface Level {
   /** Fewest and most operations. */
   operations: readonly [number, number];
   operators: readonly Operator[];
+  /** How deep parentheses may go. */
+  nesting: number;
   /** Operands are 1 to this, factors and divisors 2 to `factor`. */
   operand: number;
   factor: number;
@@ -39,9 +41,9 @@ const large = {
 } as const;
 
 export const LEVELS: readonly Level[] = [
-  { level: 1, operations: [1, 1], ...small },
-  { level: 2, operations: [2, 2], ...small },
-  { level: 3, operations: [3, 3], ...small },
-  { level: 4, operations: [4, 4], ...large },
-  { level: 5, operations: [5, 6], ...large },
+  { level: 1, operations: [1, 1], nesting: 0, ...small },
+  { level: 2, operations: [2, 2], nesting: 0, ...small },
+  { level: 3, operations: [3, 3], nesting: 0, ...small },
+  { level: 4, operations: [4, 4], nesting: 1, ...large },
+  { level: 5, operations: [5, 6], nesting: 2, ...large },
 ];

@@ -62,7 +62,19 @@ function draw(shape: Level, story: boolean, random: RandomStream): Problem | und
   const expression = (story ? chain(shape, count, random) : tree(shape, count, random)) as Operation;
   const problem = told(expression, story, random);
   if (story && !problem.told) return undefined;
+  if (nestingOf(printExpression(expression)) > shape.nesting) return undefined;
   return acceptable(expression, shape.limit, shape.negative && !story) ? problem : undefined;
+}
+
+/** How deep the parentheses of an expression go. */
+function nestingOf(expression: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const character of expression) {
+    if (character === '(') deepest = Math.max(deepest, ++depth);
+    if (character === ')') depth--;
+  }
+  return deepest;
 }
 
 function told(expression: Operation, story: boolean, random: RandomStream): Problem {

@@ -1,0 +1,37 @@
+import path from 'node:path';
+import { Command } from 'commander';
+import { fail } from './fail.ts';
+import { withStackFlags } from './stack-flags.ts';
+import { startInstallation, untilInterrupted } from './stack-with-workers.ts';
+import type { InstallationOptions } from './stack-with-workers.ts';
+
+async function dev(options: InstallationOptions): Promise<void> {
+  console.log('starting servers and workers …');
+  const interrupted = untilInterrupted();
+  const installation = await startInstallation({ ...options, onEvent: (text) => console.log(text) });
+  const { stack, workers, settings } = installation;
+  const { temporal, objectStore } = stack;
+  console.log(`
+  Temporal      ${temporal.address}   (queue: gradus)
+  Temporal UI   ${temporal.uiAddress ?? 'off'}
+  object store  http://${objectStore.endPoint}:${objectStore.port}   bucket ${objectStore.bucket}
+                access key ${objectStore.accessKey}
+                secret key ${objectStore.secretKey}
+  data and logs ${stack.stateDir}
+${workers.descriptions.map((description) => `  worker        ${description}`).join('\n')}
+
+In another terminal:
+
+  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${path.dirname(temporal.cliPath)}:$PATH"
+  temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file examples/calculator.json
+
+Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);
+  await interrupted;
+  console.log('\nstopping …');
+  await installation.stop();
+}
+
+withStackFlags(new Command('dev'))
+  .description('Holds servers and workers up until Ctrl-C.')
+  .action((options: InstallationOptions) => dev(options).then(() => process.exit(0), fail))
+  .parse();

@@ -1,0 +1,19 @@
+import { InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new InvalidArgumentError('a port is a number from 1 to 65535');
+  }
+  return port;
+}
+
+/** The flags that choose ports and folders, the same for every command that starts servers. */
+export function withStackFlags(command: Command): Command {
+  return command
+    .option('--state-dir <dir>', 'where servers keep their data (default: .gradus in the checkout)')
+    .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
+    .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)
+    .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort);
+}

@@ -1,0 +1,72 @@
+import path from 'node:path';
+import { startStack } from '../infra/dev/stack.ts';
+import type { Stack, StackOptions } from '../infra/dev/stack.ts';
+import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
+import { startWorkers } from '../workers/all-in-one.ts';
+import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
+import { readSettings } from '../workers/settings.ts';
+import type { WorkerSettings } from '../workers/settings.ts';
+
+/** Servers and workers of one machine. */
+export interface Installation {
+  stack: Stack;
+  workers: Workers;
+  settings: WorkerSettings;
+  /** Workers first, so that they end in order; then the servers. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export interface InstallationOptions extends StackOptions, Pick<WorkersOptions, 'processes' | 'env'> {
+  stateDir?: string;
+}
+
+/** Throws what `startStack` and `startWorkers` throw; nothing is left running then. */
+export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
+  const stateDir = path.resolve(options.stateDir ?? DEFAULT_STATE_DIR);
+  const stack = await startStack(stateDir, options);
+  const settings = settingsFor(stack, options.env);
+  try {
+    const workers = await startWorkers(settings, {
+      ...options,
+      logFile: path.join(stateDir, 'logs', 'workers.log'),
+    });
+    let stopped: Promise<void> | undefined;
+    const stop = async (): Promise<void> => {
+      await workers.stop();
+      await stack.stop();
+    };
+    return { stack, workers, settings, stop: () => (stopped ??= stop()) };
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+/** How workers reach the servers of a stack. */
+export function settingsFor(stack: Stack, env: Record<string, string> = {}): WorkerSettings {
+  const { temporal, objectStore } = stack;
+  return readSettings({
+    ...process.env,
+    GRADUS_BLOB_CACHE: path.join(stack.stateDir, 'blob-cache'),
+    ...env,
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_NAMESPACE: temporal.namespace,
+    GRADUS_S3_URL: `http://${objectStore.endPoint}:${objectStore.port}`,
+    GRADUS_S3_ACCESS_KEY: objectStore.accessKey,
+    GRADUS_S3_SECRET_KEY: objectStore.secretKey,
+    GRADUS_S3_BUCKET: objectStore.bucket,
+  });
+}
+
+/** Ends the installation on the first Ctrl-C or SIGTERM, at once on the second; resolves then. */
+export function untilInterrupted(): Promise<void> {
+  return new Promise((resolve) => {
+    const first = (): void => {
+      process.once('SIGINT', () => process.exit(130));
+      process.once('SIGTERM', () => process.exit(143));
+      resolve();
+    };
+    process.once('SIGINT', first);
+    process.once('SIGTERM', first);
+  });
+}
