@@ -1,0 +1,37 @@
+/** A curriculum that exercises everything in seconds: two rounds of warm start, a few RL steps, small reports. */
+export function tinySpec(options: { maxSteps?: number; environment?: string; groupsPerStep?: number } = {}) {
+  const { maxSteps = 4, environment = 'calculator', groupsPerStep = 8 } = options;
+  const tasks = [{ environment, levels: [1] }];
+  return {
+    seed: 5,
+    model: { hiddenSize: 32, intermediateSize: 64, layers: 2, attentionHeads: 2, keyValueHeads: 1, headSize: 16 },
+    sampling: { maxTurns: 3, maxCompletionTokens: 40 },
+    reward: {
+      components: [
+        { verifier: 'exact-match', role: 'outcome', weight: 1 },
+        { verifier: 'format', role: 'bonus', weight: 0.2 },
+        { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
+      ],
+    },
+    warmStart: {
+      tasks: [{ environment: 'calculator', levels: [1] }],
+      minibatch: 32,
+      updatesPerRound: 40,
+      maxRounds: 2,
+      optimizer: { learningRate: 0.005 },
+      graduation: { successAtLeast: 0, tasksPerLevel: 16 },
+    },
+    stages: [
+      {
+        name: 'rl',
+        tasks,
+        groupsPerStep,
+        numGenerations: 8,
+        maxSteps,
+        algorithm: { minibatch: 32, beta: 0.01, numIterations: 2 },
+        graduation: { successAtLeast: 0.9, tasks: 32, everySteps: 2 },
+      },
+    ],
+    evaluation: { tasks, count: 32 },
+  };
+}
