@@ -9,7 +9,7 @@ import { once } from 'node:events';
 export class StallingProxy {
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
-  private stall: { pattern: string; after: number; reached: () => void } | undefined;
+  private stall: { head: RegExp; after: number; reached: () => void } | undefined;
 
   private constructor(target: { host: string; port: number }) {
     this.server = createServer((client) => this.connect(client, target));
@@ -28,10 +28,10 @@ export class StallingProxy {
     return address.port;
   }
 
-  /** The next request whose head matches is cut off `after` bytes further on. Resolves when that has happened. */
-  stallNext(pattern: string, after: number): Promise<void> {
+  /** The next request whose head matches is cut off after so many bytes. Resolves when that has happened. */
+  stallNext(head: RegExp, after: number): Promise<void> {
     return new Promise((reached) => {
-      this.stall = { pattern, after, reached };
+      this.stall = { head, after, reached };
     });
   }
 
@@ -55,7 +55,7 @@ export class StallingProxy {
     }
     upstream.pipe(client);
     client.on('data', (chunk) => {
-      if (left === undefined && this.stall && chunk.includes(this.stall.pattern)) {
+      if (left === undefined && this.stall?.head.test(chunk.toString('latin1'))) {
         left = this.stall.after;
       }
       if (left === undefined) {

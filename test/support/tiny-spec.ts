@@ -4,7 +4,14 @@ export function tinySpec(options: { maxSteps?: number; environment?: string; gro
   const tasks = [{ environment, levels: [1] }];
   return {
     seed: 5,
-    model: { hiddenSize: 32, intermediateSize: 64, layers: 2, attentionHeads: 2, keyValueHeads: 1, headSize: 16 },
+    model: {
+      hiddenSize: 32,
+      intermediateSize: 64,
+      layers: 2,
+      attentionHeads: 2,
+      keyValueHeads: 1,
+      headSize: 16,
+    },
     sampling: { maxTurns: 3, maxCompletionTokens: 40 },
     reward: {
       components: [

@@ -1,0 +1,138 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { settingsFor } from '../../../cli/stack-with-workers.ts';
+import { ROLES } from '../../../core/names.ts';
+import type { Role } from '../../../core/names.ts';
+import type { CurriculumResult } from '../../../core/curriculum.ts';
+import { startStack } from '../../../infra/dev/stack.ts';
+import type { Stack } from '../../../infra/dev/stack.ts';
+import { startWorkers } from '../../../workers/all-in-one.ts';
+import type { Workers } from '../../../workers/all-in-one.ts';
+import { RunClient, until } from '../../support/run-client.ts';
+import { StallingProxy } from '../../support/stalling-proxy.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+// The promise of the project: killed anywhere, a run ends with the same bytes as the run that was left alone. Real
+// servers, real workers, SIGKILL; the store is reached through a proxy that can hold an upload up in its middle.
+
+let stateDir: string;
+let stack: Stack;
+let proxy: StallingProxy;
+let workers: Workers;
+let runs: RunClient;
+let leftAlone: CurriculumResult;
+
+const spec = tinySpec({ maxSteps: 6, groupsPerStep: 16 });
+
+beforeAll(async () => {
+  stateDir = await mkdtemp(path.join(tmpdir(), 'gradus-recovery-'));
+  stack = await startStack(stateDir, { ui: false });
+  proxy = await StallingProxy.open({ host: stack.objectStore.endPoint, port: stack.objectStore.port });
+  const settings = settingsFor(stack, { GRADUS_PAYLOAD_LIMIT: String(64 * 1024) });
+  settings.store.port = proxy.port;
+  workers = await startWorkers(settings, {
+    processes: [['orchestrator'], ['verifier'], ['tool'], ['rollout'], ['learner']],
+    logFile: path.join(stateDir, 'logs', 'workers.log'),
+  });
+  runs = await RunClient.connect(settings);
+  const handle = await runs.start('left-alone', spec);
+  leftAlone = await handle.result();
+}, 240_000);
+
+afterAll(async () => {
+  await runs?.close();
+  await workers?.stop();
+  await proxy?.close();
+  await stack?.stop();
+  await rm(stateDir, { recursive: true, force: true });
+});
+
+/** SIGKILL; resolves when the supervisor has brought up others in their place. */
+async function killWorkers(...roles: Role[]): Promise<void> {
+  const killed = roles.map((role) => {
+    const pid = workers.pid(role);
+    if (pid === undefined) throw new Error(`no ${role} worker is running`);
+    process.kill(pid, 'SIGKILL');
+    return { role, pid };
+  });
+  await until(
+    async () => {
+      const replaced = killed.every(({ role, pid }) => ![undefined, pid].includes(workers.pid(role)));
+      return replaced ? true : undefined;
+    },
+    30_000,
+    () => `${roles.join(', ')} did not come back`,
+  );
+  await workers.ready();
+}
+
+/** Kills the worker of a role while an activity runs on it, and proves by a second attempt that the kill hit it. */
+async function killDuring(run: string, activity: string, role: 'rollout' | 'learner'): Promise<void> {
+  await until(
+    async () => {
+      const [hit] = await runs.running(`${run}/rl`, activity);
+      if (!hit) return undefined;
+      await killWorkers(role);
+      const again = await until(
+        async () => {
+          const now = await runs.running(`${run}/rl`, activity);
+          const same = now.find(({ workflowId }) => workflowId === hit.workflowId);
+          // It may also have ended in the very moment of the kill: then the next one is tried.
+          return same === undefined ? 'ended' : same.attempt > hit.attempt ? 'hit' : undefined;
+        },
+        30_000,
+        () => `${activity} was not tried again`,
+      );
+      return again === 'hit' ? true : undefined;
+    },
+    120_000,
+    () => `no ${activity} could be hit`,
+  );
+}
+
+async function stepsReach(handle: WorkflowHandle, step: number): Promise<void> {
+  await runs.progress(
+    handle,
+    ({ phase, step: report }) => phase === 'rl' && (report?.stageStep ?? 0) >= step,
+  );
+}
+
+test('a run whose workers are killed in an episode, a learner step and an upload ends with the same weights', async () => {
+  const handle = await runs.start('workers-killed', spec);
+  await stepsReach(handle, 1);
+  await killDuring('workers-killed', 'advance', 'rollout');
+
+  await killDuring('workers-killed', 'trainStep', 'learner');
+
+  await proxy.stallNext(/^PUT \S+\/optimizer\.safetensors/, 50_000);
+  await killWorkers('learner');
+
+  const result = await handle.result();
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+  expect(result.after).toMatchObject({ arms: leftAlone.after!.arms, outcomes: leftAlone.after!.outcomes });
+}, 300_000);
+
+test('a run whose servers and all workers are killed ends with the same weights', async () => {
+  const handle = await runs.start('servers-killed', spec);
+  await stepsReach(handle, 1);
+  process.kill(stack.temporal.pid, 'SIGKILL');
+  await stepsReach(handle, 2);
+  process.kill(stack.objectStore.pid, 'SIGKILL');
+  await stepsReach(handle, 3);
+  await killWorkers(...ROLES);
+  await stepsReach(handle, 4);
+  process.kill(stack.temporal.pid, 'SIGKILL');
+  process.kill(stack.objectStore.pid, 'SIGKILL');
+  await killWorkers('orchestrator', 'rollout', 'learner');
+
+  const result = await handle.result();
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+}, 300_000);
+
+test('nobody was told to swallow what went wrong: worker logs name the kills and nothing else', async () => {
+  const log = await readFile(path.join(stateDir, 'logs', 'workers.log'), 'utf8');
+  expect(log).not.toMatch(/Unhandled|TypeError|ReferenceError/);
+});
