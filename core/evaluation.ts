@@ -23,7 +23,10 @@ export function evaluationTasks(request: Pick<EvaluationRequest, 'arms' | 'tasks
   return tasks;
 }
 
-/** Measures a checkpoint: one sample of each task. Throws when no episode could be judged. */
+/**
+ * Measures a checkpoint: one sample of each task. Where no episode could be judged there are no trials, which is no
+ * success of zero: whoever decides by it must ask first.
+ */
 export async function evaluate(
   ports: Pick<TrainingPorts, 'rollout'>,
   request: EvaluationRequest,

@@ -33,7 +33,7 @@ export function wilsonLower(p: Proportion, confidence: number): number {
 
 /** The inverse of the standard normal distribution function (Acklam's rational approximation, relative error below 1.2e-9). */
 export function normalQuantile(p: number): number {
-  if (p <= 0 || p >= 1) throw new RangeError(`a probability strictly between 0 and 1 is needed, not ${p}`);
+  if (!(p > 0 && p < 1)) throw new RangeError(`a probability strictly between 0 and 1 is needed, not ${p}`);
   const a = [
     -39.69683028665376, 220.9460984245205, -275.9285104469687, 138.357751867269, -30.66479806614716,
     2.506628277459239,

@@ -29,4 +29,7 @@ export const ids = {
   evaluation: (run: string, name: string) => `${run}/evaluation/${name}`,
 };
 
+/** What the evaluations of a stage are called, after the stage's name. */
+export const HELD_OUT = '.held-out';
+
 export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;

@@ -37,6 +37,12 @@ export const noOutcomes = (): OutcomeCounts => ({
   failed: 0,
 });
 
+/** In words, without the zeros. */
+export function countsOf(counts: OutcomeCounts): string {
+  const some = Object.entries(counts).filter(([, count]) => count > 0);
+  return some.map(([kind, count]) => `${count} ${kind}`).join(', ') || 'there was none';
+}
+
 /** How truncated episodes are treated: trained on with their reward, or left out of loss and statistics. */
 export type TruncatedRule = 'train' | 'mask';
 

@@ -90,11 +90,15 @@ function mulHigh(a: number, b: number): number {
   return (aHigh * bHigh + (middle >>> 16) + (cross >>> 16)) >>> 0;
 }
 
-function philox(key: RandomKey, counter: number): [number, number, number, number] {
-  let c0 = counter >>> 0;
-  let c1 = Math.floor(counter / 4294967296) >>> 0;
-  let c2 = 0;
-  let c3 = 0;
+function philox(key: RandomKey, counter: number): Words {
+  return philox4x32([counter >>> 0, Math.floor(counter / 4294967296) >>> 0, 0, 0], key);
+}
+
+type Words = [number, number, number, number];
+
+/** Ten rounds over a counter of four 32-bit words. */
+export function philox4x32(counter: Readonly<Words>, key: RandomKey): Words {
+  let [c0, c1, c2, c3] = counter;
   let k0 = key.k0;
   let k1 = key.k1;
   for (let round = 0; round < 10; round++) {

@@ -8,6 +8,8 @@ import { armName } from './names.ts';
 /** What a stage's decisions look back on. */
 export interface StageHistory {
   best: { success: number; checkpoint: CheckpointRef; step: number } | null;
+  /** The success that the next improvement is measured against; null before the first evaluation. */
+  improvedTo: number | null;
   evaluationsSinceBest: number;
   rollbacks: number;
 }
@@ -15,7 +17,6 @@ export interface StageHistory {
 export type StageDecision =
   | { kind: 'continue' }
   | { kind: 'graduate'; reason: string }
-  | { kind: 'exhausted'; reason: string }
   | { kind: 'plateau'; action: PlateauAction; reason: string }
   | { kind: 'collapse'; action: CollapseAction; reason: string };
 
@@ -44,12 +45,16 @@ export function judgeEvaluation(
 ): { decision: StageDecision; history: StageHistory } {
   const proportion = total(evaluation.arms);
   const success = rate(proportion);
-  const improved = history.best === null || success >= history.best.success + spec.plateau.minImprovement;
+  // Against the last improvement, not against the best: many small gains in a row are no plateau.
+  const improved =
+    history.improvedTo === null ||
+    (success > history.improvedTo && success >= history.improvedTo + spec.plateau.minImprovement);
   const next: StageHistory = {
     best:
       history.best === null || success > history.best.success
         ? { success, checkpoint: evaluation.checkpoint, step: evaluation.step }
         : history.best,
+    improvedTo: improved ? success : history.improvedTo,
     evaluationsSinceBest: improved ? 0 : history.evaluationsSinceBest + 1,
     rollbacks: history.rollbacks,
   };

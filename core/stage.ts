@@ -4,6 +4,8 @@ import type { CheckpointRef, TaskRef } from './refs.ts';
 import type { EvaluationResult, GroupRequest, Span, TrainResult } from './requests.ts';
 import type { CurriculumSpec, StageSpec } from './spec.ts';
 import { summarize } from './evaluation.ts';
+import { HELD_OUT } from './names.ts';
+import { countsOf } from './outcome.ts';
 import { entropyCollapse, judgeEvaluation, total } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
 import { drawTasks, updateEstimates } from './task-draw.ts';
@@ -33,7 +35,7 @@ export interface StageState {
   history: StageHistory;
 }
 
-export type StageEnd = 'graduated' | 'exhausted' | 'plateau' | 'advanced' | 'stopped';
+export type StageEnd = 'graduated' | 'exhausted' | 'plateau' | 'stopped';
 
 export interface StageResult {
   end: StageEnd;
@@ -53,7 +55,7 @@ export const initialStageState = (input: StageInput): StageState => ({
   learningRateFactor: 1,
   estimates: {},
   failures: [],
-  history: { best: null, evaluationsSinceBest: 0, rollbacks: 0 },
+  history: { best: null, improvedTo: null, evaluationsSinceBest: 0, rollbacks: 0 },
 });
 
 /**
@@ -89,7 +91,8 @@ export async function trainStage(
       await ports.retain({
         run: input.spec.run,
         retention: input.spec.retention,
-        pinned: [input.reference, state.checkpoint, bestOrLast()],
+        // What a roll-back goes to stays, measured or not.
+        pinned: [input.reference, state.checkpoint, best?.checkpoint ?? input.checkpoint],
         scores: best === null ? [] : [{ checkpoint: best.checkpoint, score: best.success }],
       });
     }
@@ -99,8 +102,6 @@ export async function trainStage(
         break;
       case 'graduate':
         return end('graduated', decision.reason);
-      case 'exhausted':
-        return end('exhausted', decision.reason, bestOrLast());
       case 'plateau':
       case 'collapse': {
         const asked =
@@ -128,6 +129,8 @@ export function rollBack(input: StageInput, state: StageState): StageState {
     history: { ...state.history, evaluationsSinceBest: 0, rollbacks: state.history.rollbacks + 1 },
   };
 }
+
+const askAbout = (reason: string): StageDecision => ({ kind: 'collapse', action: 'ask', reason });
 
 async function stageStep(
   ports: TrainingPorts,
@@ -166,14 +169,17 @@ async function stageStep(
   const summary = summarize(groups);
   const spans: Span[] = groups.flatMap((group) => group.spans);
   const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
-  if (whole.length === 0) {
+  if (total(summary.arms).trials === 0) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
-    const decision: StageDecision = {
-      kind: 'collapse',
-      action: 'ask',
-      reason: `every rollout group of step ${stageStep} failed: ${summary.failures[0] ?? 'no reason given'}`,
+    const what =
+      whole.length === 0
+        ? `every rollout group of step ${stageStep} failed: ${summary.failures[0] ?? 'no reason given'}`
+        : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}`;
+    return {
+      decision: askAbout(what),
+      state: { ...state, step: stageStep },
+      report: reportOf(null, null, 0),
     };
-    return { decision, state: { ...state, step: stageStep }, report: reportOf(null, null, 0) };
   }
 
   const batch = await ports.batch({
@@ -226,7 +232,7 @@ async function stageStep(
     evaluation = await ports.evaluate({
       run,
       seed,
-      name: `${stage.name}.held-out`,
+      name: `${stage.name}${HELD_OUT}`,
       step: stageStep,
       checkpoint,
       arms: stage.arms,
@@ -236,9 +242,17 @@ async function stageStep(
       reward,
     });
     spans.push(...evaluation.spans);
-    const judged = judgeEvaluation(stage, history, { arms: evaluation.arms, checkpoint, step: stageStep });
-    history = judged.history;
-    if (decision.kind === 'continue' || judged.decision.kind === 'graduate') decision = judged.decision;
+    if (total(evaluation.arms).trials === 0) {
+      decision = askAbout(
+        `no held-out episode of step ${stageStep} could be judged: ${countsOf(evaluation.outcomes)}`,
+      );
+    } else {
+      const judged = judgeEvaluation(stage, history, { arms: evaluation.arms, checkpoint, step: stageStep });
+      // A policy that no longer explores is nothing to come back to, however well it does, unless it is done.
+      if (decision.kind === 'continue' || judged.decision.kind === 'graduate') {
+        ({ decision, history } = judged);
+      }
+    }
   }
 
   return {

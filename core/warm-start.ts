@@ -1,9 +1,9 @@
-import { noOutcomes } from './outcome.ts';
+import { countsOf, noOutcomes } from './outcome.ts';
 import type { TrainingPorts } from './ports.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { ArmTally } from './requests.ts';
 import type { CurriculumSpec } from './spec.ts';
-import { warmStartGraduates } from './stage-policy.ts';
+import { total, warmStartGraduates } from './stage-policy.ts';
 import { splitTime } from './time-split.ts';
 
 export interface WarmStartInput {
@@ -88,6 +88,7 @@ export async function warmStart(
     });
     state = { round, checkpoint: trained.checkpoint };
     const graduated = warmStartGraduates(spec, evaluation.arms);
+    const unjudged = total(evaluation.arms).trials === 0;
     await ports.report({
       stage: WARM_START,
       stageStep: round,
@@ -115,6 +116,12 @@ export async function warmStart(
     });
     await ports.retain({ run, retention: input.spec.retention, pinned: [state.checkpoint], scores: [] });
     if (graduated) return ended(true, false);
+    if (unjudged) {
+      const decision = await ports.ask(
+        `no held-out episode of round ${round} could be judged: ${countsOf(evaluation.outcomes)}`,
+      );
+      if (decision === 'stop') return ended(false, true);
+    }
   }
   return ended(false, false);
 }
