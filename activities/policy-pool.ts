@@ -17,6 +17,7 @@ interface Slot {
   policy: LocalPolicy;
   version: string | null;
   ready: Promise<{ tokenizer: Tokenizer; config: ModelConfig }>;
+  loading: boolean;
   leases: number;
   usedAt: number;
 }
@@ -68,13 +69,18 @@ export class PolicyPool {
     // The manifest, not the weights, tells checkpoints apart: the tokenizer belongs to it.
     const version = checkpoint.manifest.sha256;
     const loaded = this.slots.find((slot) => slot.version === version);
-    if (loaded) return loaded;
+    if (loaded) {
+      // A decoder that crashed has forgotten its weights; those who lease it have been told, and come again.
+      if (!loaded.loading && loaded.policy.version === undefined) this.load(loaded, checkpoint);
+      return loaded;
+    }
     const idle = this.slots.filter((slot) => slot.leases === 0).toSorted((a, b) => a.usedAt - b.usedAt)[0];
     if (this.slots.length < this.size && idle === undefined) {
       const slot: Slot = {
         policy: this.create(),
         version,
         ready: Promise.reject(new Error('not loaded')),
+        loading: false,
         leases: 0,
         usedAt: 0,
       };
@@ -95,8 +101,9 @@ export class PolicyPool {
       await slot.policy.load(checkpoint.weights, config, weights);
       return { tokenizer: Tokenizer.fromJson(tokenizerJson), config };
     });
+    slot.loading = true;
     // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.
-    slot.ready.catch(() => undefined);
+    void slot.ready.catch(() => undefined).finally(() => (slot.loading = false));
   }
 
   private release(slot: Slot): void {
