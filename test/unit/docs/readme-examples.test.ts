@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { demonstrationSequences } from '../../../activities/demonstrations.ts';
+import { parseSpec } from '../../../activities/spec/parse-spec.ts';
+import { attemptCall, refuseCall } from '../../../activities/tool-call.ts';
+import { composeReward } from '../../../core/reward.ts';
+import type { Turn } from '../../../core/episode.ts';
+import type { Split } from '../../../core/refs.ts';
+import { parseAction } from '../../../engine/dialect/parse-action.ts';
+import { turnText } from '../../../engine/dialect/render.ts';
+import { SPECIAL_TOKENS } from '../../../engine/dialect/special-tokens.ts';
+import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
+import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
+import type { Candidate, Environment, Task, ToolContext } from '../../../environments/contract.ts';
+import { demonstrationCorpus } from '../../../environments/corpus.ts';
+import { loadEnvironments } from '../../../environments/index.ts';
+import { reverse } from '../../../examples/tool.ts';
+import { lettersInPlace } from '../../../examples/verifier.ts';
+import { codeBlocks, ROOT, taggedBlock } from '../../support/markdown.ts';
+
+const SPLITS: Split[] = ['train', 'heldout', 'test'];
+const { signal } = new AbortController();
+const context: ToolContext = { idempotencyKey: 'example/1', attempt: 1, signal, heartbeat: () => undefined };
+
+let environments: Map<string, Environment>;
+let environment: Environment;
+beforeAll(async () => {
+  // As the workers load it.
+  environments = await loadEnvironments([path.join(ROOT, 'examples/environment.ts')]);
+  environment = environments.get('backwards')!;
+});
+const taskAt = (split: Split, level: number, index: number): Task =>
+  environment.task({ environment: 'backwards', split, level, index });
+
+describe('the README', () => {
+  test.each(['examples/tool.ts', 'examples/verifier.ts', 'examples/environment.ts'])(
+    'shows %s as it is',
+    (file) => {
+      const shown = codeBlocks('README.md').find(({ info }) => info === `file=${file}`);
+      expect(shown?.text).toBe(readFileSync(path.join(ROOT, file), 'utf8'));
+    },
+  );
+
+  test('has a spec for the example environment that is accepted', () => {
+    const spec = parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments);
+    expect(spec.stages[0]!.arms).toHaveLength(3);
+  });
+});
+
+describe('the example tool', () => {
+  const call = (args: { [name: string]: string }) => ({ name: 'reverse', arguments: args });
+
+  test('answers', async () => {
+    expect(refuseCall(call({ text: 'lemon' }), [reverse])).toBeNull();
+    expect(await attemptCall(reverse, call({ text: 'lemon' }), context)).toMatchObject({ text: 'nomel' });
+  });
+
+  test('refuses what the policy got wrong, and says what to write', async () => {
+    expect(refuseCall(call({ word: 'lemon' }), [reverse])?.error).toBe('invalid-arguments');
+    expect(refuseCall(call({ text: 'x'.repeat(13) }), [reverse])?.error).toBe('invalid-arguments');
+    const observation = await attemptCall(reverse, call({ text: 'Two words' }), context);
+    expect(observation.error).toBe('tool-error');
+    expect(observation.text).toContain('like lemon');
+  });
+});
+
+describe('the example verifier', () => {
+  const candidate = (answer: string | null, task: Partial<Task> = { answer: 'nomel' }): Candidate => ({
+    task: { ref: { environment: 'backwards', split: 'train', level: 5, index: 0 }, prompt: '', ...task },
+    episode: {
+      turns: [],
+      status: answer === null ? { kind: 'truncated', limit: 'turns' } : { kind: 'answered', answer },
+    },
+    answer,
+    tools: ['reverse'],
+  });
+
+  test.each([
+    ['nomel', 1],
+    [' nomel ', 1],
+    ['nomex', 0.8],
+    ['nomelnomel', 0.5],
+    ['', 0],
+    [null, 0],
+  ])('scores %j with %d', async (answer, score) => {
+    expect(await lettersInPlace.verify(candidate(answer), { signal })).toMatchObject({
+      kind: 'score',
+      score,
+    });
+  });
+
+  test('abstains where there is nothing to compare with', async () => {
+    expect(await lettersInPlace.verify(candidate('x', {}), { signal })).toMatchObject({ kind: 'abstain' });
+  });
+});
+
+describe('the example environment', () => {
+  test('has disjoint splits', () => {
+    const owner = new Map<string, Split>();
+    for (const level of environment.levels) {
+      for (const split of SPLITS) {
+        const count = environment.taskCount(split, level);
+        const sample = Array.from({ length: Math.min(count, 3000) }, (_, i) => i);
+        for (const index of [...sample, count - 1]) {
+          const { prompt } = taskAt(split, level, index);
+          expect(owner.get(prompt) ?? split, prompt).toBe(split);
+          owner.set(prompt, split);
+        }
+      }
+    }
+    // Nor does a word come twice in its own split: 3 levels × 3 splits × 3,000 tasks and the last one.
+    expect(owner.size).toBeGreaterThanOrEqual(3 * 3 * 3000);
+  });
+
+  test('demonstrates what solves its tasks, through the real tool and the real verifiers', async () => {
+    for (const level of environment.levels) {
+      for (const split of SPLITS) {
+        for (let index = 0; index < 20; index++) {
+          const task = taskAt(split, level, index);
+          const reward = composeReward(rewardSpec(), await verdictsOf(task, await play(task)));
+          expect(reward).toMatchObject({ kind: 'scored', reward: 1.25 });
+        }
+      }
+    }
+  });
+
+  test('becomes training sequences with a tokenizer learnt from it', async () => {
+    const tokenizer = Tokenizer.fromJson(
+      JSON.stringify(trainTokenizer(demonstrationCorpus([environment], 100), 400, SPECIAL_TOKENS)),
+    );
+    const arms = environment.levels.map((level) => ({ environment: 'backwards', level }));
+    const request = { arms, count: 6, round: 1, seed: 1 };
+    const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
+    expect(sequences).toHaveLength(6);
+    for (const { tokens } of sequences) {
+      expect(tokenizer.decode(tokens)).toMatch(/<tool_response>[a-z]+<\/tool_response>/);
+      expect(tokens.length).toBeLessThan(60);
+    }
+  });
+
+  const rewardSpec = () =>
+    parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments).reward.components;
+
+  /** The turns of an expert's demonstration, as the rollout would record them. */
+  async function play(task: Task): Promise<Turn[]> {
+    const turns: Turn[] = [];
+    for (const demonstrated of environment.demonstrate(task, 0).turns) {
+      const text = turnText(demonstrated);
+      const action = parseAction(text);
+      const turn: Turn = { start: 0, end: 0, text, action };
+      if (action.kind === 'call') {
+        expect(refuseCall(action.call, environment.tools)).toBeNull();
+        turn.observation = await attemptCall(environment.tools[0]!, action.call, context);
+      }
+      turns.push(turn);
+    }
+    return turns;
+  }
+
+  async function verdictsOf(task: Task, turns: Turn[]) {
+    const last = turns.at(-1)!.action;
+    if (last.kind !== 'answer') throw new Error('a demonstration ends with an answer');
+    const { answer } = last;
+    const candidate: Candidate = {
+      task,
+      episode: { turns, status: { kind: 'answered', answer } },
+      answer,
+      tools: ['reverse'],
+    };
+    return Promise.all(
+      environment.verifiers.map(async ({ name, version, verify }) => {
+        const verdict = await verify(candidate, { signal });
+        return { verifier: name, version, score: verdict.kind === 'score' ? verdict.score : null };
+      }),
+    );
+  }
+});
