@@ -36,7 +36,7 @@ const INLINE_BACKOFF_MS = 50;
 export async function advanceEpisode(context: AdvanceContext, episode: Episode): Promise<void> {
   const { policy, tokenizer, environment, sampling } = context;
   const stops = stopTokens(tokenizer);
-  const room = Math.min(sampling.maxCompletionTokens, context.maxPositions - context.promptTokens.length);
+  const room = roomOf(context);
   while (episode.status.kind === 'running') {
     if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
     const left = room - episode.tokens.length;
@@ -83,16 +83,21 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
 
 /** Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up. */
 export function observe(
-  context: Pick<AdvanceContext, 'tokenizer' | 'sampling'>,
+  context: Pick<AdvanceContext, 'tokenizer' | 'sampling' | 'maxPositions' | 'promptTokens'>,
   episode: Episode,
   observation: Observation,
 ): void {
   episode.turns.at(-1)!.observation = observation;
   episode.status = { kind: 'running' };
   const tokens = observationTokens(context.tokenizer, observation);
-  const left = context.sampling.maxCompletionTokens - episode.tokens.length;
-  for (const token of tokens.slice(0, Math.max(0, left))) append(episode, token, 0, 0);
+  const left = Math.max(0, roomOf(context) - episode.tokens.length);
+  for (const token of tokens.slice(0, left)) append(episode, token, 0, 0);
   if (tokens.length >= left) truncate(episode, 'tokens');
+}
+
+/** Tokens that an episode may have after its prompt: what the spec allows and the model holds. */
+function roomOf(context: Pick<AdvanceContext, 'sampling' | 'maxPositions' | 'promptTokens'>): number {
+  return Math.min(context.sampling.maxCompletionTokens, context.maxPositions - context.promptTokens.length);
 }
 
 async function callInline(context: AdvanceContext, episode: Episode, tool: Tool): Promise<void> {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
 
 /** What an activity does, told apart from how it is kept alive: a function of a request that honours a signal. */
@@ -26,6 +27,8 @@ export function durable<Operations extends object>(operations: Operations): Dura
 
 async function withHeartbeat<T>(body: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const context = Context.current();
+  // Every episode of a group listens to the one signal.
+  setMaxListeners(0, context.cancellationSignal);
   const timer = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
   try {
     return await body(context.cancellationSignal);

@@ -73,7 +73,16 @@ async function openPart(
     episode.status = { kind: 'failed', boundary: 'tool', reason: resume.result.failed };
   } else {
     const observation = await readObservation(deps.store, resume.result.observation);
-    observe({ tokenizer: lease.tokenizer, sampling: request.sampling }, episode, observation);
+    observe(
+      {
+        tokenizer: lease.tokenizer,
+        sampling: request.sampling,
+        maxPositions: lease.config.maxPositions,
+        promptTokens: before.tasks[episode.task]!.promptTokens,
+      },
+      episode,
+      observation,
+    );
   }
   return {
     group: { ...before, episodes: [episode] },
@@ -83,8 +92,11 @@ async function openPart(
 }
 
 function startGroup(deps: RolloutDependencies, request: GroupRequest, lease: PolicyLease): RolloutGroup {
-  const tasks = request.tasks.map((ref) => {
-    const { prompt } = environmentOf(deps.environments, ref.environment).task(ref);
+  const tasks = request.tasks.map((drawn) => {
+    const environment = environmentOf(deps.environments, drawn.environment);
+    // A family with an end is gone through again.
+    const ref = { ...drawn, index: drawn.index % environment.taskCount(drawn.split, drawn.level) };
+    const { prompt } = environment.task(ref);
     return { ref, prompt, promptTokens: promptTokens(lease.tokenizer, prompt) };
   });
   const episodes: Episode[] = tasks.flatMap((_, task) =>

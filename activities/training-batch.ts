@@ -36,7 +36,9 @@ export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
 
 /**
  * What a step's episodes teach: group-relative advantages, spread over the sampled tokens. Groups without variance
- * and episodes without a trainable reward are left out, and counted.
+ * and episodes without a trainable reward are left out, and counted. GRPO's mean runs over the groups without
+ * variance too (their advantage is zero), so the others are scaled by their part of the tokens: the same gradient
+ * without the computation, and a step that few groups inform is a small one.
  */
 export function trainingSequences(
   groups: readonly RolloutGroup[],
@@ -44,6 +46,7 @@ export function trainingSequences(
 ): { sequences: TrainSequence[]; degenerateGroups: number } {
   const sequences: TrainSequence[] = [];
   let degenerateGroups = 0;
+  let degenerateTokens = 0;
   for (const group of groups) {
     group.tasks.forEach((task, index) => {
       const episodes = group.episodes.filter((episode) => episode.task === index);
@@ -51,6 +54,9 @@ export function trainingSequences(
       const { advantages, degenerate } = groupAdvantages(rewards, algorithm.scaleRewards);
       if (degenerate) {
         degenerateGroups++;
+        episodes.forEach((episode, i) => {
+          if (rewards[i] !== null) degenerateTokens += sampledTokens(episode.mask);
+        });
         return;
       }
       episodes.forEach((episode, i) => {
@@ -66,5 +72,10 @@ export function trainingSequences(
       });
     });
   }
+  const kept = sequences.reduce((sum, { mask }) => sum + sampledTokens(mask), 0);
+  const scale = kept / (kept + degenerateTokens);
+  for (const sequence of sequences) sequence.advantages = sequence.advantages.map((one) => one * scale);
   return { sequences, degenerateGroups };
 }
+
+const sampledTokens = (mask: readonly number[]): number => mask.reduce((sum, bit) => sum + bit, 0);

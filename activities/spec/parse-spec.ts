@@ -2,6 +2,8 @@ import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import { wilsonLower } from '../../core/intervals.ts';
+import { armName, HELD_OUT } from '../../core/names.ts';
+import type { Split } from '../../core/refs.ts';
 import type { Arm, CurriculumSpec } from '../../core/spec.ts';
 import type { Environment } from '../../environments/contract.ts';
 import { curriculumSchema } from './schema.ts';
@@ -108,6 +110,7 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
 
   const used = new Set<string>();
   const checkTasks = (tasks: WrittenSpec['warmStart']['tasks'], path: Path): void => {
+    const named = new Set<string>();
     tasks.forEach((entry, i) => {
       const environment = environments.get(entry.environment);
       if (!environment) {
@@ -124,7 +127,29 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
           const valid = environment.levels.join(', ');
           add([...path, i, 'levels', l], `"${entry.environment}" has no level ${level}; valid: ${valid}`);
         }
+        const arm = armName({ environment: entry.environment, level });
+        if (named.has(arm))
+          add([...path, i, 'levels', l], `${arm} is named twice; its tasks would count twice`);
+        named.add(arm);
       });
+    });
+  };
+  /** A measurement in which a task counts twice claims more confidence than it has. */
+  const checkCount = (
+    tasks: WrittenSpec['warmStart']['tasks'],
+    split: Split,
+    count: number,
+    path: Path,
+  ): void => {
+    const arms = armsOf(tasks);
+    arms.forEach(({ environment, level }, i) => {
+      const known = environments.get(environment);
+      if (!known?.levels.includes(level)) return;
+      const asked = Math.ceil((count - i) / arms.length);
+      const there = known.taskCount(split, level);
+      if (asked > there) {
+        add(path, `asks for ${asked} ${split} tasks of ${environment}:${level}, which has ${there}`);
+      }
     });
   };
   checkTasks(spec.warmStart.tasks, ['warmStart', 'tasks']);
@@ -143,7 +168,7 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
     if (spec.stages.findIndex((other) => other.name === stage.name) !== s) {
       add([...at, 'name'], `"${stage.name}" is the name of an earlier stage; names must differ`);
     }
-    if (RESERVED.includes(stage.name))
+    if (RESERVED.includes(stage.name) || stage.name.endsWith(HELD_OUT))
       add([...at, 'name'], `"${stage.name}" is a phase of every run; choose another`);
     const { tasks, confidence, successAtLeast } = stage.graduation;
     const reachable = wilsonLower({ successes: tasks, trials: tasks }, confidence);
@@ -156,7 +181,12 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
     const arms = armsOf(stage.tasks).length;
     if (tasks < arms)
       add([...at, 'graduation', 'tasks'], `fewer tasks than the ${arms} levels they are spread over`);
+    checkCount(stage.tasks, 'heldout', tasks, [...at, 'graduation', 'tasks']);
   });
+  const { warmStart, evaluation } = spec;
+  const warmTasks = warmStart.graduation.tasksPerLevel * armsOf(warmStart.tasks).length;
+  checkCount(warmStart.tasks, 'heldout', warmTasks, ['warmStart', 'graduation', 'tasksPerLevel']);
+  checkCount(evaluation.tasks, 'test', evaluation.count, ['evaluation', 'count']);
   return problems;
 }
 
@@ -205,7 +235,9 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
       `${model.attentionHeads} attention heads cannot be shared by ${model.keyValueHeads} key-value heads: one must divide the other`,
     );
   }
-  if (model.headSize % 2 !== 0) add(['model', 'headSize'], 'must be even: rotary embeddings turn pairs');
+  if (model.headSize % 16 !== 0) {
+    add(['model', 'headSize'], 'must be a multiple of 16: the decoder cannot run other ones');
+  }
   if (sampling.maxCompletionTokens >= model.maxPositions) {
     add(
       ['sampling', 'maxCompletionTokens'],
