@@ -1,0 +1,50 @@
+import { GradusError } from '../../core/errors.ts';
+import type { Policy, SampleRequest, SampleResult } from '../../engine/policy.ts';
+
+/** A turn to replay: the ids that were sampled, and optionally what the policy does besides. */
+export interface RecordedTurn {
+  tokens: readonly number[];
+  /** Nats; 0 for each token where absent. */
+  logprobs?: readonly number[];
+}
+
+/**
+ * Replays recorded turns, each session from the first one on. A turn is cut where the request says that it must be,
+ * and ends where it samples a stop token, as any policy's would. Throws GradusError('policy', 'recording') for a turn
+ * that was not recorded.
+ */
+export class ScriptedPolicy implements Policy {
+  /** Everything that was asked, in order; histories copied, because callers go on appending to theirs. */
+  readonly requests: SampleRequest[] = [];
+  private readonly turns: readonly RecordedTurn[];
+  private readonly played = new Map<string, number>();
+
+  constructor(turns: readonly RecordedTurn[]) {
+    this.turns = turns;
+  }
+
+  async sample(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {
+    signal?.throwIfAborted();
+    this.requests.push({ ...request, prefix: [...request.prefix], continuation: [...request.continuation] });
+    const at = this.played.get(request.session) ?? 0;
+    this.played.set(request.session, at + 1);
+    const turn = this.turns[at];
+    if (!turn) throw new GradusError('policy', 'recording', `turn ${at + 1} was not recorded`);
+    const stop = turn.tokens.findIndex((token) => request.stopTokens.includes(token));
+    const whole = stop < 0 ? turn.tokens.length : stop + 1;
+    const length = Math.min(whole, request.maxNewTokens);
+    return {
+      tokens: turn.tokens.slice(0, length),
+      logprobs: turn.tokens.slice(0, length).map((_, i) => turn.logprobs?.[i] ?? 0),
+      finish: stop >= 0 && length === whole ? 'stop' : 'length',
+    };
+  }
+
+  release(session: string): void {
+    this.played.delete(session);
+  }
+
+  async close(): Promise<void> {
+    this.played.clear();
+  }
+}
