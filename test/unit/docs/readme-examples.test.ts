@@ -169,8 +169,9 @@ describe('the example environment', () => {
       tools: ['reverse'],
     };
     return Promise.all(
-      environment.verifiers.map(async ({ name, version, verify }) => {
-        const verdict = await verify(candidate, { signal });
+      environment.verifiers.map(async (verifier) => {
+        const verdict = await verifier.verify(candidate, { signal });
+        const { name, version } = verifier;
         return { verifier: name, version, score: verdict.kind === 'score' ? verdict.score : null };
       }),
     );
