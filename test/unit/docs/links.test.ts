@@ -1,0 +1,59 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ROOT } from '../../support/markdown.ts';
+
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => path.join('docs', file)),
+];
+const read = (page: string): string => readFileSync(path.join(ROOT, page), 'utf8');
+/** Code is full of brackets that are no links. */
+const withoutCode = (text: string): string =>
+  text.replaceAll(/^```[^]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '');
+
+/** The anchor that a heading is known by. */
+const anchorOf = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{Letter}\p{Number} _-]/gu, '')
+    .replaceAll(' ', '-');
+const anchorsOf = (page: string): string[] =>
+  [...withoutCode(read(page)).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!));
+
+describe.each(pages)('%s', (page) => {
+  const links = [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!);
+
+  test('links to files and headings that are there', () => {
+    for (const link of links.filter((target) => !/^https?:/.test(target))) {
+      const [file, anchor] = link.split('#') as [string, string?];
+      const target = file === '' ? page : path.join(path.dirname(page), file);
+      expect(existsSync(path.join(ROOT, target)), `${page} links to ${link}`).toBe(true);
+      if (anchor !== undefined) expect(anchorsOf(target), `${page} links to ${link}`).toContain(anchor);
+    }
+  });
+});
+
+test('decisions are numbered without gaps, and each has its date', () => {
+  const names = readdirSync(path.join(ROOT, 'docs/adr')).toSorted();
+  names.forEach((name, i) => {
+    expect(name).toMatch(/^\d{4}-[a-z0-9-]+\.md$/);
+    expect(Number(name.slice(0, 4))).toBe(i + 1);
+    expect(read(path.join('docs/adr', name))).toMatch(/^# \d{4}: .+\n\n\d{4}-\d{2}-\d{2}\n/);
+  });
+});
+
+test('the tree of the README names the folders that are there', () => {
+  const tree = [...read('README.md').matchAll(/^([a-z]+)\/ {2,}\S/gm)].map(([, folder]) => folder!);
+  const folders = readdirSync(ROOT).filter(
+    (name) =>
+      !name.startsWith('.') &&
+      !['node_modules', 'coverage'].includes(name) &&
+      statSync(path.join(ROOT, name)).isDirectory(),
+  );
+  expect(tree.toSorted()).toEqual(folders.toSorted());
+});
