@@ -4,6 +4,8 @@ import { z } from 'zod';
 // documentation in `examples/curriculum.schema.json`.
 
 const fraction = z.number().min(0).max(1);
+/** Adam divides by 1 − decay. */
+const decay = z.number().min(0).lt(1);
 const positive = z.number().positive();
 const count = z.int().positive();
 const name = z
@@ -28,8 +30,8 @@ const optimizer = (learningRate: number) =>
     .strictObject({
       learningRate: positive.default(learningRate),
       warmupUpdates: z.int().min(0).default(10).describe('Updates over which the rate rises linearly.'),
-      beta1: fraction.default(0.9),
-      beta2: fraction.default(0.999),
+      beta1: decay.default(0.9),
+      beta2: decay.default(0.999),
       epsilon: positive.default(1e-8),
       maxGradientNorm: z
         .number()

@@ -92,7 +92,7 @@ describe('an episode', () => {
     // The same text in single characters: another tokenization than the tokenizer's own.
     const text = JSON.stringify({ name: 'calculator', arguments: { expression: '12+7' } });
     const [open, close] = TAGS.call.map((tag) => tokenizer.idOf(tag));
-    const tokens = [open!, ...[...text].flatMap((letter) => tokenizer.encodePlain(letter)), close!];
+    const tokens = [open!, ...Array.from(text).flatMap((letter) => tokenizer.encodePlain(letter)), close!];
     expect(tokens).not.toEqual(tokenizer.encode(turnText(calculate('12+7'))));
     const logprobs = tokens.map((_, i) => -1 / (i + 3));
     const policy = new ScriptedPolicy([{ tokens, logprobs }, recorded({ answer: '19' })]);

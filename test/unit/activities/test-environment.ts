@@ -25,7 +25,7 @@ export function toolThat(
     // A tool written in JavaScript returns what it likes.
     run: ({ query }, context) => run(query, context) as string,
     ...over,
-  }) as Tool;
+  });
 }
 
 export function environmentWith(tools: readonly Tool[], over: Partial<Environment> = {}): Environment {

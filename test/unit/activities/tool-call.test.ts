@@ -21,9 +21,9 @@ describe('an attempt of a tool call', () => {
 
   test('tells the tool who calls, so that it can make sure of once', async () => {
     let heard: unknown;
-    const tool = toolThat((_, { idempotencyKey, attempt, heartbeat }) => {
-      heartbeat({ page: 1 });
-      heard = [idempotencyKey, attempt];
+    const tool = toolThat((_, context) => {
+      context.heartbeat({ page: 1 });
+      heard = [context.idempotencyKey, context.attempt];
       return 'ok';
     });
     const beats: unknown[] = [];

@@ -1,0 +1,289 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { curriculumJsonSchema } from '../../../../activities/spec/json-schema.ts';
+import { parseSpec } from '../../../../activities/spec/parse-spec.ts';
+import { GradusError } from '../../../../core/errors.ts';
+import { wilsonLower } from '../../../../core/intervals.ts';
+import type { Environment } from '../../../../environments/contract.ts';
+import { builtInEnvironments } from '../../../../environments/index.ts';
+import { environmentWith, toolThat } from '../test-environment.ts';
+
+const environments = new Map<string, Environment>(
+  [...builtInEnvironments, environmentWith([toolThat(() => '')])].map((each) => [each.name, each]),
+);
+
+interface Written {
+  [field: string]: unknown;
+}
+const examples = new URL('../../../../examples/', import.meta.url);
+
+/** A spec that is taken, new each time. */
+function plain(): Written {
+  const tasks = () => [{ environment: 'calculator', levels: [1, 2, 3] }];
+  return {
+    $schema: './curriculum.schema.json',
+    reward: {
+      components: [
+        { verifier: 'exact-match', role: 'outcome' },
+        { verifier: 'format', role: 'bonus', weight: 0.05, gatedBy: 'exact-match' },
+        { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
+      ],
+    },
+    warmStart: { tasks: tasks(), graduation: { successAtLeast: 0.4 } },
+    stages: [{ name: 'levels-1-3', tasks: tasks(), maxSteps: 150, graduation: { successAtLeast: 0.95 } }],
+    evaluation: { tasks: tasks() },
+  };
+}
+
+/** The plain spec with something else at a path. */
+function withAt(path: (string | number)[], value: unknown): Written {
+  const spec = plain();
+  let at: Record<string | number, unknown> = spec;
+  for (const part of path.slice(0, -1)) at = (at[part] ??= {}) as Record<string | number, unknown>;
+  at[path.at(-1)!] = value;
+  return spec;
+}
+
+/** The lines of the refusal, one problem each; fails when the spec is taken. */
+function problemsOf(written: unknown): string[] {
+  try {
+    parseSpec(written, 'run', environments);
+  } catch (error) {
+    if (!(error instanceof GradusError)) throw error;
+    expect(error).toMatchObject({ boundary: 'spec', type: 'invalid', retryable: false });
+    const [head, ...lines] = error.message.split('\n');
+    expect(head).toContain('nothing was started');
+    return lines.map((line) => line.trim());
+  }
+  throw new Error('the spec was taken');
+}
+
+describe('a spec that says what it should', () => {
+  const names = readdirSync(examples).filter(
+    (name) => name.endsWith('.json') && !name.endsWith('.schema.json'),
+  );
+
+  test.each(names)('like examples/%s is taken', (name) => {
+    expect(
+      parseSpec(JSON.parse(readFileSync(new URL(name, examples), 'utf8')), 'my-run', environments),
+    ).toMatchObject({ run: 'my-run' });
+  });
+
+  test('is filled in, and its levels become arms', () => {
+    const spec = parseSpec(plain(), 'my-run', environments);
+    expect(spec.stages[0]!.arms).toEqual([1, 2, 3].map((level) => ({ environment: 'calculator', level })));
+    expect(spec.stages[0]).toMatchObject({
+      numGenerations: 16,
+      collapse: { action: 'rollback' },
+      retryFailures: 0.125,
+    });
+    expect(spec.reward.components[0]).toMatchObject({ gatedBy: null });
+    expect(spec).not.toHaveProperty('$schema');
+  });
+
+  test('may name its run', () => {
+    expect(parseSpec({ ...plain(), run: 'mine' }, 'workflow-7', environments).run).toBe('mine');
+  });
+});
+
+test('examples/curriculum.schema.json is the schema; `npm run schema` writes it', () => {
+  expect(readFileSync(new URL('curriculum.schema.json', examples), 'utf8')).toBe(curriculumJsonSchema());
+});
+
+describe('a spec is refused, with the path and what to write,', () => {
+  test.each<[string, Written, string]>([
+    [
+      'for an unknown field',
+      { ...plain(), retentoin: {} },
+      'retentoin: unknown field; did you mean "retention"?',
+    ],
+    [
+      'for an unknown field deep inside',
+      withAt(['stages', 0, 'algorithm'], { clipRatioHihg: 1 }),
+      'stages[0].algorithm.clipRatioHihg: unknown field; did you mean "clipRatioHigh"?',
+    ],
+    [
+      'for an unknown field in a list',
+      withAt(['reward', 'components', 1, 'gated'], 'format'),
+      'reward.components[1].gated: unknown field; did you mean "gatedBy"?',
+    ],
+    [
+      'for a field that is like no other',
+      withAt(['sampling', 'beamWidth'], 4),
+      'sampling.beamWidth: unknown field; valid: temperature, topK, topP, maxTurns, maxCompletionTokens',
+    ],
+    [
+      'for an environment that nobody has',
+      withAt(['evaluation', 'tasks', 0, 'environment'], 'calculater'),
+      'evaluation.tasks[0].environment: no environment "calculater"; did you mean "calculator"?',
+    ],
+    [
+      'for an environment like no other',
+      withAt(['warmStart', 'tasks', 0, 'environment'], 'browser'),
+      'warmStart.tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, library',
+    ],
+    [
+      'for a level that the environment lacks',
+      withAt(['stages', 0, 'tasks', 0, 'levels'], [1, 9]),
+      'stages[0].tasks[0].levels[1]: "calculator" has no level 9; valid: 1, 2, 3, 4, 5',
+    ],
+    [
+      'for a level that is named twice',
+      withAt(['stages', 0, 'tasks', 0, 'levels'], [1, 2, 1]),
+      'stages[0].tasks[0].levels[2]: calculator:1 is named twice; its tasks would count twice',
+    ],
+    [
+      'for a verifier that the environment lacks',
+      withAt(['reward', 'components', 2, 'verifier'], 'tool-shapin'),
+      'reward.components[2].verifier: environment "calculator" has no verifier "tool-shapin"; did you mean "tool-shaping"?',
+    ],
+    [
+      'for a word that is none of the possible ones',
+      withAt(['stages', 0, 'plateau'], { action: 'pause' }),
+      'stages[0].plateau.action: must be "advance" or "stop" or "ask"',
+    ],
+    [
+      'for a graduation that no result can reach',
+      withAt(['stages', 0, 'graduation'], { successAtLeast: 0.999, tasks: 300 }),
+      'stages[0].graduation.successAtLeast: 300 tasks at 0.9 confidence show at most a lower bound of 0.9946: raise graduation.tasks or lower this',
+    ],
+    [
+      'for fewer tasks than levels',
+      withAt(['stages', 0, 'graduation'], { successAtLeast: 0, tasks: 2 }),
+      'stages[0].graduation.tasks: fewer tasks than the 3 levels they are spread over',
+    ],
+    [
+      'for heads that cannot be shared',
+      withAt(['model', 'keyValueHeads'], 3),
+      'model.keyValueHeads: 4 attention heads cannot be shared by 3 key-value heads: one must divide the other',
+    ],
+    [
+      'for a head size that the decoder cannot run',
+      withAt(['model', 'headSize'], 24),
+      'model.headSize: must be a multiple of 16: the decoder cannot run other ones',
+    ],
+    [
+      'for no room for a prompt',
+      withAt(['sampling', 'maxCompletionTokens'], 256),
+      'sampling.maxCompletionTokens: leaves no room for a prompt in model.maxPositions = 256',
+    ],
+    [
+      'for a gate that does not exist',
+      withAt(['reward', 'components', 1, 'gatedBy'], 'exact-mtach'),
+      'reward.components[1].gatedBy: "exact-mtach" is no other component; did you mean "exact-match"?',
+    ],
+    [
+      'for a component that gates itself',
+      withAt(['reward', 'components', 1, 'gatedBy'], 'format'),
+      'reward.components[1].gatedBy: "format" is no other component; valid: exact-match, tool-shaping',
+    ],
+    [
+      'for an outcome that is gated',
+      withAt(['reward', 'components', 0, 'gatedBy'], 'format'),
+      'reward.components[0].gatedBy: the outcome cannot be gated: it decides',
+    ],
+    [
+      'for two outcomes',
+      withAt(['reward', 'components', 1], { verifier: 'format', role: 'outcome' }),
+      'reward.components: exactly one component must have role "outcome"; 2 have',
+    ],
+    [
+      'for no outcome',
+      withAt(['reward', 'components', 0, 'role'], 'bonus'),
+      'reward.components: exactly one component must have role "outcome"; 0 have',
+    ],
+    [
+      'for the same verifier twice',
+      withAt(['reward', 'components', 2, 'verifier'], 'format'),
+      'reward.components[2].verifier: "format" is already a component',
+    ],
+    [
+      'for a stage named like a phase',
+      withAt(['stages', 0, 'name'], 'warm-start'),
+      'stages[0].name: "warm-start" is a phase of every run; choose another',
+    ],
+    [
+      "for a stage named like another one's evaluation",
+      withAt(['stages', 0, 'name'], 'easy.held-out'),
+      'stages[0].name: "easy.held-out" is a phase of every run; choose another',
+    ],
+  ])('%s', (_, written, problem) => {
+    expect(problemsOf(written)).toEqual([problem]);
+  });
+
+  test('for two stages of one name', () => {
+    const spec = plain();
+    const stages = spec['stages'] as Written[];
+    expect(problemsOf({ ...spec, stages: [stages[0], stages[0]] })).toEqual([
+      'stages[1].name: "levels-1-3" is the name of an earlier stage; names must differ',
+    ]);
+  });
+
+  test('for more tasks than a family has, where each must be another', () => {
+    const spec = plain();
+    const tasks = [{ environment: 'library', levels: [1, 2] }];
+    const written = {
+      ...spec,
+      reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
+      warmStart: { tasks, graduation: { successAtLeast: 0.4, tasksPerLevel: 101 } },
+      stages: [
+        { ...(spec['stages'] as Written[])[0], tasks, graduation: { successAtLeast: 0.9, tasks: 201 } },
+      ],
+      evaluation: { tasks, count: 202 },
+    };
+    expect(problemsOf(written).toSorted()).toEqual([
+      'evaluation.count: asks for 101 test tasks of library:1, which has 100',
+      'evaluation.count: asks for 101 test tasks of library:2, which has 100',
+      'stages[0].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100',
+      'warmStart.graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100',
+      'warmStart.graduation.tasksPerLevel: asks for 101 heldout tasks of library:2, which has 100',
+    ]);
+  });
+
+  test('for everything at once', () => {
+    const spec = withAt(['model'], { headSize: 20, keyValueHeads: 3 });
+    expect(
+      problemsOf({ ...spec, evaluation: { tasks: [{ environment: 'nope', levels: [1] }] } }),
+    ).toHaveLength(3);
+  });
+
+  test.each([[null], [[]], ['calculator'], [undefined]])('when it is %j', (written) => {
+    expect(problemsOf(written)[0]).toMatch(/^\(the spec\): /u);
+  });
+
+  test('for an Adam that would divide by zero', () => {
+    expect(problemsOf(withAt(['stages', 0, 'optimizer'], { beta2: 1 }))[0]).toContain(
+      'stages[0].optimizer.beta2: ',
+    );
+  });
+
+  test.each([
+    'seed',
+    'reward.components.0.weight',
+    'stages.0.maxSteps',
+    'warmStart.graduation.successAtLeast',
+  ])('for a number at %s that is none, too small or a text', (path) => {
+    const parts = path.split('.').map((part) => (/^\d+$/u.test(part) ? Number(part) : part));
+    for (const bad of [-1, '3', null, Number.NaN]) {
+      const shown = path.replaceAll(/\.(\d+)/gu, '[$1]');
+      expect(problemsOf(withAt(parts, bad))[0]).toContain(`${shown}: `);
+    }
+  });
+});
+
+test('a graduation is taken exactly when a perfect result would pass it', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 3, max: 2000 }),
+      fc.double({ min: 0.5, max: 0.9999, noNaN: true }),
+      fc.double({ min: 0.9, max: 1, noNaN: true }),
+      (tasks, confidence, successAtLeast) => {
+        const written = withAt(['stages', 0, 'graduation'], { tasks, confidence, successAtLeast });
+        const reachable = wilsonLower({ successes: tasks, trials: tasks }, confidence) >= successAtLeast;
+        if (reachable) expect(parseSpec(written, 'run', environments).stages).toHaveLength(1);
+        else expect(problemsOf(written)).toHaveLength(1);
+      },
+    ),
+  );
+});
