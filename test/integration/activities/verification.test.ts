@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createVerification } from '../../../activities/verifiers.ts';
+import { loadTrajectories } from '../../../activities/store/trajectories.ts';
+import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode.ts';
+import type { Split } from '../../../core/refs.ts';
+import type { GroupRequest } from '../../../core/requests.ts';
+import type { RewardSpec } from '../../../core/spec.ts';
+import { defineEnvironment } from '../../../environments/contract.ts';
+import type { Candidate, Verdict, Verifier } from '../../../environments/contract.ts';
+import { exactMatch } from '../../../environments/verifiers/exact-match.ts';
+import { TestServer } from '../store/server.ts';
+
+let server: TestServer;
+let store: ObjectStore;
+
+beforeAll(async () => {
+  server = await TestServer.start();
+  store = await server.connect();
+});
+afterAll(async () => {
+  store.close();
+  await server.remove();
+});
+
+const signal = new AbortController().signal;
+const right: EpisodeStatus = { kind: 'answered', answer: '42' };
+const wrong: EpisodeStatus = { kind: 'answered', answer: '41' };
+const cut: EpisodeStatus = { kind: 'truncated', limit: 'tokens' };
+const broken: EpisodeStatus = { kind: 'failed', boundary: 'tool', reason: 'the library is closed' };
+
+function verifierThat(verify: (candidate: Candidate) => unknown, name = 'style'): Verifier {
+  return {
+    name,
+    version: '3',
+    tier: 'fast',
+    cost: { seconds: 0, usd: 0 },
+    // A verifier written in JavaScript says what it likes.
+    verify: (candidate) => verify(candidate) as Verdict | Promise<Verdict>,
+  };
+}
+
+const reward: RewardSpec = {
+  components: [
+    { verifier: 'exact-match', role: 'outcome', weight: 1, gatedBy: null },
+    { verifier: 'style', role: 'bonus', weight: 0.5, gatedBy: null },
+  ],
+  truncated: 'train',
+};
+
+let runs = 0;
+
+/** One group of so many episodes of each task, verified in a run of its own. */
+async function verify(
+  tasks: EpisodeStatus[][],
+  options: {
+    verifiers?: Verifier[];
+    reward?: RewardSpec;
+    split?: Split;
+    later?: Episode[];
+    signal?: AbortSignal;
+  } = {},
+) {
+  const run = `run-${++runs}`;
+  const refs = tasks.map((_, index) => ({
+    environment: 'library',
+    split: options.split ?? ('train' as const),
+    level: 1 + (index % 2),
+    index,
+  }));
+  const group: RolloutGroup = {
+    id: 'group-0000',
+    weights: 'w',
+    temperature: 1,
+    tasks: refs.map((ref) => ({ ref, prompt: 'p', promptTokens: [1, 2] })),
+    episodes: tasks.flatMap((each, task) => each.map((status, sample) => episode(status, task, sample))),
+  };
+  const request: GroupRequest = {
+    run,
+    seed: 1,
+    stage: 'rl',
+    step: 1,
+    group: 0,
+    tasks: refs,
+    samples: 4,
+    checkpoint: { manifest: { key: 'c', sha256: 'c', bytes: 1 }, weights: 'w', step: 0 },
+    sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 100 },
+    reward: options.reward ?? reward,
+  };
+  const environment = defineEnvironment({
+    name: 'library',
+    levels: [1, 2],
+    tools: [],
+    verifiers: options.verifiers ?? [exactMatch(), verifierThat(() => ({ kind: 'score', score: 0.5 }))],
+    task: (ref) => ({ ref, prompt: 'p', answer: '42' }),
+    demonstrate: () => ({ turns: [], weight: 1 }),
+    taskCount: () => Infinity,
+  });
+  const parts = [await store.putJson(`runs/${run}/parts/0.json`, group)];
+  for (const [i, one] of (options.later ?? []).entries()) {
+    parts.push(await store.putJson(`runs/${run}/parts/${i + 1}.json`, { ...group, episodes: [one] }));
+  }
+  const { verifyGroup } = createVerification({ store, environments: new Map([['library', environment]]) });
+  const result = await verifyGroup({ group: request, parts }, options.signal ?? signal);
+  const kept = await loadTrajectories(store, result.trajectories!);
+  return { result, kept, outcomes: kept.episodes.map(({ outcome }) => outcome!) };
+}
+
+/** Two sampled tokens and an observation. */
+function episode(status: EpisodeStatus, task: number, sample: number): Episode {
+  return {
+    task,
+    sample,
+    tokens: [5, 6, 7],
+    mask: [1, 1, 0],
+    logprobs: [-0.1, -0.2, 0],
+    turns: [{ start: 0, end: 2, text: 'x', action: { kind: 'answer', answer: 'x' } }],
+    status,
+  };
+}
+
+test('rewards are kept with every component, its version and its evidence', async () => {
+  const { result, outcomes, kept } = await verify([[right, wrong]]);
+  expect(outcomes[0]).toEqual({
+    kind: 'scored',
+    reward: 1.25,
+    components: [
+      { verifier: 'exact-match', version: '1', score: 1, contribution: 1, evidence: '42 for 42' },
+      { verifier: 'style', version: '3', score: 0.5, contribution: 0.25 },
+    ],
+  });
+  expect(outcomes[1]).toMatchObject({ kind: 'scored', reward: 0.25 });
+  expect(result).toMatchObject({ rewardSum: 1.5, rewardCount: 2, sampledTokens: 4, turns: 2 });
+  expect(kept.episodes[0]).toMatchObject({ tokens: [5, 6, 7], mask: [1, 1, 0], logprobs: [-0.1, -0.2, 0] });
+});
+
+test.each<[string, (candidate: Candidate) => unknown, string]>([
+  [
+    'throws',
+    () => {
+      throw new Error('division by zero');
+    },
+    'threw: division by zero',
+  ],
+  [
+    'rejects',
+    async () => {
+      throw new Error('no connection');
+    },
+    'threw: no connection',
+  ],
+  ['abstains', () => ({ kind: 'abstain', reason: 'too long to judge' }), 'too long to judge'],
+  ['says NaN', () => ({ kind: 'score', score: Number.NaN }), 'said NaN'],
+  ['says 1.5', () => ({ kind: 'score', score: 1.5 }), 'said 1.5'],
+  ['says nothing', () => undefined, 'threw: '],
+])('a verifier that %s takes no part, and says why; the others count on', async (_, says, evidence) => {
+  const { result, outcomes } = await verify([[right]], { verifiers: [exactMatch(), verifierThat(says)] });
+  expect(outcomes[0]).toMatchObject({
+    kind: 'scored',
+    reward: 1,
+    components: [
+      { score: 1 },
+      {
+        verifier: 'style',
+        score: null,
+        contribution: 0,
+        evidence: expect.stringContaining(evidence) as string,
+      },
+    ],
+  });
+  expect(result.arms).toEqual([{ arm: { environment: 'library', level: 1 }, successes: 1, trials: 1 }]);
+});
+
+test('an outcome verifier that throws makes the episode abstain; it is neither a zero nor a trial', async () => {
+  const sometimes = verifierThat(({ answer }) => {
+    if (answer === '41') throw new Error('out of memory');
+    return { kind: 'score', score: 1 };
+  }, 'exact-match');
+  const { result, outcomes } = await verify([[right, wrong, right, wrong]], {
+    verifiers: [sometimes, verifierThat(() => ({ kind: 'score', score: 0 }))],
+  });
+  expect(outcomes[1]).toEqual({ kind: 'abstained', reason: 'threw: out of memory' });
+  expect(result.outcomes).toMatchObject({ scored: 2, abstained: 2 });
+  expect(result).toMatchObject({ rewardSum: 2, rewardCount: 2 });
+  expect(result.arms).toMatchObject([{ successes: 2, trials: 2 }]);
+  expect(result.failedTasks).toEqual([]);
+});
+
+test('episodes that failed by infrastructure are counted, and are in no tally', async () => {
+  const asked: string[] = [];
+  const style = verifierThat(({ episode }) => (asked.push(episode.status.kind), { kind: 'score', score: 1 }));
+  const { result, outcomes } = await verify([[right, broken, broken, wrong]], {
+    verifiers: [exactMatch(), style],
+  });
+  expect(outcomes[1]).toEqual({ kind: 'failed', boundary: 'tool', reason: 'the library is closed' });
+  expect(result.outcomes).toMatchObject({ scored: 2, failed: 2 });
+  expect(result.arms).toMatchObject([{ successes: 1, trials: 2 }]);
+  expect(result.rewardCount).toBe(2);
+  // Their tokens were sampled all the same.
+  expect(result.sampledTokens).toBe(8);
+  expect(asked).toEqual(['answered', 'answered']);
+});
+
+test('a group that failed altogether has no trials and no failed task', async () => {
+  const { result } = await verify([[broken, broken]]);
+  expect(result).toMatchObject({ arms: [], rewardSum: 0, rewardCount: 0, failedTasks: [] });
+});
+
+test('a truncated episode is a trial without success; its reward counts as the spec says', async () => {
+  const { result, outcomes } = await verify([[right, cut]]);
+  expect(outcomes[1]).toMatchObject({ kind: 'truncated', limit: 'tokens', reward: 0.25 });
+  expect(result).toMatchObject({ rewardCount: 2, arms: [{ successes: 1, trials: 2 }] });
+  const masked = await verify([[right, cut]], { reward: { ...reward, truncated: 'mask' } });
+  expect(masked.result).toMatchObject({
+    rewardCount: 1,
+    rewardSum: 1.25,
+    arms: [{ successes: 1, trials: 2 }],
+  });
+});
+
+test('train tasks that most samples failed come back to be tried again, tasks of an evaluation never', async () => {
+  const tasks = [
+    [wrong, wrong, right],
+    [right, wrong],
+    [broken, wrong],
+    [broken, broken],
+  ];
+  const { result } = await verify(tasks);
+  expect(result.failedTasks.map(({ index }) => index)).toEqual([0, 2]);
+  expect(result.arms.map(({ arm, successes, trials }) => [arm.level, successes, trials])).toEqual([
+    [1, 1, 4],
+    [2, 1, 2],
+  ]);
+  expect((await verify(tasks, { split: 'heldout' })).result.failedTasks).toEqual([]);
+});
+
+test('of an episode that went on after a long call, the latest part is judged', async () => {
+  const calling: EpisodeStatus = { kind: 'calling', call: { name: 'search', arguments: {} } };
+  const { outcomes, kept } = await verify([[right, calling]], {
+    later: [episode(calling, 0, 1), { ...episode(wrong, 0, 1), tokens: [5, 6, 8] }],
+  });
+  expect(outcomes.map(({ kind }) => kind)).toEqual(['scored', 'scored']);
+  expect(kept.episodes).toHaveLength(2);
+  expect(kept.episodes[1]).toMatchObject({ tokens: [5, 6, 8], status: wrong });
+});
+
+test('another attempt gives what the first one kept', async () => {
+  let asked = 0;
+  const moody = verifierThat(() => ({ kind: 'score', score: asked++ === 0 ? 1 : 0 }));
+  const before = runs;
+  const first = await verify([[right]], { verifiers: [exactMatch(), moody] });
+  runs = before;
+  const second = await verify([[right]], { verifiers: [exactMatch(), moody] });
+  expect(second.result.trajectories).toEqual(first.result.trajectories);
+  expect(second.kept).toEqual(first.kept);
+});
+
+test('a verification that is cancelled ends with the cancellation, not with abstentions', async () => {
+  const controller = new AbortController();
+  const reason = new Error('cancelled');
+  const cancelling = verifierThat(() => {
+    controller.abort(reason);
+    throw new Error('socket closed');
+  });
+  await expect(
+    verify([[right]], { verifiers: [exactMatch(), cancelling], signal: controller.signal }),
+  ).rejects.toBe(reason);
+});
