@@ -37,7 +37,10 @@ export class Control {
     this.decisions.push(decision);
   }
 
-  async nextDecision(): Promise<Decision> {
+  /** Waits for the answer to a question; an earlier answer that nobody waited for any more is none to this one. */
+  async ask(announce: () => void | Promise<void>): Promise<Decision> {
+    this.decisions.length = 0;
+    await announce();
     await condition(() => this.decisions.length > 0 || this.stopping);
     return this.decisions.shift() ?? 'stop';
   }

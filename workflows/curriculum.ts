@@ -3,14 +3,18 @@ import {
   ApplicationFailure,
   condition,
   continueAsNew,
-  executeChild,
-  getExternalWorkflowHandle,
   log,
   setHandler,
+  startChild,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { SignalDefinition } from '@temporalio/workflow';
+import type {
+  ChildWorkflowHandle,
+  SignalDefinition,
+  Workflow,
+  WorkflowResultType,
+} from '@temporalio/workflow';
 import { runCurriculum } from '../core/curriculum.ts';
 import type { CurriculumResult, CurriculumState } from '../core/curriculum.ts';
 import { ids } from '../core/names.ts';
@@ -45,8 +49,8 @@ interface Carried {
  */
 export async function curriculum(written: unknown, carried?: Carried): Promise<CurriculumResult> {
   const control = new Control(carried?.control);
-  /** The workflow that control messages are passed on to. */
-  let child: string | null = null;
+  /** The workflow that control messages are passed on to, while it runs. */
+  let child: Promise<Pick<ChildWorkflowHandle<Workflow>, 'signal'>> | null = null;
   const shown: Progress = {
     run: workflowInfo().workflowId,
     phase: carried ? 'next stage' : 'spec',
@@ -104,30 +108,28 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         if (request.name === 'after') shown.after = measured;
         return measured;
       },
-      warmStart: (input) => {
-        child = ids.warmStart(spec.run);
-        return executeChild<typeof warmStart>('warmStart', {
-          args: [input, null, control.state],
-          workflowId: child,
-          typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'warm-start' }),
-        });
-      },
-      stage: (input) => {
-        child = ids.stage(spec.run, input.stage.name);
-        return executeChild<typeof stage>('stage', {
-          args: [input, null, control.state],
-          workflowId: child,
-          typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
-        });
-      },
+      warmStart: (input) =>
+        inChild(
+          startChild<typeof warmStart>('warmStart', {
+            args: [input, null, control.state],
+            workflowId: ids.warmStart(spec.run),
+            typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'warm-start' }),
+          }),
+        ),
+      stage: (input) =>
+        inChild(
+          startChild<typeof stage>('stage', {
+            args: [input, null, control.state],
+            workflowId: ids.stage(spec.run, input.stage.name),
+            typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
+          }),
+        ),
       ask: async (question) => {
-        shown.question = question;
-        const decision = await control.nextDecision();
+        const decision = await control.ask(() => void (shown.question = question));
         shown.question = null;
         return decision;
       },
       entered: (phase) => {
-        child = null;
         shown.phase = phase;
         upsertSearchAttributes(searchAttributes({ stage: phase }));
       },
@@ -160,15 +162,28 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     return control.paused ? 'paused' : 'running';
   }
 
+  async function inChild<T extends Workflow>(
+    starting: Promise<ChildWorkflowHandle<T>>,
+  ): Promise<WorkflowResultType<T>> {
+    child = starting;
+    try {
+      return await (await starting).result();
+    } finally {
+      // What is asked from here on is the curriculum's own question.
+      child = null;
+    }
+  }
+
   /** The control messages reach the curriculum and are passed on to the stage that is running. */
   function serveControl(): void {
     const pass = async (signal: SignalDefinition): Promise<void> => {
       if (child === null) return;
       try {
-        await getExternalWorkflowHandle(child).signal(signal);
+        // One that is only just starting was given what was asked before.
+        await (await child).signal(signal);
       } catch (error) {
         // The child ended meanwhile; what was asked is kept here and holds for the next one.
-        log.info('a control message found its stage ended', { child, reason: String(error) });
+        log.info('a control message found its stage ended', { reason: String(error) });
       }
     };
     setHandler(pause, async () => {
@@ -187,7 +202,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       decide,
       async (decision: Decision) => {
         if (child === null) control.decide(decision);
-        else await getExternalWorkflowHandle(child).signal(decided, decision);
+        else await (await child).signal(decided, decision);
         return decision;
       },
       {

@@ -96,8 +96,7 @@ export function trainingPorts(control: Control, reportEvery: number): TrainingPo
       if (due) await curriculum.signal(stepReported, report);
     },
     ask: async (reason) => {
-      await curriculum.signal(questionAsked, reason);
-      const decision = await control.nextDecision();
+      const decision = await control.ask(() => curriculum.signal(questionAsked, reason));
       await curriculum.signal(questionAsked, null);
       return decision;
     },
