@@ -1,0 +1,91 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
+import { QUEUES } from '../../core/names.ts';
+import type { WorkerSettings } from '../../workers/settings.ts';
+import type { curriculum } from '../../workflows/curriculum.ts';
+import type { Progress } from '../../workflows/messages.ts';
+
+/** Starts and watches runs, as a user's client would. */
+export class RunClient {
+  readonly client: Client;
+  private readonly connection: Connection;
+
+  private constructor(connection: Connection, namespace: string) {
+    this.connection = connection;
+    this.client = new Client({ connection, namespace });
+  }
+
+  static async connect(settings: WorkerSettings): Promise<RunClient> {
+    const connection = await Connection.connect({ address: settings.temporalAddress });
+    return new RunClient(connection, settings.namespace);
+  }
+
+  start(workflowId: string, spec: unknown): Promise<WorkflowHandle<typeof curriculum>> {
+    return this.client.workflow.start<typeof curriculum>('curriculum', {
+      args: [spec],
+      workflowId,
+      taskQueue: QUEUES.orchestrator,
+    });
+  }
+
+  /** Polls until the progress of a run is as wanted. Queries that find no worker are asked again. */
+  async progress(
+    handle: WorkflowHandle,
+    wanted: (progress: Progress) => boolean,
+    timeoutMs = 120_000,
+  ): Promise<Progress> {
+    let last: unknown;
+    return until(
+      async () => {
+        try {
+          const progress = await handle.query<Progress>('progress');
+          last = progress;
+          return wanted(progress) ? progress : undefined;
+        } catch (error) {
+          last = error;
+          return undefined;
+        }
+      },
+      timeoutMs,
+      () =>
+        `the run did not get there; last seen: ${last instanceof Error ? last.message : JSON.stringify(last)}`,
+    );
+  }
+
+  /** Activities of a type that are running now, in workflows whose id starts with `prefix`. */
+  async running(prefix: string, activityType: string): Promise<{ workflowId: string; attempt: number }[]> {
+    const found: { workflowId: string; attempt: number }[] = [];
+    const query = `WorkflowId STARTS_WITH '${prefix}' AND ExecutionStatus = 'Running'`;
+    for await (const { workflowId, runId } of this.client.workflow.list({ query })) {
+      const { raw } = await this.client.workflow.getHandle(workflowId, runId).describe();
+      for (const activity of raw.pendingActivities ?? []) {
+        // Decoded it is a number, in JSON a name.
+        const started = ['2', 'PENDING_ACTIVITY_STATE_STARTED'].includes(String(activity.state));
+        if (started && activity.activityType?.name === activityType) {
+          found.push({ workflowId, attempt: activity.attempt ?? 1 });
+        }
+      }
+    }
+    return found;
+  }
+
+  async close(): Promise<void> {
+    await this.connection.close();
+  }
+}
+
+/** Polls a condition; throws with `why` when it does not come true in time. */
+export async function until<T>(
+  condition: () => Promise<T | undefined>,
+  timeoutMs: number,
+  why: () => string,
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const value = await condition();
+    if (value !== undefined) return value;
+    if (Date.now() > deadline) throw new Error(why());
+    await delay(20);
+  }
+}
