@@ -1,17 +1,52 @@
-/** One line of a benchmark's output; `ratio` is greater than 1 where ours is better. */
+/** One line of a benchmark's output. What cannot be compared has no anchor. */
 export interface BenchRow {
   bench: string;
   case: string;
   /** Medians over `runs` interleaved runs each. */
   ours: number;
-  anchor: number;
-  ratio: number;
+  anchor: number | null;
+  /** Greater than 1 where ours is better. */
+  ratio: number | null;
   unit: string;
   runs: number;
 }
 
+export interface Samples {
+  bench: string;
+  case: string;
+  unit: string;
+  better: 'more' | 'less';
+  /** One value a run. */
+  ours: readonly number[];
+  /** As many values, or a limit that is not measured. */
+  anchor: readonly number[] | number | null;
+}
+
+/** Significant digits: more than any of these measurements repeats. */
+const DIGITS = 5;
+
+/** Throws a RangeError where there is nothing to take the median of. */
+export function benchRow({ better, ...samples }: Samples): BenchRow {
+  const ours = median(samples.ours);
+  const anchor =
+    typeof samples.anchor === 'object' ? samples.anchor && median(samples.anchor) : samples.anchor;
+  const ratio = anchor === null ? null : better === 'more' ? ours / anchor : anchor / ours;
+  return {
+    bench: samples.bench,
+    case: samples.case,
+    ours: rounded(ours),
+    anchor: anchor === null ? null : rounded(anchor),
+    ratio: ratio === null || !Number.isFinite(ratio) ? null : rounded(ratio),
+    unit: samples.unit,
+    runs: samples.ours.length,
+  };
+}
+
 export function median(values: readonly number[]): number {
+  if (values.length === 0) throw new RangeError('nothing was measured');
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
+
+const rounded = (value: number): number => Number(value.toPrecision(DIGITS));

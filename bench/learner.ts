@@ -1,11 +1,12 @@
-import { pathToFileURL } from 'node:url';
+import { setImmediate } from 'node:timers/promises';
 import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
 import { packRows, positionsFor, rowLength } from '../engine/learner/row-packing.ts';
 import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
 import { RandomStream } from '../core/random.ts';
-import { median, type BenchRow } from './bench-row.ts';
+import type { BenchOptions } from './bench.ts';
+import { benchRow, type BenchRow } from './bench-row.ts';
 
 /** 918,656 parameters. */
 const CONFIG: ModelConfig = {
@@ -43,13 +44,17 @@ const OBJECTIVES: TrainSettings['objective'][] = [
   },
 ];
 
-/** 64 sequences: all of 96 tokens, or of 40 to 96. */
-function batchOf(ragged: boolean): TrainBatch {
+const RUNS = 7;
+const SEQUENCES = 64;
+const QUICK_SEQUENCES = 8;
+
+/** Sequences that are all of 96 tokens, or of 40 to 96. */
+function batchOf(sequences: number, ragged: boolean): TrainBatch {
   const random = new RandomStream('bench', 'learner');
-  const lengths = Array.from({ length: 64 }, () => (ragged ? random.int(40, 96) : 96));
-  const offsets = new Int32Array(65);
+  const lengths = Array.from({ length: sequences }, () => (ragged ? random.int(40, 96) : 96));
+  const offsets = new Int32Array(sequences + 1);
   lengths.forEach((length, i) => (offsets[i + 1] = offsets[i]! + length));
-  const total = offsets[64]!;
+  const total = offsets[sequences]!;
   const starts = new Set(offsets);
   return {
     tokens: Int32Array.from({ length: total }, () => random.int(0, 511)),
@@ -70,34 +75,40 @@ export function packedShare(batch: TrainBatch): number {
 }
 
 /** Tokens per second of a training step, the state read back included: one traced graph against op by op, interleaved. */
-export async function learnerBench(runs = 7): Promise<BenchRow[]> {
+export async function* learnerBench(options: BenchOptions): AsyncGenerator<BenchRow> {
+  const { quick, say, signal } = options;
+  const runs = options.runs ?? (quick ? 2 : RUNS);
+  const sequences = quick ? QUICK_SEQUENCES : SEQUENCES;
   const traced = await createLocalLearner({ mode: 'traced' });
   const eager = await createLocalLearner({ mode: 'eager' });
-  const rows: BenchRow[] = [];
+  say(`learner: ${traced.backend}`);
   try {
     for (const objective of OBJECTIVES) {
       for (const ragged of [false, true]) {
-        const batch = batchOf(ragged);
-        const settings = { objective, optimizer: OPTIMIZER, minibatch: 64, epochs: 1, seed: 1 };
+        const batch = batchOf(sequences, ragged);
+        const settings = { objective, optimizer: OPTIMIZER, minibatch: sequences, epochs: 1, seed: 1 };
         const time = timer(batch, settings);
         const [ours, anchor]: [number[], number[]] = [[], []];
         // The first run traces.
-        for (let run = -1; run < runs; run++) {
+        for (let run = 0; run <= runs; run++) {
           const speeds = [await time(traced), await time(eager)] as const;
-          if (run < 0) continue;
+          // Kernels are synchronous: this is where a Ctrl-C is heard.
+          await setImmediate();
+          signal.throwIfAborted();
+          if (run === 0) continue;
           ours.push(speeds[0]);
           anchor.push(speeds[1]);
+          say(`  ${objective.kind}, run ${run} of ${runs}: ${speeds.map(Math.round).join(' vs ')} tokens/s`);
         }
         const share = Math.round(100 * packedShare(batch));
-        const shape = ragged ? '64 × 40–96' : '64 × 96';
-        rows.push({
+        const shape = `${sequences} × ${ragged ? '40–96' : '96'}`;
+        yield benchRow({
           bench: 'learner',
           case: `${objective.kind}, ${parameterCount(CONFIG)} parameters, ${shape} tokens (${share} % not padding), traced vs eager`,
-          ours: median(ours),
-          anchor: median(anchor),
-          ratio: median(ours) / median(anchor),
           unit: 'tokens/s',
-          runs,
+          better: 'more',
+          ours,
+          anchor,
         });
       }
     }
@@ -105,7 +116,6 @@ export async function learnerBench(runs = 7): Promise<BenchRow[]> {
     await traced.close();
     await eager.close();
   }
-  return rows;
 }
 
 /** Steps one after another, each learner from its own last state. */
@@ -124,8 +134,4 @@ function timer(batch: TrainBatch, settings: TrainSettings): (learner: Learner) =
     states.set(learner, state);
     return batch.tokens.length / ((performance.now() - started) / 1000);
   };
-}
-
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  console.log(JSON.stringify(await learnerBench(), null, 2));
 }

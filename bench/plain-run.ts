@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { createCurriculum } from '../activities/curriculum.ts';
 import type { Environments } from '../activities/environment-of.ts';
 import { createTraining } from '../activities/learner.ts';
@@ -30,7 +31,8 @@ export interface PlainRunOptions {
  */
 export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
   const { store, environments, policies, learner } = options;
-  const signal = new AbortController().signal;
+  const { signal } = new AbortController();
+  setMaxListeners(0, signal);
   const rollouts = createRollout({ store, environments, policies });
   const verification = createVerification({ store, environments });
   const curriculum = createCurriculum({ store, environments });

@@ -5,9 +5,11 @@ import { Sampler } from '../engine/decoder/sampler.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../engine/model-config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../engine/onnx/decoder-graph.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
-import { median, type BenchRow } from './bench-row.ts';
+import type { BenchOptions } from './bench.ts';
+import { benchRow, type BenchRow } from './bench-row.ts';
 
 const EPISODES = 128;
+const QUICK_EPISODES = 32;
 const GROUP = 16;
 const PROMPT = 25;
 const RUNS = 7;
@@ -34,8 +36,8 @@ interface Episode {
   key: RandomKey;
 }
 
-function episodes(shortest: number, longest: number): Episode[] {
-  return Array.from({ length: EPISODES }, (_, index) => {
+function episodes(count: number, shortest: number, longest: number): Episode[] {
+  return Array.from({ length: count }, (_, index) => {
     const prompt = new RandomStream('prompt', Math.floor(index / GROUP));
     const prefix = Array.from({ length: PROMPT }, () => prompt.int(0, config.vocabSize - 1));
     const newTokens = new RandomStream('length', index).int(shortest, longest);
@@ -122,7 +124,10 @@ async function decodeGroup(
  * Sampled tokens per second: a continuous batch of 128 episodes in groups of 16 against the same episodes decoded
  * group by group with plain onnxruntime-node and a growing cache, on as many cores.
  */
-export async function rollout(): Promise<BenchRow[]> {
+export async function* rolloutBench(options: BenchOptions): AsyncGenerator<BenchRow> {
+  const { quick, say, signal } = options;
+  const runs = options.runs ?? (quick ? 2 : RUNS);
+  const count = quick ? QUICK_EPISODES : EPISODES;
   const weights = randomWeights();
   const policy = createDecoder({ threads: 2 });
   const flat = Float32Array.from(weightShapes(config).flatMap(([name]) => [...weights.get(name)!.data]));
@@ -132,12 +137,11 @@ export async function rollout(): Promise<BenchRow[]> {
   });
   try {
     await policy.load('bench', config, weights);
-    const rows: BenchRow[] = [];
     for (const [name, shortest, longest] of [
       ['60 new tokens each', 60, 60],
       ['20 to 100 new tokens', 20, 100],
     ] as const) {
-      const all = episodes(shortest, longest);
+      const all = episodes(count, shortest, longest);
       const tokens = all.reduce((sum, { newTokens }) => sum + newTokens, 0);
       const speed = async (work: () => Promise<void>) => {
         const start = performance.now();
@@ -147,26 +151,25 @@ export async function rollout(): Promise<BenchRow[]> {
       const ours: number[] = [];
       const anchor: number[] = [];
       // The first run of each warms up and does not count.
-      for (let run = 0; run <= RUNS; run++) {
+      for (let run = 0; run <= runs; run++) {
+        signal.throwIfAborted();
         const mine = await speed(() => continuously(policy, all, run));
         const other = await speed(() => groupByGroup(session, all));
         if (run > 0) {
           ours.push(mine);
           anchor.push(other);
+          say(`  ${name}, run ${run} of ${runs}: ${Math.round(mine)} vs ${Math.round(other)} tokens/s`);
         }
       }
-      const [a, b] = [median(ours), median(anchor)];
-      rows.push({
+      yield benchRow({
         bench: 'rollout',
-        case: name,
-        ours: a,
-        anchor: b,
-        ratio: a / b,
+        case: `${count} episodes, ${name}, continuous batch vs group by group`,
         unit: 'tokens/s',
-        runs: RUNS,
+        better: 'more',
+        ours,
+        anchor,
       });
     }
-    return rows;
   } finally {
     await session.release();
     await policy.close();

@@ -1,0 +1,53 @@
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { fail } from '../cli/fail.ts';
+import { untilInterrupted } from '../cli/stack-with-workers.ts';
+import type { Bench } from './bench.ts';
+import { demoBench } from './demo.ts';
+import { historyBench } from './history.ts';
+import { learnerBench } from './learner.ts';
+import { orchestrationBench } from './orchestration.ts';
+import { rolloutBench } from './rollout.ts';
+
+const BENCHES: Record<string, Bench> = {
+  rollout: rolloutBench,
+  learner: learnerBench,
+  orchestration: orchestrationBench,
+  history: historyBench,
+  demo: demoBench,
+};
+
+async function bench(name: string, options: { runs?: number; quick?: true }): Promise<number> {
+  const say = (text: string): void => void process.stderr.write(`${text}\n`);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  signal.addEventListener('abort', () => say('\nstopping …'));
+  void untilInterrupted().then(() => stopping.abort(new Error('stopped by a person')));
+  for (const one of name === 'all' ? Object.keys(BENCHES) : [name]) {
+    say(`— ${one}`);
+    try {
+      for await (const row of BENCHES[one]!({ ...options, quick: options.quick ?? false, say, signal })) {
+        process.stdout.write(`${JSON.stringify(row)}\n`);
+      }
+    } catch (error) {
+      if (error !== signal.reason) throw error;
+      return 130;
+    }
+  }
+  return 0;
+}
+
+function parseRuns(text: string): number {
+  const runs = Number(text);
+  if (!Number.isInteger(runs) || runs < 1) throw new InvalidArgumentError('a number of runs is 1 or more');
+  return runs;
+}
+
+new Command('bench')
+  .description('Measures, and prints one JSON line a row on stdout; progress goes to stderr.')
+  .addArgument(new Argument('<name>', 'what to measure').choices([...Object.keys(BENCHES), 'all']))
+  .option('--runs <n>', 'measured runs of each side (default: what the benchmark needs)', parseRuns)
+  .option('--quick', 'sizes of seconds: to see that it works, not to quote')
+  .action((name: string, options: { runs?: number; quick?: true }) =>
+    bench(name, options).then((code) => process.exit(code), fail),
+  )
+  .parse();

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { benchRow, median } from '../../../bench/bench-row.ts';
+
+const named = { bench: 'b', case: 'c', unit: 'u' };
+
+test('a median is the middle value, or the mean of the middle two, in any order', () => {
+  expect(median([9, 1, 5])).toBe(5);
+  expect(median([10, 1, 2, 4])).toBe(3);
+  expect(median([7])).toBe(7);
+  expect(() => median([])).toThrow(RangeError);
+});
+
+test('a ratio is greater than 1 where ours is better, whether more or less is better', () => {
+  expect(benchRow({ ...named, better: 'more', ours: [30, 20, 10], anchor: [10] }).ratio).toBe(2);
+  expect(benchRow({ ...named, better: 'less', ours: [11], anchor: [10] }).ratio).toBe(0.90909);
+  expect(benchRow({ ...named, better: 'less', ours: [16, 32, 48], anchor: 64 })).toEqual({
+    ...named,
+    ours: 32,
+    anchor: 64,
+    ratio: 2,
+    runs: 3,
+  });
+});
+
+test('what has no anchor, or nothing to divide by, has no ratio, and every row is JSON', () => {
+  expect(benchRow({ ...named, better: 'less', ours: [3], anchor: null })).toMatchObject({
+    anchor: null,
+    ratio: null,
+  });
+  const zero = benchRow({ ...named, better: 'less', ours: [0], anchor: 5 });
+  expect(zero.ratio).toBeNull();
+  expect(JSON.parse(JSON.stringify(zero))).toEqual(zero);
+});
+
+test('figures keep five significant digits', () => {
+  expect(benchRow({ ...named, better: 'more', ours: [123456.789], anchor: [0.0001234567] })).toMatchObject({
+    ours: 123460,
+    anchor: 0.00012346,
+  });
+});
