@@ -126,6 +126,16 @@ test('a checkpoint that cannot be loaded is an error of who asked, and the decod
   await expect(pool.lease(missing)).rejects.toMatchObject({ boundary: 'store' });
 });
 
+test('a store that was away for a while is no reason to refuse a checkpoint for ever', async () => {
+  const pool = createPool(1);
+  const before = await sampleOf(pool, one);
+  await server.kill();
+  await expect(pool.lease(two)).rejects.toMatchObject({ boundary: 'store', retryable: true });
+  await server.restart();
+  expect(await sampleOf(pool, two)).not.toEqual(before);
+  expect(await sampleOf(pool, one)).toEqual(before);
+});
+
 test('after its decoder crashed a checkpoint is loaded again for the next who asks', async () => {
   const threads: Worker[] = [];
   const note = (worker: Worker) => threads.push(worker);

@@ -100,8 +100,8 @@ async function verify(
   for (const [i, one] of (options.later ?? []).entries()) {
     parts.push(await store.putJson(`runs/${run}/parts/${i + 1}.json`, { ...group, episodes: [one] }));
   }
-  const { verifyGroup } = createVerification({ store, environments: new Map([['library', environment]]) });
-  const result = await verifyGroup({ group: request, parts }, options.signal ?? signal);
+  const verification = createVerification({ store, environments: new Map([['library', environment]]) });
+  const result = await verification.verifyGroup({ group: request, parts }, options.signal ?? signal);
   const kept = await loadTrajectories(store, result.trajectories!);
   return { result, kept, outcomes: kept.episodes.map(({ outcome }) => outcome!) };
 }
