@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -18,9 +19,13 @@ const LOOK_EVERY_MS = 5000;
 
 export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(path.join(tmpdir(), 'gradus-bench-'));
+  // A second Ctrl-C ends this process at once, while servers that are ending may still write.
+  const atOnce = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  process.once('exit', atOnce);
   try {
     return await use(folder);
   } finally {
+    process.off('exit', atOnce);
     await rm(folder, { recursive: true, force: true });
   }
 }

@@ -58,13 +58,17 @@ export async function* orchestrationBench(options: BenchOptions): AsyncGenerator
       ours: durable.map(of),
       anchor: plain.map(of),
     });
-  const { count } = spec.evaluation;
+  const { stages, evaluation } = spec;
   yield row(
-    `durable vs plain loop, whole run: warm start, ${sizeOf(spec)}, reports of ${count} tasks`,
+    `durable vs plain loop, whole run: warm start, ${sizeOf(spec)}, reports of ${evaluation.count} tasks`,
     's',
     ({ seconds }) => seconds,
   );
-  yield row(`durable vs plain loop, median RL step of ${sizeOf(spec)}`, 's/step', stepSeconds);
+  yield row(
+    `durable vs plain loop, median RL step of ${stages[0]!.groupsPerStep} × ${stages[0]!.numGenerations} episodes`,
+    's/step',
+    stepSeconds,
+  );
 }
 
 /** From the end of one step to the end of the next: whatever happens between steps is in it. */
