@@ -1,5 +1,8 @@
+import { randomKey } from '../core/random.ts';
+import type { CheckpointRef } from '../core/refs.ts';
 import type { TrainRequest, TrainResult } from '../core/requests.ts';
 import type { Learner, TrainState } from '../engine/learner/contract.ts';
+import type { Weights } from '../engine/model-config.ts';
 import { loadBatch } from './store/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
 import { metricsKey } from './store/keys.ts';
@@ -18,6 +21,15 @@ const CREATED_BY = 'gradus 0.1.0';
 export function createTraining({ store, learner }: LearnerDependencies) {
   // What the last steps made, so that a step need not read back what this process has just written.
   let newest: { manifest: string; state: TrainState; tokenizerJson: string } | undefined;
+  // The same object again and again, so that the learner knows it by identity and need not be sent it.
+  let lastReference: { manifest: string; weights: Weights } | undefined;
+  const referenceWeights = async (ref: CheckpointRef, signal: AbortSignal): Promise<Weights> => {
+    if (lastReference?.manifest !== ref.manifest.sha256) {
+      const { weights } = await loadPolicy(store, ref, { signal });
+      lastReference = { manifest: ref.manifest.sha256, weights };
+    }
+    return lastReference.weights;
+  };
   return {
     /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
     async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
@@ -27,7 +39,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
           ? newest
           : loadCheckpoint(store, request.parent, { signal }),
         loadBatch(store, request.batch, { signal }),
-        request.reference ? loadPolicy(store, request.reference, { signal }) : undefined,
+        request.reference ? referenceWeights(request.reference, signal) : undefined,
       ]);
       const before: TrainState = request.resetOptimizer
         ? { ...parent.state, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
@@ -36,10 +48,11 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       const { state, metrics } = await learner.step(
         before,
         batch,
-        { objective, optimizer, minibatch, epochs, seed },
-        reference?.weights,
+        { objective, optimizer, minibatch, epochs, seed: randomKey(seed, request.stage, request.step).k0 },
+        reference,
+        undefined,
+        signal,
       );
-      signal.throwIfAborted();
       const checkpoint = await saveCheckpoint(
         store,
         {

@@ -1,3 +1,4 @@
+import { mkdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import { fail } from './fail.ts';
@@ -11,6 +12,11 @@ async function dev(options: InstallationOptions): Promise<void> {
   const installation = await startInstallation({ ...options, onEvent: (text) => console.log(text) });
   const { stack, workers, settings } = installation;
   const { temporal, objectStore } = stack;
+  // The cached build is called temporal-cli; people type `temporal`.
+  const bin = path.join(stack.stateDir, 'bin');
+  await mkdir(bin, { recursive: true });
+  await rm(path.join(bin, 'temporal'), { force: true });
+  await symlink(temporal.cliPath, path.join(bin, 'temporal'));
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)
   Temporal UI   ${temporal.uiAddress ?? 'off'}
@@ -22,7 +28,7 @@ ${workers.descriptions.map((description) => `  worker        ${description}`).jo
 
 In another terminal:
 
-  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${path.dirname(temporal.cliPath)}:$PATH"
+  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"
   temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file examples/calculator.json
 
 Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);

@@ -88,6 +88,7 @@ export interface TrainMetrics {
 
 /**
  * A step is a pure function of its arguments, repeatable to the bit on the same backend.
+ * An aborted `signal` rejects with its reason, as soon as the learner can be stopped.
  * `reference` is the policy that the KL is measured against, needed when `beta` > 0.
  * Throws GradusError('learner', …): `diverged` when loss or gradient is not finite, `batch` when a batch does not fit the model.
  */
@@ -100,6 +101,7 @@ export interface Learner {
     settings: TrainSettings,
     reference?: Weights,
     onProgress?: (done: number, total: number) => void,
+    signal?: AbortSignal,
   ): Promise<{ state: TrainState; metrics: TrainMetrics }>;
   close(): Promise<void>;
 }

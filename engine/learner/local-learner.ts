@@ -28,7 +28,8 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
     last?.adam.dispose();
     last = undefined;
   };
-  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress) => {
+  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress, signal) => {
+    signal?.throwIfAborted();
     const { config } = parent;
     const needsReference = settings.objective.kind === 'grpo' && settings.objective.beta > 0;
     checkSettings(settings, reference);

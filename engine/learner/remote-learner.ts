@@ -28,14 +28,24 @@ export async function createLearner(options: LearnerOptions = {}): Promise<Remot
   let closed = false;
   let queue: Promise<unknown> = Promise.resolve();
 
-  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress) => {
+  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress, signal) => {
+    signal?.throwIfAborted();
     if (closed) throw closedError();
     if (!connection?.alive) connection = await Connection.open(options);
     if (closed) {
       await connection.close();
       throw closedError();
     }
-    return connection.step(parent, batch, settings, reference, onProgress);
+    const { kill } = connection;
+    signal?.addEventListener('abort', kill, { once: true });
+    try {
+      return await connection.step(parent, batch, settings, reference, onProgress);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', kill);
+    }
   };
   return {
     backend,
@@ -136,9 +146,12 @@ class Connection {
     return { state, metrics };
   }
 
+  /** Kernels cannot be interrupted, so a step that nobody wants any more ends with its process. */
+  readonly kill = (): void => void this.child.kill('SIGKILL');
+
   async close(): Promise<void> {
     this.closing = true;
-    this.child.kill('SIGKILL');
+    this.kill();
     await this.exited;
   }
 
