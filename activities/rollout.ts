@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Episode, RolloutGroup } from '../core/episode.ts';
 import { GradusError } from '../core/errors.ts';
 import { ids } from '../core/names.ts';
@@ -37,8 +38,8 @@ export function createRollout(deps: RolloutDependencies) {
       try {
         const { group, active, name } = await openPart(deps, request, lease);
         const number = ++advances;
-        await Promise.all(
-          active.map((episode) => advanceOne(deps, request.group, lease, group, episode, number, signal)),
+        await together(signal, active, (episode, shared) =>
+          advanceOne(deps, request.group, lease, group, episode, number, shared),
         );
         const { run, stage, step, group: index } = request.group;
         const part = await deps.store.putJson(partKey(run, stage, step, index, name), group, { signal });
@@ -52,6 +53,29 @@ export function createRollout(deps: RolloutDependencies) {
       }
     },
   };
+}
+
+/** Does all at once. When one fails the others are called off, and have ended before the failure is thrown. */
+async function together<T>(
+  signal: AbortSignal,
+  items: readonly T[],
+  work: (item: T, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const calledOff = new AbortController();
+  const shared = AbortSignal.any([signal, calledOff.signal]);
+  setMaxListeners(0, shared);
+  let failure: { error: unknown } | undefined;
+  await Promise.all(
+    items.map(async (item) => {
+      try {
+        await work(item, shared);
+      } catch (error) {
+        failure ??= { error };
+        calledOff.abort(error);
+      }
+    }),
+  );
+  if (failure) throw failure.error;
 }
 
 /** The episodes to advance: all of a new group, or the one whose long call came back. */

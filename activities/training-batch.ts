@@ -37,8 +37,8 @@ export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
 /**
  * What a step's episodes teach: group-relative advantages, spread over the sampled tokens. Groups without variance
  * and episodes without a trainable reward are left out, and counted. GRPO's mean runs over the groups without
- * variance too (their advantage is zero), so the others are scaled by their part of the tokens: the same gradient
- * without the computation, and a step that few groups inform is a small one.
+ * variance too (their advantage is zero), so the others are scaled by their part of it, in tokens or in sequences as
+ * the loss aggregates: the same gradient without the computation, and a step that few groups inform is a small one.
  */
 export function trainingSequences(
   groups: readonly RolloutGroup[],
@@ -46,7 +46,9 @@ export function trainingSequences(
 ): { sequences: TrainSequence[]; degenerateGroups: number } {
   const sequences: TrainSequence[] = [];
   let degenerateGroups = 0;
-  let degenerateTokens = 0;
+  let leftOut = 0;
+  const share = (mask: readonly number[]): number =>
+    algorithm.aggregation === 'sequence' ? 1 : mask.reduce((sum, bit) => sum + bit, 0);
   for (const group of groups) {
     group.tasks.forEach((task, index) => {
       const episodes = group.episodes.filter((episode) => episode.task === index);
@@ -55,7 +57,7 @@ export function trainingSequences(
       if (degenerate) {
         degenerateGroups++;
         episodes.forEach((episode, i) => {
-          if (rewards[i] !== null) degenerateTokens += sampledTokens(episode.mask);
+          if (rewards[i] !== null) leftOut += share(episode.mask);
         });
         return;
       }
@@ -72,10 +74,8 @@ export function trainingSequences(
       });
     });
   }
-  const kept = sequences.reduce((sum, { mask }) => sum + sampledTokens(mask), 0);
-  const scale = kept / (kept + degenerateTokens);
+  const kept = sequences.reduce((sum, { mask }) => sum + share(mask), 0);
+  const scale = kept / (kept + leftOut);
   for (const sequence of sequences) sequence.advantages = sequence.advantages.map((one) => one * scale);
   return { sequences, degenerateGroups };
 }
-
-const sampledTokens = (mask: readonly number[]): number => mask.reduce((sum, bit) => sum + bit, 0);

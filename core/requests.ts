@@ -110,7 +110,7 @@ export interface BatchRequest {
   stage: string;
   step: number;
   groups: BlobRef[];
-  algorithm: Pick<AlgorithmSpec, 'scaleRewards'>;
+  algorithm: Pick<AlgorithmSpec, 'scaleRewards' | 'aggregation'>;
   truncated: RewardSpec['truncated'];
 }
 

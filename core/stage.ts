@@ -187,7 +187,10 @@ async function stageStep(
     stage: stage.name,
     step: stageStep,
     groups: whole,
-    algorithm: { scaleRewards: stage.algorithm.scaleRewards },
+    algorithm: {
+      scaleRewards: stage.algorithm.scaleRewards,
+      aggregation: stage.algorithm.aggregation,
+    },
     truncated: reward.truncated,
   });
   spans.push(...batch.spans);

@@ -67,7 +67,9 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
       bucket: values.GRADUS_S3_BUCKET,
       ...(values.GRADUS_BLOB_CACHE === undefined ? {} : { cacheDir: values.GRADUS_BLOB_CACHE }),
     },
-    environmentModules: values.GRADUS_ENVIRONMENTS.split(',').filter((path) => path !== ''),
+    environmentModules: values.GRADUS_ENVIRONMENTS.split(',')
+      .map((path) => path.trim())
+      .filter((path) => path !== ''),
     decoderThreads: values.GRADUS_DECODER_THREADS,
     payloadLimit: values.GRADUS_PAYLOAD_LIMIT,
   };

@@ -61,7 +61,7 @@ const sampling = z
   .strictObject({
     temperature: positive.default(1),
     topK: z.int().min(0).default(0).describe('0 keeps all tokens.'),
-    topP: fraction.default(1),
+    topP: positive.max(1).default(1),
     maxTurns: count.default(8).describe('Policy turns per episode.'),
     maxCompletionTokens: count.default(160).describe('Tokens after the prompt: sampled and observed.'),
   })
@@ -154,7 +154,7 @@ const stage = z.strictObject({
         .default(0)
         .describe('Nats per sampled token; 0 switches this rule off.'),
       action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
-      learningRateFactor: fraction.default(0.5),
+      learningRateFactor: positive.max(1).default(0.5),
       maxRollbacks: z.int().min(0).default(2).describe('After these a person is asked.'),
     })
     .prefault({}),
@@ -184,7 +184,7 @@ export const curriculumSchema = z
     retention: z
       .strictObject({
         keepLast: z.int().min(1).default(3),
-        keepBest: z.int().min(0).default(1),
+        keepBest: z.int().min(0).max(1).default(1).describe("1 keeps each stage's best."),
         keepEvery: z.int().min(0).default(0).describe('Keep every n-th step; 0 keeps none for its number.'),
       })
       .prefault({})

@@ -7,7 +7,10 @@ import type { Episode, RolloutGroup } from '../../../core/episode.ts';
 import type { Outcome } from '../../../core/outcome.ts';
 
 const PROMPT = [90, 91, 92];
-const settings = { algorithm: { scaleRewards: 'group' as const }, truncated: 'train' as const };
+const settings = {
+  algorithm: { scaleRewards: 'group' as const, aggregation: 'token' as const },
+  truncated: 'train' as const,
+};
 
 const scored = (reward: number): Outcome => ({ kind: 'scored', reward, components: [] });
 const truncated = (reward: number): Outcome => ({

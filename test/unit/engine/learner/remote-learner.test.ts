@@ -101,6 +101,24 @@ describe('a learner in a process of its own', () => {
     });
   });
 
+  it('ends a step that is called off with the reason, and the next step is right', async () => {
+    const learner = await start();
+    const expected = await learner.step(freshState(), batch, plan, reference);
+    const controller = new AbortController();
+    const reason = new Error('nobody wants it any more');
+    const step = learner.step(
+      freshState(),
+      batch,
+      settings(GRPO, { epochs: 500 }),
+      undefined,
+      () => controller.abort(reason),
+      controller.signal,
+    );
+    await expect(step).rejects.toBe(reason);
+    const again = await learner.step(freshState(), batch, plan, reference);
+    expect(digest(again.state)).toBe(digest(expected.state));
+  });
+
   it('brings errors of the step across, and goes on', async () => {
     const learner = await start();
     const bad = { ...batch, tokens: batch.tokens.map(() => 99) };
