@@ -1,0 +1,22 @@
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+
+const RUN = path.resolve(import.meta.dirname, '../../../bench/run.ts');
+
+function bench(...args: string[]) {
+  return spawnSync(process.execPath, ['--import', 'tsx', RUN, ...args], { encoding: 'utf8' });
+}
+
+test('an unknown benchmark is refused with the names of those that there are, and nothing on stdout', () => {
+  const { status, stdout, stderr } = bench('orchestra');
+  expect(status).not.toBe(0);
+  expect(stdout).toBe('');
+  expect(stderr).toMatch(/'orchestra'.*rollout, learner, orchestration, history, demo, all/);
+});
+
+test('a number of runs that is none is refused', () => {
+  const { status, stderr } = bench('rollout', '--runs', '0');
+  expect(status).not.toBe(0);
+  expect(stderr).toMatch(/--runs.*1 or more/);
+});
