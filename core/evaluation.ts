@@ -23,6 +23,20 @@ export function evaluationTasks(request: Pick<EvaluationRequest, 'arms' | 'tasks
   return tasks;
 }
 
+/** Requests of at most `size` tasks each, in order. */
+export function shareOut(
+  tasks: readonly TaskRef[],
+  size: number,
+  common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks'>,
+): GroupRequest[] {
+  return Array.from({ length: Math.ceil(tasks.length / size) }, (_, group) => ({
+    ...common,
+    group,
+    firstTask: group * size,
+    tasks: tasks.slice(group * size, (group + 1) * size),
+  }));
+}
+
 /**
  * Measures a checkpoint: one sample of each task. Where no episode could be judged there are no trials, which is no
  * success of zero: whoever decides by it must ask first.
@@ -32,21 +46,16 @@ export async function evaluate(
   request: EvaluationRequest,
 ): Promise<EvaluationResult> {
   const tasks = evaluationTasks(request);
-  const groups: GroupRequest[] = [];
-  for (let at = 0; at < tasks.length; at += TASKS_PER_GROUP) {
-    groups.push({
-      run: request.run,
-      seed: request.seed,
-      stage: request.name,
-      step: request.step,
-      group: groups.length,
-      tasks: tasks.slice(at, at + TASKS_PER_GROUP),
-      samples: 1,
-      checkpoint: request.checkpoint,
-      sampling: request.sampling,
-      reward: request.reward,
-    });
-  }
+  const groups = shareOut(tasks, TASKS_PER_GROUP, {
+    run: request.run,
+    seed: request.seed,
+    stage: request.name,
+    step: request.step,
+    samples: 1,
+    checkpoint: request.checkpoint,
+    sampling: request.sampling,
+    reward: request.reward,
+  });
   const results = await ports.rollout(groups);
   const summary = summarize(results);
   return {

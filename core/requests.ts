@@ -19,7 +19,7 @@ export interface Span {
   end: number;
 }
 
-/** Episodes that are rolled out together: `samples` of each task. Group number and step name it within the stage. */
+/** Groups that are rolled out together: `samples` of each task. Number and step name it within the stage. */
 export interface GroupRequest {
   run: string;
   seed: number;
@@ -27,6 +27,8 @@ export interface GroupRequest {
   stage: string;
   step: number;
   group: number;
+  /** Place of the first task among all of the step: what is sampled follows from it, not from how tasks are shared out. */
+  firstTask: number;
   tasks: TaskRef[];
   samples: number;
   checkpoint: CheckpointRef;

@@ -92,6 +92,8 @@ export interface StageSpec {
   name: string;
   arms: Arm[];
   groupsPerStep: number;
+  /** Groups that one child workflow rolls out together: what durability costs is shared, what a loss costs grows. */
+  groupsPerWorkflow: number;
   /** Samples per task. */
   numGenerations: number;
   maxSteps: number;

@@ -1,9 +1,9 @@
 import { rate } from './intervals.ts';
 import type { StepReport, TrainingPorts } from './ports.ts';
 import type { CheckpointRef, TaskRef } from './refs.ts';
-import type { EvaluationResult, GroupRequest, Span, TrainResult } from './requests.ts';
+import type { EvaluationResult, Span, TrainResult } from './requests.ts';
 import type { CurriculumSpec, StageSpec } from './spec.ts';
-import { summarize } from './evaluation.ts';
+import { shareOut, summarize } from './evaluation.ts';
 import { HELD_OUT } from './names.ts';
 import { countsOf } from './outcome.ts';
 import { entropyCollapse, judgeEvaluation, total } from './stage-policy.ts';
@@ -153,19 +153,18 @@ async function stageStep(
     failures: state.failures,
     retryFailures: stage.retryFailures,
   });
-  const requests = drawn.tasks.map((task, group): GroupRequest => ({
-    run,
-    seed,
-    stage: stage.name,
-    step: stageStep,
-    group,
-    tasks: [task],
-    samples: stage.numGenerations,
-    checkpoint: state.checkpoint,
-    sampling,
-    reward,
-  }));
-  const groups = await ports.rollout(requests);
+  const groups = await ports.rollout(
+    shareOut(drawn.tasks, stage.groupsPerWorkflow, {
+      run,
+      seed,
+      stage: stage.name,
+      step: stageStep,
+      samples: stage.numGenerations,
+      checkpoint: state.checkpoint,
+      sampling,
+      reward,
+    }),
+  );
   const summary = summarize(groups);
   const spans: Span[] = groups.flatMap((group) => group.spans);
   const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));

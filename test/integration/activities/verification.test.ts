@@ -81,6 +81,7 @@ async function verify(
     stage: 'rl',
     step: 1,
     group: 0,
+    firstTask: 0,
     tasks: refs,
     samples: 4,
     checkpoint: { manifest: { key: 'c', sha256: 'c', bytes: 1 }, weights: 'w', step: 0 },

@@ -46,6 +46,7 @@ export const stageSpec: StageSpec = {
   name: 'rl',
   arms: [arm(1), arm(2)],
   groupsPerStep: 4,
+  groupsPerWorkflow: 1,
   numGenerations: 8,
   maxSteps: 10,
   algorithm: {
