@@ -6,6 +6,8 @@ export interface Level {
   /** Fewest and most operations. */
   operations: readonly [number, number];
   operators: readonly Operator[];
+  /** Operations come in the order in which they are written: neither precedence nor parentheses change it. */
+  asWritten: boolean;
   /** How deep parentheses may go. */
   nesting: number;
   /** Operands are 1 to this, factors and divisors 2 to `factor`. */
@@ -22,6 +24,8 @@ export interface Level {
 }
 
 const small = {
+  asWritten: true,
+  nesting: 0,
   operators: ['+', '-', '*'],
   operand: 99,
   factor: 12,
@@ -31,6 +35,7 @@ const small = {
   thinks: false,
 } as const;
 const large = {
+  asWritten: false,
   operators: ['+', '-', '*', '/'],
   operand: 999,
   factor: 99,
@@ -41,9 +46,9 @@ const large = {
 } as const;
 
 export const LEVELS: readonly Level[] = [
-  { level: 1, operations: [1, 1], nesting: 0, ...small },
-  { level: 2, operations: [2, 2], nesting: 0, ...small },
-  { level: 3, operations: [3, 3], nesting: 0, ...small },
+  { level: 1, operations: [1, 1], ...small },
+  { level: 2, operations: [2, 2], ...small },
+  { level: 3, operations: [3, 3], ...small },
   { level: 4, operations: [4, 4], nesting: 1, ...large },
   { level: 5, operations: [5, 6], nesting: 2, ...large },
 ];

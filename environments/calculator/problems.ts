@@ -59,7 +59,9 @@ export function createProblems(): (split: Split, level: number, index: number) =
 
 function draw(shape: Level, story: boolean, random: RandomStream): Problem | undefined {
   const count = random.int(...shape.operations);
-  const expression = (story ? chain(shape, count, random) : tree(shape, count, random)) as Operation;
+  const expression = (
+    story || shape.asWritten ? chain(shape, count, random) : tree(shape, count, random)
+  ) as Operation;
   const problem = told(expression, story, random);
   if (story && !problem.told) return undefined;
   if (nestingOf(printExpression(expression)) > shape.nesting) return undefined;
