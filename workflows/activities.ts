@@ -49,11 +49,14 @@ export const learnerActivities = proxyActivities<LearnerActivities>({
   retry: RETRY,
 });
 
+/** The worker ends a tool whose time is up; what it has said may have to wait for an object store that is away. */
+const OUTAGE_MS = 24 * 3600 * 1000;
+
 /** Each tool says how long one attempt may take, how often it gives a sign of life, and whether it may be repeated. */
 export function toolActivities(call: LongCall) {
   const options: ActivityOptions = {
     taskQueue: QUEUES.tool,
-    startToCloseTimeout: call.timeoutSeconds * 1000,
+    startToCloseTimeout: call.timeoutSeconds * 1000 + OUTAGE_MS,
     heartbeatTimeout: call.heartbeatSeconds * 1000,
     retry: { ...RETRY, maximumAttempts: call.maxAttempts },
   };

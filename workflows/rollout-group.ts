@@ -1,4 +1,4 @@
-import { ActivityFailure, isCancellation } from '@temporalio/workflow';
+import { ActivityFailure, isCancellation, TimeoutFailure } from '@temporalio/workflow';
 import type { BlobRef } from '../core/refs.ts';
 import type {
   AdvanceResult,
@@ -50,7 +50,12 @@ export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
     } catch (error) {
       if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
       const cause = error.cause?.message ?? error.message;
-      return { failed: `${call.tool} gave no result in ${call.maxAttempts} attempt(s): ${cause}` };
+      if (call.maxAttempts === 1 && error.cause instanceof TimeoutFailure) {
+        return {
+          failed: `${call.tool} was begun, its fate is unknown, and it must not be repeated: ${cause}`,
+        };
+      }
+      return { failed: `${call.tool} gave no result in up to ${call.maxAttempts} attempt(s): ${cause}` };
     }
   }
 }
