@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { GradusError } from '../../core/errors.ts';
@@ -15,28 +16,29 @@ export interface CallEvent {
   /** The idempotency key: `<run>/<stage>/<step>/<group>/<episode>/<turn>`. */
   call: string;
   attempt: number;
+  /** `end`: by itself, well or not. */
   event: 'start' | 'end' | 'aborted';
 }
 
 type Fault = (next: () => Promise<string>, context: ToolContext) => Promise<string>;
 
-const LONG_MS = 600_000;
-
 /** Faults by the first word of the run's name; any other name has none. */
 const FAULTS: Record<string, Fault> = {
-  // Alive, and never done by itself.
+  // Alive, and not done before the file GRADUS_TEST_CALLS.release is there.
   held: async (next, context) => {
     const { signal, attempt, idempotencyKey } = context;
     if (attempt > 1 || !inFirstStep(idempotencyKey)) return next();
-    for (let beat = 0; beat * 100 < LONG_MS; beat++) {
+    for (let beat = 0; !existsSync(`${process.env['GRADUS_TEST_CALLS']}.release`); beat++) {
       context.heartbeat(beat);
       await wait(100, undefined, { signal });
     }
     return next();
   },
+  // As `held`, but only one episode of each group.
+  lost: (next, context) => (isFirstEpisode(context.idempotencyKey) ? FAULTS['held']!(next, context) : next()),
   // Neither alive nor done, and deaf: it does not even look at the signal.
   deaf: async (next, { attempt, idempotencyKey }) => {
-    if (attempt === 1 && isFirstEpisode(idempotencyKey)) await wait(LONG_MS, undefined, { ref: false });
+    if (attempt === 1 && isFirstEpisode(idempotencyKey)) await wait(600_000, undefined, { ref: false });
     return next();
   },
   // One episode of each group is out of luck for good.
@@ -53,11 +55,11 @@ const isFirstEpisode = (call: string): boolean => parts(call)[1] === 'rl' && par
 function brief(effect: Tool['effect']): Tool {
   const options = { name: 'calculator', seconds: 0.02 };
   const sure = slowCalculatorTool({ ...options, failureProbability: 0 });
-  const flaky = slowCalculatorTool({ ...options, failureProbability: 0.5 });
+  const flaky = slowCalculatorTool({ ...options, failureProbability: 0.3 });
   return defineTool({
     ...sure,
     effect,
-    limits: { ...sure.limits, heartbeatSeconds: 2 },
+    limits: { ...sure.limits, heartbeatSeconds: 4 },
     run: async (args, context) => {
       const { idempotencyKey, attempt, signal } = context;
       const kind = parts(idempotencyKey)[0]!.split('-')[0]!;
@@ -69,7 +71,7 @@ function brief(effect: Tool['effect']): Tool {
         await note({ call: idempotencyKey, attempt, event: 'end' });
         return answer;
       } catch (error) {
-        if (signal.aborted) await note({ call: idempotencyKey, attempt, event: 'aborted' });
+        await note({ call: idempotencyKey, attempt, event: signal.aborted ? 'aborted' : 'end' });
         throw error;
       }
     },

@@ -1,0 +1,269 @@
+import { mkdtempSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { CancelledFailure, defaultPayloadConverter } from '@temporalio/common';
+import { WorkflowFailedError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ObjectStore } from '../../../activities/store/object-store.ts';
+import { loadTrajectories } from '../../../activities/store/trajectories.ts';
+import type { CurriculumResult } from '../../../core/curriculum.ts';
+import { QUEUES } from '../../../core/names.ts';
+import type { Outcome } from '../../../core/outcome.ts';
+import type { GroupResult } from '../../../core/requests.ts';
+import { briefSpec } from '../../support/brief-spec.ts';
+import type { CallEvent } from '../../support/brief-calculator.ts';
+import { until } from '../../support/run-client.ts';
+import type { RunClient } from '../../support/run-client.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+
+// Tools that take long are activities of their own. Here their faults: what each does is in the name of the run, see
+// test/support/brief-calculator.ts. All runs have the same spec and seed, so those that lose nothing end alike.
+
+const GROUPS = 4;
+const SAMPLES = 4;
+const spec = briefSpec({ environment: 'calculator-brief' });
+
+const folder = mkdtempSync(path.join(tmpdir(), 'gradus-calls-'));
+const callsFile = path.join(folder, 'calls.jsonl');
+let installation: TestInstallation;
+let store: ObjectStore;
+let runs: RunClient;
+let handles: Awaited<ReturnType<RunClient['start']>>[];
+let plain: CurriculumResult;
+
+beforeAll(async () => {
+  installation = await startTestInstallation({
+    processes: [['orchestrator', 'verifier'], ['tool'], ['rollout'], ['learner']],
+    env: {
+      GRADUS_ENVIRONMENTS: path.join(import.meta.dirname, '../../support/brief-calculator.ts'),
+      GRADUS_TEST_CALLS: callsFile,
+    },
+  });
+  store = await ObjectStore.connect(installation.settings.store);
+  ({ runs } = installation);
+  // These need nobody, so that they may wait at the same time.
+  handles = await Promise.all(['plain', 'flaky', 'deaf', 'doomed'].map((run) => runs.start(run, spec)));
+  plain = await handles[0]!.result();
+});
+
+afterAll(async () => {
+  store?.close();
+  await installation?.remove();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function calls(run: string): Promise<CallEvent[]> {
+  const lines = (await readFile(callsFile, 'utf8')).split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as CallEvent).filter(({ call }) => call.startsWith(`${run}/`));
+}
+
+/** Resolves with the groups of the first step that have a call running, when no group has anything else to do. */
+async function heldGroups(run: string): Promise<string[]> {
+  return until(
+    async () => {
+      const held = await runs.running(`${run}/rl/1/`, 'callTool');
+      const others = [
+        ...(await runs.running(`${run}/rl/1/`, 'advance')),
+        ...(await runs.running(`${run}/rl/1/`, 'verifyGroup')),
+      ];
+      const begun = (await calls(run)).filter(({ call }) => call.startsWith(`${run}/rl/1/`));
+      const open = begun.filter(({ event }) => event === 'start').length;
+      const ended = begun.filter(({ event }) => event === 'end').length;
+      const settled = others.length === 0 && held.length > 0 && open - ended === held.length;
+      return settled ? held.map(({ workflowId }) => workflowId) : undefined;
+    },
+    30_000,
+    () => `no call of ${run} is held`,
+  );
+}
+
+async function killToolWorker(): Promise<void> {
+  const pid = installation.workers.pid('tool')!;
+  process.kill(pid, 'SIGKILL');
+  await until(
+    async () => ([undefined, pid].includes(installation.workers.pid('tool')) ? undefined : true),
+    30_000,
+    () => 'the tool worker did not come back',
+  );
+  await installation.workers.ready();
+}
+
+async function groupsOf(run: string, step: number): Promise<GroupResult[]> {
+  return Promise.all(
+    Array.from(
+      { length: GROUPS },
+      (_, group) =>
+        runs.client.workflow.getHandle(`${run}/rl/${step}/${group}`).result() as Promise<GroupResult>,
+    ),
+  );
+}
+
+async function outcomesOf(groups: readonly GroupResult[]): Promise<Outcome[]> {
+  const loaded = await Promise.all(groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)));
+  return loaded.flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome!));
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+
+/** A run in which some episodes failed for a tool's sake: they are counted, and nothing else is counted of them. */
+function expectOnlyCounted(groups: readonly GroupResult[], failed: number): void {
+  expect(failed).toBeGreaterThan(0);
+  expect(sum(groups.map(({ outcomes }) => outcomes.failed))).toBe(failed);
+  const judged = GROUPS * SAMPLES - failed;
+  expect(sum(groups.map(({ rewardCount }) => rewardCount))).toBe(judged);
+  expect(sum(groups.flatMap(({ arms }) => arms.map(({ trials }) => trials)))).toBe(judged);
+}
+
+test('each long call is an activity of its own, on its queue, with its limits; no call is made twice', async () => {
+  expect(plain.end).toBe('completed');
+  const made = await calls('plain');
+  const begun = made.filter(({ event }) => event === 'start');
+  expect(begun.length).toBeGreaterThan(20);
+  expect(new Set(begun.map(({ call }) => call)).size).toBe(begun.length);
+
+  let scheduled = 0;
+  for (let group = 0; group < GROUPS; group++) {
+    const { events } = await runs.client.workflow.getHandle(`plain/rl/1/${group}`).fetchHistory();
+    const activities = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
+    const callTools = activities.filter(({ activityType }) => activityType?.name === 'callTool');
+    // One advance for all episodes, and one more after each call.
+    expect(activities.filter(({ activityType }) => activityType?.name === 'advance')).toHaveLength(
+      1 + callTools.length,
+    );
+    for (const call of callTools) {
+      expect(call.taskQueue?.name).toBe(QUEUES.tool);
+      expect(Number(call.heartbeatTimeout?.seconds)).toBe(4);
+      expect(Number(call.startToCloseTimeout?.seconds)).toBeGreaterThanOrEqual(30);
+      expect(call.retryPolicy?.maximumAttempts).toBe(5);
+    }
+    scheduled += callTools.length;
+  }
+  expect(scheduled).toBe(begun.filter(({ call }) => call.startsWith('plain/rl/1/')).length);
+});
+
+test('calls that fail are tried again, and the run ends as if they had not', async () => {
+  const result = await handles[1]!.result();
+  const attempts = (await calls('flaky')).map(({ attempt }) => attempt);
+  expect(Math.max(...attempts)).toBeGreaterThanOrEqual(3);
+  expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
+  expect(result.after).toMatchObject({ arms: plain.after!.arms, outcomes: plain.after!.outcomes });
+});
+
+test('the tool worker is killed in mid-call: the calls are made again, and the run ends as if nothing had been', async () => {
+  const handle = await runs.start('held-killed', spec);
+  const [held] = await heldGroups('held-killed');
+  const { raw } = await runs.client.workflow.getHandle(held!).describe();
+  const beats = raw.pendingActivities!.flatMap(({ heartbeatDetails }) => heartbeatDetails?.payloads ?? []);
+  expect(defaultPayloadConverter.fromPayload<number>(beats[0]!)).toBeGreaterThanOrEqual(0);
+
+  await killToolWorker();
+  const result = await handle.result();
+  expect(Math.max(...(await calls('held-killed')).map(({ attempt }) => attempt))).toBe(2);
+  expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
+});
+
+test('a tool that hangs without a sign of life is found out and called again', async () => {
+  const result = await handles[2]!.result();
+  const again = (await calls('deaf')).filter(({ attempt }) => attempt > 1);
+  expect(again.length).toBeGreaterThan(0);
+  expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
+});
+
+test('the object store is away for longer than attempts last: the calls wait for it and no attempt is lost', async () => {
+  const handle = await runs.start('held-outage', spec);
+  await heldGroups('held-outage');
+  installation.stack.objectStore.kill();
+  await writeFile(`${callsFile}.release`, '');
+  const waited = await until(
+    async () => {
+      for (let group = 0; group < GROUPS; group++) {
+        const { raw } = await runs.client.workflow.getHandle(`held-outage/rl/1/${group}`).describe();
+        for (const { heartbeatDetails } of raw.pendingActivities ?? []) {
+          const [payload] = heartbeatDetails?.payloads ?? [];
+          const said = payload && defaultPayloadConverter.fromPayload(payload);
+          const { waitsForStoreSeconds = 0 } = (said ?? {}) as { waitsForStoreSeconds?: number };
+          if (waitsForStoreSeconds >= 6) return waitsForStoreSeconds;
+        }
+      }
+      return undefined;
+    },
+    40_000,
+    () => 'no call waits for the store',
+  );
+  expect(waited).toBeGreaterThanOrEqual(6);
+  await installation.stack.objectStore.restart();
+  await rm(`${callsFile}.release`);
+
+  const result = await handle.result();
+  expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
+  expect((await calls('held-outage')).every(({ attempt }) => attempt === 1)).toBe(true);
+});
+
+test('a call that fails for good ends its episode as failed, never as a zero; the others train on', async () => {
+  const result = await handles[3]!.result();
+  expect(result.end).toBe('completed');
+  const groups = await groupsOf('doomed', 1);
+  const failed = (await outcomesOf(groups)).filter((outcome) => outcome.kind === 'failed');
+  expectOnlyCounted(groups, failed.length);
+  for (const outcome of failed) {
+    expect(outcome).toMatchObject({
+      boundary: 'tool',
+      reason: expect.stringContaining('scrapped') as string,
+    });
+  }
+  // Told that it is for good, nobody tries again.
+  expect((await calls('doomed')).every(({ attempt }) => attempt === 1)).toBe(true);
+  expect(result.checkpoint.weights).not.toBe(result.reference!.weights);
+});
+
+test('a tool that may run once and whose worker dies is not called again: its fate is unknown', async () => {
+  const handle = await runs.start('lost', briefSpec({ environment: 'calculator-once' }));
+  const held = await heldGroups('lost');
+  await killToolWorker();
+  const result = await handle.result();
+  expect(result.end).toBe('completed');
+
+  const begun = (await calls('lost')).filter(({ event }) => event === 'start');
+  expect(new Set(begun.map(({ call }) => call)).size).toBe(begun.length);
+  const groups = await groupsOf('lost', 1);
+  const failed = (await outcomesOf(groups)).filter((outcome) => outcome.kind === 'failed');
+  expectOnlyCounted(groups, held.length);
+  for (const outcome of failed) {
+    expect(outcome.reason).toMatch(/fate is unknown.*must not be repeated/);
+  }
+});
+
+test('cancelling the run reaches a tool in mid-call, and nothing of the run stays behind', async () => {
+  const handle: WorkflowHandle = await runs.start('held-cancelled', spec);
+  await heldGroups('held-cancelled');
+  await handle.cancel();
+  const error = await handle.result().catch((caught: unknown) => caught);
+  expect(error).toBeInstanceOf(WorkflowFailedError);
+  expect((error as WorkflowFailedError).cause).toBeInstanceOf(CancelledFailure);
+  await until(
+    async () => {
+      const made = await calls('held-cancelled');
+      const open = made.filter(({ event }) => event === 'start').length;
+      const aborted = made.filter(({ event }) => event === 'aborted').length;
+      const ended = made.filter(({ event }) => event === 'end').length;
+      return aborted > 0 && open === ended + aborted ? true : undefined;
+    },
+    20_000,
+    () => 'a call went on after its run was cancelled',
+  );
+  await until(
+    async () => {
+      for await (const _ of runs.client.workflow.list({
+        query: `WorkflowId STARTS_WITH 'held-cancelled' AND ExecutionStatus = 'Running'`,
+      })) {
+        return undefined;
+      }
+      return true;
+    },
+    20_000,
+    () => 'a workflow of the run goes on',
+  );
+});

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import getPort from 'get-port';
+import { startInstallation } from '../../cli/stack-with-workers.ts';
+import type { Installation, InstallationOptions } from '../../cli/stack-with-workers.ts';
+import { RunClient } from './run-client.ts';
+
+export interface TestInstallation extends Installation {
+  stateDir: string;
+  runs: RunClient;
+  /** Ends everything and removes the state folder. */
+  remove(): Promise<void>;
+}
+
+/**
+ * Real servers and workers in a folder of their own. The object store does not take the usual port: a test that has
+ * it down for a while must find no neighbour's in its place.
+ */
+export async function startTestInstallation(options: InstallationOptions = {}): Promise<TestInstallation> {
+  const stateDir = options.stateDir ?? (await mkdtemp(path.join(tmpdir(), 'gradus-test-')));
+  const env = { GRADUS_PAYLOAD_LIMIT: String(64 * 1024), ...options.env };
+  const installation = await startInstallation({
+    ui: false,
+    s3Port: await getPort({ host: '127.0.0.1' }),
+    temporalPort: await getPort({ host: '127.0.0.1' }),
+    ...options,
+    env,
+    stateDir,
+  });
+  const runs = await RunClient.connect(installation.settings);
+  const remove = async (): Promise<void> => {
+    await runs.close();
+    await installation.stop();
+    await rm(stateDir, { recursive: true, force: true });
+  };
+  return { ...installation, stateDir, runs, remove };
+}
