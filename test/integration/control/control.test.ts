@@ -1,0 +1,154 @@
+import { WorkflowExecutionAlreadyStartedError, WorkflowUpdateFailedError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadCheckpoint } from '../../../activities/store/checkpoints.ts';
+import { ObjectStore } from '../../../activities/store/object-store.ts';
+import type { CurriculumResult } from '../../../core/curriculum.ts';
+import { decide, pause, resume, stop } from '../../../workflows/messages.ts';
+import { briefSpec } from '../../support/brief-spec.ts';
+import { until } from '../../support/run-client.ts';
+import type { RunClient } from '../../support/run-client.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+
+let installation: TestInstallation;
+let store: ObjectStore;
+let runs: RunClient;
+
+beforeAll(async () => {
+  installation = await startTestInstallation();
+  ({ runs } = installation);
+  store = await ObjectStore.connect(installation.settings.store);
+});
+
+afterAll(async () => {
+  store?.close();
+  await installation?.remove();
+});
+
+const withSeed = (seed: number) => ({ ...briefSpec(), seed });
+
+/** A stage that measures itself at each step, and asks as soon as that is no better than before: never mind what. */
+function askingSpec() {
+  const spec = briefSpec({ maxSteps: 1000 });
+  const [stage] = spec.stages;
+  return {
+    ...spec,
+    stages: [
+      {
+        ...stage!,
+        graduation: { ...stage!.graduation, everySteps: 1 },
+        plateau: { evaluations: 1, minImprovement: 1, action: 'ask' },
+        collapse: { successBelowBest: 0 },
+      },
+    ],
+  };
+}
+
+const refusal = (decided: Promise<unknown>): Promise<string> =>
+  decided.then(
+    (answer) => `taken: ${String(answer)}`,
+    (error: unknown) => {
+      if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+      return error.cause?.message ?? '';
+    },
+  );
+
+const answer = (handle: WorkflowHandle, decision: string): Promise<unknown> =>
+  handle.executeUpdate<string, [string]>(decide.name, { args: [decision] });
+
+/** Events of the stage, once nothing of it runs any more. */
+function settledEvents(stageId: string): Promise<number> {
+  return until(
+    async () => {
+      const { raw, historyLength } = await runs.client.workflow.getHandle(stageId).describe();
+      const busy = [raw.pendingActivities, raw.pendingChildren, raw.pendingWorkflowTask].flat();
+      return busy.some((one) => one !== null && one !== undefined) ? undefined : historyLength;
+    },
+    30_000,
+    () => `${stageId} does not come to rest`,
+  );
+}
+
+test('a run is paused, resumed, asked, answered and stopped; what makes no sense is refused', async () => {
+  const handle = await runs.start('asking', askingSpec());
+  expect(await refusal(answer(handle, 'continue'))).toBe('the run waits for no decision');
+  await expect(runs.start('asking', askingSpec())).rejects.toThrow(WorkflowExecutionAlreadyStartedError);
+
+  await runs.progress(handle, ({ phase }) => phase === 'rl');
+  await handle.signal(pause);
+  await runs.progress(handle, ({ status }) => status === 'paused');
+  const events = await settledEvents('asking/rl');
+  const paused = await runs.progress(handle, ({ status }) => status === 'paused');
+  // Another run comes to its end in the meantime: time enough for a step, if one were taken.
+  await (await runs.start('meanwhile', withSeed(1))).result();
+  expect(await settledEvents('asking/rl')).toBe(events);
+  expect(await handle.query('progress')).toEqual(paused);
+
+  await handle.signal(resume);
+  const waiting = await runs.progress(handle, ({ status }) => status === 'waiting');
+  expect(waiting.question).toMatch(/no gain of 100\.0 %/);
+  expect(waiting.step!.note).toContain(waiting.question);
+  expect(await refusal(answer(handle, 'sideways'))).toBe(
+    '"sideways" is no decision: choose one of continue, advance, rollback, stop',
+  );
+  expect(await answer(handle, 'continue')).toBe('continue');
+  const again = await runs.progress(
+    handle,
+    ({ status, step }) => status === 'waiting' && step!.stageStep > waiting.step!.stageStep,
+  );
+  // Back to the best one, which is the first: it is trained from once more, under a step of its own.
+  expect(await answer(handle, 'rollback')).toBe('rollback');
+  await runs.progress(
+    handle,
+    ({ status, step }) => status === 'waiting' && step!.stageStep === again.step!.stageStep + 1,
+  );
+
+  await handle.signal(stop);
+  const result = await handle.result();
+  expect(result).toMatchObject({ end: 'stopped', after: null, stages: [{ name: 'rl', end: 'stopped' }] });
+  const { manifest, state } = await loadCheckpoint(store, result.checkpoint);
+  expect(manifest).toMatchObject({
+    run: 'asking',
+    files: { 'model.safetensors': { sha256: result.checkpoint.weights } },
+  });
+  expect(state.weights.size).toBeGreaterThan(0);
+  expect((await runs.progress(handle, () => true)).status).toBe('stopped');
+});
+
+test('runs are listed by what they are and how well they do', async () => {
+  const listed = (query: string): Promise<string[]> =>
+    until(
+      async () => {
+        const found: string[] = [];
+        for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
+        return found.length > 0 ? found : undefined;
+      },
+      10_000,
+      () => `nothing is listed for ${query}`,
+    );
+  expect(await listed(`WorkflowType = 'curriculum' AND GradusRun = 'asking'`)).toEqual(['asking']);
+  expect(await listed(`WorkflowType = 'curriculum' AND GradusStage = 'rl'`)).toEqual(['asking']);
+  expect(await listed(`WorkflowType = 'curriculum' AND GradusMeanReward > -9`)).toContain('asking');
+  const groups = await listed(
+    `WorkflowType = 'rolloutGroup' AND GradusRun = 'asking' AND GradusStage = 'rl' AND GradusStep = 1`,
+  );
+  expect(groups.toSorted()).toEqual(['asking/rl/1/0', 'asking/rl/1/1', 'asking/rl/1/2', 'asking/rl/1/3']);
+});
+
+test('a later run under the same id has a name of its own, and two runs at once do not touch each other', async () => {
+  const first = await (await runs.start('again', withSeed(5))).result();
+  const before = await store.list('runs/again/');
+  const second = await runs.start('again', withSeed(6));
+  const alone: CurriculumResult[] = [first, await second.result()];
+  expect((await runs.progress(second, () => true)).run).toBe('again.2');
+  expect(alone[1]!.checkpoint.manifest.key).toMatch(/^runs\/again\.2\//);
+  expect(await store.list('runs/again/')).toEqual(before);
+  expect(alone[1]!.checkpoint.weights).not.toBe(first.checkpoint.weights);
+
+  const together = await Promise.all([runs.start('pair-5', withSeed(5)), runs.start('pair-6', withSeed(6))]);
+  const results = await Promise.all(together.map((handle) => handle.result()));
+  expect(results.map(({ checkpoint }) => checkpoint.weights)).toEqual(
+    alone.map(({ checkpoint }) => checkpoint.weights),
+  );
+});
