@@ -75,6 +75,7 @@ function spec(): unknown {
           { environment: LONG, levels: [1] },
         ],
         numGenerations: 4,
+        groupsPerWorkflow: 1,
         graduation,
       },
     ],
