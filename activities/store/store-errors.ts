@@ -49,8 +49,8 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * A GradusError at the boundary `store`: `unreachable`, `disk-full`, `unavailable` (retryable), `credentials`,
- * `clock`, `missing-object`, `refused` (not retryable).
+ * A GradusError at the boundary `store`: `unreachable`, `disk-full`, `unavailable`, and `credentials` and `clock`,
+ * which are the worker's fault and not the run's (retryable); `missing-object`, `refused` (not retryable).
  */
 export function storeError(error: unknown, { address, doing }: StoreCall): GradusError {
   if (error instanceof GradusError) return error;
@@ -72,9 +72,9 @@ export function storeError(error: unknown, { address, doing }: StoreCall): Gradu
       true,
     );
   }
-  if (code === 'RequestTimeTooSkewed') return make('clock', 'Set the clock of this machine', false);
+  if (code === 'RequestTimeTooSkewed') return make('clock', 'Set the clock of this machine', true);
   if (CREDENTIALS.has(code)) {
-    return make('credentials', 'Correct the access key and secret key that this process was given', false);
+    return make('credentials', 'Correct the access key and secret key that this process was given', true);
   }
   if (MISSING.has(code)) {
     return make('missing-object', 'It was deleted, or never written: go back to an earlier one', false);

@@ -126,9 +126,9 @@ test('a server that overwrites in spite of If-None-Match is refused', async () =
   );
 });
 
-test('wrong credentials are not tried again', async () => {
+test('wrong credentials are said at once; they are no fault of the run', async () => {
   for (const wrong of [{ secretKey: 'not-the-secret' }, { accessKey: 'nobody' }]) {
-    await expect(server.connect(wrong)).rejects.toEqual(failure('credentials', false, /access key/));
+    await expect(server.connect(wrong)).rejects.toEqual(failure('credentials', true, /access key/));
   }
 });
 
