@@ -70,6 +70,19 @@ export class RunClient {
     return found;
   }
 
+  /** Events of a workflow's history, once neither it nor anything that it started runs. */
+  settled(workflowId: string, timeoutMs = 30_000): Promise<number> {
+    return until(
+      async () => {
+        const { raw, historyLength } = await this.client.workflow.getHandle(workflowId).describe();
+        const busy = [raw.pendingActivities, raw.pendingChildren, raw.pendingWorkflowTask].flat();
+        return busy.some((one) => one !== null && one !== undefined) ? undefined : historyLength;
+      },
+      timeoutMs,
+      () => `${workflowId} does not come to rest`,
+    );
+  }
+
   async close(): Promise<void> {
     await this.connection.close();
   }

@@ -57,19 +57,6 @@ const refusal = (decided: Promise<unknown>): Promise<string> =>
 const answer = (handle: WorkflowHandle, decision: string): Promise<unknown> =>
   handle.executeUpdate<string, [string]>(decide.name, { args: [decision] });
 
-/** Events of the stage, once nothing of it runs any more. */
-function settledEvents(stageId: string): Promise<number> {
-  return until(
-    async () => {
-      const { raw, historyLength } = await runs.client.workflow.getHandle(stageId).describe();
-      const busy = [raw.pendingActivities, raw.pendingChildren, raw.pendingWorkflowTask].flat();
-      return busy.some((one) => one !== null && one !== undefined) ? undefined : historyLength;
-    },
-    30_000,
-    () => `${stageId} does not come to rest`,
-  );
-}
-
 test('a run is paused, resumed, asked, answered and stopped; what makes no sense is refused', async () => {
   const handle = await runs.start('asking', askingSpec());
   expect(await refusal(answer(handle, 'continue'))).toBe('the run waits for no decision');
@@ -78,11 +65,11 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
   await runs.progress(handle, ({ phase }) => phase === 'rl');
   await handle.signal(pause);
   await runs.progress(handle, ({ status }) => status === 'paused');
-  const events = await settledEvents('asking/rl');
+  const events = await runs.settled('asking/rl');
   const paused = await runs.progress(handle, ({ status }) => status === 'paused');
   // Another run comes to its end in the meantime: time enough for a step, if one were taken.
   await (await runs.start('meanwhile', withSeed(1))).result();
-  expect(await settledEvents('asking/rl')).toBe(events);
+  expect(await runs.settled('asking/rl')).toBe(events);
   expect(await handle.query('progress')).toEqual(paused);
 
   await handle.signal(resume);

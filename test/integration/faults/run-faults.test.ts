@@ -1,0 +1,191 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ApplicationFailure } from '@temporalio/common';
+import { WorkflowFailedError } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { batchKey, checkpointsPrefix, runKey } from '../../../activities/store/keys.ts';
+import { ObjectStore } from '../../../activities/store/object-store.ts';
+import type { CurriculumResult } from '../../../core/curriculum.ts';
+import type { Role } from '../../../core/names.ts';
+import { dynamicConfig } from '../../../infra/dev/temporal-config.ts';
+import { decide, pause, resume } from '../../../workflows/messages.ts';
+import { briefSpec } from '../../support/brief-spec.ts';
+import { until } from '../../support/run-client.ts';
+import type { RunClient } from '../../support/run-client.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+
+// What goes wrong around a run, end to end. The local cache of objects cannot be used at all here, as on a disk
+// that is full: that costs time and nothing else.
+
+const STEPS = 4;
+const spec = briefSpec({ maxSteps: STEPS });
+
+let installation: TestInstallation;
+let store: ObjectStore;
+let runs: RunClient;
+let leftAlone: CurriculumResult;
+
+beforeAll(async () => {
+  installation = await startTestInstallation({
+    env: { GRADUS_BLOB_CACHE: path.join(import.meta.filename, 'no-folder') },
+  });
+  ({ runs } = installation);
+  const { cacheDir: _, ...settings } = installation.settings.store;
+  store = await ObjectStore.connect(settings);
+  leftAlone = await (await runs.start('left-alone', spec)).result();
+});
+
+afterAll(async () => {
+  store?.close();
+  await installation?.remove();
+});
+
+/** The failure of a run, and what a person can act on: its first cause. */
+async function failureOf(run: Promise<unknown>): Promise<{ root: Error; failures: ApplicationFailure[] }> {
+  const error = await run.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  );
+  if (!(error instanceof WorkflowFailedError)) throw new Error('the run did not fail', { cause: error });
+  const chain: Error[] = [];
+  for (let at: unknown = error; at instanceof Error; at = at.cause) chain.push(at);
+  const failures = chain.filter((one): one is ApplicationFailure => one instanceof ApplicationFailure);
+  return { root: failures[0] ?? error, failures };
+}
+
+const fileOf = (key: string): string =>
+  path.join(installation.stateDir, 'object-store', 'objects', 'gradus', key);
+
+async function flipByte(key: string): Promise<void> {
+  const bytes = await readFile(fileOf(key));
+  const at = bytes.length - 1;
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+  await writeFile(fileOf(key), bytes);
+}
+
+async function restartWorker(role: Role): Promise<void> {
+  const pid = installation.workers.pid(role)!;
+  process.kill(pid, 'SIGKILL');
+  await until(
+    async () => ([undefined, pid].includes(installation.workers.pid(role)) ? undefined : true),
+    30_000,
+    () => `the ${role} worker did not come back`,
+  );
+  await installation.workers.ready();
+}
+
+test.each([
+  [
+    'a field that does not exist',
+    'unknown-field',
+    { ...spec, stages: [{ ...spec.stages[0]!, maxStep: 3 }] },
+    'stages[0].maxStep: unknown field; did you mean "maxSteps"?',
+  ],
+  [
+    'an environment that no worker has',
+    'no-environment',
+    briefSpec({ environment: 'calculater' }),
+    'stages[0].tasks[0].environment: no environment "calculater"; did you mean "calculator"?',
+  ],
+])('a spec with %s is refused at once, and nothing is left of it', async (_, run, wrong, message) => {
+  const handle = await runs.start(run, wrong);
+  const { root } = await failureOf(handle.result());
+  expect(root).toMatchObject({ type: 'gradus.spec.invalid', nonRetryable: true });
+  expect(root.message).toContain(message);
+  const { events } = await handle.fetchHistory();
+  const started = events!.flatMap((event) => event.activityTaskStartedEventAttributes ?? []);
+  expect(started).toMatchObject([{ attempt: 1 }]);
+  expect(await store.list(`runs/${run}/`)).toEqual([]);
+});
+
+test('the object store is away for some seconds: the run waits and ends as it would have', async () => {
+  const handle = await runs.start('store-away', spec);
+  await runs.progress(handle, ({ phase }) => phase === 'rl');
+  installation.stack.objectStore.kill();
+  await until(
+    async () => {
+      const query = `WorkflowId STARTS_WITH 'store-away' AND ExecutionStatus = 'Running'`;
+      for await (const { workflowId, runId } of runs.client.workflow.list({ query })) {
+        const { raw } = await runs.client.workflow.getHandle(workflowId, runId).describe();
+        for (const { attempt, lastFailure } of raw.pendingActivities ?? []) {
+          if (attempt! >= 4 && lastFailure?.message?.includes('npm run dev')) return true;
+        }
+      }
+      return undefined;
+    },
+    30_000,
+    () => 'no activity tries again',
+  );
+  await installation.stack.objectStore.restart();
+  const result = await handle.result();
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+});
+
+test('a damaged batch fails the run, which says what is damaged and what to do', async () => {
+  const handle = await runs.start('bad-batch', spec);
+  await runs.progress(handle, ({ step }) => step?.stage === 'warm-start');
+  // The learner, which has nothing to do before the first step, is held up while the batch that it is to read is damaged.
+  const learner = installation.workers.pid('learner')!;
+  const key = batchKey('bad-batch', 'rl', 1);
+  process.kill(learner, 'SIGSTOP');
+  try {
+    await until(
+      async () => ((await store.head(key)) === undefined ? undefined : true),
+      30_000,
+      () => 'no batch was written',
+    );
+    await flipByte(key);
+  } finally {
+    process.kill(learner, 'SIGCONT');
+  }
+  const { root } = await failureOf(handle.result());
+  expect(root).toMatchObject({ type: 'gradus.store.corrupt-object', nonRetryable: true });
+  expect(root.message).toContain(key);
+  expect(root.message).toContain('Restore it, or go back to an earlier one');
+});
+
+test('a damaged checkpoint stops no run: a person is asked, restores it, and the run goes on', async () => {
+  const handle = await runs.start('bad-checkpoint', spec);
+  await runs.progress(handle, ({ phase }) => phase === 'rl');
+  await handle.signal(pause);
+  await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
+  await runs.settled('bad-checkpoint/rl');
+  const { checkpoint } = await runs.progress(handle, () => true);
+  const weights = (await store.list(checkpointsPrefix('bad-checkpoint')))
+    .map(({ key }) => key)
+    .find((key) => key.includes(checkpoint!.weights.slice(0, 12)) && key.endsWith('model.safetensors'))!;
+  await flipByte(weights);
+  // It has the right weights in memory.
+  await restartWorker('rollout');
+  await handle.signal(resume);
+
+  const { question } = await runs.progress(handle, ({ status }) => status === 'waiting');
+  expect(question).toContain('every rollout group of step');
+  expect(question).toContain(weights);
+  expect(question).toContain('Restore it, or go back to an earlier one');
+  await flipByte(weights);
+  await handle.executeUpdate(decide, { args: ['continue'] });
+  const result = await handle.result();
+  expect(result).toMatchObject({ end: 'completed', stages: [{ name: 'rl' }] });
+});
+
+test('histories are bounded: a stage continues as new as often as it needs, and ends with the same weights', async () => {
+  const limit = { 'limit.historyCount.suggestContinueAsNew': [{ value: 60, constraints: {} }] };
+  const file = path.join(installation.stateDir, 'temporal', 'dynamic-config.yaml');
+  await writeFile(file, JSON.stringify({ ...dynamicConfig(), ...limit }));
+  await installation.stack.temporal.restart();
+
+  const result = await (await runs.start('continued', spec)).result();
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+  const last = await runs.client.workflow.getHandle('continued/rl').describe();
+  expect(last.raw.workflowExecutionInfo!.firstRunId).not.toBe(last.runId);
+  expect(last.historyLength).toBeLessThan(150);
+});
+
+test('the unusable cache was said once by each process, and nothing else went wrong unheard', async () => {
+  const log = await readFile(path.join(installation.stateDir, 'logs', 'workers.log'), 'utf8');
+  expect(log).toContain('the local cache of objects could not be written');
+  expect(log).not.toMatch(/Unhandled|TypeError|ReferenceError/);
+  expect(await store.head(runKey('left-alone'))).toBeDefined();
+});
