@@ -2,24 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Connection, isGrpcServiceError } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { SEARCH_ATTRIBUTES } from '../../core/names.ts';
 
 /** gRPC's status codes that are met here. */
 const GRPC = { notFound: 5, alreadyExists: 6 };
 const RETENTION_MS = 72 * 3600 * 1000;
 const VISIBLE_WITHIN_MS = 30_000;
 
-/** `temporal.api.enums.v1.IndexedValueType` of each attribute that runs are listed and filtered by. */
-const KEYWORD = 2;
-const INT = 3;
-const DOUBLE = 4;
-export const SEARCH_ATTRIBUTES = {
-  GradusRun: KEYWORD,
-  GradusStage: KEYWORD,
-  GradusStep: INT,
-  GradusEnvironment: KEYWORD,
-  GradusPolicyVersion: KEYWORD,
-  GradusMeanReward: DOUBLE,
-} as const;
+/** `temporal.api.enums.v1.IndexedValueType`. */
+const INDEXED = { Keyword: 2, Int: 3, Double: 4 } as const;
 
 function failedWith(error: unknown, expected: number): boolean {
   if (!isGrpcServiceError(error)) return false;
@@ -58,9 +49,9 @@ async function registerNamespace(connection: Connection, namespace: string): Pro
 
 async function addSearchAttributes(connection: Connection, namespace: string): Promise<void> {
   const present = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing = Object.entries(SEARCH_ATTRIBUTES).filter(
-    ([name]) => !(name in (present.customAttributes ?? {})),
-  );
+  const missing = Object.entries(SEARCH_ATTRIBUTES)
+    .filter(([name]) => !(name in (present.customAttributes ?? {})))
+    .map(([name, type]) => [name, INDEXED[type]] as const);
   if (missing.length === 0) return;
   try {
     await connection.operatorService.addSearchAttributes({
@@ -75,7 +66,7 @@ async function addSearchAttributes(connection: Connection, namespace: string): P
 /** The frontend learns of a new namespace and its attributes when its cache is refreshed: until then it refuses them. */
 async function untilVisible(connection: Connection, namespace: string): Promise<void> {
   const query = Object.entries(SEARCH_ATTRIBUTES)
-    .map(([name, type]) => (type === KEYWORD ? `${name} = 'x'` : `${name} > 0`))
+    .map(([name, type]) => (type === 'Keyword' ? `${name} = 'x'` : `${name} > 0`))
     .join(' AND ');
   const deadline = Date.now() + VISIBLE_WITHIN_MS;
   for (;;) {
