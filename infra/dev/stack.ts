@@ -1,6 +1,7 @@
+import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { tryLock } from '../setup/file-lock.ts';
+import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
 import type { ServerHandle } from './managed-server.ts';
 import { ensureBucket, readKeys, S3_PORT, startObjectStore } from './object-store.ts';
@@ -11,6 +12,8 @@ import { startTemporal, startTemporalUi, TEMPORAL_PORT, UI_PORT } from './tempor
 import type { TemporalServer, TemporalUi } from './temporal.ts';
 
 const BUCKET = 'gradus';
+/** Held while ports are chosen and taken; one a user of the machine. */
+const PORTS_LOCK = path.join(tmpdir(), `gradus-ports-${userInfo().username}.lock`);
 
 export interface StackOptions {
   /** These ports or none: an error says when one is taken. Left out, the usual or free ones are chosen. */
@@ -94,7 +97,12 @@ export async function startStack(
     await release();
   };
   try {
-    const { temporal, store, web } = await startServers(stateDir, { ...options, ui }, started);
+    // Stacks that start at once would choose the same ports, and take each other's servers for their own.
+    const { temporal, store, web } = await withLock(
+      PORTS_LOCK,
+      (holder) => options.onEvent?.(`waiting for process ${holder}, which is starting servers`),
+      () => startServers(stateDir, { ...options, ui }, started),
+    );
     const objectStore = Object.assign(store, { bucket: BUCKET });
     return {
       stateDir,

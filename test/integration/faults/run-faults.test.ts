@@ -3,10 +3,11 @@ import path from 'node:path';
 import { ApplicationFailure } from '@temporalio/common';
 import { WorkflowFailedError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { batchKey, checkpointsPrefix, runKey } from '../../../activities/store/keys.ts';
+import { batchKey, checkpointsPrefix } from '../../../activities/store/keys.ts';
 import { ObjectStore } from '../../../activities/store/object-store.ts';
 import type { CurriculumResult } from '../../../core/curriculum.ts';
 import type { Role } from '../../../core/names.ts';
+import { PROCESSES } from '../../../workers/all-in-one.ts';
 import { dynamicConfig } from '../../../infra/dev/temporal-config.ts';
 import { decide, pause, resume } from '../../../workflows/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
@@ -15,8 +16,8 @@ import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 
-// What goes wrong around a run, end to end. The local cache of objects cannot be used at all here, as on a disk
-// that is full: that costs time and nothing else.
+// What goes wrong around a run, end to end. The local cache of objects cannot be used at all here (where its
+// folder should be is a file): that costs time and nothing else.
 
 const STEPS = 4;
 const spec = briefSpec({ maxSteps: STEPS });
@@ -25,6 +26,7 @@ let installation: TestInstallation;
 let store: ObjectStore;
 let runs: RunClient;
 let leftAlone: CurriculumResult;
+let restarts = 0;
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -73,6 +75,7 @@ async function restartWorker(role: Role): Promise<void> {
     () => `the ${role} worker did not come back`,
   );
   await installation.workers.ready();
+  restarts++;
 }
 
 test.each([
@@ -183,9 +186,10 @@ test('histories are bounded: a stage continues as new as often as it needs, and 
   expect(last.historyLength).toBeLessThan(150);
 });
 
-test('the unusable cache was said once by each process, and nothing else went wrong unheard', async () => {
+test('each worker process said once that its cache is of no use, and nothing broke unheard', async () => {
   const log = await readFile(path.join(installation.stateDir, 'logs', 'workers.log'), 'utf8');
-  expect(log).toContain('the local cache of objects could not be written');
+  const warnings = log.match(/the local cache of objects could not be written: ENOTDIR/g) ?? [];
+  expect(warnings.length).toBeGreaterThan(0);
+  expect(warnings.length).toBeLessThanOrEqual(PROCESSES.length + restarts);
   expect(log).not.toMatch(/Unhandled|TypeError|ReferenceError/);
-  expect(await store.head(runKey('left-alone'))).toBeDefined();
 });
