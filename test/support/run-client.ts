@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { QUEUES } from '../../core/names.ts';
 import type { WorkerSettings } from '../../workers/settings.ts';
@@ -68,6 +68,26 @@ export class RunClient {
       }
     }
     return found;
+  }
+
+  /** An activity of a workflow that is not done yet, by its type; or that there is none, or no such running workflow. */
+  async pending(
+    workflowId: string,
+    activityType: string,
+  ): Promise<{ started: boolean; attempt: number } | 'none' | 'closed' | 'absent'> {
+    const handle = this.client.workflow.getHandle(workflowId);
+    const description = await handle.describe().catch((error: unknown) => {
+      if (error instanceof WorkflowNotFoundError) return undefined;
+      throw error;
+    });
+    if (!description) return 'absent';
+    if (description.status.name !== 'RUNNING') return 'closed';
+    const found = description.raw.pendingActivities?.find(
+      ({ activityType: type }) => type?.name === activityType,
+    );
+    if (!found) return 'none';
+    const started = ['2', 'PENDING_ACTIVITY_STATE_STARTED'].includes(String(found.state));
+    return { started, attempt: found.attempt ?? 1 };
   }
 
   /** Events of a workflow's history, once neither it nor anything that it started runs. */

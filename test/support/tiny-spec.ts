@@ -1,6 +1,13 @@
 /** A curriculum that exercises everything in seconds: two rounds of warm start, a few RL steps, small reports. */
-export function tinySpec(options: { maxSteps?: number; environment?: string; groupsPerStep?: number } = {}) {
-  const { maxSteps = 4, environment = 'calculator', groupsPerStep = 8 } = options;
+export function tinySpec(
+  options: {
+    maxSteps?: number;
+    environment?: string;
+    groupsPerStep?: number;
+    groupsPerWorkflow?: number;
+  } = {},
+) {
+  const { maxSteps = 4, environment = 'calculator', groupsPerStep = 8, groupsPerWorkflow = 8 } = options;
   const tasks = [{ environment, levels: [1] }];
   return {
     seed: 5,
@@ -33,6 +40,7 @@ export function tinySpec(options: { maxSteps?: number; environment?: string; gro
         name: 'rl',
         tasks,
         groupsPerStep,
+        groupsPerWorkflow,
         numGenerations: 8,
         maxSteps,
         algorithm: { minibatch: 32, beta: 0.01, numIterations: 2 },

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
-import { ROLES } from '../../../core/names.ts';
+import { ids, ROLES } from '../../../core/names.ts';
 import type { Role } from '../../../core/names.ts';
 import type { CurriculumResult } from '../../../core/curriculum.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
@@ -25,7 +25,8 @@ let workers: Workers;
 let runs: RunClient;
 let leftAlone: CurriculumResult;
 
-const spec = tinySpec({ maxSteps: 6, groupsPerStep: 16 });
+// One child workflow and one advance a step, long enough to be hit.
+const spec = tinySpec({ maxSteps: 6, groupsPerStep: 64, groupsPerWorkflow: 64 });
 
 beforeAll(async () => {
   stateDir = await mkdtemp(path.join(tmpdir(), 'gradus-recovery-'));
@@ -69,27 +70,31 @@ async function killWorkers(...roles: Role[]): Promise<void> {
   await workers.ready();
 }
 
-/** Kills the worker of a role while an activity runs on it, and proves by a second attempt that the kill hit it. */
-async function killDuring(run: string, activity: string, role: 'rollout' | 'learner'): Promise<void> {
+/**
+ * Kills the worker of a role while an activity runs on it, and proves by its next attempt that the kill hit it. A kill
+ * in the very moment in which the activity ended hits nothing: then the next one is tried. `at` names the workflow.
+ */
+async function killDuring(at: (step: number) => string, activity: string, role: Role): Promise<void> {
+  let step = 2;
   await until(
     async () => {
-      const [hit] = await runs.running(`${run}/rl`, activity);
-      if (!hit) return undefined;
+      const seen = await runs.pending(at(step), activity);
+      if (seen === 'closed') step++;
+      if (typeof seen === 'string' || !seen.started) return undefined;
       await killWorkers(role);
-      const again = await until(
+      const after = await until(
         async () => {
-          const now = await runs.running(`${run}/rl`, activity);
-          const same = now.find(({ workflowId }) => workflowId === hit.workflowId);
-          // It may also have ended in the very moment of the kill: then the next one is tried.
-          return same === undefined ? 'ended' : same.attempt > hit.attempt ? 'hit' : undefined;
+          const now = await runs.pending(at(step), activity);
+          if (typeof now === 'string') return 'missed';
+          return now.attempt > seen.attempt ? 'hit' : undefined;
         },
         30_000,
         () => `${activity} was not tried again`,
       );
-      return again === 'hit' ? true : undefined;
+      return after === 'hit' ? true : undefined;
     },
-    120_000,
-    () => `no ${activity} could be hit`,
+    90_000,
+    () => `no ${activity} could be hit; the last try was at step ${step}`,
   );
 }
 
@@ -103,9 +108,9 @@ async function stepsReach(handle: WorkflowHandle, step: number): Promise<void> {
 test('a run whose workers are killed in an episode, a learner step and an upload ends with the same weights', async () => {
   const handle = await runs.start('workers-killed', spec);
   await stepsReach(handle, 1);
-  await killDuring('workers-killed', 'advance', 'rollout');
+  await killDuring((step) => ids.group('workers-killed', 'rl', step, 0), 'advance', 'rollout');
 
-  await killDuring('workers-killed', 'trainStep', 'learner');
+  await killDuring(() => ids.stage('workers-killed', 'rl'), 'trainStep', 'learner');
 
   await proxy.stallNext(/^PUT \S+\/optimizer\.safetensors/, 50_000);
   await killWorkers('learner');
