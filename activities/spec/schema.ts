@@ -129,7 +129,7 @@ const stage = z.strictObject({
   tasks: tasksSchema,
   groupsPerStep: count.default(16).describe('Tasks per step.'),
   groupsPerWorkflow: count
-    .default(8)
+    .default(32)
     .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
   numGenerations: z.int().min(2).default(16).describe('Samples per task.'),
   maxSteps: count,
