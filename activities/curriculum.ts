@@ -22,6 +22,7 @@ import { parseSpec } from './spec/parse-spec.ts';
 import { saveBatch } from './store/batches.ts';
 import { loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
 import { batchKey, runKey } from './store/keys.ts';
+import { CREATED_BY } from './store/manifest.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { applyRetention, collectGarbage } from './store/retention.ts';
 import { loadTrajectories } from './store/trajectories.ts';
@@ -38,7 +39,6 @@ export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
 
 /** Tasks per level that a tokenizer is learnt from. */
 const CORPUS_TASKS = 400;
-const CREATED_BY = 'gradus 0.1.0';
 
 export function createCurriculum(deps: CurriculumDependencies) {
   const { store, environments } = deps;

@@ -6,6 +6,7 @@ import type { Weights } from '../engine/model-config.ts';
 import { loadBatch } from './store/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
 import { metricsKey } from './store/keys.ts';
+import { CREATED_BY } from './store/manifest.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import type { Durable } from './durable.ts';
 
@@ -15,8 +16,6 @@ export interface LearnerDependencies {
 }
 
 export type LearnerActivities = Durable<ReturnType<typeof createTraining>>;
-
-const CREATED_BY = 'gradus 0.1.0';
 
 export function createTraining({ store, learner }: LearnerDependencies) {
   // What the last steps made, so that a step need not read back what this process has just written.

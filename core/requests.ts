@@ -164,15 +164,21 @@ export interface TrainRequest {
   reference: CheckpointRef | null;
 }
 
+/** Means over the updates of a step. All in nats unless said otherwise. */
 export interface LearnerMetrics {
   loss: number;
+  /** L2 norm before clipping. */
   gradientNorm: number;
   entropy: number;
+  /** K3 estimate of KL(policy ‖ reference), 0 without a reference. */
   kl: number;
+  /** Part of the masked tokens whose ratio was clipped. */
   clipFraction: number;
+  /** Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines. */
   logprobGapMax: number;
   logprobGapMean: number;
   updates: number;
+  /** Tokens that went through forward and backward, without padding. */
   tokens: number;
   seconds: number;
 }

@@ -10,6 +10,9 @@ const blobRef = z.strictObject({
 
 const checkpointRef = z.strictObject({ manifest: blobRef, weights: z.string(), step: z.int().min(0) });
 
+/** What writes checkpoints, as their manifests name it. */
+export const CREATED_BY = 'gradus 0.1.0';
+
 /** The files of a checkpoint that every one has. */
 export const CHECKPOINT_FILES = [
   'config.json',

@@ -1,3 +1,4 @@
+import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
 
 /**
@@ -67,24 +68,7 @@ export interface TrainState {
   updates: number;
 }
 
-/** Means over the updates of a step. All in nats unless said otherwise. */
-export interface TrainMetrics {
-  loss: number;
-  /** L2 norm before clipping. */
-  gradientNorm: number;
-  entropy: number;
-  /** K3 estimate of KL(policy ‖ reference), 0 without a reference. */
-  kl: number;
-  /** Part of the masked tokens whose ratio was clipped. */
-  clipFraction: number;
-  /** Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines. */
-  logprobGapMax: number;
-  logprobGapMean: number;
-  updates: number;
-  /** Tokens that went through forward and backward, without padding. */
-  tokens: number;
-  seconds: number;
-}
+export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 
 /**
  * A step is a pure function of its arguments, repeatable to the bit on the same backend.
