@@ -80,6 +80,8 @@ async function ask(
   signal: AbortSignal,
 ): Promise<VerdictOfVerifier> {
   const { name, version } = verifier;
+  if (verifier.tier !== 'fast')
+    return { verifier: name, version, score: null, evidence: `${verifier.tier} tiers have no worker yet` };
   try {
     const verdict = await verifier.verify(candidate, { signal });
     if (verdict.kind === 'abstain') return { verifier: name, version, score: null, evidence: verdict.reason };

@@ -1,3 +1,4 @@
+import type { Tier } from './outcome.ts';
 import type { Arm } from './spec.ts';
 
 /** Task queues, one per kind of worker. `gradus` is the one that runs are started on. */
@@ -9,6 +10,10 @@ export const QUEUES = {
   learner: 'gradus-learner',
 } as const;
 export type Role = keyof typeof QUEUES;
+
+/** The queue of a verification tier; `pool` tells workers apart that serve other verifiers of the same tier, e.g. in another language. */
+export const tierQueue = (tier: Tier, pool?: string): string =>
+  ['gradus-verifier', tier, ...(pool === undefined ? [] : [pool])].join('-');
 export const ROLES = Object.keys(QUEUES) as Role[];
 
 /** Search attributes with their Temporal types; registered when a stack starts. */

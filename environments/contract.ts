@@ -3,6 +3,7 @@ import type { Json } from '../core/json.ts';
 import type { Tier } from '../core/outcome.ts';
 import type { Split, TaskRef } from '../core/refs.ts';
 import type { Episode } from '../core/episode.ts';
+import type { TierAnswer } from '../core/tier-contract.ts';
 
 /** What a tool knows about the call it serves. */
 export interface ToolContext {
@@ -107,14 +108,64 @@ export type Verdict =
   | { kind: 'score'; score: number; uncertainty?: number; evidence?: string }
   | { kind: 'abstain'; reason: string };
 
-export interface Verifier {
+interface VerifierFacts {
   name: string;
   /** Changes when the same candidate could get another verdict. */
   version: string;
   tier: Tier;
+  /** What one verdict is expected to cost; the ledger keeps what it did cost. */
   cost: { seconds: number; usd: number };
+}
+
+/** Judges the whole candidate where episodes are verified: microseconds to milliseconds, cheaper than asking for it. */
+export interface FastVerifier extends VerifierFacts {
+  tier: 'fast';
   verify(candidate: Candidate, context: { signal: AbortSignal }): Verdict | Promise<Verdict>;
 }
+
+/**
+ * Judges a subject on its tier's own queue, once for ever: its answers are kept by (name, version, digest of the
+ * subject), across episodes, runs and restarts.
+ */
+export interface TierVerifier extends VerifierFacts {
+  tier: 'simulation' | 'high-fidelity' | 'world';
+  /** The part of a candidate that the verdict depends on, in canonical form; null for what is not worth asking about. */
+  subject(candidate: Candidate): Json;
+  /** What an answer means for this task. Needed when the worker measures; a `scored` answer is taken as it is without it. */
+  interpret?(candidate: Candidate, answer: TierAnswer): Verdict;
+  /** Where it is computed: here in TypeScript, by a pool of workers in another language, or by people (world tier). */
+  served:
+    | {
+        by: 'function';
+        verify(subject: Json, context: { signal: AbortSignal; heartbeat(): void }): Promise<TierFinding>;
+      }
+    | { by: 'pool'; pool: string }
+    | { by: 'people' };
+  limits?: Partial<TierLimits>;
+}
+
+/** What a function of a tier says; the worker adds format, names and what was spent. */
+export type TierFinding =
+  | { kind: 'scored'; score: number; uncertainty?: number; evidence?: string; usd?: number }
+  | {
+      kind: 'measured';
+      values: Record<string, number>;
+      uncertainties?: Record<string, number>;
+      evidence?: string;
+      usd?: number;
+    }
+  | { kind: 'abstained'; type: string; reason: string; evidence?: string; usd?: number };
+
+export interface TierLimits {
+  /** One attempt, seconds. */
+  timeoutSeconds: number;
+  /** Silence after which an attempt counts as lost, seconds. */
+  heartbeatSeconds: number;
+  /** Attempts that may be lost before the verdict is an abstention. */
+  maxAttempts: number;
+}
+
+export type Verifier = FastVerifier | TierVerifier;
 
 /** A task family: tasks, tools and verifiers together, without the model. */
 export interface Environment {

@@ -1,7 +1,7 @@
-import type { Verifier } from '../environments/contract.ts';
+import type { FastVerifier } from '../environments/contract.ts';
 
 /** Partial credit: the part of the expected answer's letters that stand where they should. */
-export const lettersInPlace: Verifier = {
+export const lettersInPlace: FastVerifier = {
   name: 'letters-in-place',
   // Change it whenever the same episode could get another score.
   version: '1',

@@ -1,4 +1,4 @@
-import type { Verifier } from '../contract.ts';
+import type { FastVerifier } from '../contract.ts';
 
 /** Numbers with an optional sign, thousands separators (all of one kind) and a decimal point. */
 const NUMBER = /^([+-]?)(\d{1,3}(?:([,'_ ])\d{3}(?:\3\d{3})*)|\d+)?(?:\.(\d*))?$/u;
@@ -22,7 +22,7 @@ export function normalizeAnswer(answer: string): string {
 }
 
 /** 1 when the answer says what the task expects, 0 when it does not or there is none; abstains on a task without an expected answer. */
-export function exactMatch(): Verifier {
+export function exactMatch(): FastVerifier {
   return {
     name: 'exact-match',
     version: '1',

@@ -1,7 +1,7 @@
-import type { Verifier } from '../contract.ts';
+import type { FastVerifier } from '../contract.ts';
 
 /** The part of the turns that were well-formed; an episode that ends without an answer counts one bad turn more. */
-export function formatVerifier(): Verifier {
+export function formatVerifier(): FastVerifier {
   return {
     name: 'format',
     version: '1',

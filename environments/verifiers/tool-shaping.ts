@@ -1,5 +1,5 @@
 import type { Json } from '../../core/json.ts';
-import type { Verifier } from '../contract.ts';
+import type { FastVerifier } from '../contract.ts';
 
 export interface ToolShapingOptions {
   /** Taken off for each call that repeats an earlier one. */
@@ -13,7 +13,7 @@ export interface ToolShapingOptions {
 }
 
 /** 1 less a capped penalty for clumsy use of tools. It says nothing about whether the answer is right. */
-export function toolShaping(options: ToolShapingOptions = {}): Verifier {
+export function toolShaping(options: ToolShapingOptions = {}): FastVerifier {
   const { duplicate = 0.1, unknownTool = 0.2, malformed = 0.2, cap = 0.5 } = options;
   return {
     name: 'tool-shaping',

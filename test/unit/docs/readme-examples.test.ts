@@ -170,6 +170,7 @@ describe('the example environment', () => {
     };
     return Promise.all(
       environment.verifiers.map(async (verifier) => {
+        if (verifier.tier !== 'fast') throw new Error(`${verifier.name} is not fast`);
         const verdict = await verifier.verify(candidate, { signal });
         const { name, version } = verifier;
         return { verifier: name, version, score: verdict.kind === 'score' ? verdict.score : null };

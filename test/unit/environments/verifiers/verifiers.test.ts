@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Action, Turn } from '../../../../core/episode.ts';
 import type { Json } from '../../../../core/json.ts';
-import type { Candidate, Verifier } from '../../../../environments/contract.ts';
+import type { Candidate, FastVerifier } from '../../../../environments/contract.ts';
 import { exactMatch, normalizeAnswer } from '../../../../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../../../../environments/verifiers/format.ts';
 import { toolShaping } from '../../../../environments/verifiers/tool-shaping.ts';
@@ -27,7 +27,7 @@ function candidate(actions: Action[], answer: string | null, expected: string | 
   };
 }
 
-async function score(verifier: Verifier, ...of: Parameters<typeof candidate>): Promise<number> {
+async function score(verifier: FastVerifier, ...of: Parameters<typeof candidate>): Promise<number> {
   const verdict = await verifier.verify(candidate(...of), { signal: new AbortController().signal });
   if (verdict.kind !== 'score') throw new Error(verdict.reason);
   return verdict.score;
