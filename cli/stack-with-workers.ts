@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { startStack } from '../infra/dev/stack.ts';
-import type { Stack, StackOptions } from '../infra/dev/stack.ts';
+import type { Stack, StackAddresses, StackOptions } from '../infra/dev/stack.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { startWorkers } from '../workers/all-in-one.ts';
 import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
@@ -44,18 +44,24 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
 
 /** How workers reach the servers of a stack. */
 export function settingsFor(stack: Stack, env: Record<string, string> = {}): WorkerSettings {
-  const { temporal, objectStore } = stack;
   return readSettings({
     ...process.env,
     GRADUS_BLOB_CACHE: path.join(stack.stateDir, 'blob-cache'),
     ...env,
+    ...stackEnvironment(stack),
+  });
+}
+
+/** The variables that say where the servers of a stack are. */
+export function stackEnvironment({ temporal, objectStore }: StackAddresses): Record<string, string> {
+  return {
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
     GRADUS_S3_URL: `http://${objectStore.endPoint}:${objectStore.port}`,
     GRADUS_S3_ACCESS_KEY: objectStore.accessKey,
     GRADUS_S3_SECRET_KEY: objectStore.secretKey,
     GRADUS_S3_BUCKET: objectStore.bucket,
-  });
+  };
 }
 
 /** Ends the installation on the first Ctrl-C or SIGTERM, at once on the second; resolves then. */

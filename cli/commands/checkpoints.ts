@@ -1,0 +1,40 @@
+import Table from 'cli-table3';
+import { Command } from 'commander';
+import { findCheckpoints } from '../../activities/store/find-checkpoints.ts';
+import { withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+
+/** `gradus checkpoints RUN`: what of a run is in the store. */
+export function checkpoints(): Command {
+  return withConnectionFlags(new Command('checkpoints'))
+    .description('Lists the checkpoints of a run, oldest first.')
+    .argument('<run>')
+    .option('--json', 'one JSON object a line')
+    .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
+      withStore(options, async (store) => {
+        const found = await findCheckpoints(store, run);
+        if (options.json === true) {
+          for (const { ref, manifest } of found.checkpoints)
+            console.log(JSON.stringify({ ...ref, stage: manifest.stage }));
+          return;
+        }
+        const table = new Table({
+          head: ['step', 'stage', 'weights', 'learner', 'object'],
+          style: { head: [], border: [] },
+        });
+        for (const { ref, manifest } of found.checkpoints) {
+          table.push([
+            ref.step,
+            manifest.stage,
+            ref.weights.slice(0, 12),
+            manifest.backend,
+            ref.manifest.key.replace(/\/manifest\.json$/, ''),
+          ]);
+        }
+        console.log(
+          found.checkpoints.length === 0 ? `${run} has no checkpoint in this store` : table.toString(),
+        );
+        for (const { folder, reason } of found.incomplete) console.log(`incomplete: ${folder}: ${reason}`);
+      }),
+    );
+}

@@ -1,0 +1,12 @@
+import { Command } from 'commander';
+import { checkpoints } from './commands/checkpoints.ts';
+import { fail } from './fail.ts';
+
+// Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command.
+
+const program = new Command('gradus')
+  .description('Looks into runs and moves models in and out.')
+  .showHelpAfterError('(--help says what there is)')
+  .addCommand(checkpoints());
+
+program.parseAsync().then(() => process.exit(), fail);
