@@ -8,7 +8,7 @@ import type {
   OpenRunRequest,
   RetentionRequest,
 } from '../core/requests.ts';
-import type { CurriculumSpec } from '../core/spec.ts';
+import type { CurriculumSpec, ModelSource } from '../core/spec.ts';
 import { SPECIAL_TOKENS } from '../engine/dialect/special-tokens.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
@@ -20,7 +20,8 @@ import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
 import { parseSpec } from './spec/parse-spec.ts';
 import { saveBatch } from './store/batches.ts';
-import { loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
+import { adoptCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
+import { checkpointOf } from './store/find-checkpoints.ts';
 import { batchKey, runKey } from './store/keys.ts';
 import { CREATED_BY } from './store/manifest.ts';
 import type { ObjectStore } from './store/object-store.ts';
@@ -47,23 +48,41 @@ export function createCurriculum(deps: CurriculumDependencies) {
     async openRun(request: OpenRunRequest, signal: AbortSignal): Promise<CurriculumSpec> {
       const { spec: written, workflowId, firstExecutionRunId } = request;
       const wanted = workflowId.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '') || 'run';
-      const spec = parseSpec(written, wanted.slice(0, 100), environments);
-      const run = await claim(store, spec, firstExecutionRunId, signal);
-      return { ...spec, run };
+      const parsed = parseSpec(written, wanted.slice(0, 100), environments);
+      const model: ModelSource =
+        parsed.model.kind === 'scratch'
+          ? parsed.model
+          : { kind: 'from', checkpoint: await checkpointOf(store, parsed.model, { signal }) };
+      const spec: CurriculumSpec = { ...parsed, model };
+      return { ...spec, run: await claim(store, spec, firstExecutionRunId, signal) };
     },
 
-    /** A tokenizer learnt from demonstrations and random weights: checkpoint 0. */
+    /**
+     * Checkpoint 0: a tokenizer learnt from demonstrations and random weights, or a copy of the checkpoint that the
+     * run begins with. Throws GradusError('spec', 'invalid') when that model has no room for the episodes.
+     */
     async initializeModel(request: InitializeRequest, signal: AbortSignal): Promise<CheckpointRef> {
-      const { run, seed, model, arms } = request;
+      const { run, seed, model, arms, maxCompletionTokens } = request;
+      if (model.kind === 'from') {
+        const { config } = await loadPolicy(store, model.checkpoint, { signal });
+        if (maxCompletionTokens >= config.maxPositions) {
+          throw new GradusError(
+            'spec',
+            'invalid',
+            `sampling.maxCompletionTokens = ${maxCompletionTokens} leaves no room for a prompt in the ${config.maxPositions} positions of ${model.checkpoint.manifest.key}: lower it`,
+          );
+        }
+        return adoptCheckpoint(store, model.checkpoint, run, { signal });
+      }
       const names = [...new Set(arms.map((arm) => arm.environment))];
       const corpus = demonstrationCorpus(
         names.map((name) => environmentOf(environments, name)),
         CORPUS_TASKS,
       );
-      const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.vocabSize, SPECIAL_TOKENS));
+      const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.shape.vocabSize, SPECIAL_TOKENS));
       // A small corpus may have fewer pairs to merge than the spec allows.
       const { vocabSize } = Tokenizer.fromJson(tokenizerJson);
-      const config: ModelConfig = { ...model, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
+      const config: ModelConfig = { ...model.shape, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
       return saveCheckpoint(
         store,
         {

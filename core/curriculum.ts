@@ -19,7 +19,7 @@ export interface CurriculumPorts extends Pick<TrainingPorts, 'evaluate'> {
 /** Carried over continue-as-new between stages. */
 export interface CurriculumState {
   checkpoint: CheckpointRef;
-  /** The warm start: where RL begins, and what the KL is measured against. */
+  /** Where RL begins: the warm start, or the model that was brought; and what the KL is measured against. */
   reference: CheckpointRef;
   before: EvaluationResult;
   /** Steps of the run so far. */
@@ -39,7 +39,7 @@ export interface CurriculumResult {
 }
 
 /**
- * The whole run: a model from scratch, a warm start, a report, RL stages in order, a report. `gate` is passed before
+ * The whole run: a model from scratch or from a checkpoint, a warm start (which a brought model may go without), a report, RL stages in order, a report. `gate` is passed before
  * each stage and may carry the state elsewhere (continue-as-new) or stop.
  */
 export async function runCurriculum(
@@ -95,9 +95,11 @@ async function begin(
     seed: spec.seed,
     model: spec.model,
     arms: uniqueArms(spec),
+    maxCompletionTokens: spec.sampling.maxCompletionTokens,
   });
+  if (spec.warmStart === null) return started(initial, 0);
   ports.entered('warm-start', { before: null });
-  const warm = await ports.warmStart({ spec, checkpoint: initial });
+  const warm = await ports.warmStart({ spec: { ...spec, warmStart: spec.warmStart }, checkpoint: initial });
   const nothingYet: CurriculumResult = {
     end: 'stopped',
     checkpoint: warm.checkpoint,
@@ -114,8 +116,13 @@ async function begin(
     );
     if (decision === 'stop') return nothingYet;
   }
-  const before = await report(ports, spec, 'before', warm.checkpoint);
-  return { checkpoint: warm.checkpoint, reference: warm.checkpoint, before, steps: warm.rounds, stages: [] };
+  return started(warm.checkpoint, warm.rounds);
+
+  /** RL begins here. */
+  async function started(checkpoint: CheckpointRef, steps: number): Promise<CurriculumState> {
+    const before = await report(ports, spec, 'before', checkpoint);
+    return { checkpoint, reference: checkpoint, before, steps, stages: [] };
+  }
 }
 
 const stopped = (state: CurriculumState): CurriculumResult => ({
@@ -151,7 +158,7 @@ function report(
 /** Every arm that the run may meet, once. */
 export function uniqueArms(spec: Pick<CurriculumSpec, 'warmStart' | 'stages' | 'evaluation'>) {
   const all = [
-    ...spec.warmStart.arms,
+    ...(spec.warmStart?.arms ?? []),
     ...spec.stages.flatMap((stage) => stage.arms),
     ...spec.evaluation.arms,
   ];

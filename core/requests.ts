@@ -3,7 +3,7 @@ import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
   AlgorithmSpec,
   Arm,
-  ModelSpec,
+  ModelSource,
   OptimizerSpec,
   RetentionSpec,
   RewardSpec,
@@ -215,9 +215,11 @@ export interface EvaluationResult {
 export interface InitializeRequest {
   run: string;
   seed: number;
-  model: ModelSpec;
-  /** Whose demonstrations the tokenizer is learnt from. */
+  model: ModelSource;
+  /** Whose demonstrations a new model's tokenizer is learnt from. */
   arms: Arm[];
+  /** What episodes may add to a prompt, in tokens: a model that has no room for it is refused. */
+  maxCompletionTokens: number;
 }
 
 export interface OpenRunRequest {

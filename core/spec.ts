@@ -1,4 +1,5 @@
 import type { TruncatedRule } from './outcome.ts';
+import type { CheckpointRef } from './refs.ts';
 
 /**
  * A curriculum as the workflows see it: parsed, defaults filled in, every name checked. What a person writes is
@@ -7,14 +8,18 @@ import type { TruncatedRule } from './outcome.ts';
 export interface CurriculumSpec {
   run: string;
   seed: number;
-  model: ModelSpec;
+  model: ModelSource;
   sampling: SamplingSpec;
   reward: RewardSpec;
-  warmStart: WarmStartSpec;
+  /** null only for a model that comes from a checkpoint. */
+  warmStart: WarmStartSpec | null;
   stages: StageSpec[];
   evaluation: FinalEvaluationSpec;
   retention: RetentionSpec;
 }
+
+/** Where the first weights come from: random ones, or a checkpoint of an earlier run (an imported model is one). */
+export type ModelSource = { kind: 'scratch'; shape: ModelSpec } | { kind: 'from'; checkpoint: CheckpointRef };
 
 /** A decoder-only transformer of the Llama family, trained from scratch, with a byte-level BPE tokenizer learnt from demonstrations. */
 export interface ModelSpec {

@@ -2,12 +2,14 @@ import { countsOf, noOutcomes } from './outcome.ts';
 import type { TrainingPorts } from './ports.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { ArmTally } from './requests.ts';
-import type { CurriculumSpec } from './spec.ts';
+import type { CurriculumSpec, WarmStartSpec } from './spec.ts';
 import { total, warmStartGraduates } from './stage-policy.ts';
 import { splitTime } from './time-split.ts';
 
 export interface WarmStartInput {
-  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'sampling' | 'reward' | 'warmStart' | 'retention'>;
+  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'sampling' | 'reward' | 'retention'> & {
+    warmStart: WarmStartSpec;
+  };
   checkpoint: CheckpointRef;
 }
 

@@ -4,9 +4,9 @@ import { GradusError } from '../../core/errors.ts';
 import { wilsonLower } from '../../core/intervals.ts';
 import { armName, HELD_OUT } from '../../core/names.ts';
 import type { Split } from '../../core/refs.ts';
-import type { Arm, CurriculumSpec } from '../../core/spec.ts';
+import type { Arm, CurriculumSpec, ModelSource, ModelSpec } from '../../core/spec.ts';
 import type { Environment } from '../../environments/contract.ts';
-import { curriculumSchema } from './schema.ts';
+import { curriculumSchema, MODEL_DEFAULTS } from './schema.ts';
 import type { WrittenSpec } from './schema.ts';
 
 type Path = readonly PropertyKey[];
@@ -14,6 +14,13 @@ interface Problem {
   path: Path;
   message: string;
 }
+
+type WrittenTasks = WrittenSpec['evaluation']['tasks'];
+
+/** A spec whose names are checked; only the store can say which checkpoint a model's origin is. */
+export type ParsedSpec = Omit<CurriculumSpec, 'model'> & {
+  model: Extract<ModelSource, { kind: 'scratch' }> | { kind: 'from'; run: string; step: number | null };
+};
 
 /** Names that the run uses for its own phases. */
 const RESERVED = ['initialize', 'warm-start', 'before', 'after', 'report', 'evaluation'];
@@ -27,7 +34,7 @@ export function parseSpec(
   written: unknown,
   run: string,
   environments: ReadonlyMap<string, Environment>,
-): CurriculumSpec {
+): ParsedSpec {
   const parsed = curriculumSchema.safeParse(written);
   if (!parsed.success) throw refusal(parsed.error.issues.flatMap((issue) => shapeProblems(issue)));
   const problems = contradictions(parsed.data, environments);
@@ -109,7 +116,7 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
   const add = (path: Path, message: string): void => void problems.push({ path, message });
 
   const used = new Set<string>();
-  const checkTasks = (tasks: WrittenSpec['warmStart']['tasks'], path: Path): void => {
+  const checkTasks = (tasks: WrittenTasks, path: Path): void => {
     const named = new Set<string>();
     tasks.forEach((entry, i) => {
       const environment = environments.get(entry.environment);
@@ -135,12 +142,7 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
     });
   };
   /** A measurement in which a task counts twice claims more confidence than it has. */
-  const checkCount = (
-    tasks: WrittenSpec['warmStart']['tasks'],
-    split: Split,
-    count: number,
-    path: Path,
-  ): void => {
+  const checkCount = (tasks: WrittenTasks, split: Split, count: number, path: Path): void => {
     const arms = armsOf(tasks);
     arms.forEach(({ environment, level }, i) => {
       const known = environments.get(environment);
@@ -152,7 +154,7 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
       }
     });
   };
-  checkTasks(spec.warmStart.tasks, ['warmStart', 'tasks']);
+  if (spec.warmStart) checkTasks(spec.warmStart.tasks, ['warmStart', 'tasks']);
   spec.stages.forEach((stage, s) => checkTasks(stage.tasks, ['stages', s, 'tasks']));
   checkTasks(spec.evaluation.tasks, ['evaluation', 'tasks']);
 
@@ -184,8 +186,15 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
     checkCount(stage.tasks, 'heldout', tasks, [...at, 'graduation', 'tasks']);
   });
   const { warmStart, evaluation } = spec;
-  const warmTasks = warmStart.graduation.tasksPerLevel * armsOf(warmStart.tasks).length;
-  checkCount(warmStart.tasks, 'heldout', warmTasks, ['warmStart', 'graduation', 'tasksPerLevel']);
+  if (warmStart) {
+    const warmTasks = warmStart.graduation.tasksPerLevel * armsOf(warmStart.tasks).length;
+    checkCount(warmStart.tasks, 'heldout', warmTasks, ['warmStart', 'graduation', 'tasksPerLevel']);
+  } else if (spec.model.from === undefined) {
+    add(
+      ['warmStart'],
+      'is missing: a model from scratch cannot act yet; only one with model.from can go without',
+    );
+  }
   checkCount(evaluation.tasks, 'test', evaluation.count, ['evaluation', 'count']);
   return problems;
 }
@@ -228,7 +237,18 @@ function checkReward(
 }
 
 function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => void): void {
-  const { model, sampling } = spec;
+  const { sampling } = spec;
+  if (spec.model.from !== undefined) {
+    for (const field of Object.keys(MODEL_DEFAULTS) as (keyof typeof MODEL_DEFAULTS)[]) {
+      if (spec.model[field] !== undefined)
+        add(
+          ['model', field],
+          `is what the checkpoint ${spec.model.from} says: leave it out, or leave out "from"`,
+        );
+    }
+    return;
+  }
+  const model = shapeOf(spec.model);
   if (model.attentionHeads % model.keyValueHeads !== 0) {
     add(
       ['model', 'keyValueHeads'],
@@ -246,28 +266,41 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
   }
 }
 
-const armsOf = (tasks: WrittenSpec['warmStart']['tasks']): Arm[] =>
+function modelOf({ from, ...written }: WrittenSpec['model']): ParsedSpec['model'] {
+  if (from === undefined) return { kind: 'scratch', shape: shapeOf(written) };
+  const [run, step] = from.split('@');
+  return { kind: 'from', run: run!, step: step === undefined ? null : Number(step) };
+}
+
+function shapeOf(written: Omit<WrittenSpec['model'], 'from'>): ModelSpec {
+  const given = Object.entries(written).filter(([, value]) => value !== undefined);
+  return { ...MODEL_DEFAULTS, ...Object.fromEntries(given) };
+}
+
+const armsOf = (tasks: WrittenTasks): Arm[] =>
   tasks.flatMap(({ environment, levels }) => levels.map((level) => ({ environment, level })));
 
-function normalize(written: WrittenSpec, run: string): CurriculumSpec {
+function normalize(written: WrittenSpec, run: string): ParsedSpec {
   const { warmStart, evaluation } = written;
   return {
     run: written.run ?? run,
     seed: written.seed,
-    model: written.model,
+    model: modelOf(written.model),
     sampling: written.sampling,
     reward: written.reward,
-    warmStart: {
-      arms: armsOf(warmStart.tasks),
-      minibatch: warmStart.minibatch,
-      updatesPerRound: warmStart.updatesPerRound,
-      maxRounds: warmStart.maxRounds,
-      optimizer: warmStart.optimizer,
-      graduation: {
-        successAtLeast: warmStart.graduation.successAtLeast,
-        tasksPerArm: warmStart.graduation.tasksPerLevel,
-      },
-    },
+    warmStart: warmStart
+      ? {
+          arms: armsOf(warmStart.tasks),
+          minibatch: warmStart.minibatch,
+          updatesPerRound: warmStart.updatesPerRound,
+          maxRounds: warmStart.maxRounds,
+          optimizer: warmStart.optimizer,
+          graduation: {
+            successAtLeast: warmStart.graduation.successAtLeast,
+            tasksPerArm: warmStart.graduation.tasksPerLevel,
+          },
+        }
+      : null,
     stages: written.stages.map(({ tasks, ...stage }) => ({ ...stage, arms: armsOf(tasks) })),
     evaluation: {
       arms: armsOf(evaluation.tasks),

@@ -42,20 +42,48 @@ const optimizer = (learningRate: number) =>
     .prefault({})
     .describe('Adam (Kingma & Ba 2015).');
 
+/** What a model from scratch has where the spec says nothing. */
+export const MODEL_DEFAULTS = {
+  vocabSize: 512,
+  hiddenSize: 128,
+  intermediateSize: 384,
+  layers: 4,
+  attentionHeads: 4,
+  keyValueHeads: 2,
+  headSize: 32,
+  maxPositions: 256,
+  tieEmbeddings: true,
+};
+
+const shape = (field: Exclude<keyof typeof MODEL_DEFAULTS, 'tieEmbeddings'>, what = '') =>
+  (field === 'vocabSize' ? z.int().min(300) : count)
+    .optional()
+    .describe(`${what}${what && ' '}Default ${MODEL_DEFAULTS[field]}.`);
+
 const model = z
   .strictObject({
-    vocabSize: z.int().min(300).default(512).describe('At most; a small corpus may give fewer.'),
-    hiddenSize: count.default(128),
-    intermediateSize: count.default(384),
-    layers: count.default(4),
-    attentionHeads: count.default(4),
-    keyValueHeads: count.default(2),
-    headSize: count.default(32),
-    maxPositions: count.default(256).describe('Longest sequence in tokens, prompt included.'),
-    tieEmbeddings: z.boolean().default(true),
+    from: z
+      .string()
+      .regex(
+        /^[A-Za-z0-9][A-Za-z0-9._-]*(@\d+)?$/,
+        'name a run, or RUN@STEP; an imported model is the run of its name',
+      )
+      .optional()
+      .describe('Begin with the last checkpoint of that run, or with RUN@STEP; its shape is its own.'),
+    vocabSize: shape('vocabSize', 'At most; a small corpus may give fewer.'),
+    hiddenSize: shape('hiddenSize'),
+    intermediateSize: shape('intermediateSize'),
+    layers: shape('layers'),
+    attentionHeads: shape('attentionHeads'),
+    keyValueHeads: shape('keyValueHeads'),
+    headSize: shape('headSize'),
+    maxPositions: shape('maxPositions', 'Longest sequence in tokens, prompt included.'),
+    tieEmbeddings: z.boolean().optional().describe(`Default ${MODEL_DEFAULTS.tieEmbeddings}.`),
   })
   .prefault({})
-  .describe('A decoder-only transformer of the Llama family, trained from scratch.');
+  .describe(
+    'A decoder-only transformer: of the Llama family and trained from scratch, or one that is there already.',
+  );
 
 const sampling = z
   .strictObject({
@@ -172,7 +200,9 @@ export const curriculumSchema = z
     model,
     sampling,
     reward,
-    warmStart,
+    warmStart: warmStart
+      .optional()
+      .describe('May be left out for a model that comes from a checkpoint: RL then begins with it.'),
     stages: z.array(stage).nonempty(),
     evaluation: z.strictObject({
       tasks: tasksSchema,

@@ -75,6 +75,44 @@ export async function saveCheckpoint(
   return refOf(ref, await readManifest(store, ref, options), weights);
 }
 
+/**
+ * The policy of a checkpoint as checkpoint 0 of another run: the same files to the byte, without optimizer state, so
+ * that the new run does not depend on what becomes of the old one.
+ */
+export async function adoptCheckpoint(
+  store: ObjectStore,
+  source: CheckpointRef,
+  run: string,
+  options: CallOptions = {},
+): Promise<CheckpointRef> {
+  const manifest = await readManifest(store, source.manifest, options);
+  const folder = checkpointFolder(run, 0, source.weights);
+  const copy = async (name: CheckpointFile): Promise<[CheckpointFile, BlobRef]> => {
+    const bytes =
+      name === 'optimizer.safetensors'
+        ? writeSafetensors(new Map(), { updates: '0' })
+        : await store.get(manifest.files[name], options);
+    return [
+      name,
+      await store.put(`${folder}/${name}`, bytes, { ...options, contentType: contentTypeOf(name) }),
+    ];
+  };
+  const files = Object.fromEntries(
+    await Promise.all(CHECKPOINT_FILES.map(copy)),
+  ) as CheckpointManifest['files'];
+  const adopted: CheckpointManifest = {
+    ...manifest,
+    run,
+    stage: 'initialize',
+    step: 0,
+    parent: source,
+    updates: 0,
+    files,
+  };
+  const ref = await store.putJson(`${folder}/manifest.json`, adopted, options);
+  return refOf(ref, await readManifest(store, ref, options), source.weights);
+}
+
 /** Everything of a checkpoint, digests checked. The arrays are the caller's own. */
 export async function loadCheckpoint(
   store: ObjectStore,

@@ -60,6 +60,28 @@ export async function findCheckpoints(
   };
 }
 
+/**
+ * The checkpoint of a run at a step, or its last one.
+ * Throws GradusError('store', 'no-checkpoint') that says which there are.
+ */
+export async function checkpointOf(
+  store: ObjectStore,
+  { run, step }: { run: string; step: number | null },
+  options: CallOptions = {},
+): Promise<CheckpointRef> {
+  const { checkpoints } = await findCheckpoints(store, run, options);
+  const found = checkpoints.findLast(({ ref }) => step === null || ref.step === step);
+  if (found) return found.ref;
+  const steps = checkpoints.map(({ ref }) => ref.step);
+  throw new GradusError(
+    'store',
+    'no-checkpoint',
+    steps.length === 0
+      ? `the run "${run}" has no checkpoint in this store: name another one; \`gradus import\` brings one in`
+      : `the run "${run}" has no checkpoint of step ${step}; there are: ${steps.join(', ')}`,
+  );
+}
+
 /** The checkpoint, or why it is none. */
 async function open(
   store: ObjectStore,

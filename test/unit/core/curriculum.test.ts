@@ -21,15 +21,18 @@ const spec: CurriculumSpec = {
   run: 'run',
   seed: 1,
   model: {
-    vocabSize: 512,
-    hiddenSize: 64,
-    intermediateSize: 128,
-    layers: 2,
-    attentionHeads: 4,
-    keyValueHeads: 2,
-    headSize: 16,
-    maxPositions: 256,
-    tieEmbeddings: true,
+    kind: 'scratch',
+    shape: {
+      vocabSize: 512,
+      hiddenSize: 64,
+      intermediateSize: 128,
+      layers: 2,
+      attentionHeads: 4,
+      keyValueHeads: 2,
+      headSize: 16,
+      maxPositions: 256,
+      tieEmbeddings: true,
+    },
   },
   sampling,
   reward,
@@ -50,6 +53,7 @@ const spec: CurriculumSpec = {
 };
 
 interface Plan {
+  spec?: CurriculumSpec;
   warm?: { graduated: boolean; stopped: boolean };
   stageEnd?: (name: string) => StageResult['end'];
   decision?: Decision;
@@ -99,7 +103,7 @@ async function run(
   from: CurriculumState | null = null,
 ) {
   const ports = new ScriptedRun(plan);
-  return { ports, result: await runCurriculum(ports, spec, from, gate) };
+  return { ports, result: await runCurriculum(ports, plan.spec ?? spec, from, gate) };
 }
 
 describe('a curriculum', () => {
@@ -184,6 +188,23 @@ describe('a curriculum', () => {
     const { ports, result } = await run({ warm: { graduated: false, stopped: true } });
     expect(result).toMatchObject({ end: 'stopped', checkpoint: checkpoint('warm'), steps: 7, stages: [] });
     expect(ports.training.evaluations).toEqual([]);
+  });
+
+  test('with a model that is there already goes without a warm start: RL begins with it', async () => {
+    const brought = {
+      ...spec,
+      model: { kind: 'from' as const, checkpoint: checkpoint('mine') },
+      warmStart: null,
+    };
+    const { ports, result } = await run({ spec: brought });
+    expect(ports.phases).toEqual(['initialize', 'easy', 'hard', 'report']);
+    expect(ports.initialized[0]).toMatchObject({ model: brought.model, arms: [arm(1), arm(2), arm(3)] });
+    expect(ports.stages[0]).toMatchObject({
+      checkpoint: checkpoint('initial'),
+      reference: checkpoint('initial'),
+      stepsBefore: 0,
+    });
+    expect(result).toMatchObject({ end: 'completed', reference: checkpoint('initial'), steps: 10 });
   });
 
   test('learns its tokenizer from every arm that it will meet, each once', async () => {

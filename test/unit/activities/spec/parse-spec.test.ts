@@ -82,6 +82,23 @@ describe('a spec that says what it should', () => {
     expect(spec).not.toHaveProperty('$schema');
   });
 
+  test('gives a model from scratch its defaults', () => {
+    const { model } = parseSpec(withAt(['model', 'layers'], 2), 'my-run', environments);
+    expect(model).toMatchObject({
+      kind: 'scratch',
+      shape: { layers: 2, hiddenSize: 128, tieEmbeddings: true },
+    });
+  });
+
+  test.each([
+    ['my-model', { kind: 'from', run: 'my-model', step: null }],
+    ['run-7.2@120', { kind: 'from', run: 'run-7.2', step: 120 }],
+  ])('may begin with the checkpoint %s, and then without a warm start', (from, model) => {
+    const { warmStart: _, ...written } = withAt(['model', 'from'], from);
+    expect(parseSpec(written, 'my-run', environments)).toMatchObject({ model, warmStart: null });
+    expect(parseSpec(withAt(['model', 'from'], from), 'my-run', environments).warmStart).not.toBeNull();
+  });
+
   test('may name its run', () => {
     expect(parseSpec({ ...plain(), run: 'mine' }, 'workflow-7', environments).run).toBe('mine');
   });
@@ -93,6 +110,21 @@ test('examples/curriculum.schema.json is the schema; `npm run schema` writes it'
 
 describe('a spec is refused, with the path and what to write,', () => {
   test.each<[string, Written, string]>([
+    [
+      'for a shape beside a checkpoint',
+      withAt(['model'], { from: 'mine', layers: 2 }),
+      'model.layers: is what the checkpoint mine says: leave it out, or leave out "from"',
+    ],
+    [
+      'for a checkpoint that is no name',
+      withAt(['model', 'from'], './mine'),
+      'model.from: name a run, or RUN@STEP; an imported model is the run of its name',
+    ],
+    [
+      'for a model from scratch without a warm start',
+      { ...plain(), warmStart: undefined },
+      'warmStart: is missing: a model from scratch cannot act yet; only one with model.from can go without',
+    ],
     [
       'for an unknown field',
       { ...plain(), retentoin: {} },
