@@ -9,7 +9,9 @@ import type {
   RetentionRequest,
 } from '../core/requests.ts';
 import type { CurriculumSpec, ModelSource } from '../core/spec.ts';
-import { SPECIAL_TOKENS } from '../engine/dialect/special-tokens.ts';
+import { stopTokens } from '../engine/dialect/render.ts';
+import { PAD, SPECIAL_TOKENS } from '../engine/dialect/special-tokens.ts';
+import { newModelFiles } from '../engine/hf-config.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
@@ -20,7 +22,7 @@ import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
 import { parseSpec } from './spec/parse-spec.ts';
 import { saveBatch } from './store/batches.ts';
-import { adoptCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
+import { adoptCheckpoint, loadPolicy, saveCheckpoint, textOf } from './store/checkpoints.ts';
 import { checkpointOf } from './store/find-checkpoints.ts';
 import { batchKey, runKey } from './store/keys.ts';
 import { CREATED_BY } from './store/manifest.ts';
@@ -81,7 +83,8 @@ export function createCurriculum(deps: CurriculumDependencies) {
       );
       const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.shape.vocabSize, SPECIAL_TOKENS));
       // A small corpus may have fewer pairs to merge than the spec allows.
-      const { vocabSize } = Tokenizer.fromJson(tokenizerJson);
+      const tokenizer = Tokenizer.fromJson(tokenizerJson);
+      const { vocabSize } = tokenizer;
       const config: ModelConfig = { ...model.shape, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
       return saveCheckpoint(
         store,
@@ -91,7 +94,10 @@ export function createCurriculum(deps: CurriculumDependencies) {
           step: 0,
           backend: 'none',
           createdBy: CREATED_BY,
-          tokenizerJson,
+          files: newModelFiles(config, tokenizerJson, {
+            eos: stopTokens(tokenizer),
+            pad: tokenizer.idOf(PAD),
+          }),
           state: {
             config,
             weights: initialWeights(config, seed),
@@ -106,8 +112,8 @@ export function createCurriculum(deps: CurriculumDependencies) {
 
     async buildDemonstrations(request: DemonstrationsRequest, signal: AbortSignal): Promise<BatchResult> {
       const start = Date.now();
-      const { tokenizerJson } = await loadPolicy(store, request.checkpoint, { signal });
-      const tokenizer = Tokenizer.fromJson(tokenizerJson);
+      const { files } = await loadPolicy(store, request.checkpoint, { signal });
+      const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
       const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
       const key = batchKey(request.run, request.stage, request.round);
       return finish(await keep(store, key, sequences, signal), sequences, 0, start);

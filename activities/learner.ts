@@ -5,6 +5,7 @@ import type { Learner, TrainState } from '../engine/learner/contract.ts';
 import type { Weights } from '../engine/model-config.ts';
 import { loadBatch } from './store/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
+import type { ModelFiles } from './store/checkpoints.ts';
 import { metricsKey } from './store/keys.ts';
 import { CREATED_BY } from './store/manifest.ts';
 import type { ObjectStore } from './store/object-store.ts';
@@ -19,7 +20,7 @@ export type LearnerActivities = Durable<ReturnType<typeof createTraining>>;
 
 export function createTraining({ store, learner }: LearnerDependencies) {
   // What the last steps made, so that a step need not read back what this process has just written.
-  let newest: { manifest: string; state: TrainState; tokenizerJson: string } | undefined;
+  let newest: { manifest: string; state: TrainState; files: ModelFiles } | undefined;
   // The same object again and again, so that the learner knows it by identity and need not be sent it.
   let lastReference: { manifest: string; weights: Weights } | undefined;
   const referenceWeights = async (ref: CheckpointRef, signal: AbortSignal): Promise<Weights> => {
@@ -62,14 +63,14 @@ export function createTraining({ store, learner }: LearnerDependencies) {
           backend: learner.backend,
           createdBy: CREATED_BY,
           state,
-          tokenizerJson: parent.tokenizerJson,
+          files: parent.files,
         },
         { signal },
       );
       newest = {
         manifest: checkpoint.manifest.sha256,
         state,
-        tokenizerJson: parent.tokenizerJson,
+        files: parent.files,
       };
       const key = metricsKey(request.run, request.stage, request.stageStep);
       await store.putJson(key, { stage: request.stage, step: request.step, metrics }, { signal });

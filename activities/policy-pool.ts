@@ -2,7 +2,7 @@ import type { CheckpointRef } from '../core/refs.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
-import { loadPolicy } from './store/checkpoints.ts';
+import { loadPolicy, textOf } from './store/checkpoints.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 /** A policy that holds the weights of one checkpoint for as long as it is leased. */
@@ -97,9 +97,9 @@ export class PolicyPool {
   }
 
   private load(slot: Slot, checkpoint: CheckpointRef): void {
-    slot.ready = loadPolicy(this.store, checkpoint).then(async ({ config, weights, tokenizerJson }) => {
+    slot.ready = loadPolicy(this.store, checkpoint).then(async ({ config, weights, files }) => {
       await slot.policy.load(checkpoint.weights, config, weights);
-      return { tokenizer: Tokenizer.fromJson(tokenizerJson), config };
+      return { tokenizer: Tokenizer.fromJson(textOf(files, 'tokenizer.json')), config };
     });
     slot.loading = true;
     // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.

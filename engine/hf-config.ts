@@ -59,6 +59,26 @@ export function toHfGenerationConfig(tokens: SpecialTokens = {}): JsonObject {
   };
 }
 
+/** The small files of a new model, by name, as transformers wants them. */
+export function newModelFiles(
+  config: ModelConfig,
+  tokenizerJson: string,
+  tokens: SpecialTokens = {},
+): Map<string, Uint8Array> {
+  const json = (value: Json) => `${JSON.stringify(value, null, 2)}\n`;
+  const texts = {
+    'config.json': json(toHfConfig(config, tokens)),
+    'tokenizer.json': tokenizerJson,
+    'tokenizer_config.json': json({
+      tokenizer_class: 'PreTrainedTokenizerFast',
+      model_max_length: config.maxPositions,
+    }),
+    'generation_config.json': json(toHfGenerationConfig(tokens)),
+  };
+  const encoder = new TextEncoder();
+  return new Map(Object.entries(texts).map(([name, text]) => [name, encoder.encode(text)]));
+}
+
 /**
  * The shape of the model that a `config.json` describes. Fields that transformers fills in with a default may be
  * absent. Throws GradusError('store', 'unsupported-model') naming what this engine cannot run, and

@@ -1,17 +1,28 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
-import { fromHfConfig, toHfConfig, toHfGenerationConfig } from '../../engine/hf-config.ts';
-import type { SpecialTokens } from '../../engine/hf-config.ts';
+import { fromHfConfig } from '../../engine/hf-config.ts';
 import type { TrainState } from '../../engine/learner/contract.ts';
 import type { ModelConfig, Weights } from '../../engine/model-config.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors.ts';
 import { sha256Hex } from './digest.ts';
 import { checkpointFolder } from './keys.ts';
-import { CHECKPOINT_FILES, parseManifest } from './manifest.ts';
-import type { CheckpointFile, CheckpointManifest } from './manifest.ts';
+import { parseManifest } from './manifest.ts';
+import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 import { inOrder, weightsOf } from './tensors.ts';
+
+/**
+ * The small files of a model that training does not change, by name and to the byte: `config.json`, `tokenizer.json`,
+ * `tokenizer_config.json`, `generation_config.json`, a chat template.
+ */
+export type ModelFiles = ReadonlyMap<string, Uint8Array>;
+
+export interface Policy {
+  config: ModelConfig;
+  weights: Weights;
+  files: ModelFiles;
+}
 
 export interface CheckpointContent {
   run: string;
@@ -22,11 +33,8 @@ export interface CheckpointContent {
   backend: string;
   createdBy: string;
   state: TrainState;
-  /** `tokenizer.json` as text. */
-  tokenizerJson: string;
-  /** `tokenizer_config.json`; the default says that `tokenizer.json` is all there is. */
-  tokenizerConfig?: { [key: string]: Json };
-  specialTokens?: SpecialTokens;
+  /** Its `config.json` is what `state.config` was read from. */
+  files: ModelFiles;
 }
 
 /**
@@ -41,16 +49,15 @@ export async function saveCheckpoint(
   content: CheckpointContent,
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
-  const contents = filesOf(content);
-  const weights = sha256Hex(contents['model.safetensors']);
+  const contents = contentsOf(content);
+  const weights = sha256Hex(contents.get('model.safetensors')!);
   const folder = checkpointFolder(content.run, content.step, weights);
   const manifestKey = `${folder}/manifest.json`;
   const committed = await store.head(manifestKey, options);
   if (committed) return refOf(committed, await readManifest(store, committed, options), weights);
   const files = Object.fromEntries(
     await Promise.all(
-      CHECKPOINT_FILES.map(async (name): Promise<[CheckpointFile, BlobRef]> => {
-        const bytes = contents[name];
+      [...contents].map(async ([name, bytes]): Promise<[string, BlobRef]> => {
         const ref = await store.put(`${folder}/${name}`, bytes, {
           ...options,
           contentType: contentTypeOf(name),
@@ -87,18 +94,18 @@ export async function adoptCheckpoint(
 ): Promise<CheckpointRef> {
   const manifest = await readManifest(store, source.manifest, options);
   const folder = checkpointFolder(run, 0, source.weights);
-  const copy = async (name: CheckpointFile): Promise<[CheckpointFile, BlobRef]> => {
+  const copy = async ([name, ref]: [string, BlobRef]): Promise<[string, BlobRef]> => {
     const bytes =
       name === 'optimizer.safetensors'
         ? writeSafetensors(new Map(), { updates: '0' })
-        : await store.get(manifest.files[name], options);
+        : await store.get(ref, options);
     return [
       name,
       await store.put(`${folder}/${name}`, bytes, { ...options, contentType: contentTypeOf(name) }),
     ];
   };
   const files = Object.fromEntries(
-    await Promise.all(CHECKPOINT_FILES.map(copy)),
+    await Promise.all(Object.entries(manifest.files).map(copy)),
   ) as CheckpointManifest['files'];
   const adopted: CheckpointManifest = {
     ...manifest,
@@ -118,13 +125,13 @@ export async function loadCheckpoint(
   store: ObjectStore,
   ref: CheckpointRef,
   options: CallOptions = {},
-): Promise<{ state: TrainState; tokenizerJson: string; manifest: CheckpointManifest }> {
+): Promise<{ state: TrainState; files: ModelFiles; manifest: CheckpointManifest }> {
   const manifest = await readManifest(store, ref.manifest, options);
   const [policy, optimizer] = await Promise.all([
     readPolicy(store, ref, manifest, options),
     store.get(manifest.files['optimizer.safetensors'], options),
   ]);
-  const { config, weights, tokenizerJson } = policy;
+  const { config, weights, files } = policy;
   const { tensors } = readSafetensors(optimizer);
   const moments = (prefix: string): Weights =>
     tensors.size === 0 ? new Map() : weightsOf(config, tensors, prefix);
@@ -135,7 +142,7 @@ export async function loadCheckpoint(
     secondMoments: moments('v.'),
     updates: manifest.updates,
   };
-  return { state, tokenizerJson, manifest };
+  return { state, files, manifest };
 }
 
 /** What a rollout worker needs: no optimizer state. */
@@ -143,7 +150,7 @@ export async function loadPolicy(
   store: ObjectStore,
   ref: CheckpointRef,
   options: CallOptions = {},
-): Promise<{ config: ModelConfig; weights: Weights; tokenizerJson: string }> {
+): Promise<Policy> {
   return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options);
 }
 
@@ -160,17 +167,36 @@ async function readPolicy(
   ref: CheckpointRef,
   manifest: CheckpointManifest,
   options: CallOptions,
-): Promise<{ config: ModelConfig; weights: Weights; tokenizerJson: string }> {
+): Promise<Policy> {
   refOf(ref.manifest, manifest, ref.weights);
-  const { files } = manifest;
-  const [configJson, model, tokenizer] = await Promise.all([
-    store.getJson(files['config.json'], options),
-    store.get(files['model.safetensors'], options),
-    store.get(files['tokenizer.json'], options),
+  const { 'model.safetensors': model, 'optimizer.safetensors': _, ...small } = manifest.files;
+  const [weights, ...files] = await Promise.all([
+    store.get(model, options),
+    ...Object.entries(small).map(async ([name, file]): Promise<[string, Uint8Array]> => [
+      name,
+      await store.get(file, options),
+    ]),
   ]);
-  const config = fromHfConfig(configJson);
-  const weights = weightsOf(config, readSafetensors(model).tensors);
-  return { config, weights, tokenizerJson: new TextDecoder().decode(tokenizer) };
+  const byName = new Map(files);
+  const config = fromHfConfig(jsonOf(byName, 'config.json'));
+  return { config, weights: weightsOf(config, readSafetensors(weights).tensors), files: byName };
+}
+
+/** A file of a model as JSON. Throws GradusError('store', 'invalid-config') when it is not there, or none. */
+export function jsonOf(files: ModelFiles, name: string): Json {
+  try {
+    return JSON.parse(textOf(files, name)) as Json;
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new GradusError('store', 'invalid-config', `${name} is not JSON: ${cause.message}`, { cause });
+  }
+}
+
+/** A file of a model as text. Throws GradusError('store', 'invalid-config') when it is not there. */
+export function textOf(files: ModelFiles, name: string): string {
+  const bytes = files.get(name);
+  if (bytes) return new TextDecoder().decode(bytes);
+  throw new GradusError('store', 'invalid-config', `the model has no ${name}: add it, or take another model`);
 }
 
 /** The ref of a manifest that must name these weights. */
@@ -179,32 +205,24 @@ function refOf(manifest: BlobRef, { files, step }: CheckpointManifest, weights: 
   return { manifest, weights, step };
 }
 
-function filesOf(content: CheckpointContent): Record<CheckpointFile, Uint8Array> {
-  const { state, specialTokens, tokenizerJson } = content;
+function contentsOf({ state, files }: CheckpointContent): Map<string, Uint8Array> {
   const { config, weights, firstMoments, secondMoments } = state;
   const moments = (prefix: string, values: Weights) =>
     values.size === 0 ? [] : inOrder(config, values, prefix);
-  const json = (value: unknown) => new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`);
-  return {
-    'config.json': json(toHfConfig(config, specialTokens)),
+  return new Map([
+    ...files,
     // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-    'model.safetensors': writeSafetensors(new Map(inOrder(config, weights)), { format: 'pt' }),
-    'tokenizer.json': new TextEncoder().encode(tokenizerJson),
-    'tokenizer_config.json': json(
-      content.tokenizerConfig ?? {
-        tokenizer_class: 'PreTrainedTokenizerFast',
-        model_max_length: config.maxPositions,
-      },
-    ),
-    'generation_config.json': json(toHfGenerationConfig(specialTokens)),
-    'optimizer.safetensors': writeSafetensors(
-      new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]),
-      { updates: String(state.updates) },
-    ),
-  };
+    ['model.safetensors', writeSafetensors(new Map(inOrder(config, weights)), { format: 'pt' })],
+    [
+      'optimizer.safetensors',
+      writeSafetensors(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
+        updates: String(state.updates),
+      }),
+    ],
+  ]);
 }
 
-const contentTypeOf = (name: CheckpointFile): string =>
+const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';
 
 const conflict = (key: string): GradusError =>

@@ -2,7 +2,6 @@ import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { readManifest } from './checkpoints.ts';
 import { checkpointsPrefix } from './keys.ts';
-import { CHECKPOINT_FILES } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 
@@ -93,8 +92,7 @@ async function open(
     const blob = await store.head(manifestKey, options);
     if (!blob) return 'its manifest was just deleted';
     const manifest = await readManifest(store, blob, options);
-    for (const name of CHECKPOINT_FILES) {
-      const { key, bytes } = manifest.files[name];
+    for (const { key, bytes } of Object.values(manifest.files)) {
       if (sizes.get(key) !== bytes) return `${key} has ${sizes.get(key) ?? 'no'} bytes, not ${bytes}`;
     }
     const weights = manifest.files['model.safetensors'].sha256;

@@ -13,13 +13,11 @@ const checkpointRef = z.strictObject({ manifest: blobRef, weights: z.string(), s
 /** What writes checkpoints, as their manifests name it. */
 export const CREATED_BY = 'gradus 0.1.0';
 
-/** The files of a checkpoint that every one has. */
+/** What every checkpoint has. Beside these it has the other small files of its model, such as a chat template. */
 export const CHECKPOINT_FILES = [
   'config.json',
   'model.safetensors',
   'tokenizer.json',
-  'tokenizer_config.json',
-  'generation_config.json',
   'optimizer.safetensors',
 ] as const;
 export type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
@@ -37,12 +35,14 @@ const manifest = z.strictObject({
   updates: z.int().min(0),
   /** What wrote it, e.g. `gradus 0.1.0`. */
   createdBy: z.string(),
-  files: z.strictObject(
-    Object.fromEntries(CHECKPOINT_FILES.map((name) => [name, blobRef])) as Record<
-      CheckpointFile,
-      typeof blobRef
-    >,
-  ),
+  files: z
+    .object(
+      Object.fromEntries(CHECKPOINT_FILES.map((name) => [name, blobRef])) as Record<
+        CheckpointFile,
+        typeof blobRef
+      >,
+    )
+    .catchall(blobRef),
 });
 
 /**

@@ -31,10 +31,8 @@ afterAll(async () => {
 
 async function save(step: number): Promise<CheckpointRef> {
   const content = checkpointAt(step, config);
-  const tokenizerJson = readFileSync(
-    new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url),
-    'utf8',
-  );
+  const tokenizer = readFileSync(new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url));
+  const files = new Map([...content.files, ['tokenizer.json', tokenizer]]);
   // Small weights, so that logits leave room for chance.
   const weights = new Map(
     [...randomWeights(config, step)].map(([name, { shape, data }]) => [
@@ -42,7 +40,7 @@ async function save(step: number): Promise<CheckpointRef> {
       { shape, data: data.map((x) => x / 4) },
     ]),
   );
-  return saveCheckpoint(store, { ...content, tokenizerJson, state: { ...content.state, weights } });
+  return saveCheckpoint(store, { ...content, files, state: { ...content.state, weights } });
 }
 
 function createPool(size: number): PolicyPool {

@@ -2,9 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../../activities/store/checkpoints.ts';
+import {
+  adoptCheckpoint,
+  loadCheckpoint,
+  loadPolicy,
+  saveCheckpoint,
+} from '../../../activities/store/checkpoints.ts';
+import type { ModelFiles } from '../../../activities/store/checkpoints.ts';
 import { sha256Hex } from '../../../activities/store/digest.ts';
-import { findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
+import { checkpointOf, findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
 import { batchKey } from '../../../activities/store/keys.ts';
@@ -29,6 +35,8 @@ afterAll(async () => {
 const at = (run: string, step: number) => checkpointAt(step, smallConfig, run);
 const steps = async (run: string) =>
   (await findCheckpoints(store, run)).checkpoints.map(({ ref }) => ref.step);
+const textsOf = (files: ModelFiles) =>
+  new Map([...files.keys()].toSorted().map((name) => [name, textOf(files, name)]));
 const fileOf = (ref: { manifest: { key: string } }, name: string) =>
   ref.manifest.key.replace('manifest.json', name);
 
@@ -36,9 +44,9 @@ test('a checkpoint comes back as it was saved, in the layout of Hugging Face', a
   const content = at('round-trip', 7);
   const parent = await saveCheckpoint(store, at('round-trip', 6));
   const ref = await saveCheckpoint(store, { ...content, parent });
-  const { state, tokenizerJson, manifest } = await loadCheckpoint(store, ref);
+  const { state, files, manifest } = await loadCheckpoint(store, ref);
   expect(state).toEqual(content.state);
-  expect(tokenizerJson).toBe(content.tokenizerJson);
+  expect(textsOf(files)).toEqual(textsOf(content.files));
   expect(manifest).toMatchObject({
     run: 'round-trip',
     stage: 'rl-1',
@@ -61,11 +69,33 @@ test('a checkpoint comes back as it was saved, in the layout of Hugging Face', a
     'tokenizer.json',
     'tokenizer_config.json',
   ]);
-  expect(await loadPolicy(store, ref)).toEqual({
-    config: smallConfig,
-    weights: content.state.weights,
-    tokenizerJson: content.tokenizerJson,
+  const policy = await loadPolicy(store, ref);
+  expect(policy).toMatchObject({ config: smallConfig, weights: content.state.weights });
+  expect(textsOf(policy.files)).toEqual(textsOf(content.files));
+});
+
+test('a checkpoint becomes the first one of another run, without its optimizer and with every file to the byte', async () => {
+  const content = at('lender', 4);
+  const files = new Map([...content.files, ['chat_template.jinja', new TextEncoder().encode('{{ "é" }}')]]);
+  const source = await saveCheckpoint(store, { ...content, files });
+  const ref = await adoptCheckpoint(store, source, 'borrower');
+  expect(await adoptCheckpoint(store, source, 'borrower')).toEqual(ref);
+  expect(ref).toMatchObject({ weights: source.weights, step: 0 });
+  const { state, files: adopted, manifest } = await loadCheckpoint(store, ref);
+  expect(textsOf(adopted)).toEqual(textsOf(files));
+  expect(state).toEqual({
+    ...content.state,
+    firstMoments: new Map(),
+    secondMoments: new Map(),
+    updates: 0,
   });
+  expect(manifest).toMatchObject({ run: 'borrower', stage: 'initialize', step: 0, parent: source });
+  await applyRetention(store, 'lender', { keepLast: 1, keepBest: 0, keepEvery: 0, pinned: [] });
+  expect(await checkpointOf(store, { run: 'borrower', step: null })).toEqual(ref);
+  await expect(checkpointOf(store, { run: 'borrower', step: 3 })).rejects.toThrow(
+    'no checkpoint of step 3; there are: 0',
+  );
+  await expect(checkpointOf(store, { run: 'nobody', step: null })).rejects.toThrow('has no checkpoint');
 });
 
 test('weights before the first update have no moments', async () => {

@@ -1,6 +1,7 @@
 import { RandomStream, normal, randomKey } from '../../../core/random.ts';
 import type { CheckpointContent } from '../../../activities/store/checkpoints.ts';
 import type { ModelConfig, Weights } from '../../../engine/model-config.ts';
+import { newModelFiles } from '../../../engine/hf-config.ts';
 import { weightShapes } from '../../../engine/model-config.ts';
 
 export const smallConfig: ModelConfig = {
@@ -46,8 +47,7 @@ export function checkpointAt(
       secondMoments: randomWeights(config, step + 2000),
       updates: step * 4,
     },
-    tokenizerJson: '{"version":"1.0"}',
-    specialTokens: { bos: 1, eos: [2], pad: 0 },
+    files: newModelFiles(config, '{"version":"1.0"}', { bos: 1, eos: [2], pad: 0 }),
   };
 }
 
