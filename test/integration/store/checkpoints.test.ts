@@ -7,6 +7,7 @@ import {
   loadCheckpoint,
   loadPolicy,
   saveCheckpoint,
+  textOf,
 } from '../../../activities/store/checkpoints.ts';
 import type { ModelFiles } from '../../../activities/store/checkpoints.ts';
 import { sha256Hex } from '../../../activities/store/digest.ts';
