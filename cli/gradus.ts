@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { checkpoints } from './commands/checkpoints.ts';
+import { exportModel } from './commands/export.ts';
 import { fail } from './fail.ts';
 
 // Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command.
@@ -7,6 +8,7 @@ import { fail } from './fail.ts';
 const program = new Command('gradus')
   .description('Looks into runs and moves models in and out.')
   .showHelpAfterError('(--help says what there is)')
-  .addCommand(checkpoints());
+  .addCommand(checkpoints())
+  .addCommand(exportModel());
 
 program.parseAsync().then(() => process.exit(), fail);

@@ -45,6 +45,10 @@ export const checkpointFolder = (run: string, step: number, weights: string): st
 export const rolloutKey = (run: string, stage: string, step: number, group: string): string =>
   `runs/${segment(run)}/rollouts/${segment(stage)}/${padded(step)}/${group}.json`;
 
+/** Where a stage's, or an evaluation's, trajectories are; ends with `/`. */
+export const rolloutsPrefix = (run: string, stage: string): string =>
+  `runs/${segment(run)}/rollouts/${segment(stage)}/`;
+
 /** The batch that a learner step trains on. */
 export const batchKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/batches/${segment(stage)}/${padded(step)}.safetensors`;

@@ -1,0 +1,97 @@
+import type { CheckpointManifest } from '../activities/store/manifest.ts';
+import { rate, wilson } from '../core/intervals.ts';
+import { armName } from '../core/names.ts';
+import type { CheckpointRef } from '../core/refs.ts';
+import type { ArmTally } from '../core/requests.ts';
+import type { Arm, CurriculumSpec } from '../core/spec.ts';
+import { total } from '../core/stage-policy.ts';
+import { interval, percent } from './show-progress.ts';
+
+/** What is known of how a checkpoint came to be. */
+export interface Provenance {
+  ref: CheckpointRef;
+  manifest: CheckpointManifest;
+  /** null for an imported model, of which nothing is known. */
+  spec: CurriculumSpec | null;
+  /** Success on test tasks before and after RL, where the run got there. */
+  before: ArmTally[] | null;
+  after: ArmTally[] | null;
+}
+
+/** The model's README in Hugging Face's form: metadata in YAML, then how it was trained, in words and tables. */
+export function modelCard({ ref, manifest, spec, before, after }: Provenance): string {
+  const lines = [
+    '---',
+    'library_name: transformers',
+    'pipeline_tag: text-generation',
+    'tags:',
+    '- gradus',
+    '- reinforcement-learning',
+    '- tool-use',
+    '---',
+    '',
+    `# ${manifest.run}, step ${manifest.step}`,
+    '',
+    `Written by ${manifest.createdBy}; SHA-256 of its weights as trained: \`${ref.weights}\`.`,
+    '',
+  ];
+  if (spec === null) {
+    return [...lines, 'An imported model, not trained further.', ''].join('\n');
+  }
+  lines.push('## How it was trained', '', '| | |', '| --- | --- |');
+  const row = (name: string, value: string | number): void => void lines.push(`| ${name} | ${value} |`);
+  row(
+    'first weights',
+    spec.model.kind === 'from'
+      ? `\`${spec.model.checkpoint.manifest.key.replace(/\/manifest\.json$/, '')}\``
+      : 'random, from the seed',
+  );
+  row('seed', spec.seed);
+  row(
+    'this checkpoint',
+    `stage "${manifest.stage}", step ${manifest.step}, ${manifest.updates} optimizer updates`,
+  );
+  row('learner', manifest.backend);
+  if (spec.warmStart !== null) row('warm start', `supervised, on ${arms(spec.warmStart.arms)}`);
+  for (const stage of spec.stages) {
+    const { algorithm } = stage;
+    row(
+      `stage "${stage.name}"`,
+      `${algorithm.kind.toUpperCase()} on ${arms(stage.arms)}; ${stage.groupsPerStep} tasks × ${stage.numGenerations} samples a step, ` +
+        `learning rate ${stage.optimizer.learningRate}, clip ${algorithm.clipRatioLow}/${algorithm.clipRatioHigh}, KL weight ${algorithm.beta}`,
+    );
+  }
+  row(
+    'reward',
+    spec.reward.components.map(({ verifier, role, weight }) => `${role} ${verifier} × ${weight}`).join(', '),
+  );
+  if (before !== null || after !== null) {
+    const { confidence } = spec.evaluation;
+    const cell = (tallies: readonly ArmTally[] | null): string => show(tallies, confidence);
+    lines.push(
+      '',
+      '## Success on tasks that no decision of the run has seen',
+      '',
+      `With ${100 * confidence} % intervals (Wilson).`,
+      '',
+      '| tasks | before RL | after RL |',
+      '| --- | --- | --- |',
+    );
+    for (const arm of spec.evaluation.arms) {
+      const of = (tallies: ArmTally[] | null) =>
+        tallies?.filter((tally) => armName(tally.arm) === armName(arm)) ?? null;
+      lines.push(`| ${armName(arm)} | ${cell(of(before))} | ${cell(of(after))} |`);
+    }
+    lines.push(`| all | ${cell(before)} | ${cell(after)} |`);
+  }
+  lines.push('', '## The whole curriculum', '', '```json', JSON.stringify(spec, null, 2), '```', '');
+  return lines.join('\n');
+}
+
+const arms = (all: readonly Arm[]): string => all.map(armName).join(', ');
+
+function show(tallies: readonly ArmTally[] | null, confidence: number): string {
+  if (tallies === null || total(tallies).trials === 0) return '–';
+  const sum = total(tallies);
+  return `${percent(rate(sum))} (${interval(wilson(sum, confidence))})`;
+}
