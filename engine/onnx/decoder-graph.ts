@@ -1,5 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
-import type { ModelConfig } from '../model-config.ts';
+import type { LinearWithBias, ModelConfig } from '../model-config.ts';
+import { rotaryTables } from '../rope.ts';
 import { GraphBuilder } from './graph-builder.ts';
 import { encodeModel } from './onnx-proto.ts';
 
@@ -21,8 +22,9 @@ const float = (value: number) => ({ float: value });
  * `last.{layer}.{key|value}` [B, K, D], the rows of the last token alone, so that a step of decoding hands out
  * these few rows and not the whole cache.
  *
- * Llama (Touvron et al. 2023) as in Hugging Face's `modeling_llama.py`: RMSNorm, rotary embedding with rotated
- * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU. Throws `policy/unsupported-model`.
+ * Llama (Touvron et al. 2023), Qwen2 and Qwen3 as Hugging Face computes them: RMSNorm, rotary embedding with rotated
+ * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU, biases and norms of heads where the model has them.
+ * Throws `policy/unsupported-model`.
  */
 export function buildDecoderGraph(config: ModelConfig): Uint8Array {
   assertServable(config);
@@ -40,6 +42,10 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
   // [.., in] x [out, in] -> [.., out]
   const linear = (x: string, w: string, output = graph.fresh('linear')) =>
     graph.microsoft('FusedMatMul', [x, w], [output], { transB: int(1) })[0]!;
+  const biased = (x: string, kind: LinearWithBias, name: string, size: number) =>
+    config.biases?.includes(kind) ? graph.node('Add', [x, weight(`${name}.bias`, [size])]) : x;
+  const rmsNorm = (x: string, scale: string) =>
+    graph.node('SimplifiedLayerNormalization', [x, scale], { axis: int(-1), epsilon, stash_type: int(1) });
   const addThenNorm = (x: string, residual: string, scale: string): [normed: string, sum: string] => {
     const outputs = [graph.fresh('norm'), '', '', graph.fresh('residual')];
     graph.microsoft('SkipSimplifiedLayerNormalization', [x, residual, scale], outputs, { epsilon });
@@ -50,9 +56,9 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
   const lengths = graph.input({ name: 'seqlens_k', type: 'int32', shape: ['B'] });
   const total = graph.input({ name: 'total_sequence_length', type: 'int32', shape: [1] });
   const row = graph.input({ name: 'row', type: 'int64', shape: ['B', K, 1] });
-  const [cos, sin] = rotaryCaches(config).map((cache, i) =>
-    graph.floats(i === 0 ? 'cos_cache' : 'sin_cache', [config.maxPositions, D / 2], cache),
-  );
+  const tables = rotaryTables(config, config.maxPositions);
+  const cos = graph.floats('cos_cache', [config.maxPositions, D / 2], tables.cos);
+  const sin = graph.floats('sin_cache', [config.maxPositions, D / 2], tables.sin);
 
   const embedding = weight('embed_tokens', [config.vocabSize, d]);
   let residual = graph.node('Gather', [embedding, ids]);
@@ -70,20 +76,18 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
     const inputScale = weight(named('input_layernorm'), [d]);
     let x: string;
     if (branch === undefined) {
-      x = graph.node('SimplifiedLayerNormalization', [residual, inputScale], {
-        axis: int(-1),
-        epsilon,
-        stash_type: int(1),
-      });
+      x = rmsNorm(residual, inputScale);
     } else {
       [x, residual] = addThenNorm(branch, residual, inputScale);
     }
     // The q, k and v projections follow each other in the file: read as one matrix they make one product.
-    const qkv = linear(x, weight(named('qkv_proj'), [(H + 2 * K) * D, d]));
+    const rows = (H + 2 * K) * D;
+    const qkv = biased(linear(x, weight(named('qkv_proj'), [rows, d])), 'qkv', named('qkv_proj'), rows);
+    const queryKeyValue = config.queryKeyNorm ? normedHeads(qkv, named) : [qkv, '', ''];
     const attention = graph.fresh('attention');
     graph.microsoft(
       'GroupQueryAttention',
-      [qkv, '', '', ...past, lengths, total, cos!, sin!],
+      [...queryKeyValue, ...past, lengths, total, cos, sin],
       [attention, ...present],
       {
         num_heads: int(H),
@@ -99,12 +103,14 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
       graph.node('GatherND', [present[i]!, row], { batch_dims: int(2) }, name);
     }
     branch = linear(attention, weight(named('o_proj'), [d, H * D]));
+    branch = biased(branch, 'output', named('o_proj'), d);
 
     [x, residual] = addThenNorm(branch, residual, weight(named('post_attention_layernorm'), [d]));
-    const gate = linear(x, weight(named('gate_proj'), [F, d]));
-    const up = linear(x, weight(named('up_proj'), [F, d]));
+    const gate = biased(linear(x, weight(named('gate_proj'), [F, d])), 'mlp', named('gate_proj'), F);
+    const up = biased(linear(x, weight(named('up_proj'), [F, d])), 'mlp', named('up_proj'), F);
     const silu = graph.microsoft('QuickGelu', [gate], [graph.fresh('silu')], { alpha: float(1) })[0]!;
     branch = linear(graph.node('Mul', [silu, up]), weight(named('down_proj'), [d, F]));
+    branch = biased(branch, 'mlp', named('down_proj'), d);
   }
   const [x] = addThenNorm(branch!, residual, weight('norm', [d]));
   // One index of rank 0 takes the sequence axis away: [B, S, d] -> [B, d].
@@ -118,21 +124,19 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
   const head = config.tieEmbeddings ? embedding : weight('lm_head', [config.vocabSize, d]);
   graph.output({ name: linear(last, head, 'logits'), type: 'float32', shape: ['B', config.vocabSize] });
   return encodeModel(graph.build());
-}
 
-/** cos and sin of position × frequency, each [maxPositions, D/2] (Su et al. 2021, RoFormer). */
-function rotaryCaches({ maxPositions, headSize, ropeTheta }: ModelConfig): [Float32Array, Float32Array] {
-  const half = headSize / 2;
-  const cos = new Float32Array(maxPositions * half);
-  const sin = new Float32Array(maxPositions * half);
-  for (let position = 0; position < maxPositions; position++) {
-    for (let i = 0; i < half; i++) {
-      const angle = position * ropeTheta ** (-i / half);
-      cos[position * half + i] = Math.cos(angle);
-      sin[position * half + i] = Math.sin(angle);
-    }
+  /** Query, key and value [B, S, heads · D], the first two normed head by head (Qwen3). */
+  function normedHeads(qkv: string, named: (name: string) => string): string[] {
+    const parts = ['query', 'key', 'value'].map((part) => graph.fresh(part));
+    graph.split(qkv, parts, [H * D, K * D, K * D]);
+    const perHead = (x: string, count: number, norm: string) => {
+      // 0 keeps an axis as it is.
+      const heads = graph.node('Reshape', [x, graph.integers([0, 0, count, D])]);
+      const normed = rmsNorm(heads, weight(named(norm), [D]));
+      return graph.node('Reshape', [normed, graph.integers([0, 0, count * D])]);
+    };
+    return [perHead(parts[0]!, H, 'q_norm'), perHead(parts[1]!, K, 'k_norm'), parts[2]!];
   }
-  return [cos, sin];
 }
 
 /** Throws `policy/unsupported-model` when the graph cannot be built for this configuration. */

@@ -39,6 +39,11 @@ export class GraphBuilder {
     return this.add('', op, inputs, [output ?? this.fresh(op)], attributes)[0]!;
   }
 
+  /** Cuts the last axis into parts of these sizes. */
+  split(x: string, outputs: readonly string[], sizes: readonly number[]): void {
+    this.add('', 'Split', [x, this.integers(sizes)], outputs, { axis: { int: -1 } });
+  }
+
   /** Adds a node of an operator of ONNX Runtime and returns its outputs; '' leaves an output out. */
   microsoft(
     op: string,

@@ -1,5 +1,5 @@
-import type { Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from '../backend.ts';
+import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
+import type { Backend, Tf } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
 
 /** x [N, in] by a weight [out, in]: y = x Wᵀ, [N, out]. */
@@ -12,4 +12,13 @@ export function linear(backend: Backend, x: Tensor2D, weight: Tensor2D): Tensor2
     (x, weight) => ({ value: product(x, weight, false, true), saved: [x, weight] }),
     (dy, x, weight) => [product(dy, weight, false, false), product(dy, x, true, false)],
   )(x, weight);
+}
+
+/** x [N, out] + bias [out]. */
+export function addBias(tf: Tf, x: Tensor2D, bias: Tensor1D): Tensor2D {
+  return customGradient<[Tensor2D, Tensor1D], [], Tensor2D>(
+    tf,
+    (x, bias) => ({ value: tf.add(x, bias), saved: [] }),
+    (dy) => [dy, tf.sum(dy, 0)],
+  )(x, bias);
 }

@@ -1,4 +1,6 @@
 import type { Tensor4D } from '@tensorflow/tfjs';
+import type { ModelConfig } from '../../model-config.ts';
+import { rotaryTables } from '../../rope.ts';
 import type { Tf } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
 
@@ -8,22 +10,23 @@ export interface RopeTables {
   sin: Tensor4D;
 }
 
-/**
- * Tables for positions 0 … T − 1. Angles are rounded to float32 as Hugging Face's implementation does, so that
- * weights trained there mean the same here.
- */
-export function ropeTables(tf: Tf, length: number, headSize: number, theta: number): RopeTables {
+/** Tables for positions 0 … T − 1. */
+export function ropeTables(
+  tf: Tf,
+  length: number,
+  config: Pick<ModelConfig, 'headSize' | 'ropeTheta' | 'ropeScaling'>,
+): RopeTables {
+  const { headSize } = config;
   const half = headSize / 2;
+  const tables = rotaryTables(config, length);
   const cos = new Float32Array(length * headSize);
   const sin = new Float32Array(length * headSize);
-  for (let i = 0; i < half; i++) {
-    const frequency = Math.fround(1 / Math.fround(theta ** ((2 * i) / headSize)));
-    for (let t = 0; t < length; t++) {
-      const angle = Math.fround(t * frequency);
+  for (let t = 0; t < length; t++) {
+    for (let i = 0; i < half; i++) {
       const at = t * headSize + i;
-      cos[at] = cos[at + half] = Math.cos(angle);
-      sin[at] = -Math.sin(angle);
-      sin[at + half] = Math.sin(angle);
+      cos[at] = cos[at + half] = tables.cos[t * half + i]!;
+      sin[at + half] = tables.sin[t * half + i]!;
+      sin[at] = -sin[at + half]!;
     }
   }
   const shape: [number, number, number, number] = [1, length, 1, headSize];
@@ -43,7 +46,7 @@ export function rope(tf: Tf, x: Tensor4D, tables: RopeTables): Tensor4D {
       value: tf.add(tf.mul(x, tables.cos), tf.mul(swap(x), tables.sin)),
       saved: [tables.cos, tables.sin],
     }),
-    // A rotation's transpose turns the other way.
+    // A rotation's transpose turns the other way (and keeps the scale that YaRN folds into it).
     (dy, cos, sin) => [tf.sub(tf.mul(dy, cos), tf.mul(swap(dy), sin))],
   )(x);
 }
