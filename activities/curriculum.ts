@@ -11,7 +11,7 @@ import type {
 import type { CurriculumSpec, ModelSource } from '../core/spec.ts';
 import { stopTokens } from '../engine/dialect/render.ts';
 import { PAD, SPECIAL_TOKENS } from '../engine/dialect/special-tokens.ts';
-import { newModelFiles } from '../engine/hf-config.ts';
+import { newModelFiles } from '../engine/new-model-files.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';

@@ -65,34 +65,29 @@ export function rotaryFrequencies({
   const plain = Float32Array.from({ length: headSize / 2 }, (_, i) =>
     Math.fround(1 / Math.fround(ropeTheta ** ((2 * i) / headSize))),
   );
-  switch (ropeScaling?.kind) {
-    case undefined:
-      return plain;
-    case 'linear':
-      return plain.map((frequency) => frequency / ropeScaling.factor);
-    case 'llama3': {
-      const { factor, lowFrequencyFactor, highFrequencyFactor, originalPositions } = ropeScaling;
-      return plain.map((frequency) => {
-        const rotations = originalPositions / ((2 * Math.PI) / frequency);
-        const kept = clamp((rotations - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor));
-        return (1 - kept) * (frequency / factor) + kept * frequency;
-      });
-    }
-    case 'yarn': {
-      const { factor, betaFast, betaSlow, originalPositions, truncate } = ropeScaling;
-      // The dimension whose wave turns so many times within the original context.
-      const dimensionOf = (rotations: number): number =>
-        (headSize * Math.log(originalPositions / (rotations * 2 * Math.PI))) / (2 * Math.log(ropeTheta));
-      const [fast, slow] = [dimensionOf(betaFast), dimensionOf(betaSlow)];
-      const low = Math.max(truncate ? Math.floor(fast) : fast, 0);
-      const high = Math.min(truncate ? Math.ceil(slow) : slow, headSize - 1);
-      const width = low === high ? 0.001 : high - low;
-      return plain.map((frequency, i) => {
-        const interpolated = clamp((i - low) / width);
-        return interpolated * (frequency / factor) + (1 - interpolated) * frequency;
-      });
-    }
+  if (ropeScaling === undefined) return plain;
+  const { factor } = ropeScaling;
+  if (ropeScaling.kind === 'linear') return plain.map((frequency) => frequency / factor);
+  if (ropeScaling.kind === 'llama3') {
+    const { lowFrequencyFactor, highFrequencyFactor, originalPositions } = ropeScaling;
+    return plain.map((frequency) => {
+      const rotations = originalPositions / ((2 * Math.PI) / frequency);
+      const kept = clamp((rotations - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor));
+      return (1 - kept) * (frequency / factor) + kept * frequency;
+    });
   }
+  const { betaFast, betaSlow, originalPositions, truncate } = ropeScaling;
+  // The dimension whose wave turns so many times within the original context.
+  const dimensionOf = (rotations: number): number =>
+    (headSize * Math.log(originalPositions / (rotations * 2 * Math.PI))) / (2 * Math.log(ropeTheta));
+  const [fast, slow] = [dimensionOf(betaFast), dimensionOf(betaSlow)];
+  const low = Math.max(truncate ? Math.floor(fast) : fast, 0);
+  const high = Math.min(truncate ? Math.ceil(slow) : slow, headSize - 1);
+  const width = low === high ? 0.001 : high - low;
+  return plain.map((frequency, i) => {
+    const interpolated = clamp((i - low) / width);
+    return interpolated * (frequency / factor) + (1 - interpolated) * frequency;
+  });
 }
 
 /** YaRN's attention factor where `config.json` gives none (Peng et al. 2023, eq. 22); `mscale` as DeepSeek added it. */

@@ -1,7 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
-import { readSafetensors, writeSafetensors } from '../../engine/safetensors.ts';
+import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 
 const FORMAT = 'gradus.batch/1';

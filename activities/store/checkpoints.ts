@@ -4,7 +4,7 @@ import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import { fromHfConfig } from '../../engine/hf-config.ts';
 import type { TrainState } from '../../engine/learner/contract.ts';
 import type { ModelConfig, Weights } from '../../engine/model-config.ts';
-import { readSafetensors, writeSafetensors } from '../../engine/safetensors.ts';
+import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import { sha256Hex } from './digest.ts';
 import { checkpointFolder } from './keys.ts';
 import { parseManifest } from './manifest.ts';

@@ -1,7 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import { weightShapes } from '../../engine/model-config.ts';
 import type { HostTensor, ModelConfig, Weights } from '../../engine/model-config.ts';
-import type { StoredTensor } from '../../engine/safetensors.ts';
+import type { StoredTensor } from '../../engine/safetensors/safetensors.ts';
 
 /** `weights` in the order in which they are stored, each name after `prefix`; nothing missing, nothing more. */
 export function inOrder(config: ModelConfig, weights: Weights, prefix = ''): [string, HostTensor][] {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Json } from '../../../core/json.ts';
-import { fromHfConfig, toHfConfig, toHfGenerationConfig } from '../../../engine/hf-config.ts';
+import { fromHfConfig } from '../../../engine/hf-config.ts';
 import type { ModelConfig } from '../../../engine/model-config.ts';
+import { toHfConfig, toHfGenerationConfig } from '../../../engine/new-model-files.ts';
 
 const config: ModelConfig = {
   vocabSize: 512,
@@ -51,24 +52,74 @@ test('what transformers fills in may be absent', () => {
   });
 });
 
+test.each<[string, { [key: string]: Json }, Partial<ModelConfig>]>([
+  ['Qwen2', { architectures: ['Qwen2ForCausalLM'], model_type: 'qwen2' }, { biases: ['qkv'] }],
+  ['Qwen3', { architectures: ['Qwen3ForCausalLM'], model_type: 'qwen3' }, { queryKeyNorm: true }],
+  ['Qwen3 by its type alone', { architectures: null, model_type: 'qwen3' }, { queryKeyNorm: true }],
+  ['Llama with biases', { attention_bias: true, mlp_bias: true }, { biases: ['qkv', 'output', 'mlp'] }],
+  ['a window as long as the context', { sliding_window: 256, layer_types: ['sliding_attention'] }, {}],
+  ['a window that is switched off', { sliding_window: 64, use_sliding_window: false }, {}],
+])('%s is read', (_, fields, more) => {
+  expect(fromHfConfig(changed(fields))).toEqual({ ...config, ...more });
+});
+
+test.each<[string, { [key: string]: Json }, ModelConfig['ropeScaling']]>([
+  ['linear', { rope_type: 'linear', factor: 2 }, { kind: 'linear', factor: 2 }],
+  ['dynamic, which changes nothing where we end,', { rope_type: 'dynamic', factor: 2 }, undefined],
+  [
+    'llama3',
+    {
+      rope_type: 'llama3',
+      factor: 8,
+      low_freq_factor: 1,
+      high_freq_factor: 4,
+      original_max_position_embeddings: 64,
+    },
+    { kind: 'llama3', factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalPositions: 64 },
+  ],
+  [
+    'yarn',
+    { type: 'yarn', factor: 4, original_max_position_embeddings: 64 },
+    {
+      kind: 'yarn',
+      factor: 4,
+      betaFast: 32,
+      betaSlow: 1,
+      originalPositions: 64,
+      attentionFactor: 0.1 * Math.log(4) + 1,
+      truncate: true,
+    },
+  ],
+])('stretched contexts are read, as transformers 4 and 5 write them: %s', (_, fields, scaling) => {
+  const expected = { ...config, ...(scaling && { ropeScaling: scaling }) };
+  expect(fromHfConfig(changed({ rope_scaling: fields }, ['rope_parameters']))).toEqual(expected);
+  expect(fromHfConfig(changed({ rope_parameters: { ...fields, rope_theta: 10000 } }))).toEqual(expected);
+});
+
 test.each([
-  ['Qwen2ForCausalLM', { architectures: ['Qwen2ForCausalLM'], model_type: 'qwen2' }],
+  ['MistralForCausalLM', { architectures: ['MistralForCausalLM'], model_type: 'mistral' }],
+  [
+    'Qwen2ForSequenceClassification',
+    { architectures: ['Qwen2ForSequenceClassification'], model_type: 'qwen2' },
+  ],
+  ['model_type qwen3', { model_type: 'qwen3' }],
   ['gelu', { hidden_act: 'gelu' }],
-  ['attention_bias', { attention_bias: true }],
-  ['llama3', { rope_scaling: null, rope_parameters: { rope_type: 'llama3', rope_theta: 1e4 } }],
-])('what this engine cannot run is refused by name: %s', (name, fields) => {
+  ['longrope', { rope_parameters: { rope_type: 'longrope', rope_theta: 1e4 } }],
+  ['partial_rotary_factor 0.5', { partial_rotary_factor: 0.5 }],
+  [
+    'sliding-window attention (sliding_window 64)',
+    { sliding_window: 64, layer_types: ['sliding_attention'] },
+  ],
+  ['sliding-window attention', { sliding_window: 64, use_sliding_window: true, max_window_layers: 2 }],
+])('what this engine cannot run is refused by name: %s', (name, fields: { [key: string]: Json }) => {
   expect(() => fromHfConfig(changed(fields))).toThrow(
     expect.objectContaining({ type: 'unsupported-model', message: expect.stringContaining(name) as string }),
   );
 });
 
-test('transformers 4 puts stretched contexts into rope_scaling', () => {
-  const json = changed({ rope_scaling: { rope_type: 'linear', factor: 2 } }, ['rope_parameters']);
-  expect(() => fromHfConfig(json)).toThrow(/rope_type linear/);
-});
-
 test.each([
   ['vocab_size', { vocab_size: '512' }],
+  ['low_freq_factor', { rope_parameters: { rope_type: 'llama3', factor: 8, rope_theta: 10000 } }],
   ['num_hidden_layers', { num_hidden_layers: 0 }],
   ['head_dim', { head_dim: 31 }],
   ['num_key_value_heads', { num_key_value_heads: 3 }],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decodeBatch, encodeBatch } from '../../../../activities/store/batches.ts';
-import { writeSafetensors } from '../../../../engine/safetensors.ts';
+import { writeSafetensors } from '../../../../engine/safetensors/safetensors.ts';
 import type { TrainBatch } from '../../../../engine/learner/contract.ts';
 
 const batch = (): TrainBatch => ({

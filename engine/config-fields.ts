@@ -1,0 +1,43 @@
+import { GradusError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+
+// Fields of a `config.json`, read strictly.
+
+export type JsonObject = { [key: string]: Json };
+
+/** What can be run here, by the names that `config.json` has for them. */
+export const ARCHITECTURES = ['LlamaForCausalLM', 'Qwen2ForCausalLM', 'Qwen3ForCausalLM'] as const;
+
+export function count(json: JsonObject, field: string, otherwise?: number): number {
+  const value = json[field] ?? otherwise;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
+  throw invalid(`${field} must be a whole number above 0, and is ${show(value)}`);
+}
+
+export function positive(json: JsonObject, field: string, otherwise?: number): number {
+  const value = json[field] ?? otherwise;
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
+  throw invalid(`${field} must be a number above 0, and is ${show(value)}`);
+}
+
+export function flag(json: JsonObject, field: string, otherwise: boolean): boolean {
+  const value = json[field] ?? otherwise;
+  if (typeof value === 'boolean') return value;
+  throw invalid(`${field} must be true or false, and is ${show(value)}`);
+}
+
+export const isObject = (value: Json): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const show = (value: Json | undefined): string =>
+  typeof value === 'string' ? value : value === undefined ? 'absent' : JSON.stringify(value);
+
+export const unsupported = (what: string): GradusError =>
+  new GradusError(
+    'store',
+    'unsupported-model',
+    `config.json: ${what} cannot be run here; use a ${ARCHITECTURES.join(', ')} without it`,
+  );
+
+export const invalid = (what: string): GradusError =>
+  new GradusError('store', 'invalid-config', `config.json: ${what}`);

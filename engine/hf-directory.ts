@@ -1,0 +1,176 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { GradusError, messageOf } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+import { fromHfConfig } from './hf-config.ts';
+import { weightShapes } from './model-config.ts';
+import type { ModelConfig, Weights } from './model-config.ts';
+import { SafetensorsFile } from './safetensors/file.ts';
+
+/** A model in Hugging Face's layout, read whole; weights as float32, whatever they are stored as. */
+export interface HfModel {
+  config: ModelConfig;
+  weights: Weights;
+  /** The small files, by name and to the byte. */
+  files: Map<string, Uint8Array>;
+}
+
+const SINGLE = 'model.safetensors';
+const INDEX = 'model.safetensors.index.json';
+/** Small files that go with a model. The others in the folder (weights in other formats, pictures) are not its. */
+const SMALL_FILES = [
+  'config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'generation_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
+  'chat_template.jinja',
+  'vocab.json',
+  'merges.txt',
+  'LICENSE',
+];
+/** Buffers that older versions of transformers saved; they follow from the configuration. */
+const DERIVED = /\.rotary_emb\.inv_freq$/;
+
+/**
+ * Reads a folder that `save_pretrained` or a download made: `config.json`, `tokenizer.json`, and the weights as one
+ * safetensors file or as shards with their index. Tensors are read one by one, and every one is checked.
+ * Throws GradusError('store', 'invalid-model') that names what is missing, unexpected, of another shape, or not
+ * finite; GradusError('store', 'unsupported-model') for an architecture or option that cannot be run; and
+ * GradusError('store', 'corrupt-safetensors') for damaged files.
+ */
+export async function loadHfDirectory(folder: string): Promise<HfModel> {
+  const present = await readdir(folder).catch((cause: unknown) => {
+    throw invalid(
+      folder,
+      `it cannot be read (${messageOf(cause)}): give the folder that has its config.json`,
+    );
+  });
+  const files = new Map<string, Uint8Array>();
+  for (const name of SMALL_FILES) {
+    if (present.includes(name)) files.set(name, await readFile(path.join(folder, name)));
+  }
+  for (const name of ['config.json', 'tokenizer.json']) {
+    if (!files.has(name)) throw invalid(folder, missing(name, present));
+  }
+  const config = fromHfConfig(jsonOf(folder, 'config.json', files.get('config.json')!));
+  return { config, weights: await readWeights(folder, present, config), files };
+}
+
+async function readWeights(
+  folder: string,
+  present: readonly string[],
+  config: ModelConfig,
+): Promise<Weights> {
+  const shards = await openShards(folder, present);
+  try {
+    const where = new Map<string, SafetensorsFile>();
+    for (const { file, names } of shards) for (const name of names) where.set(name, file);
+    const shapes = weightShapes(config);
+    refuseOthers(folder, where, config);
+    const weights: Weights = new Map();
+    for (const [name, shape] of shapes) {
+      const file = where.get(name);
+      if (file === undefined) throw invalid(folder, `the weights have no ${name}: the model is not whole`);
+      const tensor = await file.read(name);
+      if (tensor.shape.join() !== shape.join() || !(tensor.data instanceof Float32Array)) {
+        throw invalid(
+          folder,
+          `${name} is [${tensor.shape.join(', ')}] and config.json makes it [${shape.join(', ')}] of floats`,
+        );
+      }
+      const broken = tensor.data.findIndex((value) => !Number.isFinite(value));
+      if (broken >= 0) {
+        throw invalid(folder, `${name}[${broken}] is ${tensor.data[broken]}: the weights are damaged`);
+      }
+      weights.set(name, { shape, data: tensor.data });
+    }
+    return weights;
+  } finally {
+    await Promise.all(shards.map(({ file }) => file.close()));
+  }
+}
+
+/** Weights that the configuration does not know would be lost silently. A tied head may be stored a second time. */
+function refuseOthers(folder: string, where: ReadonlyMap<string, unknown>, config: ModelConfig): void {
+  const known = new Set(weightShapes(config).map(([name]) => name));
+  if (config.tieEmbeddings) known.add('lm_head.weight');
+  const others = [...where.keys()].filter((name) => !known.has(name) && !DERIVED.test(name));
+  if (others.length > 0) {
+    const shown = others.slice(0, 3).join(', ');
+    throw invalid(
+      folder,
+      `the weights have ${others.length} tensor(s) that config.json does not account for: ${shown}${others.length > 3 ? ', …' : ''}`,
+    );
+  }
+}
+
+interface Shard {
+  file: SafetensorsFile;
+  /** What the index takes from it; all of it where there is no index. */
+  names: readonly string[];
+}
+
+async function openShards(folder: string, present: readonly string[]): Promise<Shard[]> {
+  if (!present.includes(INDEX)) {
+    if (!present.includes(SINGLE)) throw invalid(folder, missing(SINGLE, present));
+    const file = await SafetensorsFile.open(path.join(folder, SINGLE));
+    return [{ file, names: file.names }];
+  }
+  const byShard = readIndex(folder, jsonOf(folder, INDEX, await readFile(path.join(folder, INDEX))));
+  const opened: Shard[] = [];
+  try {
+    for (const [shard, names] of byShard) {
+      if (!present.includes(shard)) throw invalid(folder, `${INDEX} names ${shard}, which is not there`);
+      const file = await SafetensorsFile.open(path.join(folder, shard));
+      opened.push({ file, names });
+      const absent = names.find((name) => !file.has(name));
+      if (absent !== undefined)
+        throw invalid(folder, `${INDEX} says that ${shard} has ${absent}, which it has not`);
+    }
+    return opened;
+  } catch (error) {
+    await Promise.all(opened.map(({ file }) => file.close()));
+    throw error;
+  }
+}
+
+/** Names by shard. */
+function readIndex(folder: string, index: Json): Map<string, string[]> {
+  const map = isObject(index) ? index['weight_map'] : undefined;
+  if (map === undefined || !isObject(map)) throw invalid(folder, `${INDEX} has no weight_map`);
+  const byShard = new Map<string, string[]>();
+  for (const [name, shard] of Object.entries(map)) {
+    // A path could lead out of the folder.
+    if (typeof shard !== 'string' || path.basename(shard) !== shard) {
+      throw invalid(folder, `${INDEX} has no file name for ${name}`);
+    }
+    byShard.set(shard, [...(byShard.get(shard) ?? []), name]);
+  }
+  return byShard;
+}
+
+function jsonOf(folder: string, name: string, bytes: Uint8Array): Json {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Json;
+  } catch (cause) {
+    throw invalid(folder, `${name} is not JSON (${messageOf(cause)})`, cause);
+  }
+}
+
+function missing(name: string, present: readonly string[]): string {
+  if (name === SINGLE && present.some((file) => /\.(bin|pth|gguf)$/.test(file))) {
+    return `its weights are not in safetensors: convert them first, e.g. with \`save_pretrained\` of transformers`;
+  }
+  if (name === 'tokenizer.json' && present.includes('tokenizer.model')) {
+    return 'it has only a SentencePiece tokenizer: load it with AutoTokenizer of transformers and save it again, which writes tokenizer.json';
+  }
+  return `it has no ${name}`;
+}
+
+const isObject = (value: Json): value is { [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const invalid = (folder: string, what: string, cause?: unknown): GradusError =>
+  new GradusError('store', 'invalid-model', `${folder}: ${what}`, { cause });

@@ -1,0 +1,61 @@
+import { flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
+import type { JsonObject } from './config-fields.ts';
+import { yarnAttentionFactor } from './rope.ts';
+import type { RopeScaling } from './rope.ts';
+
+/** transformers 5 has `rope_parameters`, 4 has `rope_theta` and, for stretched contexts, `rope_scaling`. */
+export function ropeOf(
+  json: JsonObject,
+  maxPositions: number,
+): { theta: number; scaling: RopeScaling | undefined } {
+  const parameters = json['rope_parameters'] ?? json['rope_scaling'] ?? {};
+  if (!isObject(parameters)) throw invalid('rope_parameters is not an object');
+  const theta = positive(parameters, 'rope_theta', positive(json, 'rope_theta', 10_000));
+  if (json['rope_theta'] != null && theta !== json['rope_theta']) {
+    throw invalid('rope_theta and rope_parameters.rope_theta differ: keep the right one');
+  }
+  if ((parameters['partial_rotary_factor'] ?? 1) !== 1) {
+    throw unsupported(`partial_rotary_factor ${show(parameters['partial_rotary_factor'])}`);
+  }
+  return { theta, scaling: scalingOf(parameters, maxPositions) };
+}
+
+function scalingOf(parameters: JsonObject, maxPositions: number): RopeScaling | undefined {
+  const type = parameters['rope_type'] ?? parameters['type'] ?? 'default';
+  const original = () => positive(parameters, 'original_max_position_embeddings', maxPositions);
+  switch (type) {
+    case 'default':
+    case 'dynamic': // changes nothing up to max_position_embeddings, where episodes end
+      return undefined;
+    case 'linear':
+      return { kind: 'linear', factor: positive(parameters, 'factor') };
+    case 'llama3':
+      return {
+        kind: 'llama3',
+        factor: positive(parameters, 'factor'),
+        lowFrequencyFactor: positive(parameters, 'low_freq_factor'),
+        highFrequencyFactor: positive(parameters, 'high_freq_factor'),
+        originalPositions: original(),
+      };
+    case 'yarn': {
+      const factor = positive(parameters, 'factor', maxPositions / original());
+      const optional = (field: string) =>
+        parameters[field] == null ? undefined : positive(parameters, field);
+      return {
+        kind: 'yarn',
+        factor,
+        betaFast: positive(parameters, 'beta_fast', 32),
+        betaSlow: positive(parameters, 'beta_slow', 1),
+        originalPositions: original(),
+        attentionFactor: positive(
+          parameters,
+          'attention_factor',
+          yarnAttentionFactor(factor, optional('mscale'), optional('mscale_all_dim')),
+        ),
+        truncate: flag(parameters, 'truncate', true),
+      };
+    }
+    default:
+      throw unsupported(`rope_type ${show(type)}`);
+  }
+}

@@ -1,0 +1,129 @@
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadHfDirectory } from '../../../engine/hf-directory.ts';
+import { newModelFiles } from '../../../engine/new-model-files.ts';
+import { writeSafetensors } from '../../../engine/safetensors/safetensors.ts';
+import type { StoredTensor } from '../../../engine/safetensors/safetensors.ts';
+import { randomWeights, smallConfig } from './decoder/random-model.ts';
+
+const weights = randomWeights(smallConfig);
+const INDEX = 'model.safetensors.index.json';
+
+async function folderWith(contents: Record<string, Uint8Array | string>): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'gradus-model-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const files = { ...Object.fromEntries(newModelFiles(smallConfig, '{}')), ...contents };
+  await Promise.all(Object.entries(files).map(([name, bytes]) => writeFile(path.join(folder, name), bytes)));
+  return folder;
+}
+
+const changed = (change: (tensors: Map<string, StoredTensor>) => void) => {
+  const tensors = new Map<string, StoredTensor>(weights);
+  change(tensors);
+  return { 'model.safetensors': writeSafetensors(tensors) };
+};
+
+/** Two shards and their index. */
+function sharded(): Record<string, Uint8Array | string> {
+  const entries = [...weights];
+  const parts = [entries.slice(0, 9), entries.slice(9)];
+  const name = (i: number) => `model-0000${i + 1}-of-00002.safetensors`;
+  const map = parts.flatMap((part, i) => part.map(([tensor]) => [tensor, name(i)]));
+  return {
+    [name(0)]: writeSafetensors(new Map(parts[0])),
+    [name(1)]: writeSafetensors(new Map(parts[1])),
+    [INDEX]: JSON.stringify({ metadata: {}, weight_map: Object.fromEntries(map) }),
+  };
+}
+
+test('a folder of one file and one of shards are the same model', async () => {
+  const one = await loadHfDirectory(await folderWith(changed(() => undefined)));
+  const many = await loadHfDirectory(await folderWith(sharded()));
+  for (const { config, weights: read, files } of [one, many]) {
+    expect(config).toEqual(smallConfig);
+    expect(read).toEqual(weights);
+    expect([...files.keys()].toSorted()).toEqual([
+      'config.json',
+      'generation_config.json',
+      'tokenizer.json',
+      'tokenizer_config.json',
+    ]);
+  }
+});
+
+test('halves become float32, and a tied head that is stored again and derived buffers are passed over', async () => {
+  const tensors = new Map<string, StoredTensor>(weights);
+  tensors.set('lm_head.weight', weights.get('model.embed_tokens.weight')!);
+  tensors.set('model.layers.0.self_attn.rotary_emb.inv_freq', { shape: [1], data: Float32Array.of(1) });
+  const folder = await folderWith({
+    'model.safetensors': writeSafetensors(tensors, { format: 'pt' }, 'BF16'),
+  });
+  const { weights: read } = await loadHfDirectory(folder);
+  expect([...read.keys()]).toEqual([...weights.keys()]);
+  for (const [name, { data }] of read) {
+    const original = weights.get(name)!.data;
+    expect(data.every((x, i) => Math.abs(x - original[i]!) <= Math.abs(original[i]!) / 256)).toBe(true);
+  }
+});
+
+test.each<[string, Record<string, Uint8Array | string>, RegExp]>([
+  ['no weights', {}, /has no model.safetensors/],
+  ['weights in a pickle', { 'pytorch_model.bin': 'x' }, /not in safetensors: convert them/],
+  ['a missing tensor', changed((t) => t.delete('model.norm.weight')), /no model.norm.weight/],
+  [
+    'an unexpected tensor',
+    changed((t) => t.set('model.layers.0.self_attn.q_proj.bias', { shape: [1], data: Float32Array.of(0) })),
+    /1 tensor\(s\) that config.json does not account for: model.layers.0.self_attn.q_proj.bias/,
+  ],
+  [
+    'a tensor of another shape',
+    changed((t) => t.set('model.norm.weight', { shape: [2], data: Float32Array.of(0, 1) })),
+    /model.norm.weight is \[2\] and config.json makes it \[48\]/,
+  ],
+  [
+    'weights that are no numbers',
+    changed((t) => t.set('model.norm.weight', { shape: [48], data: new Float32Array(48).fill(NaN, 7, 8) })),
+    /model.norm.weight\[7\] is NaN: the weights are damaged/,
+  ],
+  ['an index that is not JSON', { ...sharded(), [INDEX]: '{' }, /index.json is not JSON/],
+  ['an index without a map', { ...sharded(), [INDEX]: '{}' }, /no weight_map/],
+  [
+    'an index that leads out of the folder',
+    { [INDEX]: '{"weight_map":{"a":"../a.safetensors"}}' },
+    /no file name for a/,
+  ],
+  [
+    'a missing shard',
+    { [INDEX]: '{"weight_map":{"model.norm.weight":"model-00009.safetensors"}}' },
+    /names model-00009.safetensors, which is not there/,
+  ],
+  [
+    'an index that is wrong about a shard',
+    { ...changed(() => undefined), [INDEX]: '{"weight_map":{"nothing":"model.safetensors"}}' },
+    /model.safetensors has nothing, which it has not/,
+  ],
+  ['another architecture', { 'config.json': '{"model_type":"gpt2"}' }, /architecture gpt2/],
+])('%s is refused by name', async (_, contents, message) => {
+  await expect(loadHfDirectory(await folderWith(contents))).rejects.toThrow(message);
+});
+
+test('a file that was cut off is refused with its name', async () => {
+  const folder = await folderWith(changed(() => undefined));
+  const file = path.join(folder, 'model.safetensors');
+  await truncate(file, 10_000);
+  await expect(loadHfDirectory(folder)).rejects.toMatchObject({
+    type: 'corrupt-safetensors',
+    message: expect.stringContaining(file) as string,
+  });
+  await truncate(file, 5);
+  await expect(loadHfDirectory(folder)).rejects.toThrow(/cannot hold a header/);
+});
+
+test('a folder that is not there, or without a tokenizer.json, says what to do', async () => {
+  await expect(loadHfDirectory('/nowhere')).rejects.toThrow(/give the folder that has its config.json/);
+  const folder = await folderWith({ 'tokenizer.model': 'x' });
+  await rm(path.join(folder, 'tokenizer.json'));
+  await expect(loadHfDirectory(folder)).rejects.toThrow(/save it again, which writes tokenizer.json/);
+});
