@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { GradusError } from '../../core/errors.ts';
+import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { findOnPath, runCommand, tailOf } from './command.ts';
+import { withLock } from './file-lock.ts';
+
+export interface PythonEnvironment {
+  /** The interpreter, with the packages. */
+  python: string;
+  folder: string;
+}
+
+/** Where the environment of a requirements file is, or will be: other requirements, another folder. */
+export async function pythonEnvironmentFolder(name: string, requirementsFile: string): Promise<string> {
+  const requirements = await readFile(requirementsFile);
+  const version = createHash('sha256').update(requirements).digest('hex').slice(0, 12);
+  return cacheEntry(cacheRoot(), { name, version });
+}
+
+/** The environment if it is there whole, undefined if it has to be made. */
+export async function findPythonEnvironment(
+  name: string,
+  requirementsFile: string,
+): Promise<PythonEnvironment | undefined> {
+  const folder = await pythonEnvironmentFolder(name, requirementsFile);
+  return existsSync(readyMark(folder)) ? environmentIn(folder) : undefined;
+}
+
+/**
+ * A virtual environment with the packages of a pinned requirements file, made in the cache when it is not there. A
+ * second process that wants the same one waits for the first; one that was cut off is made anew.
+ * Throws GradusError('infra', 'python-missing'), and GradusError('infra', 'python-packages') with pip's last words.
+ */
+export async function ensurePythonEnvironment(
+  name: string,
+  requirementsFile: string,
+  say: (text: string) => void,
+): Promise<PythonEnvironment> {
+  const found = await findPythonEnvironment(name, requirementsFile);
+  if (found) return found;
+  const folder = await pythonEnvironmentFolder(name, requirementsFile);
+  await mkdir(path.dirname(folder), { recursive: true });
+  const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
+  return withLock(`${folder}.lock`, waiting, async () => {
+    if (!existsSync(readyMark(folder))) await make(name, requirementsFile, folder, say);
+    return environmentIn(folder);
+  });
+}
+
+async function make(
+  name: string,
+  requirementsFile: string,
+  folder: string,
+  say: (text: string) => void,
+): Promise<void> {
+  const started = Date.now();
+  const python = await findOnPath('python3');
+  if (python === undefined) {
+    throw new GradusError(
+      'infra',
+      'python-missing',
+      `${name} needs Python 3.10 or newer, and there is no python3 on PATH: install it, then run the command again`,
+    );
+  }
+  say(`making a Python environment for ${name} in ${folder} …`);
+  // Whatever an attempt that was cut off left is not trusted.
+  await rm(folder, { recursive: true, force: true });
+  await run(python, ['-m', 'venv', folder], 'Is the venv module of Python installed (python3-venv)?');
+  await run(
+    environmentIn(folder).python,
+    ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirementsFile],
+    'Is the Python package index reachable, and the disk not full?',
+  );
+  await writeFile(readyMark(folder), '');
+  say(`Python environment for ${name} made in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+}
+
+async function run(command: string, args: readonly string[], hint: string): Promise<void> {
+  const { code, stdout, stderr } = await runCommand(command, args);
+  if (code === 0) return;
+  throw new GradusError(
+    'infra',
+    'python-packages',
+    `${command} ${args.join(' ')} failed:\n${tailOf(stderr || stdout)}\n${hint} Then run the command again.`,
+    { retryable: true },
+  );
+}
+
+const readyMark = (folder: string): string => path.join(folder, '.ready');
+
+const environmentIn = (folder: string): PythonEnvironment => ({
+  folder,
+  python: path.join(folder, 'bin', 'python'),
+});

@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { runCommand } from '../../../../infra/setup/command.ts';
+import {
+  ensurePythonEnvironment,
+  findPythonEnvironment,
+  pythonEnvironmentFolder,
+} from '../../../../infra/setup/python-environment.ts';
+
+let scratch: string;
+let requirements: string;
+const said: string[] = [];
+const say = (text: string) => void said.push(text);
+
+beforeEach(async () => {
+  scratch = await mkdtemp(path.join(tmpdir(), 'gradus-python-'));
+  requirements = path.join(scratch, 'requirements.txt');
+  await writeFile(requirements, '# nothing is needed\n');
+  vi.stubEnv('GRADUS_CACHE', path.join(scratch, 'cache'));
+  said.length = 0;
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(scratch, { recursive: true });
+});
+
+test('an environment is made once, also when two ask at once, and found again', async () => {
+  expect(await findPythonEnvironment('test', requirements)).toBeUndefined();
+  const [one, other] = await Promise.all(
+    [1, 2].map(() => ensurePythonEnvironment('test', requirements, say)),
+  );
+  expect(one).toEqual(other);
+  expect(said.filter((text) => text.startsWith('making'))).toHaveLength(1);
+  const { stdout } = await runCommand(one!.python, ['-c', 'import sys; print(sys.prefix)']);
+  expect(stdout.trim()).toBe(one!.folder);
+  expect(await findPythonEnvironment('test', requirements)).toEqual(one);
+  await writeFile(requirements, '# other requirements, another environment\n');
+  expect(await findPythonEnvironment('test', requirements)).toBeUndefined();
+});
+
+test('one that was cut off is made anew', async () => {
+  const folder = await pythonEnvironmentFolder('test', requirements);
+  await mkdir(folder, { recursive: true });
+  await writeFile(path.join(folder, 'rubbish'), '');
+  await ensurePythonEnvironment('test', requirements, say);
+  expect(existsSync(path.join(folder, 'rubbish'))).toBe(false);
+});
+
+test('packages that cannot be installed are refused with the last words of pip, and nothing is left as ready', async () => {
+  await writeFile(requirements, './no-such-package\n');
+  await expect(ensurePythonEnvironment('test', requirements, say)).rejects.toMatchObject({
+    type: 'python-packages',
+    message: expect.stringContaining('no-such-package') as string,
+  });
+  expect(await findPythonEnvironment('test', requirements)).toBeUndefined();
+});
+
+test('without Python it says what is needed', async () => {
+  vi.stubEnv('PATH', '/nowhere');
+  await expect(ensurePythonEnvironment('test', requirements, say)).rejects.toMatchObject({
+    type: 'python-missing',
+    message: expect.stringContaining('Python 3.10') as string,
+  });
+});
