@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { checkpoints } from './commands/checkpoints.ts';
-import { exportModel } from './commands/export.ts';
+import { exportCommand } from './commands/export.ts';
+import { importCommand } from './commands/import.ts';
 import { fail } from './fail.ts';
 
 // Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command.
@@ -9,6 +10,7 @@ const program = new Command('gradus')
   .description('Looks into runs and moves models in and out.')
   .showHelpAfterError('(--help says what there is)')
   .addCommand(checkpoints())
-  .addCommand(exportModel());
+  .addCommand(importCommand())
+  .addCommand(exportCommand());
 
 program.parseAsync().then(() => process.exit(), fail);

@@ -1,68 +1,51 @@
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { Command } from 'commander';
-import { readManifest } from '../../activities/store/checkpoints.ts';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkpointOf } from '../../activities/store/find-checkpoints.ts';
-import type { ObjectStore } from '../../activities/store/object-store.ts';
-import { GradusError } from '../../core/errors.ts';
+import type { FloatDtype } from '../../engine/safetensors/dtypes.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { modelCard } from '../model-card.ts';
-import { provenanceOf } from '../provenance.ts';
+import { exportModel } from '../export-model.ts';
+
+const DTYPES: Record<string, FloatDtype> = { float32: 'F32', bfloat16: 'BF16', float16: 'F16' };
 
 interface ExportOptions extends ConnectionOptions {
   to: string;
+  dtype: keyof typeof DTYPES;
+  maxShardSize: number;
+  onnx?: boolean;
 }
 
-/** `gradus export RUN --to DIR`: a checkpoint as a folder that transformers loads, with a card that says how it was trained. */
-export function exportModel(): Command {
+/** `gradus export RUN --to DIR`. */
+export function exportCommand(): Command {
   return withConnectionFlags(new Command('export'))
     .description('Writes a checkpoint as a Hugging Face folder, with a model card of how it was trained.')
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
     .requiredOption('--to <dir>', 'a folder that is not there yet, or empty')
+    .addOption(
+      new Option('--dtype <dtype>', 'how the weights are stored')
+        .choices(Object.keys(DTYPES))
+        .default('float32'),
+    )
+    .option('--max-shard-size <size>', 'largest weight file, like 500MB or 5GB', parseSize, 5e9)
+    .option('--onnx', 'also as ONNX, for serving with onnxruntime')
     .action((name: ReturnType<typeof parseCheckpointName>, options: ExportOptions) =>
       withStore(options, async (store) => {
         const ref = await checkpointOf(store, name);
-        await exportTo(store, ref, path.resolve(options.to));
-        console.log(`${name.run}, step ${ref.step}, is in ${path.resolve(options.to)}`);
+        const target = path.resolve(options.to);
+        await exportModel(store, ref, target, {
+          dtype: DTYPES[options.dtype]!,
+          maxShardBytes: options.maxShardSize,
+          onnx: options.onnx ?? false,
+        });
+        console.log(`${name.run}, step ${ref.step}, is in ${target}`);
       }),
     );
 }
 
-/**
- * Writes beside the target and renames at the end, so that a folder that is there is whole.
- * Throws GradusError('store', 'target-exists'), and what reading the store throws (a damaged object is named).
- */
-export async function exportTo(
-  store: ObjectStore,
-  ref: Awaited<ReturnType<typeof checkpointOf>>,
-  target: string,
-): Promise<void> {
-  const there = await readdir(target).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw notEmpty(target);
-  });
-  if (there.length > 0) throw notEmpty(target);
-  const partial = `${target}.partial-${process.pid}`;
-  await mkdir(partial, { recursive: true });
-  try {
-    const { files } = await readManifest(store, ref.manifest);
-    for (const [name, blob] of Object.entries(files)) {
-      if (name === 'optimizer.safetensors') continue;
-      await writeFile(path.join(partial, name), await store.get(blob));
-    }
-    await writeFile(path.join(partial, 'README.md'), modelCard(await provenanceOf(store, ref)));
-    await rm(target, { recursive: true, force: true });
-    await rename(partial, target);
-  } finally {
-    await rm(partial, { recursive: true, force: true });
-  }
+function parseSize(text: string): number {
+  const parts = /^(\d+(?:\.\d+)?)(KB|MB|GB)$/.exec(text);
+  const bytes = parts ? Number(parts[1]) * { KB: 1e3, MB: 1e6, GB: 1e9 }[parts[2] as 'KB' | 'MB' | 'GB'] : 0;
+  if (bytes > 0) return bytes;
+  throw new InvalidArgumentError('write a number with KB, MB or GB');
 }
-
-const notEmpty = (target: string): GradusError =>
-  new GradusError(
-    'store',
-    'target-exists',
-    `${target} is there and not empty: name another folder with --to`,
-  );

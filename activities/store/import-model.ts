@@ -1,0 +1,53 @@
+import { GradusError } from '../../core/errors.ts';
+import type { CheckpointRef } from '../../core/refs.ts';
+import { withDtype } from '../../engine/hf-dtype.ts';
+import { loadHfDirectory } from '../../engine/hf-directory.ts';
+import type { ModelConfig } from '../../engine/model-config.ts';
+import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
+import { saveCheckpoint, textOf } from './checkpoints.ts';
+import { sha256Hex } from './digest.ts';
+import { runKey } from './keys.ts';
+import { CREATED_BY } from './manifest.ts';
+import type { CallOptions, ObjectStore } from './object-store.ts';
+
+/**
+ * A Hugging Face folder as checkpoint 0 of a run of its own: the same small files to the byte, except that
+ * `config.json` says float32, which is what the weights are stored as. The same model under the same name again is the
+ * same checkpoint.
+ * Throws what `loadHfDirectory` throws, GradusError('policy', 'tokenizer') for a tokenizer that cannot be read or has
+ * more tokens than the model, and GradusError('store', 'name-taken').
+ */
+export async function importModel(
+  store: ObjectStore,
+  folder: string,
+  name: string,
+  options: CallOptions = {},
+): Promise<{ ref: CheckpointRef; config: ModelConfig }> {
+  const { config, weights, files } = await loadHfDirectory(folder);
+  const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+  if (tokenizer.vocabSize > config.vocabSize) {
+    throw new GradusError(
+      'policy',
+      'tokenizer',
+      `${folder}: tokenizer.json has tokens up to ${tokenizer.vocabSize - 1} and the model knows ${config.vocabSize}: they do not belong together`,
+    );
+  }
+  files.set('config.json', withDtype(files.get('config.json')!, 'F32'));
+  const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
+  // The claim names the content, so that another model cannot come under the same name.
+  const claim = { import: sha256Hex(Buffer.concat([...files.values()])), spec: null };
+  const taken = await store.getJson(await store.putJson(runKey(name), claim, options), options);
+  if (JSON.stringify(taken) !== JSON.stringify(claim)) {
+    throw new GradusError(
+      'store',
+      'name-taken',
+      `a run or another model is called "${name}" in this store: choose another name with --as`,
+    );
+  }
+  const ref = await saveCheckpoint(
+    store,
+    { run: name, stage: 'import', step: 0, backend: 'none', createdBy: CREATED_BY, state, files },
+    options,
+  );
+  return { ref, config };
+}
