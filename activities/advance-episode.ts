@@ -3,16 +3,19 @@ import type { Episode, Observation, Turn } from '../core/episode.ts';
 import { messageOf } from '../core/errors.ts';
 import type { RandomKey } from '../core/random.ts';
 import type { SamplingSpec } from '../core/spec.ts';
-import { malformedObservation, parseAction } from '../engine/dialect/parse-action.ts';
-import { observationTokens, stopTokens } from '../engine/dialect/render.ts';
+import type { Dialect } from '../engine/dialect/contract.ts';
+import { malformedObservation } from '../engine/dialect/malformed.ts';
 import type { Policy } from '../engine/policy.ts';
 import type { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import type { Environment, Tool } from '../environments/contract.ts';
+import { sampleTurn } from './sample-turn.ts';
 import { attemptCall, attemptsOf, refuseCall } from './tool-call.ts';
 
 export interface AdvanceContext {
   policy: Policy;
   tokenizer: Tokenizer;
+  /** Bound to the tools of the environment. */
+  dialect: Dialect;
   environment: Environment;
   sampling: SamplingSpec;
   /** Longest sequence that the model can hold, prompt included, tokens. */
@@ -34,31 +37,19 @@ const INLINE_BACKOFF_MS = 50;
  * Token in, token out: sampled ids are appended as they are; observations are tokenized once.
  */
 export async function advanceEpisode(context: AdvanceContext, episode: Episode): Promise<void> {
-  const { policy, tokenizer, environment, sampling } = context;
-  const stops = stopTokens(tokenizer);
+  const { tokenizer, dialect, environment, sampling } = context;
   const room = roomOf(context);
   while (episode.status.kind === 'running') {
     if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
     const left = room - episode.tokens.length;
     if (left <= 0) return truncate(episode, 'tokens');
-    const sampled = await policy.sample(
-      {
-        session: context.session,
-        prefix: context.promptTokens,
-        continuation: episode.tokens,
-        maxNewTokens: left,
-        stopTokens: stops,
-        sampling: { temperature: sampling.temperature, topK: sampling.topK, topP: sampling.topP },
-        key: context.key,
-      },
-      context.signal,
-    );
+    const sampled = await sampleTurn(context, episode.tokens, left);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
       append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!);
     }
     const text = tokenizer.decode(sampled.tokens);
-    const turn: Turn = { start, end: episode.tokens.length, text, action: parseAction(text) };
+    const turn: Turn = { start, end: episode.tokens.length, text, action: dialect.parse(text) };
     episode.turns.push(turn);
     if (sampled.finish === 'length') return truncate(episode, 'tokens');
 
@@ -83,13 +74,13 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
 
 /** Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up. */
 export function observe(
-  context: Pick<AdvanceContext, 'tokenizer' | 'sampling' | 'maxPositions' | 'promptTokens'>,
+  context: Pick<AdvanceContext, 'dialect' | 'sampling' | 'maxPositions' | 'promptTokens'>,
   episode: Episode,
   observation: Observation,
 ): void {
   episode.turns.at(-1)!.observation = observation;
   episode.status = { kind: 'running' };
-  const tokens = observationTokens(context.tokenizer, observation);
+  const tokens = context.dialect.observationTokens(observation);
   const left = Math.max(0, roomOf(context) - episode.tokens.length);
   for (const token of tokens.slice(0, left)) append(episode, token, 0, 0);
   if (tokens.length >= left) truncate(episode, 'tokens');

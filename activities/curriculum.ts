@@ -9,20 +9,26 @@ import type {
   RetentionRequest,
 } from '../core/requests.ts';
 import type { CurriculumSpec, ModelSource } from '../core/spec.ts';
-import { stopTokens } from '../engine/dialect/render.ts';
-import { PAD, SPECIAL_TOKENS } from '../engine/dialect/special-tokens.ts';
+import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
+import type { Dialect } from '../engine/dialect/contract.ts';
+import { stopTokens } from '../engine/dialect/gradus/render.ts';
+import { PAD, SPECIAL_TOKENS } from '../engine/dialect/gradus/special-tokens.ts';
+import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { newModelFiles } from '../engine/new-model-files.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../engine/tokenizer/train-bpe.ts';
+import type { Environment } from '../environments/contract.ts';
 import { demonstrationCorpus } from '../environments/corpus.ts';
 import { demonstrationSequences } from './demonstrations.ts';
+import { describeTools } from './describe-tools.ts';
 import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
+import { assertSpeaks } from './spec/assert-speaks.ts';
 import { parseSpec } from './spec/parse-spec.ts';
 import { saveBatch } from './store/batches.ts';
-import { adoptCheckpoint, loadPolicy, saveCheckpoint, textOf } from './store/checkpoints.ts';
+import { adoptCheckpoint, loadModelFiles, loadPolicy, saveCheckpoint, textOf } from './store/checkpoints.ts';
 import { checkpointOf } from './store/find-checkpoints.ts';
 import { batchKey, runKey } from './store/keys.ts';
 import { CREATED_BY } from './store/manifest.ts';
@@ -54,8 +60,20 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const model: ModelSource =
         parsed.model.kind === 'scratch'
           ? parsed.model
-          : { kind: 'from', checkpoint: await checkpointOf(store, parsed.model, { signal }) };
+          : {
+              kind: 'from',
+              checkpoint: await checkpointOf(store, parsed.model, { signal }),
+              ...(parsed.model.dialect && { dialect: parsed.model.dialect }),
+            };
       const spec: CurriculumSpec = { ...parsed, model };
+      if (model.kind === 'from') {
+        assertSpeaks(
+          await loadTokenizer(store, model.checkpoint, { signal }),
+          spec,
+          model.dialect,
+          environments,
+        );
+      }
       return { ...spec, run: await claim(store, spec, firstExecutionRunId, signal) };
     },
 
@@ -74,7 +92,13 @@ export function createCurriculum(deps: CurriculumDependencies) {
             `sampling.maxCompletionTokens = ${maxCompletionTokens} leaves no room for a prompt in the ${config.maxPositions} positions of ${model.checkpoint.manifest.key}: lower it`,
           );
         }
-        return adoptCheckpoint(store, model.checkpoint, run, { signal });
+        const { checkpoint, dialect } = model;
+        if (!dialect) return adoptCheckpoint(store, checkpoint, run, { signal });
+        const { tokenizerConfig } = await loadTokenizer(store, checkpoint, { signal });
+        return adoptCheckpoint(store, checkpoint, run, {
+          signal,
+          tokenizerConfig: withDialect(tokenizerConfig, dialect),
+        });
       }
       const names = [...new Set(arms.map((arm) => arm.environment))];
       const corpus = demonstrationCorpus(
@@ -112,9 +136,12 @@ export function createCurriculum(deps: CurriculumDependencies) {
 
     async buildDemonstrations(request: DemonstrationsRequest, signal: AbortSignal): Promise<BatchResult> {
       const start = Date.now();
-      const { files } = await loadPolicy(store, request.checkpoint, { signal });
+      const files = await loadModelFiles(store, request.checkpoint, { signal });
       const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
-      const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
+      const config = tokenizerConfigOf(files);
+      const dialectFor = (environment: Environment): Dialect =>
+        openDialect(tokenizer, config, describeTools(environment.tools));
+      const sequences = await demonstrationSequences(environments, dialectFor, request, signal);
       const key = batchKey(request.run, request.stage, request.round);
       return finish(await keep(store, key, sequences, signal), sequences, 0, start);
     },

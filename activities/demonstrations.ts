@@ -1,10 +1,9 @@
 import { GradusError } from '../core/errors.ts';
 import { RandomStream } from '../core/random.ts';
 import type { DemonstrationsRequest } from '../core/requests.ts';
-import { observationTokens, promptTokens, turnTokens } from '../engine/dialect/render.ts';
-import { malformedObservation, parseAction } from '../engine/dialect/parse-action.ts';
-import type { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
-import type { DemonstrationTurn, Environment, Task } from '../environments/contract.ts';
+import type { Dialect } from '../engine/dialect/contract.ts';
+import { malformedObservation } from '../engine/dialect/malformed.ts';
+import type { Demonstration, DemonstrationTurn, Environment, Task } from '../environments/contract.ts';
 import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
 import { attemptCall, refuseCall } from './tool-call.ts';
@@ -13,7 +12,7 @@ import type { TrainSequence } from './training-batch.ts';
 /** A round's demonstrations, the arms in turn, each of another task; no two rounds share one. */
 export async function demonstrationSequences(
   environments: Environments,
-  tokenizer: Tokenizer,
+  dialectFor: (environment: Environment) => Dialect,
   request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed'>,
   signal: AbortSignal,
 ): Promise<TrainSequence[]> {
@@ -25,7 +24,11 @@ export async function demonstrationSequences(
     const fresh = (request.round - 1) * request.count + i;
     const index = fresh % environment.taskCount('train', level);
     const task = environment.task({ environment: name, split: 'train', level, index });
-    sequences.push(await written(environment, tokenizer, task, ways.int(0, 2 ** 30), signal));
+    const demonstration = environment.demonstrate(task, ways.int(0, 2 ** 30));
+    const dialect = dialectFor(environment);
+    // A mistake that a dialect cannot even write needs no unlearning.
+    if (demonstration.weight < 0 && !dialect.canWrite(demonstration.turns.at(-1)!)) continue;
+    sequences.push(await written(environment, dialect, task, demonstration, signal));
   }
   return sequences;
 }
@@ -33,12 +36,11 @@ export async function demonstrationSequences(
 /** A demonstration as tokens: what the policy writes is masked in; of a negative one only the last turn. */
 async function written(
   environment: Environment,
-  tokenizer: Tokenizer,
+  dialect: Dialect,
   task: Task,
-  way: number,
+  { turns, weight }: Demonstration,
   signal: AbortSignal,
 ): Promise<TrainSequence> {
-  const { turns, weight } = environment.demonstrate(task, way);
   const sequence: TrainSequence = { tokens: [], mask: [], advantages: [], logprobs: [] };
   const append = (tokens: readonly number[], mask: 0 | 1): void => {
     for (const token of tokens) {
@@ -48,12 +50,13 @@ async function written(
       sequence.logprobs.push(0);
     }
   };
-  append(promptTokens(tokenizer, task.prompt), 0);
+  append(dialect.promptTokens([{ role: 'user', content: task.prompt }]), 0);
   for (const [i, turn] of turns.entries()) {
     const last = i === turns.length - 1;
-    append(turnTokens(tokenizer, turn), weight > 0 || last ? 1 : 0);
-    if (!last)
-      append(observationTokens(tokenizer, { text: await observed(environment, task, turn, signal) }), 0);
+    append(dialect.turnTokens(turn), weight > 0 || last ? 1 : 0);
+    if (last) continue;
+    const text = await observed(environment, dialect, task, turn, signal);
+    append(dialect.observationTokens({ text }), 0);
   }
   return sequence;
 }
@@ -61,13 +64,14 @@ async function written(
 /** What the expert reads after a turn: as the demonstration says, else from the tool itself. */
 async function observed(
   environment: Environment,
+  dialect: Dialect,
   task: Task,
   turn: DemonstrationTurn,
   signal: AbortSignal,
 ): Promise<string> {
   if (turn.observation !== undefined) return turn.observation;
   if (turn.raw !== undefined) {
-    const action = parseAction(turn.raw);
+    const action = dialect.parse(turn.raw);
     if (action.kind === 'malformed') return malformedObservation(action.reason).text;
   }
   const { call } = turn;

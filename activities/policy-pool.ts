@@ -1,8 +1,16 @@
 import type { CheckpointRef } from '../core/refs.ts';
+import type { Dialect } from '../engine/dialect/contract.ts';
+import { openDialect } from '../engine/dialect/open-dialect.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
+<<<<<<< HEAD
 import { loadPolicy, textOf } from './store/checkpoints.ts';
+=======
+import type { Environment } from '../environments/contract.ts';
+import { describeTools } from './describe-tools.ts';
+import { loadPolicy } from './store/checkpoints.ts';
+>>>>>>> 4a284ff (One contract for what a policy reads and writes, and four dialects beside our own)
 import type { ObjectStore } from './store/object-store.ts';
 
 /** A policy that holds the weights of one checkpoint for as long as it is leased. */
@@ -10,13 +18,17 @@ export interface PolicyLease {
   policy: LocalPolicy;
   tokenizer: Tokenizer;
   config: ModelConfig;
+  /** What the checkpoint speaks with an environment's tools. Throws as `openDialect` does. */
+  dialectFor(environment: Environment): Dialect;
   release(): void;
 }
+
+type Loaded = Pick<PolicyLease, 'tokenizer' | 'config' | 'dialectFor'>;
 
 interface Slot {
   policy: LocalPolicy;
   version: string | null;
-  ready: Promise<{ tokenizer: Tokenizer; config: ModelConfig }>;
+  ready: Promise<Loaded>;
   loading: boolean;
   leases: number;
   usedAt: number;
@@ -51,8 +63,8 @@ export class PolicyPool {
       slot.leases++;
       slot.usedAt = ++this.clock;
       try {
-        const { tokenizer, config } = await slot.ready;
-        return { policy: slot.policy, tokenizer, config, release: () => this.release(slot) };
+        const loaded = await slot.ready;
+        return { ...loaded, policy: slot.policy, release: () => this.release(slot) };
       } catch (error) {
         slot.version = null;
         this.release(slot);
@@ -97,9 +109,25 @@ export class PolicyPool {
   }
 
   private load(slot: Slot, checkpoint: CheckpointRef): void {
+<<<<<<< HEAD
     slot.ready = loadPolicy(this.store, checkpoint).then(async ({ config, weights, files }) => {
       await slot.policy.load(checkpoint.weights, config, weights);
       return { tokenizer: Tokenizer.fromJson(textOf(files, 'tokenizer.json')), config };
+=======
+    slot.ready = loadPolicy(this.store, checkpoint).then(async (loaded) => {
+      const { config, weights, tokenizerJson, tokenizerConfig } = loaded;
+      await slot.policy.load(checkpoint.weights, config, weights);
+      const tokenizer = Tokenizer.fromJson(tokenizerJson);
+      const dialects = new Map<Environment, Dialect>();
+      const dialectFor = (environment: Environment): Dialect => {
+        const known = dialects.get(environment);
+        if (known) return known;
+        const dialect = openDialect(tokenizer, tokenizerConfig, describeTools(environment.tools));
+        dialects.set(environment, dialect);
+        return dialect;
+      };
+      return { tokenizer, config, dialectFor };
+>>>>>>> 4a284ff (One contract for what a policy reads and writes, and four dialects beside our own)
     });
     slot.loading = true;
     // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.

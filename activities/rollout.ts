@@ -4,7 +4,6 @@ import { GradusError } from '../core/errors.ts';
 import { ids } from '../core/names.ts';
 import { randomKey } from '../core/random.ts';
 import type { AdvanceRequest, AdvanceResult, GroupRequest, LongCall } from '../core/requests.ts';
-import { promptTokens } from '../engine/dialect/render.ts';
 import { advanceEpisode, observe } from './advance-episode.ts';
 import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
@@ -99,7 +98,9 @@ async function openPart(
     const observation = await readObservation(deps.store, resume.result.observation);
     observe(
       {
-        tokenizer: lease.tokenizer,
+        dialect: lease.dialectFor(
+          environmentOf(deps.environments, before.tasks[episode.task]!.ref.environment),
+        ),
         sampling: request.sampling,
         maxPositions: lease.config.maxPositions,
         promptTokens: before.tasks[episode.task]!.promptTokens,
@@ -121,7 +122,8 @@ function startGroup(deps: RolloutDependencies, request: GroupRequest, lease: Pol
     // A family with an end is gone through again.
     const ref = { ...drawn, index: drawn.index % environment.taskCount(drawn.split, drawn.level) };
     const { prompt } = environment.task(ref);
-    return { ref, prompt, promptTokens: promptTokens(lease.tokenizer, prompt) };
+    const dialect = lease.dialectFor(environment);
+    return { ref, prompt, promptTokens: dialect.promptTokens([{ role: 'user', content: prompt }]) };
   });
   const episodes: Episode[] = tasks.flatMap((_, task) =>
     Array.from({ length: request.samples }, (_, sample) => ({
@@ -164,12 +166,14 @@ async function advanceOne(
     };
     return;
   }
+  const environment = environmentOf(deps.environments, task.ref.environment);
   try {
     await advanceEpisode(
       {
         policy: lease.policy,
         tokenizer: lease.tokenizer,
-        environment: environmentOf(deps.environments, task.ref.environment),
+        dialect: lease.dialectFor(environment),
+        environment,
         sampling: request.sampling,
         maxPositions: room,
         promptTokens: task.promptTokens,

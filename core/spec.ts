@@ -19,7 +19,23 @@ export interface CurriculumSpec {
 }
 
 /** Where the first weights come from: random ones, or a checkpoint of an earlier run (an imported model is one). */
-export type ModelSource = { kind: 'scratch'; shape: ModelSpec } | { kind: 'from'; checkpoint: CheckpointRef };
+export type ModelSource =
+  { kind: 'scratch'; shape: ModelSpec } | { kind: 'from'; checkpoint: CheckpointRef; dialect?: DialectSpec };
+
+export const DIALECTS = ['gradus', 'hermes', 'llama3', 'search-r1', 'retool'] as const;
+export type DialectName = (typeof DIALECTS)[number];
+
+/** How a policy is spoken to. Recorded in the checkpoint, so that everybody who uses it speaks the same. */
+export interface DialectSpec {
+  name: DialectName;
+  /** What a chat template reads as `enable_thinking`; its own default where absent. */
+  thinking?: boolean;
+  /** The day that a chat template is told, `YYYY-MM-DD`. */
+  date?: string;
+  /** For dialects without names of tools: the tool that the tag calls, and the argument that it gives. */
+  tool?: string;
+  argument?: string;
+}
 
 /** A decoder-only transformer of the Llama family, trained from scratch, with a byte-level BPE tokenizer learnt from demonstrations. */
 export interface ModelSpec {

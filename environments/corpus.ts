@@ -1,5 +1,6 @@
-import { malformedObservation, parseAction } from '../engine/dialect/parse-action.ts';
-import { promptText, turnText } from '../engine/dialect/render.ts';
+import { parseAction } from '../engine/dialect/gradus/parse-action.ts';
+import { malformedObservation } from '../engine/dialect/malformed.ts';
+import { promptText, turnText } from '../engine/dialect/gradus/render.ts';
 import type { Environment } from './contract.ts';
 
 /**

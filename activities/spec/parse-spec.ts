@@ -4,7 +4,8 @@ import { GradusError } from '../../core/errors.ts';
 import { wilsonLower } from '../../core/intervals.ts';
 import { armName, HELD_OUT } from '../../core/names.ts';
 import type { Split } from '../../core/refs.ts';
-import type { Arm, CurriculumSpec, ModelSource, ModelSpec } from '../../core/spec.ts';
+import { DIALECTS } from '../../core/spec.ts';
+import type { Arm, CurriculumSpec, DialectSpec, ModelSource, ModelSpec } from '../../core/spec.ts';
 import type { Environment } from '../../environments/contract.ts';
 import { curriculumSchema, MODEL_DEFAULTS } from './schema.ts';
 import type { WrittenSpec } from './schema.ts';
@@ -19,7 +20,9 @@ type WrittenTasks = WrittenSpec['evaluation']['tasks'];
 
 /** A spec whose names are checked; only the store can say which checkpoint a model's origin is. */
 export type ParsedSpec = Omit<CurriculumSpec, 'model'> & {
-  model: Extract<ModelSource, { kind: 'scratch' }> | { kind: 'from'; run: string; step: number | null };
+  model:
+    | Extract<ModelSource, { kind: 'scratch' }>
+    | { kind: 'from'; run: string; step: number | null; dialect?: DialectSpec };
 };
 
 /** Names that the run uses for its own phases. */
@@ -238,6 +241,7 @@ function checkReward(
 
 function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => void): void {
   const { sampling } = spec;
+  checkDialect(spec.model, add);
   if (spec.model.from !== undefined) {
     for (const field of Object.keys(MODEL_DEFAULTS) as (keyof typeof MODEL_DEFAULTS)[]) {
       if (spec.model[field] !== undefined)
@@ -266,16 +270,53 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
   }
 }
 
-function modelOf({ from, ...written }: WrittenSpec['model']): ParsedSpec['model'] {
-  if (from === undefined) return { kind: 'scratch', shape: shapeOf(written) };
-  const [run, step] = from.split('@');
-  return { kind: 'from', run: run!, step: step === undefined ? null : Number(step) };
+function checkDialect(
+  { from, dialect }: WrittenSpec['model'],
+  add: (path: Path, message: string) => void,
+): void {
+  if (!dialect) return;
+  const at = ['model', 'dialect'];
+  if (!(DIALECTS as readonly string[]).includes(dialect.name)) {
+    add([...at, 'name'], `no dialect "${dialect.name}"${didYouMean(dialect.name, DIALECTS)}`);
+    return;
+  }
+  if (from === undefined && dialect.name !== 'gradus') {
+    add(
+      [...at, 'name'],
+      `a model from scratch speaks gradus, with a tokenizer of its own: leave it out, or name a checkpoint in model.from that speaks ${dialect.name}`,
+    );
+  }
+  const readBy: Record<'thinking' | 'date' | 'tool' | 'argument', readonly string[]> = {
+    thinking: DIALECTS.filter((name) => name !== 'gradus'),
+    date: DIALECTS.filter((name) => name !== 'gradus'),
+    tool: ['search-r1', 'retool'],
+    argument: ['search-r1', 'retool'],
+  };
+  for (const [field, names] of Object.entries(readBy)) {
+    if (dialect[field as keyof typeof readBy] !== undefined && !names.includes(dialect.name)) {
+      add([...at, field], `does nothing for ${dialect.name}; ${names.join(', ')} read it`);
+    }
+  }
 }
 
-function shapeOf(written: Omit<WrittenSpec['model'], 'from'>): ModelSpec {
-  const given = Object.entries(written).filter(([, value]) => value !== undefined);
-  return { ...MODEL_DEFAULTS, ...Object.fromEntries(given) };
+function modelOf({ from, dialect, ...written }: WrittenSpec['model']): ParsedSpec['model'] {
+  if (from === undefined) return { kind: 'scratch', shape: shapeOf(written) };
+  const [run, step] = from.split('@');
+  return {
+    kind: 'from',
+    run: run!,
+    step: step === undefined ? null : Number(step),
+    // Its name has been checked; fields that are absent stay absent.
+    ...(dialect && { dialect: Object.fromEntries(present(dialect)) as unknown as DialectSpec }),
+  };
 }
+
+function shapeOf({ from: _, dialect: __, ...written }: WrittenSpec['model']): ModelSpec {
+  return { ...MODEL_DEFAULTS, ...Object.fromEntries(present(written)) };
+}
+
+const present = (written: object): [string, unknown][] =>
+  Object.entries(written).filter(([, value]) => value !== undefined);
 
 const armsOf = (tasks: WrittenTasks): Arm[] =>
   tasks.flatMap(({ environment, levels }) => levels.map((level) => ({ environment, level })));

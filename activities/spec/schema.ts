@@ -60,6 +60,22 @@ const shape = (field: Exclude<keyof typeof MODEL_DEFAULTS, 'tieEmbeddings'>, wha
     .optional()
     .describe(`${what}${what && ' '}Default ${MODEL_DEFAULTS[field]}.`);
 
+const dialect = z
+  .strictObject({
+    name: z.string().describe('gradus, hermes, llama3, search-r1 or retool.'),
+    thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
+    date: z.iso.date().optional().describe('The day that the chat template is told, YYYY-MM-DD.'),
+    tool: z
+      .string()
+      .optional()
+      .describe('search-r1 and retool: the tool that the tag calls. Needed where there are several.'),
+    argument: z
+      .string()
+      .optional()
+      .describe('search-r1 and retool: its text argument. Needed where it has several.'),
+  })
+  .describe('How the policy calls tools and answers. Default: what the checkpoint says.');
+
 const model = z
   .strictObject({
     from: z
@@ -70,6 +86,7 @@ const model = z
       )
       .optional()
       .describe('Begin with the last checkpoint of that run, or with RUN@STEP; its shape is its own.'),
+    dialect: dialect.optional(),
     vocabSize: shape('vocabSize', 'At most; a small corpus may give fewer.'),
     hiddenSize: shape('hiddenSize'),
     intermediateSize: shape('intermediateSize'),

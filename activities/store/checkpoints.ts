@@ -84,29 +84,28 @@ export async function saveCheckpoint(
 
 /**
  * The policy of a checkpoint as checkpoint 0 of another run: the same files to the byte, without optimizer state, so
- * that the new run does not depend on what becomes of the old one.
+ * that the new run does not depend on what becomes of the old one. `replaced` are small files that it has otherwise.
  */
 export async function adoptCheckpoint(
   store: ObjectStore,
   source: CheckpointRef,
   run: string,
-  options: CallOptions = {},
+  { replaced = new Map(), ...options }: CallOptions & { replaced?: ModelFiles } = {},
 ): Promise<CheckpointRef> {
   const manifest = await readManifest(store, source.manifest, options);
   const folder = checkpointFolder(run, 0, source.weights);
-  const copy = async ([name, ref]: [string, BlobRef]): Promise<[string, BlobRef]> => {
+  const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])];
+  const copy = async (name: string): Promise<[string, BlobRef]> => {
     const bytes =
       name === 'optimizer.safetensors'
         ? writeSafetensors(new Map(), { updates: '0' })
-        : await store.get(ref, options);
+        : (replaced.get(name) ?? (await store.get(manifest.files[name]!, options)));
     return [
       name,
       await store.put(`${folder}/${name}`, bytes, { ...options, contentType: contentTypeOf(name) }),
     ];
   };
-  const files = Object.fromEntries(
-    await Promise.all(Object.entries(manifest.files).map(copy)),
-  ) as CheckpointManifest['files'];
+  const files = Object.fromEntries(await Promise.all(names.map(copy))) as CheckpointManifest['files'];
   const adopted: CheckpointManifest = {
     ...manifest,
     run,
@@ -154,6 +153,28 @@ export async function loadPolicy(
   return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options);
 }
 
+/** The small files of a checkpoint, without its weights. */
+export async function loadModelFiles(
+  store: ObjectStore,
+  ref: CheckpointRef,
+  options: CallOptions = {},
+): Promise<ModelFiles> {
+  return readSmallFiles(store, await readManifest(store, ref.manifest, options), options);
+}
+
+async function readSmallFiles(
+  store: ObjectStore,
+  manifest: CheckpointManifest,
+  options: CallOptions,
+): Promise<ModelFiles> {
+  const { 'model.safetensors': _, 'optimizer.safetensors': __, ...small } = manifest.files;
+  const files = Object.entries(small).map(async ([name, file]): Promise<[string, Uint8Array]> => [
+    name,
+    await store.get(file, options),
+  ]);
+  return new Map(await Promise.all(files));
+}
+
 export async function readManifest(
   store: ObjectStore,
   ref: BlobRef,
@@ -169,17 +190,12 @@ async function readPolicy(
   options: CallOptions,
 ): Promise<Policy> {
   refOf(ref.manifest, manifest, ref.weights);
-  const { 'model.safetensors': model, 'optimizer.safetensors': _, ...small } = manifest.files;
-  const [weights, ...files] = await Promise.all([
-    store.get(model, options),
-    ...Object.entries(small).map(async ([name, file]): Promise<[string, Uint8Array]> => [
-      name,
-      await store.get(file, options),
-    ]),
+  const [weights, files] = await Promise.all([
+    store.get(manifest.files['model.safetensors'], options),
+    readSmallFiles(store, manifest, options),
   ]);
-  const byName = new Map(files);
-  const config = fromHfConfig(jsonOf(byName, 'config.json'));
-  return { config, weights: weightsOf(config, readSafetensors(weights).tensors), files: byName };
+  const config = fromHfConfig(jsonOf(files, 'config.json'));
+  return { config, weights: weightsOf(config, readSafetensors(weights).tensors), files };
 }
 
 /** A file of a model as JSON. Throws GradusError('store', 'invalid-config') when it is not there, or none. */

@@ -5,12 +5,19 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 export class Tokenizer {
   /** One more than the largest id. */
   readonly vocabSize: number;
+  /** What is a token of its own wherever it stands in a text: special tokens, and others such as `<tool_call>`. */
+  readonly addedTokens: readonly string[];
   private readonly whole: HuggingFaceTokenizer;
   private readonly plain: HuggingFaceTokenizer;
 
-  private constructor(whole: HuggingFaceTokenizer, plain: HuggingFaceTokenizer) {
+  private constructor(
+    whole: HuggingFaceTokenizer,
+    plain: HuggingFaceTokenizer,
+    addedTokens: readonly string[],
+  ) {
     this.whole = whole;
     this.plain = plain;
+    this.addedTokens = addedTokens;
     this.vocabSize = Math.max(...whole.get_vocab().values()) + 1;
   }
 
@@ -22,6 +29,7 @@ export class Tokenizer {
       return new Tokenizer(
         new HuggingFaceTokenizer(json, config),
         new HuggingFaceTokenizer({ ...json, added_tokens: [] }, config),
+        ((json as { added_tokens?: { content: string }[] }).added_tokens ?? []).map(({ content }) => content),
       );
     } catch (cause) {
       throw new GradusError(
@@ -57,6 +65,10 @@ export class Tokenizer {
       );
     }
     return ids.length === 0 ? '' : this.whole.decode([...ids], { skip_special_tokens: false });
+  }
+
+  has(token: string): boolean {
+    return this.whole.token_to_id(token) !== undefined;
   }
 
   /** Throws GradusError('policy', 'token') when there is no such token. */

@@ -5,9 +5,9 @@ import type { AdvanceContext } from '../../../activities/advance-episode.ts';
 import type { Episode } from '../../../core/episode.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { randomKey } from '../../../core/random.ts';
-import { observationTokens, promptTokens, turnText } from '../../../engine/dialect/render.ts';
-import type { WrittenTurn } from '../../../engine/dialect/render.ts';
-import { SPECIAL_TOKENS, TAGS } from '../../../engine/dialect/special-tokens.ts';
+import { observationTokens, promptTokens, turnText } from '../../../engine/dialect/gradus/render.ts';
+import type { WrittenTurn } from '../../../engine/dialect/contract.ts';
+import { SPECIAL_TOKENS, TAGS } from '../../../engine/dialect/gradus/special-tokens.ts';
 import {
   calculatorEnvironment,
   slowCalculatorEnvironment,
@@ -16,7 +16,7 @@ import type { Environment } from '../../../environments/contract.ts';
 import { ToolRefusal } from '../../../environments/contract.ts';
 import { ScriptedPolicy } from '../../support/scripted-policy.ts';
 import type { RecordedTurn } from '../../support/scripted-policy.ts';
-import { environmentWith, tokenizer, toolThat } from './test-environment.ts';
+import { dialect, environmentWith, tokenizer, toolThat } from './test-environment.ts';
 
 const sampling = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 400 };
 
@@ -45,10 +45,11 @@ async function play(
   const context: AdvanceContext = {
     policy,
     tokenizer,
+    dialect,
     environment,
     sampling,
     maxPositions: 1000,
-    promptTokens: promptTokens(tokenizer, 'What is 12+7?'),
+    promptTokens: promptTokens(tokenizer, [{ role: 'user', content: 'What is 12+7?' }]),
     episodeId: 'run/rl/1/0/0',
     session: '1/0',
     key: randomKey('test'),
@@ -261,7 +262,7 @@ describe('the limits of an episode', () => {
         fc.integer({ min: 1, max: 200 }),
         fc.integer({ min: 1, max: 200 }),
         async (most, room) => {
-          const prompt = promptTokens(tokenizer, 'What is far?');
+          const prompt = promptTokens(tokenizer, [{ role: 'user', content: 'What is far?' }]);
           const { episode } = await play(environment, turns, {
             promptTokens: prompt,
             maxPositions: prompt.length + room,

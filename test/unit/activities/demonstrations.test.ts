@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { demonstrationSequences } from '../../../activities/demonstrations.ts';
-import { parseAction } from '../../../engine/dialect/parse-action.ts';
+import { parseAction } from '../../../engine/dialect/gradus/parse-action.ts';
 import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import type { Demonstration, Environment } from '../../../environments/contract.ts';
-import { environmentWith, tokenizer, toolThat } from './test-environment.ts';
+import { dialect, environmentWith, tokenizer, toolThat } from './test-environment.ts';
 
 const signal = new AbortController().signal;
 const search = (query: string) => ({ call: { name: 'search', arguments: { query } } });
@@ -11,7 +11,7 @@ const search = (query: string) => ({ call: { name: 'search', arguments: { query 
 const sequencesOf = (environment: Environment, count = 1, round = 1, levels: readonly number[] = [1]) =>
   demonstrationSequences(
     new Map([[environment.name, environment]]),
-    tokenizer,
+    () => dialect,
     { arms: levels.map((level) => ({ environment: environment.name, level })), count, round, seed: 1 },
     signal,
   );
@@ -76,7 +76,7 @@ describe('a demonstration', () => {
 
   test('that is refused names the environment when no worker has it', async () => {
     const request = { arms: [{ environment: 'nowhere', level: 1 }], count: 1, round: 1, seed: 1 };
-    await expect(demonstrationSequences(new Map(), tokenizer, request, signal)).rejects.toMatchObject({
+    await expect(demonstrationSequences(new Map(), () => dialect, request, signal)).rejects.toMatchObject({
       boundary: 'environment',
       type: 'unknown',
       retryable: true,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { gradusDialect } from '../../../engine/dialect/gradus/dialect.ts';
 import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { defineEnvironment, defineTool } from '../../../environments/contract.ts';
 import type { Environment, Tool, ToolContext } from '../../../environments/contract.ts';
@@ -9,6 +10,8 @@ import { formatVerifier } from '../../../environments/verifiers/format.ts';
 export const tokenizer = Tokenizer.fromJson(
   readFileSync(new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url), 'utf8'),
 );
+
+export const dialect = gradusDialect(tokenizer);
 
 /** A tool with one text argument, `query`, which answers what `run` says. */
 export function toolThat(

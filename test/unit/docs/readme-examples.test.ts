@@ -7,9 +7,10 @@ import { attemptCall, refuseCall } from '../../../activities/tool-call.ts';
 import { composeReward } from '../../../core/reward.ts';
 import type { Turn } from '../../../core/episode.ts';
 import type { Split } from '../../../core/refs.ts';
-import { parseAction } from '../../../engine/dialect/parse-action.ts';
-import { turnText } from '../../../engine/dialect/render.ts';
-import { SPECIAL_TOKENS } from '../../../engine/dialect/special-tokens.ts';
+import { gradusDialect } from '../../../engine/dialect/gradus/dialect.ts';
+import { parseAction } from '../../../engine/dialect/gradus/parse-action.ts';
+import { turnText } from '../../../engine/dialect/gradus/render.ts';
+import { SPECIAL_TOKENS } from '../../../engine/dialect/gradus/special-tokens.ts';
 import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
 import type { Candidate, Environment, Task, ToolContext } from '../../../environments/contract.ts';
@@ -131,7 +132,12 @@ describe('the example environment', () => {
     );
     const arms = environment.levels.map((level) => ({ environment: 'backwards', level }));
     const request = { arms, count: 6, round: 1, seed: 1 };
-    const sequences = await demonstrationSequences(environments, tokenizer, request, signal);
+    const sequences = await demonstrationSequences(
+      environments,
+      () => gradusDialect(tokenizer),
+      request,
+      signal,
+    );
     expect(sequences).toHaveLength(6);
     for (const { tokens } of sequences) {
       expect(tokenizer.decode(tokens)).toMatch(/<tool_response>[a-z]+<\/tool_response>/);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SPECIAL_TOKENS } from '../../../../engine/dialect/special-tokens.ts';
+import { SPECIAL_TOKENS } from '../../../../engine/dialect/gradus/special-tokens.ts';
 import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../../engine/tokenizer/train-bpe.ts';
 

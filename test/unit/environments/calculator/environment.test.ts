@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
-import { parseAction } from '../../../../engine/dialect/parse-action.ts';
-import { observationTokens, promptTokens, turnText, turnTokens } from '../../../../engine/dialect/render.ts';
-import { SPECIAL_TOKENS } from '../../../../engine/dialect/special-tokens.ts';
+import { parseAction } from '../../../../engine/dialect/gradus/parse-action.ts';
+import {
+  observationTokens,
+  promptTokens,
+  turnText,
+  turnTokens,
+} from '../../../../engine/dialect/gradus/render.ts';
+import { SPECIAL_TOKENS } from '../../../../engine/dialect/gradus/special-tokens.ts';
 import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../../engine/tokenizer/train-bpe.ts';
 import {
@@ -130,7 +135,9 @@ describe('calculator demonstrations', () => {
       for (let index = 0; index < 200; index++) {
         const task = taskAt('heldout', level, index);
         const { turns } = environment.demonstrate(task, 0);
-        expect(promptTokens(tokenizer, task.prompt).length).toBeLessThanOrEqual(32);
+        expect(promptTokens(tokenizer, [{ role: 'user', content: task.prompt }]).length).toBeLessThanOrEqual(
+          32,
+        );
         let length = 0;
         for (const turn of turns) {
           length += turnTokens(tokenizer, turn).length;

@@ -1,5 +1,6 @@
-import type { Action, Observation } from '../../core/episode.ts';
-import type { Json } from '../../core/json.ts';
+import type { Action } from '../../../core/episode.ts';
+import type { Json } from '../../../core/json.ts';
+import { malformed } from '../malformed.ts';
 import { findSpecialToken, MESSAGE_END, TAGS } from './special-tokens.ts';
 
 /**
@@ -12,11 +13,6 @@ export function parseAction(text: string): Action {
   const body = ended ? text.trimEnd().slice(0, -MESSAGE_END.length) : text;
   const action = parseBody(body);
   return ended && action.kind === 'call' ? malformed('text after </tool_call>') : action;
-}
-
-/** What the policy reads after a malformed turn. */
-export function malformedObservation(reason: string): Observation {
-  return { text: `error: ${reason}`, error: 'malformed-call' };
 }
 
 function parseBody(text: string): Action {
@@ -71,8 +67,4 @@ function parseCall(content: string): Action {
 
 function isObject(json: Json): json is { [key: string]: Json } {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
-}
-
-function malformed(reason: string): Action {
-  return { kind: 'malformed', reason };
 }

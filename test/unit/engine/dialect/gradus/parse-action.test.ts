@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../../core/json.ts';
-import { malformedObservation, parseAction } from '../../../../engine/dialect/parse-action.ts';
-import { turnText } from '../../../../engine/dialect/render.ts';
-import { findSpecialToken, SPECIAL_TOKENS } from '../../../../engine/dialect/special-tokens.ts';
+import type { Json } from '../../../../../core/json.ts';
+import { parseAction } from '../../../../../engine/dialect/gradus/parse-action.ts';
+import { malformedObservation } from '../../../../../engine/dialect/malformed.ts';
+import { turnText } from '../../../../../engine/dialect/gradus/render.ts';
+import { findSpecialToken, SPECIAL_TOKENS } from '../../../../../engine/dialect/gradus/special-tokens.ts';
 
 const plain = fc
   .string({ unit: 'binary', maxLength: 30 })

@@ -1,30 +1,24 @@
-import { GradusError } from '../../core/errors.ts';
-import type { Observation } from '../../core/episode.ts';
-import type { Json } from '../../core/json.ts';
-import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { GradusError } from '../../../core/errors.ts';
+import type { Observation } from '../../../core/episode.ts';
+import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
+import type { ChatMessage, WrittenTurn } from '../contract.ts';
 import { findSpecialToken, MESSAGE_END, MESSAGE_START, TAGS } from './special-tokens.ts';
-
-/** A turn to be written for the policy; a demonstration's turn is one. Exactly one of `call`, `answer` and `raw`. */
-export interface WrittenTurn {
-  think?: string;
-  call?: { name: string; arguments: Json };
-  answer?: string;
-  raw?: string;
-}
 
 /** ChatML: the user's message, and the assistant's opened. */
 export function promptText(prompt: string): string {
   return `${MESSAGE_START}user\n${prompt}${MESSAGE_END}\n${MESSAGE_START}assistant\n`;
 }
 
-/** As `promptText`, but special tokens that the prompt spells stay plain text. */
-export function promptTokens(tokenizer: Tokenizer, prompt: string): number[] {
+/** As `promptText`, but special tokens that a message spells stay plain text. */
+export function promptTokens(tokenizer: Tokenizer, messages: readonly ChatMessage[]): number[] {
   const start = tokenizer.idOf(MESSAGE_START);
+  const end = [tokenizer.idOf(MESSAGE_END), ...tokenizer.encodePlain('\n')];
   return [
-    start,
-    ...tokenizer.encodePlain(`user\n${prompt}`),
-    tokenizer.idOf(MESSAGE_END),
-    ...tokenizer.encodePlain('\n'),
+    ...messages.flatMap(({ role, content }) => [
+      start,
+      ...tokenizer.encodePlain(`${role}\n${content}`),
+      ...end,
+    ]),
     start,
     ...tokenizer.encodePlain('assistant\n'),
   ];

@@ -1,0 +1,78 @@
+import type { DialectSpec } from '../../core/spec.ts';
+import { DIALECTS } from '../../core/spec.ts';
+import { GradusError } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
+
+/** `tokenizer_config.json`. Besides what `transformers` reads, `gradus_dialect` records how the policy is spoken to. */
+export type TokenizerConfig = { [key: string]: Json };
+
+/** The config with a dialect recorded in it; other software passes the field over. */
+export function withDialect(config: TokenizerConfig, dialect: DialectSpec): TokenizerConfig {
+  return { ...config, gradus_dialect: { ...dialect } as { [key: string]: Json } };
+}
+
+/**
+ * The dialect of a checkpoint: the recorded one; else `gradus` for a tokenizer with all of its special tokens and no
+ * chat template; else what the chat template writes: `hermes` for `<tool_call>`, `llama3` for the `ipython` role.
+ * `search-r1` and `retool` leave no trace in a checkpoint, and are chosen by the spec.
+ * Throws GradusError('policy', 'dialect') when nothing says it.
+ */
+export function dialectOf(tokenizer: Tokenizer, config: TokenizerConfig): DialectSpec {
+  const recorded = config['gradus_dialect'];
+  if (recorded !== undefined) {
+    const name = (recorded as { name?: unknown } | null)?.name;
+    if (!(DIALECTS as readonly unknown[]).includes(name)) {
+      throw unknown(
+        `The checkpoint's tokenizer_config.json records the dialect ${JSON.stringify(recorded)}, which is none`,
+      );
+    }
+    return recorded as unknown as DialectSpec;
+  }
+  const template = chatTemplateOf(config, true);
+  if (template === undefined) {
+    if (SPECIAL_TOKENS.every((token) => tokenizer.has(token))) return { name: 'gradus' };
+    throw unknown('The checkpoint has no chat template and not the special tokens of the dialect gradus');
+  }
+  if (template.includes('<tool_call>')) return { name: 'hermes' };
+  if (/\bipython\b/u.test(template)) return { name: 'llama3' };
+  throw unknown("The checkpoint's chat template writes neither <tool_call> nor the role ipython");
+}
+
+/** The template that `transformers` would take: of several, `tool_use` where there are tools and it exists. */
+export function chatTemplateOf(config: TokenizerConfig, withTools: boolean): string | undefined {
+  const written = config['chat_template'];
+  if (typeof written === 'string') return written;
+  if (!Array.isArray(written)) return undefined;
+  const named = new Map(
+    (written as { name: string; template: string }[]).map(({ name, template }) => [name, template]),
+  );
+  return (withTools ? named.get('tool_use') : undefined) ?? named.get('default');
+}
+
+/** The special tokens that a template may name, such as `bos_token`. */
+export function namedSpecialTokens(config: TokenizerConfig): Record<string, string> {
+  const tokens: Record<string, string> = {};
+  for (const name of [
+    'bos_token',
+    'eos_token',
+    'unk_token',
+    'sep_token',
+    'pad_token',
+    'cls_token',
+    'mask_token',
+  ]) {
+    const value = config[name] as string | { content?: string } | null | undefined;
+    const content = typeof value === 'string' ? value : value?.content;
+    if (typeof content === 'string') tokens[name] = content;
+  }
+  return tokens;
+}
+
+const unknown = (why: string): GradusError =>
+  new GradusError(
+    'policy',
+    'dialect',
+    `${why}: say in model.dialect which it speaks (${DIALECTS.join(', ')}).`,
+  );

@@ -1,0 +1,59 @@
+import type { Action, Observation } from '../../core/episode.ts';
+import type { Json } from '../../core/json.ts';
+import type { DialectName } from '../../core/spec.ts';
+
+/** A tool as a prompt describes it. `parameters` is the JSON Schema of its arguments. */
+export interface ToolDescription {
+  name: string;
+  description: string;
+  parameters: { [key: string]: Json };
+}
+
+/** A message of a conversation, in the form that chat templates read. */
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content: string;
+  reasoning_content?: string;
+  tool_calls?: { type: 'function'; id?: string; function: { name: string; arguments: Json } }[];
+  /** Of a tool's message: the tool. */
+  name?: string;
+  tool_call_id?: string;
+}
+
+/** A turn to be written for the policy; a demonstration's turn is one. Exactly one of `call`, `answer` and `raw`. */
+export interface WrittenTurn {
+  think?: string;
+  call?: { name: string; arguments: Json };
+  answer?: string;
+  raw?: string;
+}
+
+/**
+ * How a policy is spoken to and understood: what it reads as prompt and as tool result, where its turns end, and what
+ * its turns ask for. Bound to a tokenizer and to the tools of an environment; a pure function of both. All it makes
+ * are token ids: what is sampled is appended as it was sampled, and what a dialect renders is tokenized once.
+ */
+export interface Dialect {
+  readonly name: DialectName;
+  /** What the policy reads before its first turn, the opening of that turn included. */
+  promptTokens(messages: readonly ChatMessage[]): number[];
+  /** What lies between the end of a policy's turn and its next turn, whose opening is included. Masked out. */
+  observationTokens(observation: Pick<Observation, 'text'>): number[];
+  /** Sampling one of these ends a turn of the policy; it belongs to the turn. */
+  readonly stopTokens: readonly number[];
+  /**
+   * For dialects whose turns end with text that is no token of its own: whether a turn is over. It must stay true for
+   * whatever follows. A turn is cut after the first token that makes it true.
+   */
+  isOver?(text: string): boolean;
+  /** What a turn asks for. Never throws: what does not parse is `malformed`, with a reason that the policy can learn from. */
+  parse(text: string): Action;
+  /** Whether this dialect can express a turn; one without names cannot call any tool. */
+  canWrite(turn: WrittenTurn): boolean;
+  /**
+   * A turn as the policy would sample it, all of it masked in; `parse` reads it back. `raw` is written as it stands.
+   * Throws GradusError('environment', 'demonstration') for what would read as something else.
+   */
+  turnText(turn: WrittenTurn): string;
+  turnTokens(turn: WrittenTurn): number[];
+}

@@ -1,0 +1,21 @@
+import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
+import type { Dialect } from '../contract.ts';
+import { parseAction } from './parse-action.ts';
+import { observationTokens, promptTokens, stopTokens, turnText, turnTokens } from './render.ts';
+
+/**
+ * What models from scratch speak: every tag is one token, and nothing is said twice. Tools are learnt from
+ * demonstrations; their descriptions are not in the prompt, which a small model would pay for in every episode.
+ */
+export function gradusDialect(tokenizer: Tokenizer): Dialect {
+  return {
+    name: 'gradus',
+    promptTokens: (messages) => promptTokens(tokenizer, messages),
+    observationTokens: (observation) => observationTokens(tokenizer, observation),
+    stopTokens: stopTokens(tokenizer),
+    parse: parseAction,
+    canWrite: () => true,
+    turnText,
+    turnTokens: (turn) => turnTokens(tokenizer, turn),
+  };
+}

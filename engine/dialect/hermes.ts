@@ -1,0 +1,80 @@
+import type { Action } from '../../core/episode.ts';
+import type { DialectSpec } from '../../core/spec.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import type { Dialect, WrittenTurn } from './contract.ts';
+import type { Guard } from './guard.ts';
+import { parseJsonCall } from './json-call.ts';
+import { malformed } from './malformed.ts';
+import type { TemplateFrame } from './template/template-frame.ts';
+import { splitThought } from './thought.ts';
+import { withoutEnd } from './turn-end.ts';
+import { assertOneAction, assertPlain, callJson } from './written-turn.ts';
+
+const [OPEN, CLOSE] = ['<tool_call>', '</tool_call>'];
+const TAGS = /<\/?(?:tool_call|tool_response|think)>/u;
+
+/**
+ * What Hermes 2 Pro introduced and Qwen2.5 and Qwen3 speak: an optional thought, optional text, then one
+ * `<tool_call>` with JSON in it; a turn without a call is the answer.
+ */
+export function hermesDialect(
+  tokenizer: Tokenizer,
+  guard: Guard,
+  frame: TemplateFrame,
+  turnEnds: readonly string[],
+  { thinking }: Pick<DialectSpec, 'thinking'>,
+): Dialect {
+  frame.assertSplits();
+  const opened = frame.opensThought;
+  const turnText = (turn: WrittenTurn): string => {
+    assertOneAction(turn);
+    const { think, call, answer, raw } = turn;
+    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    const plain = (text: string): string => assertPlain(text, guard, TAGS);
+    const thought =
+      think === undefined || thinking === false
+        ? opened
+          ? '\n</think>\n\n'
+          : ''
+        : `${opened ? '' : '<think>\n'}${plain(think)}\n</think>\n\n`;
+    const action = call
+      ? `${OPEN}\n${callJson({ name: call.name, arguments: call.arguments }, guard, TAGS)}\n${CLOSE}`
+      : plain(answer!);
+    return thought + action + turnEnds[0]!;
+  };
+  return {
+    name: 'hermes',
+    promptTokens: (messages) => frame.promptTokens(messages),
+    observationTokens: ({ text }) => frame.observationTokens(text),
+    stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
+    parse: (text) => parseHermes(withoutEnd(text, turnEnds), opened),
+    canWrite: () => true,
+    turnText,
+    turnTokens: (turn) => tokenizer.encode(turnText(turn)),
+  };
+}
+
+/** Reads a turn without its end token. Several calls in a turn are refused, because one was asked for. */
+export function parseHermes(text: string, opened = false): Action {
+  const thought = splitThought(text, opened);
+  if ('problem' in thought) return malformed(thought.problem);
+  const { rest } = thought;
+  const response = /<\/?tool_response>/u.exec(rest)?.[0];
+  const start = rest.indexOf(OPEN!);
+  if (start < 0) {
+    if (rest.includes(CLOSE!)) return malformed(`unexpected ${CLOSE}`);
+    if (response !== undefined) return malformed(`${response} is for tools to write`);
+    const answer = rest.trim();
+    return answer === '' ? malformed('no call and no answer') : { kind: 'answer', answer };
+  }
+  const end = rest.indexOf(CLOSE!, start);
+  if (end < 0) return malformed(`unclosed ${OPEN}`);
+  const content = rest.slice(start + OPEN!.length, end);
+  if (content.includes(OPEN!)) return malformed(`${OPEN} inside ${OPEN}`);
+  const after = rest.slice(end + CLOSE!.length);
+  if (after.includes(OPEN!)) return malformed('one call a turn');
+  if (response !== undefined) return malformed(`${response} is for tools to write`);
+  if (after.trim() !== '') return malformed(`text after ${CLOSE}`);
+  if (rest.slice(0, start).includes(CLOSE!)) return malformed(`unexpected ${CLOSE}`);
+  return parseJsonCall(content, ['arguments']);
+}

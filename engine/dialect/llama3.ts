@@ -1,0 +1,89 @@
+import type { Action } from '../../core/episode.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import type { Dialect, WrittenTurn } from './contract.ts';
+import type { Guard } from './guard.ts';
+import { parseJsonCall } from './json-call.ts';
+import { malformed } from './malformed.ts';
+import type { TemplateFrame } from './template/template-frame.ts';
+import { withoutEnd } from './turn-end.ts';
+import { assertOneAction, assertPlain, callJson, unwritable } from './written-turn.ts';
+
+const PYTHON_TAG = '<|python_tag|>';
+const SPECIAL = /<\|(?:python_tag|start_header_id|end_header_id|begin_of_text)\|>/u;
+/** How a call begins that is not where it should be. */
+const CALL_LIKE = /\{\s*"(?:name|type)"\s*:/u;
+
+/**
+ * What Llama 3.1 and 3.2 speak: a call is a turn of nothing but `{"name": …, "parameters": {…}}`, optionally after
+ * `<|python_tag|>`; results come from the `ipython` role; any other turn is the answer. An answer cannot begin with
+ * `{`, which always means a call.
+ */
+export function llama3Dialect(
+  tokenizer: Tokenizer,
+  guard: Guard,
+  frame: TemplateFrame,
+  turnEnds: readonly string[],
+): Dialect {
+  frame.assertSplits();
+  const turnText = (turn: WrittenTurn): string => {
+    assertOneAction(turn);
+    // There is no place for a thought: what the template writes for a turn that calls is the call alone.
+    const { call, answer, raw } = turn;
+    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    if (call) {
+      return callJson({ name: call.name, parameters: call.arguments }, guard, SPECIAL) + turnEnds[0]!;
+    }
+    if (parseLlama3(answer!).kind !== 'answer') {
+      throw unwritable(`The answer ${answer} reads as a call; word it otherwise.`);
+    }
+    return assertPlain(answer!, guard, SPECIAL) + turnEnds[0]!;
+  };
+  return {
+    name: 'llama3',
+    promptTokens: (messages) => frame.promptTokens(messages),
+    observationTokens: ({ text }) => frame.observationTokens(text),
+    stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
+    parse: (text) => parseLlama3(withoutEnd(text, turnEnds)),
+    canWrite: () => true,
+    turnText,
+    turnTokens: (turn) => tokenizer.encode(turnText(turn)),
+  };
+}
+
+/** Reads a turn without its end token. Several calls in a turn are refused, because one was asked for. */
+export function parseLlama3(text: string): Action {
+  const [before, ...tagged] = text.split(PYTHON_TAG);
+  if (tagged.length > 1) return malformed('one call a turn');
+  const body = (tagged[0] ?? before!).trim();
+  const stray = SPECIAL.exec(body)?.[0];
+  if (stray !== undefined) return malformed(`unexpected ${stray}`);
+  if (tagged.length === 0 && !body.startsWith('{') && !body.startsWith('[{')) {
+    if (body === '') return malformed('no call and no answer');
+    return CALL_LIKE.test(body)
+      ? malformed('text before the call: a turn that calls is nothing but the call')
+      : { kind: 'answer', answer: body };
+  }
+  const end = endOfObject(body);
+  if (end === undefined) return parseJsonCall(body, ['parameters', 'arguments']);
+  const after = body.slice(end).replace(/^[\s;,]+/u, '');
+  if (after.startsWith('{')) return malformed('one call a turn');
+  if (after !== '' || body.slice(end).trim() !== '') return malformed('text after the call');
+  return parseJsonCall(body, ['parameters', 'arguments']);
+}
+
+/** One past the brace that closes the object that a text begins with. */
+function endOfObject(text: string): number | undefined {
+  if (!text.startsWith('{')) return undefined;
+  let depth = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const letter = text[i];
+    if (quoted) {
+      if (letter === '\\') i++;
+      else if (letter === '"') quoted = false;
+    } else if (letter === '"') quoted = true;
+    else if (letter === '{') depth++;
+    else if (letter === '}' && --depth === 0) return i + 1;
+  }
+  return undefined;
+}

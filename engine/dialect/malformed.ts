@@ -1,0 +1,11 @@
+import type { Action, Observation } from '../../core/episode.ts';
+
+/** A turn that does not parse; `reason` tells the policy what was wrong. */
+export function malformed(reason: string): Extract<Action, { kind: 'malformed' }> {
+  return { kind: 'malformed', reason };
+}
+
+/** What the policy reads after a malformed turn. */
+export function malformedObservation(reason: string): Observation {
+  return { text: `error: ${reason}`, error: 'malformed-call' };
+}

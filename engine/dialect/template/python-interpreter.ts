@@ -1,0 +1,134 @@
+import { Interpreter } from '@huggingface/jinja';
+import { pythonFloat, pythonJson } from './python-json.ts';
+import type { PythonJsonOptions, TemplateValue } from './python-json.ts';
+
+type Evaluate = Interpreter['evaluate'];
+type Node = NonNullable<Parameters<Evaluate>[0]>;
+type Scope = Parameters<Evaluate>[1];
+type Value = ReturnType<Evaluate>;
+/** The fields of the syntax tree that are looked at here; which a node has depends on its `type`. */
+interface Fields {
+  type: string;
+  value?: unknown;
+  operand?: Fields;
+  filter?: Fields;
+  callee?: Fields;
+  object?: Fields;
+  property?: Fields;
+  computed?: boolean;
+  args?: Fields[];
+  key?: Fields;
+}
+
+const STATEMENTS = new Set([
+  'Program',
+  'If',
+  'For',
+  'Set',
+  'Macro',
+  'CallStatement',
+  'FilterStatement',
+  'Comment',
+  'Break',
+  'Continue',
+]);
+
+/** `str.isspace` of Python: unlike JavaScript's, with the separators 1C–1F and NEL, without the byte order mark. */
+const PYTHON_SPACE =
+  '\t\n\v\f\r\u001c\u001d\u001e\u001f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
+
+/**
+ * The template engine where Python does otherwise: `tojson` as `transformers` defines it, what `strip` strips, and how
+ * `None`, booleans and floats are printed. What only Python can print (the repr of a list or a mapping) is refused.
+ */
+export class PythonInterpreter extends Interpreter {
+  override evaluate(statement: Node | undefined, scope: Scope): Value {
+    const node = statement as Fields | undefined;
+    if (node?.type === 'Print') return this.print(node.operand as Node, scope);
+    if (node?.type === 'FilterExpression') {
+      const filter = node.filter!;
+      const name = filter.type === 'CallExpression' ? filter.callee!.value : filter.value;
+      if (name === 'tojson') return this.tojson(node.operand as Node, filter.args ?? [], scope);
+      if (name === 'trim') return this.strip('strip', node.operand as Node, filter.args ?? [], scope);
+    }
+    const callee = node?.type === 'CallExpression' ? node.callee : undefined;
+    if (callee?.type === 'MemberExpression' && callee.computed !== true) {
+      const name = callee.property!.value;
+      if (name === 'strip' || name === 'lstrip' || name === 'rstrip') {
+        return this.strip(name, callee.object as Node, node!.args ?? [], scope);
+      }
+    }
+    return super.evaluate(statement, scope);
+  }
+
+  private print(node: Node, scope: Scope): Value {
+    const value = this.evaluate(node, scope);
+    switch (value.type) {
+      case 'NullValue':
+        return this.text('None', scope);
+      case 'BooleanValue':
+        return this.text(value.value === true ? 'True' : 'False', scope);
+      case 'FloatValue':
+        return this.text(pythonFloat(value.value as number), scope);
+      case 'ObjectValue':
+      case 'ArrayValue':
+      case 'TupleValue':
+        throw new Error('it prints a list or a mapping as Python would; it should use tojson');
+      default:
+        return value;
+    }
+  }
+
+  private tojson(operand: Node, args: Fields[], scope: Scope): Value {
+    const given: Record<string, TemplateValue> = {};
+    const names = ['ensure_ascii', 'indent', 'separators', 'sort_keys'];
+    for (const [i, argument] of args.entries()) {
+      const named = argument.type === 'KeywordArgumentExpression';
+      const name = named ? String(argument.key!.value) : names[i];
+      if (name === undefined || !names.includes(name)) throw new Error(`tojson has no argument ${name}`);
+      given[name] = this.evaluate((named ? argument.value : argument) as Node, scope) as TemplateValue;
+    }
+    const separators = given['separators']?.value as TemplateValue[] | null | undefined;
+    const options: PythonJsonOptions = {
+      ensureAscii: given['ensure_ascii']?.value === true,
+      indent: (given['indent']?.value ?? null) as number | null,
+      separators: separators
+        ? (separators.map(({ value }) => String(value)) as unknown as [string, string])
+        : null,
+      sortKeys: given['sort_keys']?.value === true,
+    };
+    return this.text(pythonJson(this.evaluate(operand, scope) as TemplateValue, options), scope);
+  }
+
+  private strip(side: 'strip' | 'lstrip' | 'rstrip', of: Node, args: Fields[], scope: Scope): Value {
+    const subject = this.evaluate(of, scope);
+    if (subject.type === 'UndefinedValue' && side === 'strip') return this.text('', scope);
+    if (subject.type !== 'StringValue') throw new Error(`${side} is for text, not for ${subject.type}`);
+    const given = args[0] && this.evaluate(args[0] as Node, scope).value;
+    const letters = new Set(typeof given === 'string' ? given : PYTHON_SPACE);
+    const text = Array.from(subject.value as string);
+    let from = 0;
+    let to = text.length;
+    if (side !== 'rstrip') while (from < to && letters.has(text[from]!)) from++;
+    if (side !== 'lstrip') while (to > from && letters.has(text[to - 1]!)) to--;
+    return this.text(text.slice(from, to).join(''), scope);
+  }
+
+  /** The engine does not export its classes of values; a literal makes one. */
+  private text(value: string, scope: Scope): Value {
+    return super.evaluate({ type: 'StringLiteral', value } as unknown as Node, scope);
+  }
+}
+
+/** Marks what a template prints, so that it can be printed as Python would. Changes the tree in place. */
+export function markPrints(node: unknown): void {
+  if (typeof node !== 'object' || node === null) return;
+  for (const body of ['body', 'alternate', 'defaultBlock'] as const) {
+    const statements = (node as Record<string, unknown>)[body];
+    if (!Array.isArray(statements)) continue;
+    for (const [i, statement] of (statements as Fields[]).entries()) {
+      if (STATEMENTS.has(statement.type)) markPrints(statement);
+      else statements[i] = { type: 'Print', operand: statement };
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import { GradusError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import type { ChatMessage, ToolDescription } from '../contract.ts';
+import type { Guard } from '../guard.ts';
+import type { ChatTemplate } from './chat-template.ts';
+
+const CALL = 'gradus_call_mark';
+const RESULT = 'gradus result mark';
+
+/**
+ * Prompts and observations as a chat template frames them. An observation is what the template writes between the
+ * end of the turn that called and the opening of the next one, in a fixed conversation: a template may strip or add
+ * things in the turns themselves (thoughts, above all), which have been sampled already and stay as they are.
+ */
+export class TemplateFrame {
+  private readonly template: ChatTemplate;
+  private readonly guard: Guard;
+  private readonly tools: readonly ToolDescription[];
+  private readonly turnEnds: readonly string[];
+  private readonly variables: Readonly<Record<string, Json>>;
+
+  constructor(
+    template: ChatTemplate,
+    guard: Guard,
+    tools: readonly ToolDescription[],
+    turnEnds: readonly string[],
+    variables: Readonly<Record<string, Json>>,
+  ) {
+    this.template = template;
+    this.guard = guard;
+    this.tools = tools;
+    this.turnEnds = turnEnds;
+    this.variables = variables;
+  }
+
+  promptText(messages: readonly ChatMessage[]): string {
+    const shielded = messages.map((message) => ({ ...message, content: this.guard.shield(message.content) }));
+    return this.render(shielded);
+  }
+
+  promptTokens(messages: readonly ChatMessage[]): number[] {
+    return this.guard.encode(this.promptText(messages));
+  }
+
+  observationTokens(text: string): number[] {
+    return this.guard.encode(this.observationText(this.guard.shield(text)));
+  }
+
+  /**
+   * Throws GradusError('policy', 'chat-template') unless what the template writes between two turns is one piece that
+   * holds the tool's words and depends on nothing that went before.
+   */
+  assertSplits(): void {
+    const short = this.observationText(RESULT);
+    const long = this.observationText(RESULT, [...called('earlier'), result('an earlier result')]);
+    if (short.split(RESULT).length !== 2) throw cannotSplit('leaves out what a tool said, or says it twice');
+    if (short !== long) throw cannotSplit('frames a result by what went before it');
+  }
+
+  /** Whether a turn of the policy begins inside an open `<think>`. */
+  get opensThought(): boolean {
+    return /<think>\s*$/u.test(this.render([{ role: 'user', content: 'task' }]));
+  }
+
+  private observationText(content: string, before: readonly ChatMessage[] = []): string {
+    const text = this.render([
+      { role: 'user', content: 'task' },
+      ...before,
+      ...called(CALL),
+      result(content),
+    ]);
+    const call = text.indexOf(CALL);
+    if (call < 0) throw cannotSplit('leaves out tool calls');
+    const ends = this.turnEnds.flatMap((token) => {
+      const at = text.indexOf(token, call);
+      return at < 0 ? [] : [at + token.length];
+    });
+    if (ends.length === 0)
+      throw cannotSplit(`ends a turn that calls with none of ${this.turnEnds.join(', ')}`);
+    return text.slice(Math.min(...ends));
+  }
+
+  private render(messages: readonly ChatMessage[]): string {
+    return this.template.render({
+      messages,
+      tools: this.tools,
+      addGenerationPrompt: true,
+      variables: this.variables,
+    });
+  }
+}
+
+const called = (name: string): ChatMessage[] => [
+  {
+    role: 'assistant',
+    content: '',
+    tool_calls: [{ type: 'function', id: 'call00000', function: { name, arguments: {} } }],
+  },
+];
+
+const result = (content: string): ChatMessage => ({ role: 'tool', content, tool_call_id: 'call00000' });
+
+function cannotSplit(why: string): GradusError {
+  return new GradusError(
+    'policy',
+    'chat-template',
+    `The checkpoint's chat template ${why}, so tool results cannot be appended to sampled turns: set model.dialect to search-r1 or retool, which do not need it, or mend chat_template in its tokenizer_config.json.`,
+  );
+}
