@@ -252,7 +252,8 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
     }
     return;
   }
-  const model = shapeOf(spec.model);
+  const { from: _, dialect: __, ...written } = spec.model;
+  const model = shapeOf(written);
   if (model.attentionHeads % model.keyValueHeads !== 0) {
     add(
       ['model', 'keyValueHeads'],
@@ -311,7 +312,7 @@ function modelOf({ from, dialect, ...written }: WrittenSpec['model']): ParsedSpe
   };
 }
 
-function shapeOf({ from: _, dialect: __, ...written }: WrittenSpec['model']): ModelSpec {
+function shapeOf(written: Omit<WrittenSpec['model'], 'from' | 'dialect'>): ModelSpec {
   return { ...MODEL_DEFAULTS, ...Object.fromEntries(present(written)) };
 }
 

@@ -10,7 +10,7 @@ export type TokenizerConfig = { [key: string]: Json };
 
 /** The config with a dialect recorded in it; other software passes the field over. */
 export function withDialect(config: TokenizerConfig, dialect: DialectSpec): TokenizerConfig {
-  return { ...config, gradus_dialect: { ...dialect } as { [key: string]: Json } };
+  return { ...config, gradus_dialect: { ...dialect } };
 }
 
 /**

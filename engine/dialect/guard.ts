@@ -29,7 +29,7 @@ export class Guard {
   shield(text: string): string {
     let shielded = text.replaceAll(MARK, '\ufffd');
     for (let found = this.special.exec(shielded); found; found = this.special.exec(shielded)) {
-      const at = found.index + [...found[0]][0]!.length;
+      const at = found.index + (found[0].codePointAt(0)! > 0xffff ? 2 : 1);
       shielded = shielded.slice(0, at) + MARK + shielded.slice(at);
     }
     return shielded;

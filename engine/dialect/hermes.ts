@@ -10,7 +10,8 @@ import { splitThought } from './thought.ts';
 import { withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, callJson } from './written-turn.ts';
 
-const [OPEN, CLOSE] = ['<tool_call>', '</tool_call>'];
+const OPEN = '<tool_call>';
+const CLOSE = '</tool_call>';
 const TAGS = /<\/?(?:tool_call|tool_response|think)>/u;
 
 /**
@@ -60,21 +61,21 @@ export function parseHermes(text: string, opened = false): Action {
   if ('problem' in thought) return malformed(thought.problem);
   const { rest } = thought;
   const response = /<\/?tool_response>/u.exec(rest)?.[0];
-  const start = rest.indexOf(OPEN!);
+  const start = rest.indexOf(OPEN);
   if (start < 0) {
-    if (rest.includes(CLOSE!)) return malformed(`unexpected ${CLOSE}`);
+    if (rest.includes(CLOSE)) return malformed(`unexpected ${CLOSE}`);
     if (response !== undefined) return malformed(`${response} is for tools to write`);
     const answer = rest.trim();
     return answer === '' ? malformed('no call and no answer') : { kind: 'answer', answer };
   }
-  const end = rest.indexOf(CLOSE!, start);
+  const end = rest.indexOf(CLOSE, start);
   if (end < 0) return malformed(`unclosed ${OPEN}`);
-  const content = rest.slice(start + OPEN!.length, end);
-  if (content.includes(OPEN!)) return malformed(`${OPEN} inside ${OPEN}`);
-  const after = rest.slice(end + CLOSE!.length);
-  if (after.includes(OPEN!)) return malformed('one call a turn');
+  const content = rest.slice(start + OPEN.length, end);
+  if (content.includes(OPEN)) return malformed(`${OPEN} inside ${OPEN}`);
+  const after = rest.slice(end + CLOSE.length);
+  if (after.includes(OPEN)) return malformed('one call a turn');
   if (response !== undefined) return malformed(`${response} is for tools to write`);
   if (after.trim() !== '') return malformed(`text after ${CLOSE}`);
-  if (rest.slice(0, start).includes(CLOSE!)) return malformed(`unexpected ${CLOSE}`);
+  if (rest.slice(0, start).includes(CLOSE)) return malformed(`unexpected ${CLOSE}`);
   return parseJsonCall(content, ['arguments']);
 }

@@ -46,16 +46,9 @@ export function openDialect(
     }
     return new TemplateFrame(template, guard, described, turnEnds, variables);
   };
-  switch (spec.name) {
-    case 'hermes':
-      return hermesDialect(tokenizer, guard, frame(tools), turnEnds, spec);
-    case 'llama3':
-      return llama3Dialect(tokenizer, guard, frame(tools), turnEnds);
-    case 'search-r1':
-    case 'retool': {
-      const conventions = spec.name === 'retool' ? retool : searchR1;
-      // Their instructions describe the tool; the template's own block for tools would teach another way to call.
-      return tagDialect(conventions, tokenizer, guard, template && frame([]), turnEnds, tools, spec);
-    }
-  }
+  if (spec.name === 'hermes') return hermesDialect(tokenizer, guard, frame(tools), turnEnds, spec);
+  if (spec.name === 'llama3') return llama3Dialect(tokenizer, guard, frame(tools), turnEnds);
+  const conventions = spec.name === 'retool' ? retool : searchR1;
+  // Their instructions describe the tool; the template's own block for tools would teach another way to call.
+  return tagDialect(conventions, tokenizer, guard, template && frame([]), turnEnds, tools, spec);
 }

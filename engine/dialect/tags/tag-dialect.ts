@@ -40,7 +40,7 @@ export function tagDialect(
   const { name, tags } = conventions;
   const { tool, argument } = mappedTool(name, tools, spec);
   const opened = frame?.opensThought ?? false;
-  const spelled = new RegExp(`</?(?:${tags.call}|${tags.answer}|${tags.result}|think)>`, 'gu');
+  const spelled = new RegExp(`</?(?:${tags.call}|${tags.answer}|${tags.result}|think)>`, 'u');
   const instructed = (messages: readonly ChatMessage[]): ChatMessage[] => {
     const first = messages.findIndex(({ role }) => role === 'user');
     return messages.map((message, i) =>
@@ -66,7 +66,7 @@ export function tagDialect(
         ? raw
         : raw + (turnEnds[0] ?? '');
     }
-    const plain = (text: string): string => assertPlain(text, guard, new RegExp(spelled.source, 'u'));
+    const plain = (text: string): string => assertPlain(text, guard, spelled);
     const thought =
       think === undefined
         ? opened
@@ -92,8 +92,11 @@ export function tagDialect(
       return tokenizer.encodePlain(`${whole.map(({ content }) => content).join('\n\n')}\n\n`);
     },
     observationTokens: ({ text }) => {
-      // A tool must not be able to close its own tag, nor to write the policy's.
-      const harmless = text.replaceAll(spelled, (tag) => `&lt;${tag.slice(1)}`);
+      // A tool must not be able to close its own tag.
+      const harmless = text.replaceAll(
+        new RegExp(`</?${tags.result}>`, 'gu'),
+        (tag) => `&lt;${tag.slice(1)}`,
+      );
       const framed = `\n\n<${tags.result}>${guard.shield(harmless)}</${tags.result}>\n\n`;
       return guard.encode(framed);
     },

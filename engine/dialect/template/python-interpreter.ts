@@ -18,6 +18,8 @@ interface Fields {
   computed?: boolean;
   args?: Fields[];
   key?: Fields;
+  test?: Fields;
+  negate?: boolean;
 }
 
 const STATEMENTS = new Set([
@@ -33,23 +35,36 @@ const STATEMENTS = new Set([
   'Continue',
 ]);
 
+/** What passes these tests in Python: a boolean is a number, and a mapping can be iterated. */
+const LOOSE_TESTS: Readonly<Record<string, ReadonlySet<string>>> = {
+  number: new Set(['IntegerValue', 'FloatValue', 'BooleanValue']),
+  iterable: new Set(['ArrayValue', 'TupleValue', 'StringValue', 'ObjectValue']),
+};
+
 /** `str.isspace` of Python: unlike JavaScript's, with the separators 1C–1F and NEL, without the byte order mark. */
 const PYTHON_SPACE =
   '\t\n\v\f\r\u001c\u001d\u001e\u001f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
 
 /**
- * The template engine where Python does otherwise: `tojson` as `transformers` defines it, what `strip` strips, and how
+ * The template engine where Python does otherwise: `tojson` as `transformers` defines it, what `strip` strips, what is a number, and how
  * `None`, booleans and floats are printed. What only Python can print (the repr of a list or a mapping) is refused.
  */
 export class PythonInterpreter extends Interpreter {
   override evaluate(statement: Node | undefined, scope: Scope): Value {
-    const node = statement as Fields | undefined;
+    const node: Fields | undefined = statement;
     if (node?.type === 'Print') return this.print(node.operand as Node, scope);
     if (node?.type === 'FilterExpression') {
       const filter = node.filter!;
       const name = filter.type === 'CallExpression' ? filter.callee!.value : filter.value;
       if (name === 'tojson') return this.tojson(node.operand as Node, filter.args ?? [], scope);
       if (name === 'trim') return this.strip('strip', node.operand as Node, filter.args ?? [], scope);
+    }
+    if (node?.type === 'TestExpression') {
+      const loose = LOOSE_TESTS[String(node.test!.value)];
+      if (loose) {
+        const holds = loose.has(this.evaluate(node.operand, scope).type);
+        return this.boolean(holds !== (node.negate === true), scope);
+      }
     }
     const callee = node?.type === 'CallExpression' ? node.callee : undefined;
     if (callee?.type === 'MemberExpression' && callee.computed !== true) {
@@ -86,7 +101,7 @@ export class PythonInterpreter extends Interpreter {
       const named = argument.type === 'KeywordArgumentExpression';
       const name = named ? String(argument.key!.value) : names[i];
       if (name === undefined || !names.includes(name)) throw new Error(`tojson has no argument ${name}`);
-      given[name] = this.evaluate((named ? argument.value : argument) as Node, scope) as TemplateValue;
+      given[name] = this.evaluate((named ? argument.value : argument) as Node, scope);
     }
     const separators = given['separators']?.value as TemplateValue[] | null | undefined;
     const options: PythonJsonOptions = {
@@ -97,14 +112,14 @@ export class PythonInterpreter extends Interpreter {
         : null,
       sortKeys: given['sort_keys']?.value === true,
     };
-    return this.text(pythonJson(this.evaluate(operand, scope) as TemplateValue, options), scope);
+    return this.text(pythonJson(this.evaluate(operand, scope), options), scope);
   }
 
   private strip(side: 'strip' | 'lstrip' | 'rstrip', of: Node, args: Fields[], scope: Scope): Value {
     const subject = this.evaluate(of, scope);
     if (subject.type === 'UndefinedValue' && side === 'strip') return this.text('', scope);
     if (subject.type !== 'StringValue') throw new Error(`${side} is for text, not for ${subject.type}`);
-    const given = args[0] && this.evaluate(args[0] as Node, scope).value;
+    const given = args[0] && this.evaluate(args[0], scope).value;
     const letters = new Set(typeof given === 'string' ? given : PYTHON_SPACE);
     const text = Array.from(subject.value as string);
     let from = 0;
@@ -112,6 +127,12 @@ export class PythonInterpreter extends Interpreter {
     if (side !== 'rstrip') while (from < to && letters.has(text[from]!)) from++;
     if (side !== 'lstrip') while (to > from && letters.has(text[to - 1]!)) to--;
     return this.text(text.slice(from, to).join(''), scope);
+  }
+
+  private boolean(value: boolean, scope: Scope): Value {
+    const argument = { type: 'StringLiteral', value: value ? '' : 'not empty' };
+    const not = { type: 'UnaryExpression', operator: { value: 'not' }, argument };
+    return super.evaluate(not, scope);
   }
 
   /** The engine does not export its classes of values; a literal makes one. */

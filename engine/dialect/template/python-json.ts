@@ -61,7 +61,8 @@ function write(node: TemplateValue, options: PythonJsonOptions, newline: string)
     case 'BooleanValue':
       return node.value === true ? 'true' : 'false';
     case 'IntegerValue':
-      return BigInt(node.value as number).toString();
+      // Where JavaScript cannot tell, Python's reader of JSON most likely saw a float.
+      return Number.isSafeInteger(node.value) ? String(node.value) : pythonFloat(node.value as number);
     case 'FloatValue':
       return pythonFloat(node.value as number);
     case 'StringValue':

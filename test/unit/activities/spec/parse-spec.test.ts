@@ -99,6 +99,14 @@ describe('a spec that says what it should', () => {
     expect(parseSpec(withAt(['model', 'from'], from), 'my-run', environments).warmStart).not.toBeNull();
   });
 
+  test('may say which dialect a checkpoint speaks', () => {
+    const dialect = { name: 'search-r1', tool: 'calculator', argument: 'expression', date: '2026-01-31' };
+    const { model } = parseSpec(withAt(['model'], { from: 'mine', dialect }), 'my-run', environments);
+    expect(model).toEqual({ kind: 'from', run: 'mine', step: null, dialect });
+    const scratch = parseSpec(withAt(['model'], { dialect: { name: 'gradus' } }), 'my-run', environments);
+    expect(scratch.model).toEqual(parseSpec(plain(), 'my-run', environments).model);
+  });
+
   test('may name its run', () => {
     expect(parseSpec({ ...plain(), run: 'mine' }, 'workflow-7', environments).run).toBe('mine');
   });
@@ -114,6 +122,31 @@ describe('a spec is refused, with the path and what to write,', () => {
       'for a shape beside a checkpoint',
       withAt(['model'], { from: 'mine', layers: 2 }),
       'model.layers: is what the checkpoint mine says: leave it out, or leave out "from"',
+    ],
+    [
+      'for an unknown dialect',
+      withAt(['model'], { from: 'mine', dialect: { name: 'lama3' } }),
+      'model.dialect.name: no dialect "lama3"; did you mean "llama3"?',
+    ],
+    [
+      'for a dialect that is none',
+      withAt(['model'], { from: 'mine', dialect: { name: 'esperanto' } }),
+      'model.dialect.name: no dialect "esperanto"; valid: gradus, hermes, llama3, search-r1, retool',
+    ],
+    [
+      'for a dialect that a model from scratch does not speak',
+      withAt(['model'], { dialect: { name: 'hermes' } }),
+      'model.dialect.name: a model from scratch speaks gradus, with a tokenizer of its own: leave it out, or name a checkpoint in model.from that speaks hermes',
+    ],
+    [
+      'for a tool where a dialect calls them by name',
+      withAt(['model'], { from: 'mine', dialect: { name: 'hermes', tool: 'calculator' } }),
+      'model.dialect.tool: does nothing for hermes; search-r1, retool read it',
+    ],
+    [
+      'for a day that is none',
+      withAt(['model'], { from: 'mine', dialect: { name: 'llama3', date: 'today' } }),
+      'model.dialect.date: Invalid ISO date',
     ],
     [
       'for a checkpoint that is no name',
