@@ -68,7 +68,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const spec: CurriculumSpec = { ...parsed, model };
       if (model.kind === 'from') {
         assertSpeaks(
-          await loadTokenizer(store, model.checkpoint, { signal }),
+          await loadModelFiles(store, model.checkpoint, { signal }),
           spec,
           model.dialect,
           environments,
@@ -84,7 +84,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
     async initializeModel(request: InitializeRequest, signal: AbortSignal): Promise<CheckpointRef> {
       const { run, seed, model, arms, maxCompletionTokens } = request;
       if (model.kind === 'from') {
-        const { config } = await loadPolicy(store, model.checkpoint, { signal });
+        const { config, files } = await loadPolicy(store, model.checkpoint, { signal });
         if (maxCompletionTokens >= config.maxPositions) {
           throw new GradusError(
             'spec',
@@ -94,11 +94,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
         }
         const { checkpoint, dialect } = model;
         if (!dialect) return adoptCheckpoint(store, checkpoint, run, { signal });
-        const { tokenizerConfig } = await loadTokenizer(store, checkpoint, { signal });
-        return adoptCheckpoint(store, checkpoint, run, {
-          signal,
-          tokenizerConfig: withDialect(tokenizerConfig, dialect),
-        });
+        return adoptCheckpoint(store, checkpoint, run, { signal, replaced: withDialect(files, dialect) });
       }
       const names = [...new Set(arms.map((arm) => arm.environment))];
       const corpus = demonstrationCorpus(

@@ -1,16 +1,13 @@
 import type { CheckpointRef } from '../core/refs.ts';
+import { tokenizerConfigOf } from '../engine/dialect/checkpoint-dialect.ts';
 import type { Dialect } from '../engine/dialect/contract.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
-<<<<<<< HEAD
-import { loadPolicy, textOf } from './store/checkpoints.ts';
-=======
 import type { Environment } from '../environments/contract.ts';
 import { describeTools } from './describe-tools.ts';
-import { loadPolicy } from './store/checkpoints.ts';
->>>>>>> 4a284ff (One contract for what a policy reads and writes, and four dialects beside our own)
+import { loadPolicy, textOf } from './store/checkpoints.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 /** A policy that holds the weights of one checkpoint for as long as it is leased. */
@@ -109,15 +106,10 @@ export class PolicyPool {
   }
 
   private load(slot: Slot, checkpoint: CheckpointRef): void {
-<<<<<<< HEAD
     slot.ready = loadPolicy(this.store, checkpoint).then(async ({ config, weights, files }) => {
       await slot.policy.load(checkpoint.weights, config, weights);
-      return { tokenizer: Tokenizer.fromJson(textOf(files, 'tokenizer.json')), config };
-=======
-    slot.ready = loadPolicy(this.store, checkpoint).then(async (loaded) => {
-      const { config, weights, tokenizerJson, tokenizerConfig } = loaded;
-      await slot.policy.load(checkpoint.weights, config, weights);
-      const tokenizer = Tokenizer.fromJson(tokenizerJson);
+      const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+      const tokenizerConfig = tokenizerConfigOf(files);
       const dialects = new Map<Environment, Dialect>();
       const dialectFor = (environment: Environment): Dialect => {
         const known = dialects.get(environment);
@@ -127,7 +119,6 @@ export class PolicyPool {
         return dialect;
       };
       return { tokenizer, config, dialectFor };
->>>>>>> 4a284ff (One contract for what a policy reads and writes, and four dialects beside our own)
     });
     slot.loading = true;
     // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.

@@ -16,7 +16,7 @@ export type Action =
 
 /** What came back from a tool, as the policy reads it. */
 export interface Observation {
-  /** The text inside `<tool_response>`; for `error` a message that starts with `error:`. */
+  /** What the tool said, without the frame that a dialect gives it; for `error` a message that starts with `error:`. */
   text: string;
   error?: 'malformed-call' | 'unknown-tool' | 'invalid-arguments' | 'tool-error';
   /** Wall seconds that the call took, as measured once by the attempt that finished it. */

@@ -70,6 +70,7 @@ export function newModelFiles(
     'tokenizer_config.json': json({
       tokenizer_class: 'PreTrainedTokenizerFast',
       model_max_length: config.maxPositions,
+      gradus_dialect: { name: 'gradus' },
     }),
     'generation_config.json': json(toHfGenerationConfig(tokens)),
   };

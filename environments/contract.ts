@@ -79,7 +79,7 @@ export interface Task {
 /** How an expert solves a task: what the policy should write, turn by turn. The tools' real answers go between. */
 export interface DemonstrationTurn {
   think?: string;
-  /** Exactly one of `call`, `answer` and `raw`; `raw` is written as it stands (for malformed examples). */
+  /** Exactly one of `call`, `answer` and `raw`; `raw` is written as it stands (for malformed examples), in any dialect. */
   call?: { name: string; arguments: Json };
   answer?: string;
   raw?: string;

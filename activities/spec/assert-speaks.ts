@@ -1,25 +1,26 @@
 import { GradusError } from '../../core/errors.ts';
 import type { CurriculumSpec, DialectSpec } from '../../core/spec.ts';
-import { withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
+import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { describeTools } from '../describe-tools.ts';
 import { environmentOf } from '../environment-of.ts';
 import type { Environments } from '../environment-of.ts';
-import type { TokenizerFiles } from '../store/checkpoints.ts';
+import { textOf } from '../store/checkpoints.ts';
+import type { ModelFiles } from '../store/checkpoints.ts';
 
 /**
  * Throws GradusError('spec', 'invalid') unless a checkpoint can speak its dialect with the tools of every environment
  * that a run uses, so that it is found out before anything is spent.
  */
 export function assertSpeaks(
-  { tokenizerJson, tokenizerConfig }: TokenizerFiles,
+  files: ModelFiles,
   { warmStart, stages, evaluation }: Pick<CurriculumSpec, 'warmStart' | 'stages' | 'evaluation'>,
   dialect: DialectSpec | undefined,
   environments: Environments,
 ): void {
-  const tokenizer = Tokenizer.fromJson(tokenizerJson);
-  const config = dialect ? withDialect(tokenizerConfig, dialect) : tokenizerConfig;
+  const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+  const config = tokenizerConfigOf(dialect ? new Map([...files, ...withDialect(files, dialect)]) : files);
   const arms = [...(warmStart?.arms ?? []), ...stages.flatMap((stage) => stage.arms), ...evaluation.arms];
   for (const name of new Set(arms.map(({ environment }) => environment))) {
     const { tools } = environmentOf(environments, name);

@@ -1,6 +1,6 @@
 import type { DialectSpec } from '../../core/spec.ts';
 import { DIALECTS } from '../../core/spec.ts';
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
@@ -8,9 +8,48 @@ import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
 /** `tokenizer_config.json`. Besides what `transformers` reads, `gradus_dialect` records how the policy is spoken to. */
 export type TokenizerConfig = { [key: string]: Json };
 
-/** The config with a dialect recorded in it; other software passes the field over. */
-export function withDialect(config: TokenizerConfig, dialect: DialectSpec): TokenizerConfig {
-  return { ...config, gradus_dialect: { ...dialect } };
+/** The small files of a model, by name. */
+type Files = ReadonlyMap<string, Uint8Array>;
+
+const CONFIG = 'tokenizer_config.json';
+
+/**
+ * `tokenizer_config.json` with what other files add, as `transformers` reads them: `chat_template.jinja` comes before
+ * the template inside, `special_tokens_map.json` after the tokens inside. Empty where there is none of them.
+ * Throws GradusError('policy', 'dialect') for what is no JSON object.
+ */
+export function tokenizerConfigOf(files: Files): TokenizerConfig {
+  const template = files.get('chat_template.jinja');
+  return {
+    ...jsonObject(files, 'special_tokens_map.json'),
+    ...jsonObject(files, CONFIG),
+    ...(template && { chat_template: new TextDecoder().decode(template) }),
+  };
+}
+
+/** The file in which a dialect is recorded, with this one in it; other software passes the field over. */
+export function withDialect(files: Files, dialect: DialectSpec): Map<string, Uint8Array> {
+  const config = { ...jsonObject(files, CONFIG), gradus_dialect: { ...dialect } };
+  return new Map([[CONFIG, new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`)]]);
+}
+
+function jsonObject(files: Files, name: string): TokenizerConfig {
+  const bytes = files.get(name);
+  if (!bytes) return {};
+  let json: unknown;
+  try {
+    json = JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw new GradusError('policy', 'dialect', `${name} is not JSON (${messageOf(cause)}): mend it`, {
+      cause,
+    });
+  }
+  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as TokenizerConfig;
+  throw new GradusError(
+    'policy',
+    'dialect',
+    `${name} is not a JSON object: take the one saved with the model`,
+  );
 }
 
 /**

@@ -10,9 +10,13 @@ const twoTools = environmentWith([toolThat(() => ''), toolThat(() => '', { name:
 const environments = new Map(
   [calculatorEnvironment(), twoTools].map((environment) => [environment.name, environment]),
 );
+const encode = (text: string) => new TextEncoder().encode(text);
 const speaks = (config: TokenizerConfig, used: string, dialect?: DialectSpec) => () =>
   assertSpeaks(
-    { tokenizerJson: tokenizerJsonOf('qwen'), tokenizerConfig: config },
+    new Map([
+      ['tokenizer.json', encode(tokenizerJsonOf('qwen'))],
+      ['tokenizer_config.json', encode(JSON.stringify(config))],
+    ]),
     {
       warmStart: null,
       stages: [],

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../../core/json.ts';
-import { dialectOf, withDialect } from '../../../../engine/dialect/checkpoint-dialect.ts';
+import { dialectOf, tokenizerConfigOf, withDialect } from '../../../../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import { tokenizer as own } from '../../activities/test-environment.ts';
 import { configOf, renderingsOf, templateOf, tokenizerOf } from './fixtures.ts';
 
+const filesOf = (texts: Record<string, string>) =>
+  new Map(Object.entries(texts).map(([name, text]) => [name, new TextEncoder().encode(text)]));
 const qwen = tokenizerOf('qwen');
 const chatml = configOf('qwen', 'qwen2.5-like');
 const withTemplate = (template: Json) => ({ ...chatml, chat_template: template });
@@ -13,12 +15,29 @@ const hermes = (template: string) =>
 
 describe('the dialect of a checkpoint', () => {
   test('is the recorded one, before anything else', () => {
-    const config = withDialect(chatml, { name: 'retool', tool: 'python' });
+    const files = filesOf({ 'tokenizer_config.json': JSON.stringify(chatml) });
+    const recorded = withDialect(files, { name: 'retool', tool: 'python' });
+    expect([...recorded.keys()]).toEqual(['tokenizer_config.json']);
+    const config = tokenizerConfigOf(new Map([...files, ...recorded]));
+    expect(config).toMatchObject(chatml);
     expect(dialectOf(qwen, config)).toEqual({ name: 'retool', tool: 'python' });
-    expect(dialectOf(qwen, JSON.parse(JSON.stringify(config)) as typeof config)).toEqual({
-      name: 'retool',
-      tool: 'python',
+    expect(dialectOf(qwen, tokenizerConfigOf(withDialect(new Map(), { name: 'gradus' })))).toEqual({
+      name: 'gradus',
     });
+  });
+
+  test('is read from the files that a model comes with, as transformers reads them', () => {
+    const files = {
+      'tokenizer_config.json': JSON.stringify({ ...chatml, chat_template: 'old' }),
+      'chat_template.jinja': templateOf('qwen2.5-like'),
+      'special_tokens_map.json': JSON.stringify({ eos_token: 'old', bos_token: '<s>' }),
+    };
+    expect(tokenizerConfigOf(filesOf(files))).toEqual({ ...chatml, bos_token: '<s>' });
+    expect(tokenizerConfigOf(new Map())).toEqual({});
+    expect(() => tokenizerConfigOf(filesOf({ 'tokenizer_config.json': '{' }))).toThrow(
+      'tokenizer_config.json is not JSON',
+    );
+    expect(() => tokenizerConfigOf(filesOf({ 'tokenizer_config.json': '[]' }))).toThrow('not a JSON object');
   });
 
   test('follows from its special tokens where it has no chat template', () => {
