@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import {
   adoptCheckpoint,
   loadCheckpoint,
+  loadModelFiles,
   loadPolicy,
   saveCheckpoint,
   textOf,
@@ -17,6 +18,7 @@ import { applyRetention, collectGarbage } from '../../../activities/store/retent
 import { batchKey } from '../../../activities/store/keys.ts';
 import { loadBatch, saveBatch } from '../../../activities/store/batches.ts';
 import { loadTrajectories, saveTrajectories } from '../../../activities/store/trajectories.ts';
+import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
 import { TestServer } from './server.ts';
@@ -97,6 +99,24 @@ test('a checkpoint becomes the first one of another run, without its optimizer a
     'no checkpoint of step 3; there are: 0',
   );
   await expect(checkpointOf(store, { run: 'nobody', step: null })).rejects.toThrow('has no checkpoint');
+});
+
+test('a run that speaks otherwise adopts a checkpoint with its dialect recorded, in every later step too', async () => {
+  const content = at('speaker', 3);
+  const source = await saveCheckpoint(store, content);
+  const replaced = withDialect(content.files, { name: 'retool', tool: 'calculator' });
+  const ref = await adoptCheckpoint(store, source, 'interpreter', { replaced });
+  const files = await loadModelFiles(store, ref);
+  expect(textsOf(files)).toEqual(textsOf(new Map([...content.files, ...replaced])));
+  const { state } = await loadCheckpoint(store, ref);
+  const next = await saveCheckpoint(store, { ...content, run: 'interpreter', step: 1, state, files });
+  expect(tokenizerConfigOf(await loadModelFiles(store, next))['gradus_dialect']).toEqual({
+    name: 'retool',
+    tool: 'calculator',
+  });
+  expect(tokenizerConfigOf(await loadModelFiles(store, source))['gradus_dialect']).toEqual({
+    name: 'gradus',
+  });
 });
 
 test('weights before the first update have no moments', async () => {
