@@ -1,7 +1,11 @@
+import { GradusError } from '../core/errors.ts';
 import { randomKey } from '../core/random.ts';
 import type { CheckpointRef } from '../core/refs.ts';
+import type { LoraSpec } from '../core/spec.ts';
 import type { TrainRequest, TrainResult } from '../core/requests.ts';
+import { DEFAULT_COMPUTE } from '../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../engine/learner/contract.ts';
+import { initialAdapter } from '../engine/lora/initial-adapter.ts';
 import type { Weights } from '../engine/model-config.ts';
 import { loadBatch } from './store/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
@@ -18,9 +22,37 @@ export interface LearnerDependencies {
 
 export type LearnerActivities = Durable<ReturnType<typeof createTraining>>;
 
+interface Parent {
+  state: TrainState;
+  files: ModelFiles;
+  base: CheckpointRef | undefined;
+}
+
+/** What a step trains. Throws GradusError('learner', 'adapter') when the parent has another adapter than is asked for. */
+function withAdapter(
+  { state, base }: Parent,
+  { lora, parent, seed }: TrainRequest,
+): Pick<Parent, 'state' | 'base'> {
+  if (lora && !state.adapter) {
+    const adapter = { lora, weights: initialAdapter(state.config, lora, seed) };
+    return { state: { ...state, adapter, firstMoments: new Map(), secondMoments: new Map() }, base: parent };
+  }
+  const sorted = (given: LoraSpec | undefined) =>
+    JSON.stringify(given && [given.rank, given.alpha, given.rsLora, given.targetModules.toSorted()]);
+  if (sorted(lora) !== sorted(state.adapter?.lora)) {
+    throw new GradusError(
+      'learner',
+      'adapter',
+      `${parent.manifest.key} has ${state.adapter ? 'another' : 'no'} LoRA adapter than the step is to train: ` +
+        'begin a run with it by model.from, which merges it into its weights',
+    );
+  }
+  return { state, base };
+}
+
 export function createTraining({ store, learner }: LearnerDependencies) {
   // What the last steps made, so that a step need not read back what this process has just written.
-  let newest: { manifest: string; state: TrainState; files: ModelFiles } | undefined;
+  let newest: (Parent & { manifest: string }) | undefined;
   // The same object again and again, so that the learner knows it by identity and need not be sent it.
   let lastReference: { manifest: string; weights: Weights } | undefined;
   const referenceWeights = async (ref: CheckpointRef, signal: AbortSignal): Promise<Weights> => {
@@ -37,18 +69,31 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       const [parent, batch, reference] = await Promise.all([
         newest?.manifest === request.parent.manifest.sha256
           ? newest
-          : loadCheckpoint(store, request.parent, { signal }),
+          : loadCheckpoint(store, request.parent, { signal }).then(({ state, files, manifest }) => ({
+              state,
+              files,
+              base: manifest.base,
+            })),
         loadBatch(store, request.batch, { signal }),
         request.reference ? referenceWeights(request.reference, signal) : undefined,
       ]);
+      const { state: trained, base } = withAdapter(parent, request);
+      const compute = request.compute ?? DEFAULT_COMPUTE;
       const before: TrainState = request.resetOptimizer
-        ? { ...parent.state, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
-        : parent.state;
+        ? { ...trained, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
+        : trained;
       const { objective, optimizer, minibatch, epochs, seed } = request;
       const { state, metrics } = await learner.step(
         before,
         batch,
-        { objective, optimizer, minibatch, epochs, seed: randomKey(seed, request.stage, request.step).k0 },
+        {
+          objective,
+          optimizer,
+          minibatch,
+          epochs,
+          seed: randomKey(seed, request.stage, request.step).k0,
+          compute,
+        },
         reference,
         undefined,
         signal,
@@ -60,9 +105,11 @@ export function createTraining({ store, learner }: LearnerDependencies) {
           stage: request.stage,
           step: request.step,
           parent: request.parent,
-          backend: learner.backend,
+          backend:
+            compute.precision === 'float32' ? learner.backend : `${learner.backend}, ${compute.precision}`,
           createdBy: CREATED_BY,
           state,
+          base,
           files: parent.files,
         },
         { signal },
@@ -71,6 +118,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         manifest: checkpoint.manifest.sha256,
         state,
         files: parent.files,
+        base,
       };
       const key = metricsKey(request.run, request.stage, request.stageStep);
       await store.putJson(key, { stage: request.stage, step: request.step, metrics }, { signal });

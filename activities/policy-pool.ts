@@ -8,6 +8,7 @@ import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import type { Environment } from '../environments/contract.ts';
 import { describeTools } from './describe-tools.ts';
 import { loadPolicy, textOf } from './store/checkpoints.ts';
+import type { Policy } from './store/checkpoints.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 /** A policy that holds the weights of one checkpoint for as long as it is leased. */
@@ -39,6 +40,7 @@ export class PolicyPool {
   private readonly slots: Slot[] = [];
   private readonly waiting: (() => void)[] = [];
   private clock = 0;
+  private base: { manifest: string; policy: Promise<Policy> } | undefined;
   private readonly store: ObjectStore;
   private readonly create: () => LocalPolicy;
   private readonly size: number;
@@ -105,8 +107,21 @@ export class PolicyPool {
     return idle;
   }
 
+  /** Every checkpoint of a LoRA run has the same base: the last one is held. */
+  private baseOf(ref: CheckpointRef): Promise<Policy> {
+    if (this.base?.manifest !== ref.manifest.sha256) {
+      const base = { manifest: ref.manifest.sha256, policy: loadPolicy(this.store, ref) };
+      this.base = base;
+      base.policy.catch(() => {
+        if (this.base === base) this.base = undefined;
+      });
+    }
+    return this.base.policy;
+  }
+
   private load(slot: Slot, checkpoint: CheckpointRef): void {
-    slot.ready = loadPolicy(this.store, checkpoint).then(async ({ config, weights, files }) => {
+    const policy = loadPolicy(this.store, checkpoint, {}, (base) => this.baseOf(base));
+    slot.ready = policy.then(async ({ config, weights, files }) => {
       await slot.policy.load(checkpoint.weights, config, weights);
       const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
       const tokenizerConfig = tokenizerConfigOf(files);

@@ -62,6 +62,8 @@ export async function runCurriculum(
       spec: {
         run: spec.run,
         seed: spec.seed,
+        ...(spec.lora && { lora: spec.lora }),
+        ...(spec.learner && { learner: spec.learner }),
         sampling: spec.sampling,
         reward: spec.reward,
         retention: spec.retention,

@@ -3,6 +3,8 @@ import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
   AlgorithmSpec,
   Arm,
+  LearnerSpec,
+  LoraSpec,
   ModelSource,
   OptimizerSpec,
   RetentionSpec,
@@ -162,6 +164,9 @@ export interface TrainRequest {
   epochs: number;
   seed: number;
   reference: CheckpointRef | null;
+  /** Train an adapter, which starts beside the weights of a parent that has none. Absent: train all weights. */
+  lora?: LoraSpec | undefined;
+  compute?: LearnerSpec | undefined;
 }
 
 /** Means over the updates of a step. All in nats unless said otherwise. */

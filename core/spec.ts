@@ -9,6 +9,9 @@ export interface CurriculumSpec {
   run: string;
   seed: number;
   model: ModelSource;
+  /** Absent: all weights are trained. */
+  lora?: LoraSpec;
+  learner?: LearnerSpec;
   sampling: SamplingSpec;
   reward: RewardSpec;
   /** null only for a model that comes from a checkpoint. */
@@ -88,6 +91,27 @@ export interface OptimizerSpec {
   beta2: number;
   epsilon: number;
   maxGradientNorm: number;
+}
+
+/** LoRA (Hu et al. 2021): the weights stay, and low-rank matrices beside some of them are learnt. */
+export interface LoraSpec {
+  rank: number;
+  /** What the matrices add counts for α / rank. */
+  alpha: number;
+  /** Linear layers by the ends of their names, e.g. `q_proj`. */
+  targetModules: string[];
+  /** α / √rank instead (Kalajdzievski 2023). */
+  rsLora: boolean;
+}
+
+/** How the learner computes: what it costs in time and memory, and in rounding. */
+export interface LearnerSpec {
+  /** Operands of matrix products. Weights, moments, norms, softmax and loss are float32 either way. */
+  precision: 'float32' | 'bfloat16';
+  /** Keep one activation a layer and compute the others again for the backward pass (Chen et al. 2016). */
+  gradientCheckpointing: boolean;
+  /** Positions that go through the model at once; the gradients of a minibatch's parts are summed. 0: as many as are fast. */
+  microBatchTokens: number;
 }
 
 export interface WarmStartSpec {

@@ -13,7 +13,7 @@ import type { ArmEstimates } from './task-draw.ts';
 import { splitTime } from './time-split.ts';
 
 export interface StageInput {
-  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'sampling' | 'reward' | 'retention'>;
+  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'retention'>;
   stage: StageSpec;
   checkpoint: CheckpointRef;
   /** What the KL is measured against: the warm start. */
@@ -222,6 +222,8 @@ async function stageStep(
       epochs: algorithm.numIterations,
       seed,
       reference: algorithm.beta > 0 ? input.reference : null,
+      lora: input.spec.lora,
+      compute: input.spec.learner,
     });
     spans.push(...trained.spans);
   }

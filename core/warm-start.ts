@@ -7,7 +7,7 @@ import { total, warmStartGraduates } from './stage-policy.ts';
 import { splitTime } from './time-split.ts';
 
 export interface WarmStartInput {
-  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'sampling' | 'reward' | 'retention'> & {
+  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'retention'> & {
     warmStart: WarmStartSpec;
   };
   checkpoint: CheckpointRef;
@@ -75,6 +75,8 @@ export async function warmStart(
       epochs: 1,
       seed,
       reference: null,
+      lora: input.spec.lora,
+      compute: input.spec.learner,
     });
     const evaluation = await ports.evaluate({
       run,

@@ -252,8 +252,7 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
     }
     return;
   }
-  const { from: _, dialect: __, ...written } = spec.model;
-  const model = shapeOf(written);
+  const model = shapeOf(spec.model);
   if (model.attentionHeads % model.keyValueHeads !== 0) {
     add(
       ['model', 'keyValueHeads'],
@@ -300,8 +299,9 @@ function checkDialect(
   }
 }
 
-function modelOf({ from, dialect, ...written }: WrittenSpec['model']): ParsedSpec['model'] {
-  if (from === undefined) return { kind: 'scratch', shape: shapeOf(written) };
+function modelOf(model: WrittenSpec['model']): ParsedSpec['model'] {
+  const { from, dialect } = model;
+  if (from === undefined) return { kind: 'scratch', shape: shapeOf(model) };
   const [run, step] = from.split('@');
   return {
     kind: 'from',
@@ -312,8 +312,9 @@ function modelOf({ from, dialect, ...written }: WrittenSpec['model']): ParsedSpe
   };
 }
 
-function shapeOf(written: Omit<WrittenSpec['model'], 'from' | 'dialect'>): ModelSpec {
-  return { ...MODEL_DEFAULTS, ...Object.fromEntries(present(written)) };
+function shapeOf(model: WrittenSpec['model']): ModelSpec {
+  const given = present(model).filter(([field]) => field in MODEL_DEFAULTS);
+  return { ...MODEL_DEFAULTS, ...Object.fromEntries(given) };
 }
 
 const present = (written: object): [string, unknown][] =>
@@ -328,6 +329,8 @@ function normalize(written: WrittenSpec, run: string): ParsedSpec {
     run: written.run ?? run,
     seed: written.seed,
     model: modelOf(written.model),
+    ...(written.model.lora && { lora: written.model.lora }),
+    learner: written.learner,
     sampling: written.sampling,
     reward: written.reward,
     warmStart: warmStart

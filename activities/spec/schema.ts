@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LORA_MODULES } from '../../engine/lora/adapter-shapes.ts';
 
 // What a person writes. Strict everywhere: a field that would do nothing is refused. Descriptions become the
 // documentation in `examples/curriculum.schema.json`.
@@ -76,6 +77,20 @@ const dialect = z
   })
   .describe('How the policy calls tools and answers. Default: what the checkpoint says.');
 
+const lora = z
+  .strictObject({
+    rank: z.int().min(1).max(1024).default(8),
+    alpha: positive.default(16).describe('What the adapter adds counts for alpha / rank.'),
+    targetModules: z
+      .array(z.enum(LORA_MODULES))
+      .nonempty()
+      .default([...LORA_MODULES])
+      .describe('Linear layers that get an adapter.'),
+    rsLora: z.boolean().default(false).describe('alpha / √rank instead (Kalajdzievski 2023).'),
+  })
+  .optional()
+  .describe('Train a LoRA adapter (Hu et al. 2021) beside weights that stay. Absent: train all weights.');
+
 const model = z
   .strictObject({
     from: z
@@ -96,11 +111,31 @@ const model = z
     headSize: shape('headSize'),
     maxPositions: shape('maxPositions', 'Longest sequence in tokens, prompt included.'),
     tieEmbeddings: z.boolean().optional().describe(`Default ${MODEL_DEFAULTS.tieEmbeddings}.`),
+    lora,
   })
   .prefault({})
   .describe(
     'A decoder-only transformer: of the Llama family and trained from scratch, or one that is there already.',
   );
+
+const learner = z
+  .strictObject({
+    precision: z
+      .enum(['float32', 'bfloat16'])
+      .default('float32')
+      .describe('Of the operands of matrix products; everything else is float32.'),
+    gradientCheckpointing: z
+      .boolean()
+      .default(false)
+      .describe("Compute each layer's activations again in the backward pass: less memory, more time."),
+    microBatchTokens: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe('Positions that are computed at once, padding included; gradients add up. 0: what is fast.'),
+  })
+  .prefault({})
+  .describe('How the learner computes.');
 
 const sampling = z
   .strictObject({
@@ -215,6 +250,7 @@ export const curriculumSchema = z
     run: name.optional().describe("Name of the run in the store; the workflow's id where it is absent."),
     seed: z.int().min(0).default(0).describe('Every random choice of the run follows from it.'),
     model,
+    learner,
     sampling,
     reward,
     warmStart: warmStart

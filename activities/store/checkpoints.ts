@@ -3,11 +3,22 @@ import type { Json } from '../../core/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import { fromHfConfig } from '../../engine/hf-config.ts';
 import type { TrainState } from '../../engine/learner/contract.ts';
+import { parameterShapes } from '../../engine/lora/adapter-shapes.ts';
+import type { LoraAdapter } from '../../engine/lora/adapter.ts';
+import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
+import {
+  ADAPTER_CONFIG,
+  ADAPTER_MODEL,
+  readPeftAdapter,
+  toPeftConfig,
+  writePeftModel,
+} from '../../engine/lora/peft-format.ts';
+import { weightShapes } from '../../engine/model-config.ts';
 import type { ModelConfig, Weights } from '../../engine/model-config.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import { sha256Hex } from './digest.ts';
 import { checkpointFolder } from './keys.ts';
-import { parseManifest } from './manifest.ts';
+import { parseManifest, policyVersion } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 import { inOrder, weightsOf } from './tensors.ts';
@@ -33,6 +44,8 @@ export interface CheckpointContent {
   backend: string;
   createdBy: string;
   state: TrainState;
+  /** The checkpoint of the same run whose weights `state.adapter` is for; its weights are not written again. */
+  base?: CheckpointRef | undefined;
   /** Its `config.json` is what `state.config` was read from. */
   files: ModelFiles;
 }
@@ -50,7 +63,11 @@ export async function saveCheckpoint(
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
   const contents = contentsOf(content);
-  const weights = sha256Hex(contents.get('model.safetensors')!);
+  const digests = [...contents].map(([name, bytes]) => [name, { sha256: sha256Hex(bytes) }] as const);
+  const weights = policyVersion({
+    files: Object.fromEntries(digests) as CheckpointManifest['files'],
+    base: content.base,
+  });
   const folder = checkpointFolder(content.run, content.step, weights);
   const manifestKey = `${folder}/manifest.json`;
   const committed = await store.head(manifestKey, options);
@@ -73,6 +90,7 @@ export async function saveCheckpoint(
     stage: content.stage,
     step: content.step,
     ...(content.parent && { parent: content.parent }),
+    ...(content.base && { base: content.base }),
     backend: content.backend,
     updates: content.state.updates,
     createdBy: content.createdBy,
@@ -84,7 +102,20 @@ export async function saveCheckpoint(
 
 /**
  * The policy of a checkpoint as checkpoint 0 of another run: the same files to the byte, without optimizer state, so
- * that the new run does not depend on what becomes of the old one. `replaced` are small files that it has otherwise.
+  const { base } = manifest;
+  const large = base ? ADAPTER_MODEL : 'model.safetensors';
+  const [bytes, policy, files] = await Promise.all([
+    store.get(manifest.files[large]!, options),
+    base && loadBase(base),
+    readSmallFiles(store, manifest, options),
+  ]);
+  const config = fromHfConfig(jsonOf(files, 'config.json'));
+  if (!policy) {
+    const weights = weightsOf(weightShapes(config), readSafetensors(bytes).tensors);
+    return { config, weights, files };
+  }
+  const adapterConfig = await store.getJson(manifest.files[ADAPTER_CONFIG]!, options);
+  return { config, weights: policy.weights, adapter: readPeftAdapter(adapterConfig, bytes, config), files };
  */
 export async function adoptCheckpoint(
   store: ObjectStore,
@@ -93,6 +124,13 @@ export async function adoptCheckpoint(
   { replaced = new Map(), ...options }: CallOptions & { replaced?: ModelFiles } = {},
 ): Promise<CheckpointRef> {
   const manifest = await readManifest(store, source.manifest, options);
+  if (manifest.base) {
+    const { config, weights, files } = await readPolicy(store, source, manifest, options);
+    const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
+    const { backend, createdBy } = manifest;
+    const content = { run, stage: 'initialize', step: 0, parent: source, backend, createdBy, state, files };
+    return saveCheckpoint(store, content, options);
+  }
   const folder = checkpointFolder(run, 0, source.weights);
   const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])];
   const copy = async (name: string): Promise<[string, BlobRef]> => {
@@ -126,17 +164,18 @@ export async function loadCheckpoint(
   options: CallOptions = {},
 ): Promise<{ state: TrainState; files: ModelFiles; manifest: CheckpointManifest }> {
   const manifest = await readManifest(store, ref.manifest, options);
-  const [policy, optimizer] = await Promise.all([
-    readPolicy(store, ref, manifest, options),
+  const [{ config, weights, adapter, files }, optimizer] = await Promise.all([
+    readParts(store, ref, manifest, options),
     store.get(manifest.files['optimizer.safetensors'], options),
   ]);
-  const { config, weights, files } = policy;
   const { tensors } = readSafetensors(optimizer);
+  const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string): Weights =>
-    tensors.size === 0 ? new Map() : weightsOf(config, tensors, prefix);
+    tensors.size === 0 ? new Map() : weightsOf(trained, tensors, prefix);
   const state: TrainState = {
     config,
     weights,
+    ...(adapter && { adapter }),
     firstMoments: moments('m.'),
     secondMoments: moments('v.'),
     updates: manifest.updates,
@@ -144,13 +183,17 @@ export async function loadCheckpoint(
   return { state, files, manifest };
 }
 
-/** What a rollout worker needs: no optimizer state. */
+/** Gives the policy of an adapter's base, e.g. one that is held already; it is not changed. */
+export type LoadBase = (base: CheckpointRef) => Promise<Policy>;
+
+/** What a rollout worker needs: no optimizer state, and an adapter merged into its base. */
 export async function loadPolicy(
   store: ObjectStore,
   ref: CheckpointRef,
   options: CallOptions = {},
+  loadBase?: LoadBase,
 ): Promise<Policy> {
-  return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options);
+  return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options, loadBase);
 }
 
 /** The small files of a checkpoint, without its weights. */
@@ -167,8 +210,10 @@ async function readSmallFiles(
   manifest: CheckpointManifest,
   options: CallOptions,
 ): Promise<ModelFiles> {
-  const { 'model.safetensors': _, 'optimizer.safetensors': __, ...small } = manifest.files;
-  const files = Object.entries(small).map(async ([name, file]): Promise<[string, Uint8Array]> => [
+  const small = Object.entries(manifest.files).filter(
+    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG,
+  );
+  const files = small.map(async ([name, file]): Promise<[string, Uint8Array]> => [
     name,
     await store.get(file, options),
   ]);
@@ -188,14 +233,35 @@ async function readPolicy(
   ref: CheckpointRef,
   manifest: CheckpointManifest,
   options: CallOptions,
+  loadBase?: LoadBase,
 ): Promise<Policy> {
+  const { config, weights, adapter, files } = await readParts(store, ref, manifest, options, loadBase);
+  return { config, weights: adapter ? mergeAdapter(config, weights, adapter) : weights, files };
+}
+
+/** What the manifest names but the optimizer's state: weights, or an adapter and its base's weights. */
+async function readParts(
+  store: ObjectStore,
+  ref: CheckpointRef,
+  manifest: CheckpointManifest,
+  options: CallOptions,
+  loadBase: LoadBase = (base) => loadPolicy(store, base, options),
+): Promise<Policy & { adapter?: LoraAdapter }> {
   refOf(ref.manifest, manifest, ref.weights);
-  const [weights, files] = await Promise.all([
-    store.get(manifest.files['model.safetensors'], options),
+  const { base } = manifest;
+  const large = base ? ADAPTER_MODEL : 'model.safetensors';
+  const [bytes, policy, files] = await Promise.all([
+    store.get(manifest.files[large]!, options),
+    base && loadBase(base),
     readSmallFiles(store, manifest, options),
   ]);
   const config = fromHfConfig(jsonOf(files, 'config.json'));
-  return { config, weights: weightsOf(config, readSafetensors(weights).tensors), files };
+  if (!policy) {
+    const weights = weightsOf(weightShapes(config), readSafetensors(bytes).tensors);
+    return { config, weights, files };
+  }
+  const adapterConfig = await store.getJson(manifest.files[ADAPTER_CONFIG]!, options);
+  return { config, weights: policy.weights, adapter: readPeftAdapter(adapterConfig, bytes, config), files };
 }
 
 /** A file of a model as JSON. Throws GradusError('store', 'invalid-config') when it is not there, or none. */
@@ -216,19 +282,22 @@ export function textOf(files: ModelFiles, name: string): string {
 }
 
 /** The ref of a manifest that must name these weights. */
-function refOf(manifest: BlobRef, { files, step }: CheckpointManifest, weights: string): CheckpointRef {
-  if (files['model.safetensors'].sha256 !== weights) throw conflict(manifest.key);
-  return { manifest, weights, step };
+function refOf(
+  manifest: BlobRef,
+  content: Pick<CheckpointManifest, 'files' | 'base' | 'step'>,
+  weights: string,
+): CheckpointRef {
+  if (policyVersion(content) !== weights) throw conflict(manifest.key);
+  return { manifest, weights, step: content.step };
 }
 
-function contentsOf({ state, files }: CheckpointContent): Map<string, Uint8Array> {
-  const { config, weights, firstMoments, secondMoments } = state;
+function contentsOf({ state, base, files }: CheckpointContent): Map<string, Uint8Array> {
+  const { config, weights, adapter, firstMoments, secondMoments } = state;
+  const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string, values: Weights) =>
-    values.size === 0 ? [] : inOrder(config, values, prefix);
-  return new Map([
+    values.size === 0 ? [] : inOrder(trained, values, prefix);
+  const contents = new Map([
     ...files,
-    // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-    ['model.safetensors', writeSafetensors(new Map(inOrder(config, weights)), { format: 'pt' })],
     [
       'optimizer.safetensors',
       writeSafetensors(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
@@ -236,6 +305,17 @@ function contentsOf({ state, files }: CheckpointContent): Map<string, Uint8Array
       }),
     ],
   ]);
+  if (!adapter) {
+    // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
+    const model = writeSafetensors(new Map(inOrder(weightShapes(config), weights)), { format: 'pt' });
+    return contents.set('model.safetensors', model);
+  }
+  if (!base) throw new TypeError('an adapter is saved without its base');
+  // By digest: the same adapter of the same base is the same in every run.
+  const peft = toPeftConfig(adapter.lora, `sha256:${base.weights}`);
+  return contents
+    .set(ADAPTER_CONFIG, new TextEncoder().encode(`${JSON.stringify(peft, null, 2)}\n`))
+    .set(ADAPTER_MODEL, writePeftModel(config, adapter));
 }
 
 const contentTypeOf = (name: string): string =>

@@ -2,6 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { readManifest } from './checkpoints.ts';
 import { checkpointsPrefix } from './keys.ts';
+import { policyVersion } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 
@@ -95,8 +96,9 @@ async function open(
     for (const { key, bytes } of Object.values(manifest.files)) {
       if (sizes.get(key) !== bytes) return `${key} has ${sizes.get(key) ?? 'no'} bytes, not ${bytes}`;
     }
-    const weights = manifest.files['model.safetensors'].sha256;
-    return { ref: { manifest: blob, weights, step: manifest.step }, manifest };
+    if (manifest.base && sizes.get(manifest.base.manifest.key) !== manifest.base.manifest.bytes)
+      return `its base ${manifest.base.manifest.key} is not there`;
+    return { ref: { manifest: blob, weights: policyVersion(manifest), step: manifest.step }, manifest };
   } catch (error) {
     // A damaged manifest is a fact about this folder; a server that is away is not.
     if (error instanceof GradusError && !error.retryable && DAMAGED.has(error.type)) return error.message;

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
+import { ADAPTER_CONFIG, ADAPTER_MODEL } from '../../engine/lora/peft-format.ts';
+import { sha256Hex } from './digest.ts';
 
 const blobRef = z.strictObject({
   key: z.string(),
@@ -13,23 +15,23 @@ const checkpointRef = z.strictObject({ manifest: blobRef, weights: z.string(), s
 /** What writes checkpoints, as their manifests name it. */
 export const CREATED_BY = 'gradus 0.1.0';
 
-/** What every checkpoint has. Beside these it has the other small files of its model, such as a chat template. */
-export const CHECKPOINT_FILES = [
-  'config.json',
-  'model.safetensors',
-  'tokenizer.json',
-  'optimizer.safetensors',
-] as const;
+/**
+ * What every checkpoint has. Beside these it has the other small files of its model, such as a chat template, and its
+ * weights: `model.safetensors`, or PEFT's two files of an adapter.
+ */
+export const CHECKPOINT_FILES = ['config.json', 'tokenizer.json', 'optimizer.safetensors'] as const;
 export type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
 
-const manifest = z.strictObject({
+const fields = z.strictObject({
   format: z.literal('gradus.checkpoint/1'),
   run: z.string(),
   stage: z.string(),
   step: z.int().min(0),
   /** What the learner step started from. */
   parent: checkpointRef.optional(),
-  /** The learner's, e.g. `tensorflow 2.20.0 cpu`. */
+  /** Whose weights an adapter is for: a checkpoint of the same run, which stays as long as this one does. */
+  base: checkpointRef.optional(),
+  /** The learner's, e.g. `tensorflow 2.20.0 cpu`, and its precision where that is not float32. */
   backend: z.string(),
   /** Optimizer updates since the weights were drawn. */
   updates: z.int().min(0),
@@ -45,11 +47,31 @@ const manifest = z.strictObject({
     .catchall(blobRef),
 });
 
+const manifest = fields.refine(hasWeights, {
+  path: ['files'],
+  error: 'there must be model.safetensors, or a base and the two files of an adapter',
+});
+
 /**
  * Names every file of a checkpoint with its digest. It is written last, so what it names is there. It holds no
  * time of day: its bytes are a function of what is in the checkpoint.
  */
 export type CheckpointManifest = z.infer<typeof manifest>;
+
+/**
+ * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`; of an adapter, that of the base's version and
+ * of the digests of its two files, so that it stands for the weights that they make together.
+ */
+export function policyVersion({ files, base }: Pick<CheckpointManifest, 'files' | 'base'>): string {
+  if (!base) return files['model.safetensors']!.sha256;
+  const parts = [base.weights, files[ADAPTER_CONFIG]!.sha256, files[ADAPTER_MODEL]!.sha256];
+  return sha256Hex(new TextEncoder().encode(parts.join('\n')));
+}
+
+function hasWeights({ files, base }: { files: Record<string, unknown>; base?: unknown }): boolean {
+  const whole = 'model.safetensors' in files;
+  return base === undefined ? whole : !whole && ADAPTER_CONFIG in files && ADAPTER_MODEL in files;
+}
 
 /** Throws GradusError('store', 'invalid-manifest'). */
 export function parseManifest(json: Json, key: string): CheckpointManifest {

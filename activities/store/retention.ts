@@ -18,6 +18,8 @@ export interface RetentionCandidate {
   ref: CheckpointRef;
   /** Higher is better; without one it is not among the best. */
   score?: number;
+  /** What it cannot be loaded without. */
+  base?: CheckpointRef | undefined;
 }
 
 /** What no part of the rule keeps, oldest first. Of equal scores the later step is the better one. */
@@ -32,8 +34,11 @@ export function checkpointsToDelete(
   const kept = new Set<string>(pinned.map(({ manifest }) => manifest.key));
   for (const { ref } of byAge.slice(0, Math.max(1, keepLast))) kept.add(ref.manifest.key);
   for (const { ref } of byScore.slice(0, keepBest)) kept.add(ref.manifest.key);
+  for (const { step, ref } of byAge) if (keepEvery > 0 && step % keepEvery === 0) kept.add(ref.manifest.key);
+  // A base has none itself: adapters begin beside a model that has all its weights.
+  for (const { ref, base } of byAge) if (base && kept.has(ref.manifest.key)) kept.add(base.manifest.key);
   return byAge
-    .filter(({ step, ref }) => !kept.has(ref.manifest.key) && !(keepEvery > 0 && step % keepEvery === 0))
+    .filter(({ ref }) => !kept.has(ref.manifest.key))
     .map(({ ref }) => ref)
     .toReversed();
 }
@@ -50,9 +55,9 @@ export async function applyRetention(
   options: CallOptions = {},
 ): Promise<CheckpointRef[]> {
   const { checkpoints } = await findCheckpoints(store, run, options);
-  const candidates = checkpoints.map(({ ref }): RetentionCandidate => {
+  const candidates = checkpoints.map(({ ref, manifest }): RetentionCandidate => {
     const score = scores.get(ref.manifest.key);
-    return { step: ref.step, ref, ...(score !== undefined && { score }) };
+    return { step: ref.step, ref, base: manifest.base, ...(score !== undefined && { score }) };
   });
   const doomed = checkpointsToDelete(candidates, rule);
   const files = new Map(

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
-import type { TrainBatch, TrainSettings, TrainState } from './contract.ts';
+import { DEFAULT_COMPUTE, type TrainBatch, type TrainSettings, type TrainState } from './contract.ts';
+import { parameterShapes } from '../lora/adapter-shapes.ts';
 
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
 
@@ -52,6 +53,10 @@ export function checkSettings(settings: TrainSettings, reference: Weights | unde
   if (!Number.isInteger(minibatch) || minibatch < 1)
     throw wrong('settings', `minibatch is ${minibatch}: give 1 or more`);
   if (!Number.isInteger(epochs) || epochs < 1) throw wrong('settings', `epochs is ${epochs}: give 1 or more`);
+  const { microBatchTokens } = settings.compute ?? DEFAULT_COMPUTE;
+  if (!Number.isInteger(microBatchTokens) || microBatchTokens < 0) {
+    throw wrong('settings', `microBatchTokens is ${microBatchTokens}: give a number of tokens, or 0`);
+  }
   if (objective.kind !== 'grpo') return;
   if (!(objective.temperature > 0)) {
     throw wrong('settings', `temperature is ${objective.temperature}: log-probs need one above 0`);
@@ -62,8 +67,11 @@ export function checkSettings(settings: TrainSettings, reference: Weights | unde
 }
 
 /** Throws GradusError('learner', 'weights') when weights do not have the shapes that the configuration says. */
-export function checkWeights(weights: Weights, config: ModelConfig, what: string): void {
-  for (const [name, shape] of weightShapes(config)) {
+export const checkWeights = (weights: Weights, config: ModelConfig, what: string): void =>
+  checkShapes(weights, weightShapes(config), what);
+
+function checkShapes(weights: Weights, shapes: [name: string, shape: number[]][], what: string): void {
+  for (const [name, shape] of shapes) {
     const tensor = weights.get(name);
     if (!tensor) throw wrong('weights', `${what} lacks ${name}`);
     const size = shape.reduce((product, extent) => product * extent, 1);
@@ -76,12 +84,10 @@ export function checkWeights(weights: Weights, config: ModelConfig, what: string
   }
 }
 
-export function checkState(state: TrainState): void {
-  checkWeights(state.weights, state.config, 'weights');
-  for (const [what, moments] of [
-    ['first moments', state.firstMoments],
-    ['second moments', state.secondMoments],
-  ] as const) {
-    if (moments.size > 0) checkWeights(moments, state.config, what);
-  }
+export function checkState({ config, weights, adapter, firstMoments, secondMoments }: TrainState): void {
+  const { trained } = parameterShapes({ config, lora: adapter?.lora });
+  checkWeights(weights, config, 'weights');
+  if (adapter) checkShapes(adapter.weights, trained, 'adapter');
+  if (firstMoments.size > 0) checkShapes(firstMoments, trained, 'first moments');
+  if (secondMoments.size > 0) checkShapes(secondMoments, trained, 'second moments');
 }

@@ -1,4 +1,6 @@
 import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
+import type { LearnerSpec } from '../../core/spec.ts';
+import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
 
 /**
@@ -56,12 +58,25 @@ export interface TrainSettings {
   epochs: number;
   /** Orders the minibatches. */
   seed: number;
+  /** `DEFAULT_COMPUTE` where it is absent. */
+  compute?: ComputeSettings;
 }
+
+export type ComputeSettings = LearnerSpec;
+
+export const DEFAULT_COMPUTE: ComputeSettings = {
+  precision: 'float32',
+  gradientCheckpointing: false,
+  microBatchTokens: 0,
+};
 
 export interface TrainState {
   config: ModelConfig;
+  /** With an adapter they are its base, and never change. */
   weights: Weights;
-  /** First and second moments under the weights' names; empty before the first update. */
+  /** With one, it alone is trained. */
+  adapter?: LoraAdapter;
+  /** First and second moments under the names of what is trained; empty before the first update. */
   firstMoments: Weights;
   secondMoments: Weights;
   /** Optimizer updates done so far. */
@@ -74,7 +89,8 @@ export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
  * A step is a pure function of its arguments, repeatable to the bit on the same backend.
  * An aborted `signal` rejects with its reason, as soon as the learner can be stopped.
  * `reference` is the policy that the KL is measured against, needed when `beta` > 0.
- * Throws GradusError('learner', …): `diverged` when loss or gradient is not finite, `batch` when a batch does not fit the model.
+ * Throws GradusError('learner', …): `diverged` when loss or gradient is not finite, `batch` when a batch does not fit
+ * the model, `precision` where this backend has none such.
  */
 export interface Learner {
   /** e.g. `tensorflow 2.20.0 cpu`; shown at start and recorded in the checkpoint. */

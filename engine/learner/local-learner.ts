@@ -1,9 +1,9 @@
+import { GradusError } from '../../core/errors.ts';
 import { loadBackend, type BackendKind } from './backend.ts';
 import { checkBatch, checkSettings, checkState, checkWeights } from './check-arguments.ts';
-import type { Learner, TrainState } from './contract.ts';
-import { downloadState, uploadState, uploadWeights } from './device-state.ts';
+import { DEFAULT_COMPUTE, type Learner, type TrainState } from './contract.ts';
+import { downloadState, uploadState, uploadWeights, type DeviceState } from './device-state.ts';
 import { createTracedRunner } from './graph/traced-runner.ts';
-import type { Adam } from './optimizer/adam.ts';
 import { eagerRunner } from './runner.ts';
 import { trainStep } from './train-step.ts';
 
@@ -21,11 +21,11 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
   const backend = await loadBackend(options.backend);
   const { tf, native } = backend;
   const runner = native && options.mode !== 'eager' ? createTracedRunner(tf, native) : eagerRunner;
-  let last: { state: TrainState; adam: Adam } | undefined;
+  let last: { state: TrainState; device: DeviceState } | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
   const forget = () => {
-    last?.adam.dispose();
+    last?.device.dispose();
     last = undefined;
   };
   const step: Learner['step'] = async (parent, batch, settings, reference, onProgress, signal) => {
@@ -33,32 +33,39 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
     const { config } = parent;
     const needsReference = settings.objective.kind === 'grpo' && settings.objective.beta > 0;
     checkSettings(settings, reference);
+    const { precision } = settings.compute ?? DEFAULT_COMPUTE;
+    if (!runner.precisions.includes(precision)) {
+      throw new GradusError(
+        'learner',
+        'precision',
+        `${backend.name} has no ${precision}: set learner.precision to ${runner.precisions.join(' or ')}, ` +
+          'or run `npm run setup`, which builds the TensorFlow backend',
+      );
+    }
     checkBatch(batch, config);
     if (reference && needsReference) checkWeights(reference, config, 'reference');
     if (last?.state !== parent) checkState(parent);
 
     if (last?.state !== parent) forget();
     // An update changes what the device holds in place: it is this step's alone until it ends well.
-    const adam = last?.adam ?? uploadState(backend, parent);
+    const device = last?.device ?? uploadState(backend, parent);
     last = undefined;
     const referenceTensors =
       reference && needsReference ? uploadWeights(backend, config, reference) : undefined;
     try {
-      const { updates } = parent;
       const metrics = await trainStep(backend, runner, {
-        config,
-        adam,
-        updates,
+        parent,
+        device,
         batch,
         settings,
         reference: referenceTensors,
         onProgress,
       });
-      const state = downloadState(config, adam, updates + metrics.updates);
-      last = { state, adam };
+      const state = downloadState(parent, device, parent.updates + metrics.updates);
+      last = { state, device };
       return { state, metrics };
     } catch (error) {
-      adam.dispose();
+      device.dispose();
       throw error;
     } finally {
       referenceTensors?.forEach((tensor) => tensor.dispose());

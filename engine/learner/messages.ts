@@ -21,7 +21,8 @@ export type ToLearner =
 export type FromLearner =
   | { kind: 'ready'; backend: string }
   | { kind: 'progress'; done: number; total: number }
-  | { kind: 'done'; state: TrainState; metrics: TrainMetrics }
+  /** Without the weights where they are the parent's: an adapter's base is not sent back every step. */
+  | { kind: 'done'; state: Omit<TrainState, 'weights'> & { weights?: Weights }; metrics: TrainMetrics }
   | { kind: 'failed'; error: SentError };
 
 export interface SentError {

@@ -6,6 +6,8 @@ export interface OpAttribute {
   name: string;
   type: number;
   value: boolean | number | string | object | number[];
+  /** Ours, unknown to TensorFlow: the product stays in float32 when a graph computes products in bfloat16. */
+  exact?: true;
 }
 
 /** The addon's boundary: every kernel of tfjs-node passes through `executeOp` and `createTensor`. */
@@ -55,9 +57,9 @@ export class NativeOps {
   }
 
   /** 2-D MatMul; tfjs itself always uses BatchMatMul, which is slower for one large product. */
-  matMul(a: Tensor2D, b: Tensor2D, transposeA: boolean, transposeB: boolean): Tensor2D {
+  matMul(a: Tensor2D, b: Tensor2D, transposeA: boolean, transposeB: boolean, exact = false): Tensor2D {
     const attributes = [
-      this.type('T'),
+      { ...this.type('T'), ...(exact && { exact }) },
       this.flag('transpose_a', transposeA),
       this.flag('transpose_b', transposeB),
     ];

@@ -36,7 +36,8 @@ async function handle(message: ToLearner): Promise<void> {
     send({ kind: 'progress', done, total });
   });
   lastState = { id: message.next, value: state };
-  send({ kind: 'done', state, metrics });
+  const { weights, ...others } = state;
+  send({ kind: 'done', state: weights === parent.weights ? others : state, metrics });
 }
 
 process.on('message', (message: ToLearner) => {

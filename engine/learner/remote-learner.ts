@@ -141,7 +141,8 @@ class Connection {
     };
     const answer = await this.ask(message, onProgress);
     if (answer.kind !== 'done') throw new Error(`the learner process answered "${answer.kind}" to a step`);
-    const { state, metrics } = answer;
+    const { metrics } = answer;
+    const state = { ...answer.state, weights: answer.state.weights ?? parent.weights };
     this.state = { value: new WeakRef(state), id: next };
     return { state, metrics };
   }

@@ -1,22 +1,26 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../core/errors.ts';
-import type { ModelConfig } from '../model-config.ts';
 import type { Backend } from './backend.ts';
-import type { TrainBatch, TrainMetrics, TrainSettings } from './contract.ts';
+import {
+  DEFAULT_COMPUTE,
+  type TrainBatch,
+  type TrainMetrics,
+  type TrainSettings,
+  type TrainState,
+} from './contract.ts';
+import type { DeviceState } from './device-state.ts';
 import { createMicroBatches, dispose } from './micro-batches.ts';
 import { lossWeights, minibatches } from './minibatches.ts';
-import { rateAt, type Adam } from './optimizer/adam.ts';
+import { rateAt } from './optimizer/adam.ts';
 import { clipGradients, gradientNorm } from './optimizer/gradient-norm.ts';
 import { logprobProgram, tokenInputs, trainingProgram, type TokenInput } from './programs.ts';
 import { packRows, positionsFor, rowLength } from './row-packing.ts';
 import type { Runner } from './runner.ts';
 
 export interface StepArguments {
-  config: ModelConfig;
-  /** Holds the parent's weights and moments, and afterwards the new ones. */
-  adam: Adam;
-  /** Updates that the parent has behind it. */
-  updates: number;
+  parent: TrainState;
+  /** Holds what the parent does, and afterwards the new state. */
+  device: DeviceState;
   batch: TrainBatch;
   settings: TrainSettings;
   reference: Tensor[] | undefined;
@@ -26,20 +30,23 @@ export interface StepArguments {
 
 /**
  * All updates of a step on arguments that were checked. Throws GradusError('learner', 'diverged'), after which
- * `adam` holds nothing of use.
+ * `device` holds nothing of use.
  */
 export async function trainStep(
   backend: Backend,
   runner: Runner,
   step: StepArguments,
 ): Promise<TrainMetrics> {
-  const { config, adam, batch, settings, reference } = step;
-  const { objective, optimizer } = settings;
+  const { parent, device, batch, settings, reference } = step;
+  const { config } = parent;
+  const { frozen, adam } = device;
+  const { objective, optimizer, compute = DEFAULT_COMPUTE } = settings;
+  const model = { config, lora: parent.adapter?.lora, compute };
   const started = performance.now();
   const length = rowLength(batch.offsets);
   const everything = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
-  const pack = (sequences: number[]) =>
-    packRows(batch.tokens, batch.offsets, sequences, length, positionsFor(config.vocabSize));
+  const positions = compute.microBatchTokens || positionsFor(config.vocabSize);
+  const pack = (sequences: number[]) => packRows(batch.tokens, batch.offsets, sequences, length, positions);
   const updates = minibatches(everything.length, settings).map((sequences) => ({
     sequences,
     rows: pack(sequences),
@@ -56,25 +63,31 @@ export async function trainStep(
   });
 
   const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
-  const forward = logprobProgram(backend, config, temperature);
   const perToken: Partial<Record<TokenInput, Float32Array>> = {
     advantages: batch.advantages,
     rollout: batch.rolloutLogprobs,
   };
-  if (wanted.includes('reference')) perToken.reference = await micro.logprobs(forward, reference!, all);
-  if (wanted.includes('old')) perToken.old = await micro.logprobs(forward, adam.weights(), all);
+  if (wanted.includes('reference')) {
+    const program = logprobProgram(backend, { config, compute }, temperature);
+    perToken.reference = await micro.logprobs(program, reference!, all);
+  }
+  if (wanted.includes('old')) {
+    const program = logprobProgram(backend, model, temperature);
+    perToken.old = await micro.logprobs(program, [...frozen, ...adam.weights()], all);
+  }
 
-  const program = trainingProgram(backend, config, objective, single);
+  const program = trainingProgram(backend, model, objective, single);
   const metrics = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipFraction: 0 };
   let parentLogprobs = perToken.old;
   for (const [index, { sequences, rows }] of updates.entries()) {
     const inputs = [tokenWeights(step, sequences), ...wanted.map((name) => perToken[name]!)];
-    const result = await micro.gradient(program, adam.weights(), rows, batch.mask, inputs);
+    const parameters = [...frozen, ...adam.weights()];
+    const result = await micro.gradient(program, parameters, rows, batch.mask, inputs);
     // With a single update its own forward pass runs under the parent's weights.
     parentLogprobs ??= result.logprobs;
     if (result.gradients.length === 0) continue;
 
-    const before = step.updates + index;
+    const before = parent.updates + index;
     const norm = gradientNorm(backend, result.gradients);
     if (!Number.isFinite(result.loss) || !Number.isFinite(norm)) {
       dispose(result.gradients);

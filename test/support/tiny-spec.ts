@@ -5,6 +5,7 @@ export function tinySpec(
     environment?: string;
     groupsPerStep?: number;
     groupsPerWorkflow?: number;
+    lora?: { rank: number };
   } = {},
 ) {
   const { maxSteps = 4, environment = 'calculator', groupsPerStep = 8, groupsPerWorkflow = 8 } = options;
@@ -18,6 +19,7 @@ export function tinySpec(
       attentionHeads: 2,
       keyValueHeads: 1,
       headSize: 16,
+      ...(options.lora && { lora: options.lora }),
     },
     sampling: { maxTurns: 3, maxCompletionTokens: 40 },
     reward: {

@@ -1,18 +1,24 @@
 import type { Binding, OpAttribute } from '../native-ops.ts';
+import type { Precision } from '../runner.ts';
 import type { RecordedOp, Recording } from './recording.ts';
 import { shapeProto, type AttrProto, type NodeProto } from './saved-model-proto.ts';
+
+/** DT_BFLOAT16 of TensorFlow's types.proto. */
+const BFLOAT16 = 14;
 
 /** Ops without an attribute `T`: tfjs-node states all of theirs. Others may leave `T` to be inferred, which a graph cannot. */
 const WITHOUT_T = new Set(['Cast', 'GatherV2', 'OneHot', 'Fill']);
 
 /**
  * A recording as the nodes of a TensorFlow graph. Inputs are placeholders `in0` …, results are `out0` …; ops that no
- * result needs are left out.
+ * result needs are left out. With `bfloat16` the operands of products are rounded to it, which oneDNN multiplies with
+ * sums in float32, and the result is rounded once more.
  */
 export function graphNodes(
   binding: Binding,
   recording: Recording,
   inputs: { dtype: number; shape: readonly number[] }[],
+  precision: Precision = 'float32',
 ): NodeProto[] {
   const names = new Map<number, string>();
   const nodes: NodeProto[] = recording.inputs.map((id, i) => {
@@ -43,12 +49,32 @@ export function graphNodes(
     return name;
   };
   const live = liveOps(recording);
+  const roundedOnce = new Set<string>();
   recording.ops.forEach((op, i) => {
     if (!live.has(op)) return;
     const attr: Record<string, AttrProto> = {};
     for (const attribute of op.attributes) attr[attribute.name] = attrProto(binding, attribute);
     if (!attr['T'] && !WITHOUT_T.has(op.name)) attr['T'] = { type: binding.TF_FLOAT };
-    nodes.push({ name: `op${i}`, op: op.name, input: op.inputs.map(reference), attr });
+    const input = op.inputs.map(reference);
+    if (precision === 'bfloat16' && isRounded(op)) {
+      const cast = (name: string, from: string, [SrcT, DstT]: [number, number]) =>
+        nodes.push({ name, op: 'Cast', input: [from], attr: { SrcT: { type: SrcT }, DstT: { type: DstT } } });
+      const rounded = input.map((name) => {
+        const short = `bf16/${name.replace(':', '_')}`;
+        if (!roundedOnce.has(short)) cast(short, name, [binding.TF_FLOAT, BFLOAT16]);
+        roundedOnce.add(short);
+        return short;
+      });
+      nodes.push({
+        name: `op${i}/bf16`,
+        op: op.name,
+        input: rounded,
+        attr: { ...attr, T: { type: BFLOAT16 } },
+      });
+      cast(`op${i}`, `op${i}/bf16`, [BFLOAT16, binding.TF_FLOAT]);
+      return;
+    }
+    nodes.push({ name: `op${i}`, op: op.name, input, attr });
   });
   recording.outputs.forEach((id, i) => {
     const attr = { T: { type: binding.TF_FLOAT } };
@@ -56,6 +82,9 @@ export function graphNodes(
   });
   return nodes;
 }
+
+const isRounded = ({ name, attributes }: RecordedOp): boolean =>
+  (name === 'MatMul' || name === 'BatchMatMulV2') && !attributes.some(({ exact }) => exact);
 
 /** What the results depend on. */
 function liveOps({ ops, outputs }: Recording): Set<RecordedOp> {

@@ -50,7 +50,7 @@ export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
     });
     const bytes = encodeSavedModel(
       binding.TF_Version,
-      graphNodes(binding, recording, described),
+      graphNodes(binding, recording, described, program.precision),
       Object.fromEntries(described.map(({ dtype, shape }, i) => [`in${i}`, info(`in${i}`, dtype, shape)])),
       Object.fromEntries(recording.outputs.map((_, i) => [`out${i}`, info(`out${i}`, binding.TF_FLOAT, [])])),
     );
@@ -65,6 +65,7 @@ export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
   };
 
   return {
+    precisions: ['float32', 'bfloat16'],
     prepare: async (program, inputs) => {
       const key = `${program.key} ${JSON.stringify(inputs.map(({ shape }) => shape))}`;
       const graph = graphs.get(key) ?? (await load(program, inputs));

@@ -109,7 +109,7 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
   const store = await ObjectStore.connect(installation.settings.store);
   try {
     const { manifest } = await loadCheckpoint(store, result.checkpoint);
-    expect(manifest.files['model.safetensors'].sha256).toBe(result.checkpoint.weights);
+    expect(manifest.files['model.safetensors']?.sha256).toBe(result.checkpoint.weights);
   } finally {
     store.close();
   }

@@ -11,7 +11,8 @@ import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
-import { RunClient, until } from '../../support/run-client.ts';
+import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
+import { RunClient } from '../../support/run-client.ts';
 import { StallingProxy } from '../../support/stalling-proxy.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
@@ -51,52 +52,9 @@ afterAll(async () => {
   await rm(stateDir, { recursive: true, force: true });
 });
 
-/** SIGKILL; resolves when the supervisor has brought up others in their place. */
-async function killWorkers(...roles: Role[]): Promise<void> {
-  const killed = roles.map((role) => {
-    const pid = workers.pid(role);
-    if (pid === undefined) throw new Error(`no ${role} worker is running`);
-    process.kill(pid, 'SIGKILL');
-    return { role, pid };
-  });
-  await until(
-    async () => {
-      const replaced = killed.every(({ role, pid }) => ![undefined, pid].includes(workers.pid(role)));
-      return replaced ? true : undefined;
-    },
-    30_000,
-    () => `${roles.join(', ')} did not come back`,
-  );
-  await workers.ready();
-}
-
-/**
- * Kills the worker of a role while an activity runs on it, and proves by its next attempt that the kill hit it. A kill
- * in the very moment in which the activity ended hits nothing: then the next one is tried. `at` names the workflow.
- */
-async function killDuring(at: (step: number) => string, activity: string, role: Role): Promise<void> {
-  let step = 2;
-  await until(
-    async () => {
-      const seen = await runs.pending(at(step), activity);
-      if (seen === 'closed') step++;
-      if (typeof seen === 'string' || !seen.started) return undefined;
-      await killWorkers(role);
-      const after = await until(
-        async () => {
-          const now = await runs.pending(at(step), activity);
-          if (typeof now === 'string') return 'missed';
-          return now.attempt > seen.attempt ? 'hit' : undefined;
-        },
-        30_000,
-        () => `${activity} was not tried again`,
-      );
-      return after === 'hit' ? true : undefined;
-    },
-    90_000,
-    () => `no ${activity} could be hit; the last try was at step ${step}`,
-  );
-}
+const killWorkers = (...roles: Role[]) => killAndReplace(workers, ...roles);
+const killDuring = (at: (step: number) => string, activity: string, role: Role) =>
+  killInActivity({ workers, runs }, at, activity, role);
 
 async function stepsReach(handle: WorkflowHandle, step: number): Promise<void> {
   await runs.progress(

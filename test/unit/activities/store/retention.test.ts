@@ -28,6 +28,16 @@ test('of equal scores the later is the best, and one without a score is never am
   ).toEqual([1, 3]);
 });
 
+test('a base stays as long as an adapter that needs it, and no longer', () => {
+  const base = candidate(0);
+  const adapters = [1, 2, 3].map((step) => ({ ...candidate(step), base: base.ref }));
+  expect(deleted([base, ...adapters], { keepLast: 1 })).toEqual([1, 2]);
+  expect(deleted([base, ...adapters, candidate(4)], { keepLast: 1 })).toEqual([0, 1, 2, 3]);
+  expect(deleted([base, ...adapters, candidate(4)], { keepLast: 1, pinned: [adapters[1]!.ref] })).toEqual([
+    1, 3,
+  ]);
+});
+
 test('the newest is never deleted, in whatever order they come', () => {
   const steps = fc.uniqueArray(fc.nat(1000), { minLength: 1 });
   fc.assert(

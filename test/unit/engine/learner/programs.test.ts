@@ -42,7 +42,7 @@ describe('the forward pass', () => {
       const packed = packRows(batch.tokens, batch.offsets, sequences, rowLength(batch.offsets), 128);
       const logprobs = new Float32Array(batch.tokens.length);
       for (const rows of packed) {
-        const [result] = logprobProgram(backend, config, 0.7).compute(modelInputs(config, weights, rows));
+        const [result] = logprobProgram(backend, { config }, 0.7).compute(modelInputs(config, weights, rows));
         scatter(result!.dataSync() as Float32Array, rows, logprobs);
       }
       const shared = packed.some(({ segments }) => segments.includes(1));
@@ -78,7 +78,7 @@ describe('gradients agree with finite differences', () => {
       const key = randomKey('finite differences', what);
       const current = new Float32Array(batch.tokens.length);
       const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
-      const [logprobs] = logprobProgram(backend, TINY, temperature).compute(
+      const [logprobs] = logprobProgram(backend, { config: TINY }, temperature).compute(
         modelInputs(TINY, weights, rows!),
       );
       scatter(logprobs!.dataSync() as Float32Array, rows!, current);
@@ -105,9 +105,12 @@ describe('gradients agree with finite differences', () => {
           ...modelInputs(TINY, weights, rows!),
           ...values.map((array) => tf.tensor1d(gather(array, rows!))),
         ];
-        const [loss, , , , , ...gradients] = trainingProgram(backend, TINY, objective, single).compute(
-          inputs,
-        );
+        const [loss, , , , , ...gradients] = trainingProgram(
+          backend,
+          { config: TINY },
+          objective,
+          single,
+        ).compute(inputs);
         return { loss: loss!.dataSync()[0]!, gradients: gradients.map((tensor) => tensor.dataSync()) };
       };
       const { gradients } = run(weights, single);

@@ -1,0 +1,47 @@
+import type { LoraSpec } from '../../core/spec.ts';
+import { weightShapes, type ModelConfig } from '../model-config.ts';
+
+/** The linear layers that LoRA (Hu et al. 2021) may be added to, by the ends of their names. */
+export const LORA_MODULES = [
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'o_proj',
+  'gate_proj',
+  'up_proj',
+  'down_proj',
+] as const;
+
+/** PEFT's name of a matrix of a module, e.g. `base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight`. */
+export const adapterName = (module: string, matrix: 'A' | 'B'): string =>
+  `base_model.model.${module}.lora_${matrix}.weight`;
+
+/** α / r; α / √r for rank-stabilized LoRA (Kalajdzievski 2023, theorem 3.2). */
+export const loraScale = ({ rank, alpha, rsLora }: LoraSpec): number =>
+  alpha / (rsLora ? Math.sqrt(rank) : rank);
+
+/** The modules of a model that have matrices A [r, in] and B [out, r], with the sizes of the layer: y = x Wᵀ + s x Aᵀ Bᵀ. */
+export function adaptedModules(
+  config: ModelConfig,
+  lora: LoraSpec,
+): { module: string; out: number; in: number }[] {
+  return weightShapes(config).flatMap(([name, shape]) => {
+    const module = name.replace(/\.weight$/, '');
+    if (module === name || !lora.targetModules.includes(module.split('.').at(-1)!)) return [];
+    return [{ module, out: shape[0]!, in: shape[1]! }];
+  });
+}
+
+/** Every matrix of an adapter with its shape, in the order in which they are stored. */
+export function adapterShapes(config: ModelConfig, lora: LoraSpec): [name: string, shape: number[]][] {
+  return adaptedModules(config, lora).flatMap(({ module, out, in: inputs }): [string, number[]][] => [
+    [adapterName(module, 'A'), [lora.rank, inputs]],
+    [adapterName(module, 'B'), [out, lora.rank]],
+  ]);
+}
+
+/** What of a model is given and what is learnt, by name and shape, in the order in which it is stored and computed with. */
+export function parameterShapes({ config, lora }: { config: ModelConfig; lora?: LoraSpec | undefined }) {
+  const weights = weightShapes(config);
+  return lora ? { frozen: weights, trained: adapterShapes(config, lora) } : { frozen: [], trained: weights };
+}

@@ -1,0 +1,8 @@
+import type { LoraSpec } from '../../core/spec.ts';
+import type { Weights } from '../model-config.ts';
+
+/** Low-rank matrices under PEFT's names, in the order of `adapterShapes`, and what they are to a model. */
+export interface LoraAdapter {
+  lora: LoraSpec;
+  weights: Weights;
+}
