@@ -102,20 +102,8 @@ export async function saveCheckpoint(
 
 /**
  * The policy of a checkpoint as checkpoint 0 of another run: the same files to the byte, without optimizer state, so
-  const { base } = manifest;
-  const large = base ? ADAPTER_MODEL : 'model.safetensors';
-  const [bytes, policy, files] = await Promise.all([
-    store.get(manifest.files[large]!, options),
-    base && loadBase(base),
-    readSmallFiles(store, manifest, options),
-  ]);
-  const config = fromHfConfig(jsonOf(files, 'config.json'));
-  if (!policy) {
-    const weights = weightsOf(weightShapes(config), readSafetensors(bytes).tensors);
-    return { config, weights, files };
-  }
-  const adapterConfig = await store.getJson(manifest.files[ADAPTER_CONFIG]!, options);
-  return { config, weights: policy.weights, adapter: readPeftAdapter(adapterConfig, bytes, config), files };
+ * that the new run does not depend on what becomes of the old one; `replaced` are small files that it has otherwise. An
+ * adapter is merged into its base.
  */
 export async function adoptCheckpoint(
   store: ObjectStore,
@@ -128,8 +116,8 @@ export async function adoptCheckpoint(
     const { config, weights, files } = await readPolicy(store, source, manifest, options);
     const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
     const { backend, createdBy } = manifest;
-    const content = { run, stage: 'initialize', step: 0, parent: source, backend, createdBy, state, files };
-    return saveCheckpoint(store, content, options);
+    const content = { run, stage: 'initialize', step: 0, parent: source, backend, createdBy, state };
+    return saveCheckpoint(store, { ...content, files: new Map([...files, ...replaced]) }, options);
   }
   const folder = checkpointFolder(run, 0, source.weights);
   const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])];
@@ -306,9 +294,7 @@ function contentsOf({ state, base, files }: CheckpointContent): Map<string, Uint
     ],
   ]);
   if (!adapter) {
-    // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-    const model = writeSafetensors(new Map(inOrder(weightShapes(config), weights)), { format: 'pt' });
-    return contents.set('model.safetensors', model);
+    return contents.set('model.safetensors', modelBytes(config, weights));
   }
   if (!base) throw new TypeError('an adapter is saved without its base');
   // By digest: the same adapter of the same base is the same in every run.
@@ -317,6 +303,10 @@ function contentsOf({ state, base, files }: CheckpointContent): Map<string, Uint
     .set(ADAPTER_CONFIG, new TextEncoder().encode(`${JSON.stringify(peft, null, 2)}\n`))
     .set(ADAPTER_MODEL, writePeftModel(config, adapter));
 }
+
+const modelBytes = (config: ModelConfig, weights: Weights): Uint8Array =>
+  // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
+  writeSafetensors(new Map(inOrder(weightShapes(config), weights)), { format: 'pt' });
 
 const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';

@@ -5,6 +5,7 @@ import type { FloatDtype } from '../../engine/safetensors/dtypes.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { exportAdapter } from '../export-adapter.ts';
 import { exportModel } from '../export-model.ts';
 
 const DTYPES: Record<string, FloatDtype> = { float32: 'F32', bfloat16: 'BF16', float16: 'F16' };
@@ -14,6 +15,7 @@ interface ExportOptions extends ConnectionOptions {
   dtype: keyof typeof DTYPES;
   maxShardSize: number;
   onnx?: boolean;
+  adapter?: boolean;
 }
 
 /** `gradus export RUN --to DIR`. */
@@ -29,15 +31,18 @@ export function exportCommand(): Command {
     )
     .option('--max-shard-size <size>', 'largest weight file, like 500MB or 5GB', parseSize, 5e9)
     .option('--onnx', 'also as ONNX, for serving with onnxruntime')
+    .option('--adapter', "only the LoRA adapter, in PEFT's layout; otherwise it is merged into the weights")
     .action((name: ReturnType<typeof parseCheckpointName>, options: ExportOptions) =>
       withStore(options, async (store) => {
         const ref = await checkpointOf(store, name);
         const target = path.resolve(options.to);
-        await exportModel(store, ref, target, {
-          dtype: DTYPES[options.dtype]!,
-          maxShardBytes: options.maxShardSize,
-          onnx: options.onnx ?? false,
-        });
+        if (options.adapter) await exportAdapter(store, ref, target);
+        else
+          await exportModel(store, ref, target, {
+            dtype: DTYPES[options.dtype]!,
+            maxShardBytes: options.maxShardSize,
+            onnx: options.onnx ?? false,
+          });
         console.log(`${name.run}, step ${ref.step}, is in ${target}`);
       }),
     );

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
   adoptCheckpoint,
   loadCheckpoint,
@@ -9,11 +12,16 @@ import type { CheckpointContent } from '../../../activities/store/checkpoints.ts
 import { findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
+import { exportAdapter } from '../../../cli/export-adapter.ts';
+import { exportModel } from '../../../cli/export-model.ts';
+import type { Json } from '../../../core/json.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import { adapterShapes } from '../../../engine/lora/adapter-shapes.ts';
 import { initialAdapter } from '../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../engine/lora/merge-adapter.ts';
+import { readPeftAdapter } from '../../../engine/lora/peft-format.ts';
 import type { Weights } from '../../../engine/model-config.ts';
+import { readSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import { checkpointAt, smallConfig } from './fixtures.ts';
 import { TestServer } from './server.ts';
 
@@ -141,6 +149,30 @@ describe('a checkpoint of a LoRA run', () => {
     expect(state.adapter).toBeUndefined();
     expect(manifest.base).toBeUndefined();
     expect(state.weights).toEqual(mergeAdapter(smallConfig, first.state.weights, content(1).state.adapter!));
+  });
+
+  test("is exported as merged weights, or alone in PEFT's layout", async () => {
+    const { base, content, refs, first } = await loraRun('exported', 1);
+    const folder = await mkdtemp(path.join(tmpdir(), 'gradus-export-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const [whole, alone] = [path.join(folder, 'whole'), path.join(folder, 'alone')];
+    await exportModel(store, refs[0]!, whole, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
+    await exportAdapter(store, refs[0]!, alone);
+    expect((await readdir(whole)).filter((name) => name.startsWith('adapter'))).toEqual([]);
+    const { adapter, weights } = content(1).state;
+    const model = readSafetensors(await readFile(path.join(whole, 'model.safetensors'))).tensors;
+    expect(model).toEqual(mergeAdapter(smallConfig, weights, adapter!));
+    const files = await readdir(alone);
+    expect(files).toContain('tokenizer.json');
+    expect(files).not.toContain('model.safetensors');
+    const read = async (name: string) => new Uint8Array(await readFile(path.join(alone, name)));
+    const config = JSON.parse(await readFile(path.join(alone, 'adapter_config.json'), 'utf8')) as Json;
+    const bytes = await read('adapter_model.safetensors');
+    expect(readPeftAdapter(config, bytes, smallConfig)).toEqual(adapter);
+    expect(first.state.adapter).toBeUndefined();
+    await expect(exportAdapter(store, base, path.join(folder, 'base'))).rejects.toMatchObject({
+      type: 'no-adapter',
+    });
   });
 
   test('is refused when a matrix is damaged or missing', async () => {

@@ -116,6 +116,33 @@ test('examples/curriculum.schema.json is the schema; `npm run schema` writes it'
   expect(readFileSync(new URL('curriculum.schema.json', examples), 'utf8')).toBe(curriculumJsonSchema());
 });
 
+test('a spec with an adapter or settings of the learner hands them on, with the rest of them filled in', () => {
+  const adapted = parseSpec(
+    withAt(['model', 'lora'], { rank: 4, targetModules: ['q_proj'] }),
+    'r',
+    environments,
+  );
+  expect(adapted.lora).toEqual({ rank: 4, alpha: 16, targetModules: ['q_proj'], rsLora: false });
+  expect(adapted.model).not.toHaveProperty('shape.lora');
+  const computed = parseSpec(withAt(['learner'], { precision: 'bfloat16' }), 'r', environments);
+  expect(computed.lora).toBeUndefined();
+  expect(computed.learner).toEqual({
+    precision: 'bfloat16',
+    gradientCheckpointing: false,
+    microBatchTokens: 0,
+  });
+});
+
+test.each([
+  [['model', 'lora'], { targetModules: ['lm_head'] }, 'model.lora.targetModules'],
+  [['model', 'lora'], { rank: 0 }, 'model.lora.rank'],
+  [['model', 'lora'], { dropout: 0.1 }, 'dropout'],
+  [['learner'], { precision: 'float16' }, 'learner.precision'],
+  [['learner'], { microBatchTokens: -1 }, 'learner.microBatchTokens'],
+])('a spec with %j: %j is refused', (path, value, named) => {
+  expect(problemsOf(withAt(path, value)).join()).toContain(named);
+});
+
 describe('a spec is refused, with the path and what to write,', () => {
   test.each<[string, Written, string]>([
     [
