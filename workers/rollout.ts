@@ -3,6 +3,7 @@ import { durable } from '../activities/durable.ts';
 import { PolicyPool } from '../activities/policy-pool.ts';
 import { createRollout } from '../activities/rollout.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
+import { backendName } from '../engine/decoder/load-backend.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 
@@ -19,6 +20,6 @@ export async function createRolloutWorker(runtime: WorkerRuntime): Promise<RoleW
     run: () => worker.run(),
     shutdown: () => worker.shutdown(),
     close: () => policies.close(),
-    description: `rollout: onnxruntime, ${threads} decoder thread(s)`,
+    description: `rollout: ${backendName()}, ${threads} thread(s)`,
   };
 }

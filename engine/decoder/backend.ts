@@ -9,8 +9,10 @@ export interface DecoderBackend {
   prefill(tokens: readonly number[]): Promise<{ logits: Float32Array; rows: KvRows }>;
   /**
    * Feeds `block.tokens[i]` at position `block.lengths[i]` to each slot i < `block.count`, writes its key and value
-   * into the block, and gives logits [count, V]. The caller advances the lengths.
+   * into the block, and draws the tokens that `block.draws` asks for. The caller advances the lengths.
    */
-  step(block: KvBlock): Promise<Float32Array>;
+  step(block: KvBlock): Promise<void>;
+  /** Logits [count, V] of the last step, in memory that the next step may write to. */
+  logits(block: KvBlock): Float32Array;
   dispose(): Promise<void>;
 }

@@ -1,15 +1,18 @@
 import { GradusError } from '../../core/errors.ts';
 import { randomKey } from '../../core/random.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
+import { parameterCount, weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
 import { assertServable } from '../onnx/decoder-graph.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../policy.ts';
 import { DecoderThread } from './decoder-thread.ts';
+import { backendKind } from './load-backend.ts';
+import type { BackendKind } from './load-backend.ts';
+import type { ThreadSettings } from './messages.ts';
 
 export interface DecoderOptions {
-  /** Threads that decode, each a share of the episodes. Default 2. */
+  /** Default: the native one where it is built. What is sampled does not depend on it. */
+  backend?: BackendKind;
+  /** Threads that compute. A small model has a batch on each, a large one has one batch that all work on. Default 2. */
   threads?: number;
-  /** Threads inside each of them; more than 1 pays only for large models. Default 1. */
-  intraOpThreads?: number;
   /** Bytes for the caches of episodes that wait for a tool and of prefixes, over all threads. Default 512 MiB. */
   cacheBytes?: number;
   /** Episodes decoded at the same time, over all threads; the others wait. Default 256. */
@@ -25,23 +28,22 @@ const TOLERATED_IMBALANCE = 4;
  * `sample` rejects with the signal's reason, or GradusError `policy/no-model` (load first), `policy/bad-request`,
  * `policy/closed`, or the retryable `policy/decoder-crashed`, after which `load` starts afresh. `load` rejects with
  * `policy/unsupported-model` or `policy/bad-weights` before it spends anything; what was requested before it is
- * finished with the old weights, what comes after it waits for the new ones.
+ * finished with the old weights, what comes after it waits for the new ones. (Between a small and a large model threads
+ * are started anew, and what was requested before is rejected with the retryable `policy/decoder-replaced`.)
  *
  * Await `close` before `process.exit`: Node aborts a process whose thread is ended inside onnxruntime.
  */
 export function createDecoder(options: DecoderOptions = {}): LocalPolicy {
-  const { threads = 2, intraOpThreads = 1, cacheBytes = 512 * 2 ** 20, maxBatch = 256 } = options;
-  return new Decoder(threads, {
-    intraOpThreads,
-    cacheBytes: Math.floor(cacheBytes / threads),
-    maxBatch: Math.ceil(maxBatch / threads),
-  });
+  const { backend = backendKind(), threads = 2, cacheBytes = 512 * 2 ** 20, maxBatch = 256 } = options;
+  return new Decoder({ backend, threads, cacheBytes, maxBatch });
 }
+
+/** Weights up to this many stay in a core's own cache from step to step, and a batch of its own is best for each core. */
+const SMALL_MODEL = 4e6;
 
 class Decoder implements LocalPolicy {
   version: string | undefined;
-  private readonly count: number;
-  private readonly settings: ConstructorParameters<typeof DecoderThread>[0];
+  private readonly options: Required<DecoderOptions>;
   private pool: DecoderThread[] = [];
   /** Which thread has an open session's cache. */
   private readonly seat = new Map<string, number>();
@@ -49,19 +51,19 @@ class Decoder implements LocalPolicy {
   private crashed = false;
   private closed = false;
 
-  constructor(count: number, settings: ConstructorParameters<typeof DecoderThread>[0]) {
-    this.count = count;
-    this.settings = settings;
+  constructor(options: Required<DecoderOptions>) {
+    this.options = options;
   }
 
   async load(version: string, config: ModelConfig, weights: Weights): Promise<void> {
     if (this.closed) throw closed();
     assertServable(config);
     const flat = flatten(config, weights);
-    if (this.pool.length === 0) this.start();
+    const batches = parameterCount(config) <= SMALL_MODEL ? this.options.threads : 1;
+    const replaced = this.pool.length === batches ? [] : this.restart(batches);
     const { pool } = this;
     try {
-      await Promise.all(pool.map((thread) => thread.load(config, flat)));
+      await Promise.all([...replaced, ...pool.map((thread) => thread.load(config, flat))]);
     } catch (error) {
       this.version = undefined;
       throw error;
@@ -97,10 +99,19 @@ class Decoder implements LocalPolicy {
     await Promise.all(pool.map((thread) => thread.close(closed())));
   }
 
-  private start(): void {
+  /** Threads for so many batches. Gives the ends of those that were there, which finish nothing more. */
+  private restart(batches: number): Promise<void>[] {
+    const ended = this.pool.map((thread) => thread.close(replaced()));
     this.crashed = false;
     this.seat.clear();
-    this.sessions = Array.from({ length: this.count }, () => 0);
+    this.sessions = Array.from({ length: batches }, () => 0);
+    const { backend, threads, cacheBytes, maxBatch } = this.options;
+    const settings: ThreadSettings = {
+      backend,
+      intraOpThreads: threads / batches,
+      cacheBytes: Math.floor(cacheBytes / batches),
+      maxBatch: Math.ceil(maxBatch / batches),
+    };
     const pool: DecoderThread[] = [];
     const onCrash = (failure: GradusError) => {
       // One thread's end is everybody's: the others hold the same weights and are started again with it.
@@ -110,8 +121,9 @@ class Decoder implements LocalPolicy {
       this.crashed = true;
       for (const thread of pool) void thread.close(failure);
     };
-    for (let i = 0; i < this.count; i++) pool.push(new DecoderThread(this.settings, onCrash));
+    for (let i = 0; i < batches; i++) pool.push(new DecoderThread(settings, onCrash));
     this.pool = pool;
+    return ended;
   }
 
   /** Where the session is; a new one goes where its prefix goes, unless that thread has more than its share. */
@@ -119,7 +131,7 @@ class Decoder implements LocalPolicy {
     const known = this.seat.get(session);
     if (known !== undefined) return known;
     const least = Math.min(...this.sessions);
-    let index = randomKey(...prefix).k0 % this.count;
+    let index = randomKey(...prefix).k0 % this.pool.length;
     if (this.sessions[index]! > least + TOLERATED_IMBALANCE) index = this.sessions.indexOf(least);
     this.seat.set(session, index);
     this.sessions[index]!++;
@@ -127,6 +139,13 @@ class Decoder implements LocalPolicy {
   }
 }
 
+const replaced = () =>
+  new GradusError(
+    'policy',
+    'decoder-replaced',
+    'The decoder was given a model of another size. Repeat the request.',
+    { retryable: true },
+  );
 const closed = () => new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
 
 /** All weights end to end, in memory that threads share. Throws `policy/bad-weights`. */

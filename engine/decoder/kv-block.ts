@@ -1,4 +1,5 @@
 import type { ModelConfig } from '../model-config.ts';
+import { Draws } from './draws.ts';
 
 /** The cache of one sequence outside any block: [2 · layers, K, length, D], keys and values of a layer in turn. */
 export interface KvRows {
@@ -31,6 +32,8 @@ export class KvBlock {
   readonly lengths: Int32Array;
   /** The token that each slot is fed next. */
   readonly tokens: Int32Array;
+  /** What is drawn from each slot's logits. */
+  readonly draws: Draws;
   count = 0;
 
   constructor(shape: KvShape, slots: number, capacity: number) {
@@ -41,6 +44,7 @@ export class KvBlock {
     this.parts = Array.from({ length: 2 * shape.layers }, () => new Float32Array(size));
     this.lengths = new Int32Array(slots);
     this.tokens = new Int32Array(slots);
+    this.draws = new Draws(slots);
   }
 
   /** Takes a slot and puts the first `length` tokens of `rows` into it. */

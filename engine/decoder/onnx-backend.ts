@@ -3,6 +3,7 @@ import type { ModelConfig } from '../model-config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
 import type { DecoderBackend } from './backend.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
+import { Sampler } from './sampler.ts';
 
 type Feeds = Record<string, Tensor>;
 
@@ -22,15 +23,18 @@ export class OnnxBackend implements DecoderBackend {
   private readonly config: ModelConfig;
   /** Held, because the session may read weights that it has not repacked from where they lie. */
   readonly weights: Float32Array;
+  private readonly sampler: Sampler;
   private readonly parts: readonly string[];
   private readonly stepOutputs: readonly string[];
   private readonly prefillOutputs: readonly string[];
   private readonly feedsOf = new WeakMap<KvBlock, BlockFeeds>();
+  private readonly logitsOf = new WeakMap<KvBlock, Float32Array>();
 
   private constructor(session: InferenceSession, config: ModelConfig, weights: Float32Array) {
     this.session = session;
     this.weights = weights;
     this.config = config;
+    this.sampler = new Sampler(config.vocabSize);
     this.parts = Array.from({ length: config.layers }, (_, layer) => [
       `${layer}.key`,
       `${layer}.value`,
@@ -71,7 +75,7 @@ export class OnnxBackend implements DecoderBackend {
     return { logits: floats(outputs['logits']), rows: { length, data } };
   }
 
-  async step(block: KvBlock): Promise<Float32Array> {
+  async step(block: KvBlock): Promise<void> {
     const { keyValueHeads: K, headSize: D } = this.config;
     const { count, capacity, lengths } = block;
     const { feeds, row } = this.feeds(block);
@@ -87,11 +91,29 @@ export class OnnxBackend implements DecoderBackend {
         }
       }
     }
-    return floats(outputs['logits']);
+    const logits = floats(outputs['logits']);
+    this.logitsOf.set(block, logits);
+    this.draw(block, logits);
+  }
+
+  logits(block: KvBlock): Float32Array {
+    return this.logitsOf.get(block)!;
   }
 
   async dispose(): Promise<void> {
     await this.session.release();
+  }
+
+  private draw({ count, draws }: KvBlock, logits: Float32Array): void {
+    for (let slot = 0; slot < count; slot++) {
+      if (draws.wanted[slot] === 0) continue;
+      const sampling = {
+        temperature: draws.temperature[slot]!,
+        topK: draws.topK[slot]!,
+        topP: draws.topP[slot]!,
+      };
+      draws.answer(slot, this.sampler.draw(logits, slot * this.config.vocabSize, sampling, draws.u[slot]!));
+    }
   }
 
   private feeds(block: KvBlock): BlockFeeds {

@@ -1,13 +1,21 @@
 import type { SamplingSettings } from '../policy.ts';
+import { exponential } from './exponential.ts';
 
-/** A token with its log-probability in nats under softmax(logits / temperature), before any truncation. */
+/** A token, with what its log-probability under softmax(logits / temperature) follows from; see `logprobOf`. */
 export interface Draw {
   token: number;
-  logprob: number;
+  /** (logit of the token − largest logit) / temperature. */
+  margin: number;
+  /** Σ exp((logit − largest logit) / temperature), over all tokens. */
+  total: number;
 }
 
+/** Sums are split into so many lanes, so that vector registers of any width give the same bits. */
+const LANES = 8;
+
 /**
- * Draws tokens from logits. All sums are float64 in a fixed order, so a draw is a pure function of its arguments.
+ * Draws tokens from logits. All sums are float64 in a fixed order, so a draw is a pure function of its arguments, and
+ * the native decoder's sampler (native/sampler.cc), which does the same operations, draws the same bits.
  * Equal logits rank by token id. Top-k cuts first, and top-p counts its probability among what top-k left, as in
  * Hugging Face's logits processors and in vLLM.
  */
@@ -24,25 +32,14 @@ export class Sampler {
 
   /** `logits` holds the row [V] from `start` on; `u` is uniform in [0, 1). Greedy draws have log-probability 0. */
   draw(logits: Float32Array, start: number, settings: SamplingSettings, u: number): Draw {
-    const { vocabSize, weights } = this;
+    const { vocabSize } = this;
     const { temperature, topK, topP } = settings;
     let best = 0;
-    let max = logits[start]!;
-    for (let i = 1; i < vocabSize; i++) {
-      const value = logits[start + i]!;
-      if (value > max) {
-        max = value;
-        best = i;
-      }
-    }
-    if (temperature === 0) return { token: best, logprob: 0 };
+    for (let i = 1; i < vocabSize; i++) if (logits[start + i]! > logits[start + best]!) best = i;
+    if (temperature === 0) return { token: best, margin: 0, total: 1 };
 
-    let total = 0;
-    for (let i = 0; i < vocabSize; i++) {
-      const weight = Math.exp((logits[start + i]! - max) / temperature);
-      weights[i] = weight;
-      total += weight;
-    }
+    const max = logits[start + best]!;
+    const total = this.exponentials(logits, start, max, temperature);
     // The least likely token that is kept, and the mass of all that are.
     let last: number | undefined;
     let kept = total;
@@ -57,7 +54,20 @@ export class Sampler {
       kept = this.massDownTo(last);
     }
     const token = this.walk(u * kept, last, best);
-    return { token, logprob: (logits[start + token]! - max) / temperature - Math.log(total) };
+    return { token, margin: (logits[start + token]! - max) / temperature, total };
+  }
+
+  /** Writes exp((logit − max) / temperature) into `weights`; gives their sum. */
+  private exponentials(logits: Float32Array, start: number, max: number, temperature: number): number {
+    const { weights, vocabSize } = this;
+    const lanes = new Float64Array(LANES);
+    for (let i = 0; i < vocabSize; i++) {
+      const weight = exponential((logits[start + i]! - max) / temperature);
+      weights[i] = weight;
+      lanes[i % LANES]! += weight;
+    }
+    const lane = (i: number): number => lanes[i]!;
+    return lane(0) + lane(1) + (lane(2) + lane(3)) + (lane(4) + lane(5) + (lane(6) + lane(7)));
   }
 
   /** The first kept token, by id, at which the running sum passes `target`; rounding may leave it unreached. */
@@ -135,3 +145,7 @@ export class Sampler {
     return difference > 0 || (difference === 0 && a < b);
   }
 }
+
+/** Log-probability in nats of a drawn token, before any truncation. */
+export const logprobOf = ({ margin, total }: Pick<Draw, 'margin' | 'total'>): number =>
+  margin - Math.log(total);

@@ -1,15 +1,15 @@
 import { GradusError, messageOf } from '../../core/errors.ts';
-import { parameterCount, type ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../model-config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 import type { DecoderBackend } from './backend.ts';
 import { Batch, type Seats } from './batch.ts';
 import { kvShape } from './kv-block.ts';
 import { KvCache, type CachedSequence } from './kv-cache.ts';
-import { Sampler } from './sampler.ts';
+import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
 
-/** Weights up to this many stay in the processor's cache from step to step, and then small blocks are faster. */
-const SMALL_MODEL = 4e6;
+/** Sequences of a block: with fewer, weights are read more often; with more, nothing is gained. */
+const SLOTS = 64;
 
 /** How the scheduler answers; each id is answered once, unless it was aborted. */
 export interface Replies {
@@ -129,7 +129,7 @@ export class Scheduler {
         backend: await this.loadBackend(config, weights),
         sampler: new Sampler(config.vocabSize),
         cache: new KvCache(this.settings.cacheBytes),
-        batch: new Batch(kvShape(config), parameterCount(config) <= SMALL_MODEL ? 16 : 64),
+        batch: new Batch(kvShape(config), SLOTS),
       };
       this.replies.loaded(id);
     } catch (cause) {
@@ -166,7 +166,11 @@ export class Scheduler {
     try {
       if (sequence.result === undefined) {
         const entry = fed > 0 ? known! : await this.prefix(model, request.prefix);
-        if (request.continuation.length === 0) sequence.sample(sampler, entry.logits!, 0);
+        if (request.continuation.length === 0) {
+          const { sampling, u } = sequence.draw;
+          const draw = sampler.draw(entry.logits!, 0, sampling, u);
+          sequence.append({ token: draw.token, logprob: logprobOf(draw) });
+        }
         if (sequence.aborted) return;
         if (sequence.result === undefined) batch.add(sequence, entry.rows, request.prefix.length + fed);
       }
@@ -186,14 +190,17 @@ export class Scheduler {
   }
 
   private async step(model: Model, seats: Seats): Promise<void> {
-    const { config, backend, sampler, cache, batch } = model;
+    const { backend, cache, batch } = model;
     const { block, sequences } = seats;
-    const logits = await backend.step(block);
+    const { draws } = block;
+    for (let slot = 0; slot < block.count; slot++) draws.ask(slot, sequences[slot]!.wanted);
+    await backend.step(block);
     // From the end, because the last sequence moves into a slot that is freed.
     for (let slot = block.count - 1; slot >= 0; slot--) {
       block.lengths[slot]!++;
       const sequence = sequences[slot]!;
-      if (!sequence.aborted) sequence.advance(sampler, logits, slot * config.vocabSize);
+      const drawn = draws.wanted[slot] === 1;
+      sequence.advance(drawn ? { token: draws.token[slot]!, logprob: draws.logprob(slot) } : undefined);
       const { result } = sequence;
       if (result === undefined && !sequence.aborted) {
         block.tokens[slot] = sequence.next;

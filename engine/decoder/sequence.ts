@@ -1,6 +1,5 @@
 import { uniform } from '../../core/random.ts';
-import type { SampleRequest, SampleResult } from '../policy.ts';
-import type { Sampler } from './sampler.ts';
+import type { SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
 
 /** One request while it is being decoded: which of its tokens have been fed, and what was sampled. */
 export class Sequence {
@@ -46,17 +45,24 @@ export class Sequence {
     return tokens.length >= this.limit ? { tokens, logprobs, finish: 'length' } : undefined;
   }
 
-  /** `next` has been fed and gave the logits [V] at `start`. History is only fed; its end is continued. */
-  advance(sampler: Sampler, logits: Float32Array, start: number): void {
-    this.fed++;
-    if (this.fed >= this.request.continuation.length) this.sample(sampler, logits, start);
+  /** What is to be drawn when `next` has been fed: nothing while history is fed. */
+  get wanted(): { sampling: SamplingSettings; u: number } | undefined {
+    return this.aborted || this.fed + 1 < this.request.continuation.length ? undefined : this.draw;
   }
 
-  /** Samples the token that follows everything so far. */
-  sample(sampler: Sampler, logits: Float32Array, start: number): void {
+  /** The draw of the token that follows everything so far. */
+  get draw(): { sampling: SamplingSettings; u: number } {
     const { continuation, sampling, key } = this.request;
-    const u = uniform(key, continuation.length + this.tokens.length);
-    const { token, logprob } = sampler.draw(logits, start, sampling, u);
+    return { sampling, u: uniform(key, continuation.length + this.tokens.length) };
+  }
+
+  /** `next` has been fed; `drawn` is what was drawn where something was wanted. */
+  advance(drawn: { token: number; logprob: number } | undefined): void {
+    this.fed++;
+    if (drawn !== undefined) this.append(drawn);
+  }
+
+  append({ token, logprob }: { token: number; logprob: number }): void {
     this.tokens.push(token);
     this.logprobs.push(logprob);
   }

@@ -1,17 +1,17 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { GradusError } from '../../core/errors.ts';
 import type { FromThread, ThreadSettings, ToThread } from './messages.ts';
-import { OnnxBackend } from './onnx-backend.ts';
+import { loadBackend } from './load-backend.ts';
 import { Scheduler } from './scheduler.ts';
 
 /**
- * A decoder's thread: `InferenceSession.run` blocks the event loop that it is called on, so it has one of its own.
+ * A decoder's thread: running the model blocks the event loop that it is called on, so it has one of its own.
  * A failure of the backend is not caught: it ends the thread, and the other side tells those who wait.
  */
 function serve(port: NonNullable<typeof parentPort>, settings: ThreadSettings): void {
   const post = (message: FromThread) => port.postMessage(message);
   const scheduler = new Scheduler(
-    (config, weights) => OnnxBackend.load(config, weights, settings.intraOpThreads),
+    (config, weights) => loadBackend(settings.backend, config, weights, settings.intraOpThreads),
     settings,
     {
       loaded: (id) => post({ type: 'loaded', id }),

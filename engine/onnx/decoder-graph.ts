@@ -20,13 +20,14 @@ const float = (value: number) => ({ float: value });
  * in its buffer; `past.{layer}.{key|value}` float32 [B, K, P, D].
  * Outputs: `logits` float32 [B, V] of the last token; `present.{layer}.{key|value}` [B, K, T, D];
  * `last.{layer}.{key|value}` [B, K, D], the rows of the last token alone, so that a step of decoding hands out
- * these few rows and not the whole cache.
+ * these few rows and not the whole cache. Without `lastRows` there is neither `row` nor `last.*`: whoever can have
+ * past and present in one memory needs them not.
  *
  * Llama (Touvron et al. 2023), Qwen2 and Qwen3 as Hugging Face computes them: RMSNorm, rotary embedding with rotated
  * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU, biases and norms of heads where the model has them.
  * Throws `policy/unsupported-model`.
  */
-export function buildDecoderGraph(config: ModelConfig): Uint8Array {
+export function buildDecoderGraph(config: ModelConfig, { lastRows = true } = {}): Uint8Array {
   assertServable(config);
   const { hiddenSize: d, intermediateSize: F, headSize: D, attentionHeads: H, keyValueHeads: K } = config;
   const epsilon = float(config.rmsNormEpsilon);
@@ -55,7 +56,7 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
   const ids = graph.input({ name: 'input_ids', type: 'int32', shape: ['B', 'S'] });
   const lengths = graph.input({ name: 'seqlens_k', type: 'int32', shape: ['B'] });
   const total = graph.input({ name: 'total_sequence_length', type: 'int32', shape: [1] });
-  const row = graph.input({ name: 'row', type: 'int64', shape: ['B', K, 1] });
+  const row = lastRows ? graph.input({ name: 'row', type: 'int64', shape: ['B', K, 1] }) : undefined;
   const tables = rotaryTables(config, config.maxPositions);
   const cos = graph.floats('cos_cache', [config.maxPositions, D / 2], tables.cos);
   const sin = graph.floats('sin_cache', [config.maxPositions, D / 2], tables.sin);
@@ -98,6 +99,7 @@ export function buildDecoderGraph(config: ModelConfig): Uint8Array {
       },
     );
     for (const [i, part] of ['key', 'value'].entries()) {
+      if (row === undefined) break;
       const name = `last.${layer}.${part}`;
       graph.output({ name, type: 'float32', shape: ['B', K, D] });
       graph.node('GatherND', [present[i]!, row], { batch_dims: int(2) }, name);

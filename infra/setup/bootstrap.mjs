@@ -94,10 +94,12 @@ async function packages(lock) {
 
 /** Whatever the second part of the set-up depends on. */
 function setupKey(lock) {
-  const sources = readdirSync(here)
-    .filter((name) => name.endsWith('.ts'))
-    .toSorted()
-    .map((name) => readFileSync(path.join(here, name)));
+  const sources = [here, path.join(root, 'engine', 'decoder', 'native')].flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => /\.(ts|cc|h)$/.test(name))
+      .toSorted()
+      .map((name) => readFileSync(path.join(folder, name))),
+  );
   const settings = Object.keys(process.env)
     .filter((name) => name.startsWith('GRADUS_') || name === 'XDG_CACHE_HOME' || name === 'HOME')
     .toSorted()

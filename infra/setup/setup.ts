@@ -1,11 +1,12 @@
 /**
- * The second part of the set-up, run by bootstrap.mjs once the packages are there: the servers and libtensorflow, each
- * found or made. `--stamp FILE --key KEY` records that all is well, so that the next start skips this.
+ * The second part of the set-up, run by bootstrap.mjs once the packages are there: the servers, libtensorflow and the native
+ * decoder, each found or made. `--stamp FILE --key KEY` records that all is well, so that the next start skips this.
  */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { messageOf } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
+import { ensureNativeDecoder } from './decoder-native.ts';
 import { BINARIES, BINARY_NAMES, buildBinary, findBinary, requireGo } from './server-binaries.ts';
 import type { Binary, BinaryName } from './server-binaries.ts';
 import { ensureTensorFlow, wantsGpu } from './tensorflow-native.ts';
@@ -47,6 +48,19 @@ async function tensorFlow(): Promise<string[]> {
   return addons;
 }
 
+/** The decoder works without it, so what is missing is said and stops nobody. */
+async function nativeDecoder(): Promise<string[]> {
+  try {
+    const [native, seconds] = await timed(() => ensureNativeDecoder(root));
+    say(`native decoder: ${native.from === 'cache' ? 'found' : 'built'} in ${seconds}`);
+    return [native.addon];
+  } catch (error) {
+    if (!(error instanceof GradusError)) throw error;
+    say(error.message);
+    return [];
+  }
+}
+
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { stamp: { type: 'string' }, key: { type: 'string' } } });
   const found = new Map<BinaryName, Binary>();
@@ -59,7 +73,7 @@ async function main(): Promise<void> {
   const missing = BINARY_NAMES.filter((name) => !found.has(name));
   const go = missing.length > 0 ? await requireGo(missing) : '';
   // The download waits for the network while Go keeps the processors busy.
-  const parts = await Promise.allSettled([buildAll(missing, go), tensorFlow()]);
+  const parts = await Promise.allSettled([buildAll(missing, go), tensorFlow(), nativeDecoder()]);
   const failures = parts.filter((part) => part.status === 'rejected');
   for (const failure of failures) say(messageOf(failure.reason));
   if (failures.length > 0) {

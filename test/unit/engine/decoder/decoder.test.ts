@@ -1,16 +1,24 @@
 import type { Worker } from 'node:worker_threads';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder, type DecoderOptions } from '../../../../engine/decoder/decoder.ts';
+import { backendKind, backendName, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
+import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../../../../engine/policy.ts';
 import { randomWeights, smallConfig } from './random-model.ts';
 import { referenceLogits, softmax } from './reference-forward.ts';
 
 const open: LocalPolicy[] = [];
 const weights = randomWeights(smallConfig);
+/** More than a decoder takes as small, so that it is decoded in one batch. */
+const largeConfig = { ...smallConfig, vocabSize: 40_000, hiddenSize: 112 };
+
+/** Which of the two every test below is run with; without a compiler at set-up there is no native one. */
+const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+let backend: BackendKind;
 
 async function decoder(options: DecoderOptions = {}): Promise<LocalPolicy> {
-  const policy = createDecoder(options);
+  const policy = createDecoder({ backend, ...options });
   open.push(policy);
   await policy.load('v1', smallConfig, weights);
   return policy;
@@ -56,205 +64,245 @@ async function episode(policy: LocalPolicy, index: number, forget = false): Prom
   return turns;
 }
 
-describe('what an episode samples', () => {
-  const count = 48;
-  const indices = Array.from({ length: count }, (_, i) => i);
-  const crowds: [string, DecoderOptions, boolean][] = [
-    ['all at once in two threads', {}, false],
-    ['all at once in one thread with two inside', { threads: 1, intraOpThreads: 2 }, false],
-    ['five at a time, so that they join and leave all the while', { threads: 1, maxBatch: 5 }, false],
-    ['without room for any cache', { cacheBytes: 0 }, false],
-    ['released after each turn', { threads: 3 }, true],
-    ['with caches that come and go', { cacheBytes: 600_000 }, false],
-  ];
-  it.each(crowds)('is the same to the bit as alone: %s', async (_, options, forget) => {
-    const lonely = await decoder({ threads: 1 });
-    const alone: SampleResult[][] = [];
-    for (const index of indices) alone.push(await episode(lonely, index));
-    const policy = await decoder(options);
-    const order = forget ? indices.toReversed() : indices;
-    // Others that are cancelled in the middle must not show either.
-    const first = policy.sample(request({ session: 'first', maxNewTokens: 5 }));
-    const cancel = new AbortController();
-    const cancelled = indices.slice(0, 6).map((i) => {
-      const other = request({ session: `other ${i}`, maxNewTokens: 250, prefix: [i + 1] });
-      return expect(policy.sample(other, cancel.signal)).rejects.toThrow('enough');
-    });
-    const crowd = Promise.all(order.map(async (i) => [i, await episode(policy, i, forget)] as const));
-    await first;
-    cancel.abort(new Error('enough'));
-    await Promise.all(cancelled);
-    for (const [i, turns] of await crowd) expect(turns).toEqual(alone[i]);
-  });
-
-  it('follows the model: log-probabilities agree with the equations', async () => {
-    const policy = await decoder();
-    const sampling = { temperature: 0.7, topK: 0, topP: 0.95 };
-    const { tokens, logprobs } = await policy.sample(request({ maxNewTokens: 60, sampling }));
-    const logits = referenceLogits(smallConfig, weights, [1, 2, 3, ...tokens]);
-    for (const [i, token] of tokens.entries()) {
-      const row = softmax(logits[2 + i]!.map((x) => x / 0.7));
-      expect(Math.abs(Math.log(row[token]!) - logprobs[i]!)).toBeLessThan(1e-4);
-    }
-  });
-
-  it('goes on where it stopped: two turns without an observation are one', async () => {
-    const policy = await decoder();
-    const whole = await policy.sample(request({ session: 'whole', maxNewTokens: 30 }));
-    const head = await policy.sample(request({ maxNewTokens: 10 }));
-    const tail = await policy.sample(request({ maxNewTokens: 20, continuation: head.tokens }));
-    expect([...head.tokens, ...tail.tokens]).toEqual(whole.tokens);
-    expect([...head.logprobs, ...tail.logprobs]).toEqual(whole.logprobs);
-  });
-
-  it('is not misled by a cache of another history', async () => {
-    const policy = await decoder();
-    await policy.sample(request({ continuation: [7, 8, 9, 10] }));
-    const mixed = await policy.sample(request({ continuation: [7, 8, 1] }));
-    const otherPrefix = await policy.sample(request({ prefix: [1, 2], continuation: [3, 7, 8] }));
-    expect(mixed).toEqual(await policy.sample(request({ session: 'b', continuation: [7, 8, 1] })));
-    expect(otherPrefix).toEqual(
-      await policy.sample(request({ session: 'c', prefix: [1, 2], continuation: [3, 7, 8] })),
-    );
-  });
+test('where there is a compiler the native decoder is built, and it is the one that runs', () => {
+  expect(backendKind({})).toBe(kinds[0]);
+  expect(backendKind({ GRADUS_DECODER: 'stock' })).toBe('stock');
+  expect(backendName('stock')).toContain('slower');
 });
 
-describe('a turn', () => {
-  it('ends at a stop token, which is its last', async () => {
-    const policy = await decoder();
-    const free = await policy.sample(request());
-    const stop = free.tokens[4]!;
-    const stopped = await policy.sample(request({ stopTokens: [stop] }));
-    expect(stopped.finish).toBe('stop');
-    expect(stopped.tokens).toEqual(free.tokens.slice(0, free.tokens.indexOf(stop) + 1));
-    const atOnce = await policy.sample(request({ stopTokens: [free.tokens[0]!] }));
-    expect(atOnce).toEqual({ tokens: [free.tokens[0]], logprobs: [free.logprobs[0]], finish: 'stop' });
-  });
-
-  it('ends at maxNewTokens and where the positions end', async () => {
-    const policy = await decoder();
-    expect(await policy.sample(request({ maxNewTokens: 1 }))).toMatchObject({ finish: 'length' });
-    expect(await policy.sample(request({ maxNewTokens: 0 }))).toEqual({
-      tokens: [],
-      logprobs: [],
-      finish: 'length',
-    });
-    const long = await policy.sample(request({ maxNewTokens: 10_000 }));
-    expect(long.finish).toBe('length');
-    expect(long.tokens).toHaveLength(smallConfig.maxPositions - 3);
-    const full = request({ prefix: Array.from({ length: 400 }, () => 1) });
-    expect(await policy.sample(full)).toEqual({ tokens: [], logprobs: [], finish: 'length' });
-  });
-
-  it('is refused when it makes no sense', async () => {
-    const policy = await decoder();
-    await expect(policy.sample(request({ prefix: [] }))).rejects.toMatchObject({ type: 'bad-request' });
-    await expect(policy.sample(request({ continuation: [97] }))).rejects.toMatchObject({
-      type: 'bad-request',
-    });
-    const sampling = { temperature: -1, topK: 0, topP: 1 };
-    await expect(policy.sample(request({ sampling }))).rejects.toMatchObject({ type: 'bad-request' });
-  });
-
-  it('is dropped when its signal says so, before, while and after it runs', async () => {
-    const policy = await decoder({ threads: 1 });
-    const gone = new Error('gone');
-    await expect(policy.sample(request(), AbortSignal.abort(gone))).rejects.toBe(gone);
-    const cancel = new AbortController();
-    const running = policy.sample(request({ session: 'long', maxNewTokens: 290 }), cancel.signal);
-    await policy.sample(request({ maxNewTokens: 3 }), cancel.signal);
-    cancel.abort(gone);
-    await expect(running).rejects.toBe(gone);
-    expect((await policy.sample(request({ session: 'long' }))).tokens).toHaveLength(20);
-  });
-
-  it('leaves the event loop free', async () => {
-    const policy = await decoder();
-    let ticks = 0;
-    const timer = setInterval(() => ticks++, 1);
-    const before = performance.eventLoopUtilization();
-    await Promise.all(
-      Array.from({ length: 64 }, (_, i) => policy.sample(request({ session: `${i}`, maxNewTokens: 250 }))),
-    );
-    const { utilization } = performance.eventLoopUtilization(before);
-    clearInterval(timer);
-    expect(utilization).toBeLessThan(0.5);
-    expect(ticks).toBeGreaterThan(10);
-  });
+test.runIf(kinds.includes('native'))('both decoders sample the same, to the bit', async () => {
+  const runs = await Promise.all(
+    kinds.map(async (kind) => {
+      const policy = await decoder({ backend: kind });
+      return Promise.all(Array.from({ length: 24 }, (_, i) => episode(policy, i)));
+    }),
+  );
+  expect(runs[0]).toEqual(runs[1]);
 });
 
-describe('loading', () => {
-  it('lets earlier requests finish with the old weights and gives later ones the new', async () => {
-    const policy = await decoder({ threads: 1, maxBatch: 2 });
-    const other = randomWeights(smallConfig, 2);
-    const olds = [0, 1, 2, 3].map((i) => policy.sample(request({ session: `old ${i}`, maxNewTokens: 40 })));
-    const loaded = policy.load('v2', smallConfig, other);
-    const late = policy.sample(request({ session: 'old 0', maxNewTokens: 40 }));
-    await loaded;
-    expect(policy.version).toBe('v2');
-    const now = await policy.sample(request({ session: 'new', maxNewTokens: 40 }));
-    const [old, ...rest] = await Promise.all(olds);
-    for (const result of rest) expect(result).toEqual(old);
-    expect(await late).toEqual(now);
-    expect(now).not.toEqual(old);
+describe.each(kinds)('%s decoder', (kind) => {
+  beforeEach(() => {
+    backend = kind;
   });
 
-  it('drops the caches of the old weights', async () => {
-    const policy = await decoder();
-    const first = await policy.sample(request());
-    await policy.load('v2', smallConfig, randomWeights(smallConfig, 2));
-    const kept = await policy.sample(request({ continuation: first.tokens }));
-    expect(kept).toEqual(await policy.sample(request({ session: 'fresh', continuation: first.tokens })));
-  });
-
-  it('refuses a model that the graph cannot serve and weights that do not belong to it', async () => {
-    const policy = await decoder();
-    const odd = { ...smallConfig, headSize: 24 };
-    await expect(policy.load('v2', odd, weights)).rejects.toMatchObject({
-      boundary: 'policy',
-      type: 'unsupported-model',
+  describe('what an episode samples', () => {
+    const count = 48;
+    const indices = Array.from({ length: count }, (_, i) => i);
+    const crowds: [string, DecoderOptions, boolean][] = [
+      ['all at once in two threads', {}, false],
+      ['all at once in one thread', { threads: 1 }, false],
+      ['five at a time, so that they join and leave all the while', { threads: 1, maxBatch: 5 }, false],
+      ['without room for any cache', { cacheBytes: 0 }, false],
+      ['released after each turn', { threads: 3 }, true],
+      ['with caches that come and go', { cacheBytes: 600_000 }, false],
+    ];
+    it.each(crowds)('is the same to the bit as alone: %s', async (_, options, forget) => {
+      const lonely = await decoder({ threads: 1 });
+      const alone: SampleResult[][] = [];
+      for (const index of indices) alone.push(await episode(lonely, index));
+      const policy = await decoder(options);
+      const order = forget ? indices.toReversed() : indices;
+      // Others that are cancelled in the middle must not show either.
+      const first = policy.sample(request({ session: 'first', maxNewTokens: 5 }));
+      const cancel = new AbortController();
+      const cancelled = indices.slice(0, 6).map((i) => {
+        const other = request({ session: `other ${i}`, maxNewTokens: 250, prefix: [i + 1] });
+        return expect(policy.sample(other, cancel.signal)).rejects.toThrow('enough');
+      });
+      const crowd = Promise.all(order.map(async (i) => [i, await episode(policy, i, forget)] as const));
+      await first;
+      cancel.abort(new Error('enough'));
+      await Promise.all(cancelled);
+      for (const [i, turns] of await crowd) expect(turns).toEqual(alone[i]);
     });
-    const wider = { ...smallConfig, vocabSize: 100 };
-    await expect(policy.load('v2', wider, weights)).rejects.toMatchObject({ type: 'bad-weights' });
-    expect(policy.version).toBe('v1');
-    expect((await policy.sample(request())).tokens).toHaveLength(20);
+
+    it('follows the model: log-probabilities agree with the equations', async () => {
+      const policy = await decoder();
+      const sampling = { temperature: 0.7, topK: 0, topP: 0.95 };
+      const { tokens, logprobs } = await policy.sample(request({ maxNewTokens: 60, sampling }));
+      const logits = referenceLogits(smallConfig, weights, [1, 2, 3, ...tokens]);
+      for (const [i, token] of tokens.entries()) {
+        const row = softmax(logits[2 + i]!.map((x) => x / 0.7));
+        expect(Math.abs(Math.log(row[token]!) - logprobs[i]!)).toBeLessThan(1e-4);
+      }
+    });
+
+    it('goes on where it stopped: two turns without an observation are one', async () => {
+      const policy = await decoder();
+      const whole = await policy.sample(request({ session: 'whole', maxNewTokens: 30 }));
+      const head = await policy.sample(request({ maxNewTokens: 10 }));
+      const tail = await policy.sample(request({ maxNewTokens: 20, continuation: head.tokens }));
+      expect([...head.tokens, ...tail.tokens]).toEqual(whole.tokens);
+      expect([...head.logprobs, ...tail.logprobs]).toEqual(whole.logprobs);
+    });
+
+    it('is not misled by a cache of another history', async () => {
+      const policy = await decoder();
+      await policy.sample(request({ continuation: [7, 8, 9, 10] }));
+      const mixed = await policy.sample(request({ continuation: [7, 8, 1] }));
+      const otherPrefix = await policy.sample(request({ prefix: [1, 2], continuation: [3, 7, 8] }));
+      expect(mixed).toEqual(await policy.sample(request({ session: 'b', continuation: [7, 8, 1] })));
+      expect(otherPrefix).toEqual(
+        await policy.sample(request({ session: 'c', prefix: [1, 2], continuation: [3, 7, 8] })),
+      );
+    });
   });
 
-  it('is asked for when there are no weights yet, and impossible once closed', async () => {
-    const policy = createDecoder();
-    await expect(policy.sample(request())).rejects.toMatchObject({ type: 'no-model' });
-    await policy.load('v1', smallConfig, weights);
-    const pending = policy.sample(request({ maxNewTokens: 290 }));
-    const rejected = expect(pending).rejects.toMatchObject({ type: 'closed' });
-    await policy.close();
-    await rejected;
-    expect(policy.version).toBeUndefined();
-    await expect(policy.sample(request())).rejects.toMatchObject({ type: 'closed' });
-    await expect(policy.load('v2', smallConfig, weights)).rejects.toMatchObject({ type: 'closed' });
-  });
-});
+  describe('a turn', () => {
+    it('ends at a stop token, which is its last', async () => {
+      const policy = await decoder();
+      const free = await policy.sample(request());
+      const stop = free.tokens[4]!;
+      const stopped = await policy.sample(request({ stopTokens: [stop] }));
+      expect(stopped.finish).toBe('stop');
+      expect(stopped.tokens).toEqual(free.tokens.slice(0, free.tokens.indexOf(stop) + 1));
+      const atOnce = await policy.sample(request({ stopTokens: [free.tokens[0]!] }));
+      expect(atOnce).toEqual({ tokens: [free.tokens[0]], logprobs: [free.logprobs[0]], finish: 'stop' });
+    });
 
-describe('a crash of a decoder thread', () => {
-  it('rejects what is pending as retryable, and the next load starts afresh', async () => {
-    const threads: Worker[] = [];
-    const onWorker = (worker: Worker) => threads.push(worker);
-    process.on('worker', onWorker);
-    const policy = await decoder();
-    process.off('worker', onWorker);
-    const before = await policy.sample(request({ session: 'before' }));
-    const crash = { boundary: 'policy', type: 'decoder-crashed', retryable: true };
-    const pending = Array.from({ length: 8 }, (_, i) =>
-      expect(
-        policy.sample(request({ session: `${i}`, prefix: [i + 1], maxNewTokens: 290 })),
-      ).rejects.toMatchObject(crash),
-    );
-    // A message that no thread understands is an exception in it that nobody catches.
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin
-    threads[0]!.postMessage({ type: 'sample', id: 0, request: null });
-    await Promise.all(pending);
-    expect(policy.version).toBeUndefined();
-    await expect(policy.sample(request())).rejects.toMatchObject(crash);
-    await policy.load('v1', smallConfig, weights);
-    expect(await policy.sample(request({ session: 'before' }))).toEqual(before);
+    it('ends at maxNewTokens and where the positions end', async () => {
+      const policy = await decoder();
+      expect(await policy.sample(request({ maxNewTokens: 1 }))).toMatchObject({ finish: 'length' });
+      expect(await policy.sample(request({ maxNewTokens: 0 }))).toEqual({
+        tokens: [],
+        logprobs: [],
+        finish: 'length',
+      });
+      const long = await policy.sample(request({ maxNewTokens: 10_000 }));
+      expect(long.finish).toBe('length');
+      expect(long.tokens).toHaveLength(smallConfig.maxPositions - 3);
+      const full = request({ prefix: Array.from({ length: 400 }, () => 1) });
+      expect(await policy.sample(full)).toEqual({ tokens: [], logprobs: [], finish: 'length' });
+    });
+
+    it('is refused when it makes no sense', async () => {
+      const policy = await decoder();
+      await expect(policy.sample(request({ prefix: [] }))).rejects.toMatchObject({ type: 'bad-request' });
+      await expect(policy.sample(request({ continuation: [97] }))).rejects.toMatchObject({
+        type: 'bad-request',
+      });
+      const sampling = { temperature: -1, topK: 0, topP: 1 };
+      await expect(policy.sample(request({ sampling }))).rejects.toMatchObject({ type: 'bad-request' });
+    });
+
+    it('is dropped when its signal says so, before, while and after it runs', async () => {
+      const policy = await decoder({ threads: 1 });
+      const gone = new Error('gone');
+      await expect(policy.sample(request(), AbortSignal.abort(gone))).rejects.toBe(gone);
+      const cancel = new AbortController();
+      const running = policy.sample(request({ session: 'long', maxNewTokens: 290 }), cancel.signal);
+      await policy.sample(request({ maxNewTokens: 3 }), cancel.signal);
+      cancel.abort(gone);
+      await expect(running).rejects.toBe(gone);
+      expect((await policy.sample(request({ session: 'long' }))).tokens).toHaveLength(20);
+    });
+
+    it('leaves the event loop free', async () => {
+      const policy = await decoder();
+      let ticks = 0;
+      const timer = setInterval(() => ticks++, 1);
+      const before = performance.eventLoopUtilization();
+      await Promise.all(
+        Array.from({ length: 64 }, (_, i) => policy.sample(request({ session: `${i}`, maxNewTokens: 250 }))),
+      );
+      const { utilization } = performance.eventLoopUtilization(before);
+      clearInterval(timer);
+      expect(utilization).toBeLessThan(0.5);
+      expect(ticks).toBeGreaterThan(10);
+    });
+  });
+
+  describe('loading', () => {
+    it('lets earlier requests finish with the old weights and gives later ones the new', async () => {
+      const policy = await decoder({ threads: 1, maxBatch: 2 });
+      const other = randomWeights(smallConfig, 2);
+      const olds = [0, 1, 2, 3].map((i) => policy.sample(request({ session: `old ${i}`, maxNewTokens: 40 })));
+      const loaded = policy.load('v2', smallConfig, other);
+      const late = policy.sample(request({ session: 'old 0', maxNewTokens: 40 }));
+      await loaded;
+      expect(policy.version).toBe('v2');
+      const now = await policy.sample(request({ session: 'new', maxNewTokens: 40 }));
+      const [old, ...rest] = await Promise.all(olds);
+      for (const result of rest) expect(result).toEqual(old);
+      expect(await late).toEqual(now);
+      expect(now).not.toEqual(old);
+    });
+
+    it('drops the caches of the old weights', async () => {
+      const policy = await decoder();
+      const first = await policy.sample(request());
+      await policy.load('v2', smallConfig, randomWeights(smallConfig, 2));
+      const kept = await policy.sample(request({ continuation: first.tokens }));
+      expect(kept).toEqual(await policy.sample(request({ session: 'fresh', continuation: first.tokens })));
+    });
+
+    it('takes a model of another size class, with threads of another number', async () => {
+      const policy = await decoder();
+      const small = await policy.sample(request());
+      const large = randomWeights(largeConfig);
+      const pending = expect(
+        policy.sample(request({ session: 'replaced', maxNewTokens: 290 })),
+      ).rejects.toMatchObject({ type: 'decoder-replaced', retryable: true });
+      await policy.load('large', largeConfig, large);
+      await pending;
+      const one = await policy.sample(request());
+      expect(one.tokens).toHaveLength(20);
+      const inOneThread = await decoder({ threads: 1 });
+      await inOneThread.load('large', largeConfig, large);
+      expect(await inOneThread.sample(request())).toEqual(one);
+      await policy.load('v1', smallConfig, weights);
+      expect(await policy.sample(request({ session: 'again' }))).toEqual(small);
+    });
+
+    it('refuses a model that the graph cannot serve and weights that do not belong to it', async () => {
+      const policy = await decoder();
+      const odd = { ...smallConfig, headSize: 24 };
+      await expect(policy.load('v2', odd, weights)).rejects.toMatchObject({
+        boundary: 'policy',
+        type: 'unsupported-model',
+      });
+      const wider = { ...smallConfig, vocabSize: 100 };
+      await expect(policy.load('v2', wider, weights)).rejects.toMatchObject({ type: 'bad-weights' });
+      expect(policy.version).toBe('v1');
+      expect((await policy.sample(request())).tokens).toHaveLength(20);
+    });
+
+    it('is asked for when there are no weights yet, and impossible once closed', async () => {
+      const policy = createDecoder({ backend });
+      await expect(policy.sample(request())).rejects.toMatchObject({ type: 'no-model' });
+      await policy.load('v1', smallConfig, weights);
+      const pending = policy.sample(request({ maxNewTokens: 290 }));
+      const rejected = expect(pending).rejects.toMatchObject({ type: 'closed' });
+      await policy.close();
+      await rejected;
+      expect(policy.version).toBeUndefined();
+      await expect(policy.sample(request())).rejects.toMatchObject({ type: 'closed' });
+      await expect(policy.load('v2', smallConfig, weights)).rejects.toMatchObject({ type: 'closed' });
+    });
+  });
+
+  describe('a crash of a decoder thread', () => {
+    it('rejects what is pending as retryable, and the next load starts afresh', async () => {
+      const threads: Worker[] = [];
+      const onWorker = (worker: Worker) => threads.push(worker);
+      process.on('worker', onWorker);
+      const policy = await decoder();
+      process.off('worker', onWorker);
+      const before = await policy.sample(request({ session: 'before' }));
+      const crash = { boundary: 'policy', type: 'decoder-crashed', retryable: true };
+      const pending = Array.from({ length: 8 }, (_, i) =>
+        expect(
+          policy.sample(request({ session: `${i}`, prefix: [i + 1], maxNewTokens: 290 })),
+        ).rejects.toMatchObject(crash),
+      );
+      // A message that no thread understands is an exception in it that nobody catches.
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin
+      threads[0]!.postMessage({ type: 'sample', id: 0, request: null });
+      await Promise.all(pending);
+      expect(policy.version).toBeUndefined();
+      await expect(policy.sample(request())).rejects.toMatchObject(crash);
+      await policy.load('v1', smallConfig, weights);
+      expect(await policy.sample(request({ session: 'before' }))).toEqual(before);
+    });
   });
 });

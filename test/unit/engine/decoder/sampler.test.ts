@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { normal, randomKey, RandomStream, uniform } from '../../../../core/random.ts';
-import { Sampler } from '../../../../engine/decoder/sampler.ts';
+import { logprobOf, Sampler } from '../../../../engine/decoder/sampler.ts';
 import type { SamplingSettings } from '../../../../engine/policy.ts';
 import { softmax } from './reference-forward.ts';
 
@@ -44,7 +44,7 @@ describe('the sampler', () => {
       const draw = new Sampler(size).draw(logits, 0, settings, u);
       expect(draw.token).toBe(token);
       const full = softmax([...logits].map((x) => x / settings.temperature));
-      expect(draw.logprob).toBeCloseTo(Math.log(full[token]!), 10);
+      expect(logprobOf(draw)).toBeCloseTo(Math.log(full[token]!), 10);
     }
   });
 
@@ -59,7 +59,8 @@ describe('the sampler', () => {
     expect(tokens).toEqual(new Set([0, 1, 2]));
     expect(new Sampler(8).draw(logits, 0, { ...plain, temperature: 0 }, 0.9)).toEqual({
       token: 0,
-      logprob: 0,
+      margin: 0,
+      total: 1,
     });
   });
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
-import { OnnxBackend } from '../../../../engine/decoder/onnx-backend.ts';
+import type { DecoderBackend } from '../../../../engine/decoder/backend.ts';
+import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
+import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
 import { flat, randomWeights, smallConfig } from './random-model.ts';
 import { referenceLogits } from './reference-forward.ts';
@@ -12,20 +14,23 @@ const tokensOf = (seed: number, length: number, vocabSize = smallConfig.vocabSiz
 };
 
 /** Logits after the prefix and after each further token, and the bits of the cache at the end. */
-async function decode(backend: OnnxBackend, config: ModelConfig, prefix: number[], rest: number[]) {
+async function decode(backend: DecoderBackend, config: ModelConfig, prefix: number[], rest: number[]) {
   const { logits, rows } = await backend.prefill(prefix);
   const block = new KvBlock(kvShape(config), 1, 64);
   block.insert(rows, rows.length);
   const all = [logits];
   for (const token of rest) {
     block.tokens[0] = token;
-    all.push(await backend.step(block));
+    await backend.step(block);
+    all.push(backend.logits(block).slice(0, config.vocabSize));
     block.lengths[0]!++;
   }
   return { all, rows: block.extract(0) };
 }
 
-describe('the ONNX decoder', () => {
+const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+
+describe.each(kinds)('the %s backend', (kind) => {
   const variants: [string, Partial<ModelConfig>][] = [
     ['grouped queries, tied, head size of its own', {}],
     ['untied', { tieEmbeddings: false }],
@@ -38,7 +43,7 @@ describe('the ONNX decoder', () => {
   it.each(variants)('agrees with the equations in float64: %s', async (_, change) => {
     const config = { ...smallConfig, ...change };
     const weights = randomWeights(config);
-    const backend = await OnnxBackend.load(config, flat(config, weights), 1);
+    const backend = await loadBackend(kind, config, flat(config, weights), 1);
     const tokens = tokensOf(1, 40);
     const expected = referenceLogits(config, weights, tokens);
     const { all } = await decode(backend, config, tokens.slice(0, 11), tokens.slice(11));
@@ -53,7 +58,7 @@ describe('the ONNX decoder', () => {
 
   it.each([1, 2])('gives a sequence the same bits in any company (%i threads inside)', async (threads) => {
     const config = smallConfig;
-    const backend = await OnnxBackend.load(config, flat(config, randomWeights(config)), threads);
+    const backend = await loadBackend(kind, config, flat(config, randomWeights(config)), threads);
     const prefix = tokensOf(2, 9);
     const rest = tokensOf(3, 50);
     const alone = await decode(backend, config, prefix, rest);
@@ -81,7 +86,8 @@ describe('the ONNX decoder', () => {
       for (const [step, token] of rest.entries()) {
         for (let i = 0; i <= neighbours; i++) block.tokens[i] = (i * 31 + step * 7) % config.vocabSize;
         block.tokens[place] = token;
-        const logits = await backend.step(block);
+        await backend.step(block);
+        const logits = backend.logits(block);
         const row = logits.subarray(place * config.vocabSize, (place + 1) * config.vocabSize);
         expect(Buffer.from(row.slice().buffer).equals(Buffer.from(alone.all[step + 1]!.buffer))).toBe(true);
         for (let i = 0; i <= neighbours; i++) block.lengths[i]!++;
@@ -92,7 +98,7 @@ describe('the ONNX decoder', () => {
   });
 
   it('shows that pieces matter: a history fed whole differs from one fed token by token', async () => {
-    const backend = await OnnxBackend.load(smallConfig, flat(smallConfig, randomWeights(smallConfig)), 1);
+    const backend = await loadBackend(kind, smallConfig, flat(smallConfig, randomWeights(smallConfig)), 1);
     const tokens = tokensOf(4, 60);
     const whole = await backend.prefill(tokens);
     const { all } = await decode(backend, smallConfig, tokens.slice(0, 5), tokens.slice(5));

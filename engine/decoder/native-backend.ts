@@ -1,0 +1,89 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ModelConfig } from '../model-config.ts';
+import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
+import type { DecoderBackend } from './backend.ts';
+import type { KvBlock, KvRows } from './kv-block.ts';
+import type { Binding, NativeAddon, Session } from './native/addon.ts';
+
+interface BoundBlock {
+  count: number;
+  binding: Binding;
+  logits: Float32Array;
+}
+
+/**
+ * Runs the model through the addon in native/: the block's own memory is past and present of every step, and tokens are
+ * drawn where the logits lie. The same library and the same operations as the stock backend, so the same bits.
+ */
+export class NativeBackend implements DecoderBackend {
+  private readonly addon: NativeAddon;
+  private readonly session: Session;
+  private readonly config: ModelConfig;
+  private readonly bound = new WeakMap<KvBlock, BoundBlock>();
+
+  private constructor(addon: NativeAddon, session: Session, config: ModelConfig) {
+    this.addon = addon;
+    this.session = session;
+    this.config = config;
+  }
+
+  /** `weights` holds all tensors of `weightShapes(config)` end to end; the session reads them where they are. */
+  static load(
+    { addon, library }: { addon: NativeAddon; library: string },
+    config: ModelConfig,
+    weights: Float32Array,
+    threads: number,
+  ): NativeBackend {
+    const session = addon.open(library, {
+      graph: buildDecoderGraph(config, { lastRows: false }),
+      weights,
+      weightsFile: WEIGHTS_FILE,
+      threads,
+      layers: config.layers,
+      heads: config.keyValueHeads,
+      headSize: config.headSize,
+      vocabulary: config.vocabSize,
+    });
+    return new NativeBackend(addon, session, config);
+  }
+
+  async prefill(tokens: readonly number[]): Promise<{ logits: Float32Array; rows: KvRows }> {
+    const { layers, keyValueHeads, headSize, vocabSize } = this.config;
+    const length = tokens.length;
+    const logits = new Float32Array(vocabSize);
+    const data = new Float32Array(2 * layers * keyValueHeads * length * headSize);
+    this.addon.prefill(this.session, Int32Array.from(tokens), logits, data);
+    await nextTurn();
+    return { logits, rows: { length, data } };
+  }
+
+  async step(block: KvBlock): Promise<void> {
+    this.addon.step(this.bindingOf(block).binding, block.draws);
+    // Orders that came meanwhile are taken between steps.
+    await nextTurn();
+  }
+
+  logits(block: KvBlock): Float32Array {
+    return this.bindingOf(block).logits;
+  }
+
+  dispose(): Promise<void> {
+    this.addon.close(this.session);
+    return Promise.resolve();
+  }
+
+  private bindingOf(block: KvBlock): BoundBlock {
+    const known = this.bound.get(block);
+    if (known?.count === block.count) return known;
+    const { slots, count, capacity, parts, tokens, lengths } = block;
+    const { vocabSize, maxPositions } = this.config;
+    const logits = known?.logits ?? new Float32Array(slots * vocabSize);
+    // Any bound on the lengths will do, and one that stays the same need not be bound anew; the rotary caches end at
+    // maxPositions.
+    const total = Math.min(capacity, maxPositions);
+    const binding = this.addon.bind(this.session, { parts, tokens, lengths, logits, count, capacity, total });
+    const made = { count, binding, logits };
+    this.bound.set(block, made);
+    return made;
+  }
+}

@@ -1,0 +1,89 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { messageOf } from '../../../core/errors.ts';
+import type { Draws } from '../draws.ts';
+
+/** A session, or a block's binding to one; freed with the object, a session earlier by `close`. */
+export type Session = object;
+export type Binding = object;
+
+/** What session.cc exports. Calls are synchronous, and throw what onnxruntime says. */
+export interface NativeAddon {
+  open(library: string, model: OpenRequest): Session;
+  close(session: Session): void;
+  prefill(session: Session, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
+  bind(session: Session, block: BindRequest): Binding;
+  step(binding: Binding, draws: Draws): void;
+  /** One row; `out` gets token, margin and total. */
+  draw(
+    logits: Float32Array,
+    temperature: number,
+    topK: number,
+    topP: number,
+    u: number,
+    out: Float64Array,
+  ): void;
+}
+
+export interface OpenRequest {
+  graph: Uint8Array;
+  weights: Float32Array;
+  weightsFile: string;
+  threads: number;
+  layers: number;
+  heads: number;
+  headSize: number;
+  vocabulary: number;
+}
+
+export interface BindRequest {
+  parts: readonly Float32Array[];
+  tokens: Int32Array;
+  lengths: Int32Array;
+  logits: Float32Array;
+  count: number;
+  capacity: number;
+  total: number;
+}
+
+/** Where `npm run setup` puts the addon, as a link into the cache; `GRADUS_DECODER_ADDON` names another build. */
+const addonFile = (): string =>
+  process.env['GRADUS_DECODER_ADDON'] ?? path.join(import.meta.dirname, 'decoder.node');
+
+export type FoundAddon = { addon: NativeAddon; library: string } | { missing: string };
+
+let found: FoundAddon | undefined;
+
+/** The addon with the onnxruntime library that it runs on, or why there is none: then the stock decoder serves. */
+export function findAddon(): FoundAddon {
+  found ??= search();
+  return found;
+}
+
+function search(): FoundAddon {
+  const file = addonFile();
+  if (!existsSync(file)) return { missing: 'the native decoder is not built: `npm run setup` builds it' };
+  const library = onnxruntimeLibrary();
+  if (library === undefined) return { missing: 'onnxruntime-node brings no library for this machine' };
+  try {
+    return { addon: createRequire(import.meta.url)(file) as NativeAddon, library };
+  } catch (error) {
+    return {
+      missing: `the native decoder cannot be loaded (${messageOf(error)}): \`npm run setup\` builds it anew`,
+    };
+  }
+}
+
+/** The library that onnxruntime-node itself loads. */
+function onnxruntimeLibrary(): string | undefined {
+  const main = createRequire(import.meta.url).resolve('onnxruntime-node');
+  const bin = path.join(main.slice(0, main.lastIndexOf(`${path.sep}dist${path.sep}`)), 'bin');
+  const version = readdirSync(bin).find((name) => name.startsWith('napi-v'));
+  if (version === undefined) return undefined;
+  const folder = path.join(bin, version, process.platform, process.arch);
+  const name = existsSync(folder)
+    ? readdirSync(folder).find((file) => /^libonnxruntime\.(so|.*dylib)/.test(file))
+    : undefined;
+  return name === undefined ? undefined : path.join(folder, name);
+}

@@ -1,0 +1,424 @@
+// Runs the decoder's graph with onnxruntime's C API on memory that belongs to JavaScript: caches are updated in place,
+// logits are sampled where they lie, and nothing is copied out. The library is the one that onnxruntime-node brings.
+//
+// All calls are synchronous and must come from the thread that opened the session: a decoder's thread has nothing else
+// to do. Shapes: L layers, K key-value heads, D head size, V vocabulary, n slots in use, C capacity of a block.
+
+#include <dlfcn.h>
+#include <node_api.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "onnxruntime_c_api.h"
+#include "sampler.h"
+
+namespace {
+
+const OrtApi* api = nullptr;
+OrtEnv* environment = nullptr;
+OrtMemoryInfo* cpu = nullptr;
+std::mutex start;
+
+// What goes wrong becomes a JavaScript error; no C++ exception leaves a function that JavaScript calls.
+struct Failure {
+  std::string message;
+};
+
+void check(OrtStatus* status) {
+  if (status == nullptr) return;
+  Failure failure{api->GetErrorMessage(status)};
+  api->ReleaseStatus(status);
+  throw failure;
+}
+
+void check(napi_status status, const char* what) {
+  if (status != napi_ok) throw Failure{std::string("wrong argument: ") + what};
+}
+
+template <typename Body>
+napi_value guarded(napi_env env, Body body) {
+  try {
+    return body();
+  } catch (const Failure& failure) {
+    napi_throw_error(env, nullptr, failure.message.c_str());
+  } catch (const std::exception& error) {
+    napi_throw_error(env, nullptr, error.what());
+  }
+  return nullptr;
+}
+
+// The elements of a typed array, whose memory stays where it is for as long as the array is referred to.
+template <typename T>
+struct View {
+  T* data = nullptr;
+  size_t length = 0;
+};
+
+template <typename T>
+View<T> view(napi_env env, napi_value value, napi_typedarray_type type, size_t least, const char* what) {
+  napi_typedarray_type actual;
+  size_t length;
+  void* data;
+  check(napi_get_typedarray_info(env, value, &actual, &length, &data, nullptr, nullptr), what);
+  if (actual != type || length < least) throw Failure{std::string("wrong type or too short: ") + what};
+  return {static_cast<T*>(data), length};
+}
+
+View<float> floats(napi_env env, napi_value value, size_t least, const char* what) {
+  return view<float>(env, value, napi_float32_array, least, what);
+}
+
+View<int32_t> integers(napi_env env, napi_value value, size_t least, const char* what) {
+  return view<int32_t>(env, value, napi_int32_array, least, what);
+}
+
+View<double> doubles(napi_env env, napi_value value, size_t least, const char* what) {
+  return view<double>(env, value, napi_float64_array, least, what);
+}
+
+std::string text(napi_env env, napi_value value) {
+  size_t length;
+  check(napi_get_value_string_utf8(env, value, nullptr, 0, &length), "text");
+  std::string result(length, '\0');
+  check(napi_get_value_string_utf8(env, value, &result[0], length + 1, &length), "text");
+  return result;
+}
+
+int64_t integer(napi_env env, napi_value value, const char* what) {
+  int64_t result;
+  check(napi_get_value_int64(env, value, &result), what);
+  return result;
+}
+
+napi_value field(napi_env env, napi_value object, const char* name) {
+  napi_value value;
+  check(napi_get_named_property(env, object, name, &value), name);
+  return value;
+}
+
+struct ReleaseValue {
+  void operator()(OrtValue* value) const { api->ReleaseValue(value); }
+};
+using Value = std::unique_ptr<OrtValue, ReleaseValue>;
+
+Value tensor(void* data, size_t bytes, const std::vector<int64_t>& shape, ONNXTensorElementDataType type) {
+  OrtValue* value = nullptr;
+  check(api->CreateTensorWithDataAsOrtValue(cpu, data, bytes, shape.data(), shape.size(), type, &value));
+  return Value(value);
+}
+
+Value floatTensor(float* data, const std::vector<int64_t>& shape) {
+  size_t count = 1;
+  for (int64_t extent : shape) count *= static_cast<size_t>(extent);
+  return tensor(data, count * sizeof(float), shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+}
+
+Value integerTensor(int32_t* data, const std::vector<int64_t>& shape) {
+  size_t count = 1;
+  for (int64_t extent : shape) count *= static_cast<size_t>(extent);
+  return tensor(data, count * sizeof(int32_t), shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32);
+}
+
+struct Session {
+  OrtSession* session = nullptr;
+  // Held, because the session may read weights that it has not repacked from where they lie.
+  napi_ref weights = nullptr;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t headSize = 0;
+  int64_t vocabulary = 0;
+  std::vector<std::string> inputNames;
+  std::vector<std::string> outputNames;
+  // What a run is given that no array of JavaScript holds.
+  int32_t total = 0;
+  float nothing = 0;
+
+  ~Session() {
+    if (session != nullptr) api->ReleaseSession(session);
+  }
+
+  void run(const std::vector<Value>& inputs, const std::vector<Value>& outputs) const {
+    std::vector<const char*> in;
+    std::vector<const char*> out;
+    std::vector<const OrtValue*> given;
+    std::vector<OrtValue*> filled;
+    for (const auto& name : inputNames) in.push_back(name.c_str());
+    for (const auto& name : outputNames) out.push_back(name.c_str());
+    for (const auto& value : inputs) given.push_back(value.get());
+    for (const auto& value : outputs) filled.push_back(value.get());
+    check(api->Run(session, nullptr, in.data(), given.data(), in.size(), out.data(), out.size(), filled.data()));
+  }
+};
+
+// A block's memory as tensors, for as long as the number of its slots in use stays the same.
+struct Binding {
+  Session* session = nullptr;
+  std::vector<napi_ref> held;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+  View<float> logits;
+  size_t count = 0;
+  int32_t total = 0;
+};
+
+Session* sessionOf(napi_env env, napi_value value) {
+  void* pointer;
+  check(napi_get_value_external(env, value, &pointer), "session");
+  auto* session = static_cast<Session*>(pointer);
+  if (session->session == nullptr) throw Failure{"the session is closed"};
+  return session;
+}
+
+void initialize(const std::string& library) {
+  std::lock_guard<std::mutex> lock(start);
+  if (api != nullptr) return;
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) throw Failure{dlerror()};
+  auto base = reinterpret_cast<const OrtApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
+  if (base == nullptr) throw Failure{library + " is not onnxruntime"};
+  const OrtApi* found = base()->GetApi(ORT_API_VERSION);
+  if (found == nullptr) throw Failure{library + " is older than the headers of this addon"};
+  api = found;
+  check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "gradus", &environment));
+  check(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &cpu));
+}
+
+struct OptionsGuard {
+  OrtSessionOptions* options = nullptr;
+  ~OptionsGuard() {
+    if (options != nullptr) api->ReleaseSessionOptions(options);
+  }
+};
+
+// open(library, {graph, weights, weightsFile, threads, layers, heads, headSize, vocabulary}) -> session
+napi_value open(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() {
+    size_t count = 2;
+    napi_value args[2];
+    check(napi_get_cb_info(env, info, &count, args, nullptr, nullptr), "arguments");
+    initialize(text(env, args[0]));
+    napi_value model = args[1];
+    auto session = std::make_unique<Session>();
+    session->layers = integer(env, field(env, model, "layers"), "layers");
+    session->heads = integer(env, field(env, model, "heads"), "heads");
+    session->headSize = integer(env, field(env, model, "headSize"), "headSize");
+    session->vocabulary = integer(env, field(env, model, "vocabulary"), "vocabulary");
+    session->inputNames = {"input_ids", "seqlens_k", "total_sequence_length"};
+    session->outputNames = {"logits"};
+    for (int64_t layer = 0; layer < session->layers; layer++) {
+      for (const char* part : {".key", ".value"}) {
+        session->inputNames.push_back("past." + std::to_string(layer) + part);
+        session->outputNames.push_back("present." + std::to_string(layer) + part);
+      }
+    }
+    napi_value weightsValue = field(env, model, "weights");
+    View<float> weights = floats(env, weightsValue, 1, "weights");
+    View<uint8_t> graph = view<uint8_t>(env, field(env, model, "graph"), napi_uint8_array, 1, "graph");
+    std::string file = text(env, field(env, model, "weightsFile"));
+
+    OptionsGuard guard;
+    check(api->CreateSessionOptions(&guard.options));
+    int threads = static_cast<int>(integer(env, field(env, model, "threads"), "threads"));
+    check(api->SetIntraOpNumThreads(guard.options, threads));
+    check(api->SetInterOpNumThreads(guard.options, 1));
+    check(api->SetSessionGraphOptimizationLevel(guard.options, ORT_ENABLE_ALL));
+    const char* files[] = {file.c_str()};
+    char* buffers[] = {reinterpret_cast<char*>(weights.data)};
+    size_t lengths[] = {weights.length * sizeof(float)};
+    check(api->AddExternalInitializersFromFilesInMemory(guard.options, files, buffers, lengths, 1));
+    check(api->CreateSessionFromArray(environment, graph.data, graph.length, guard.options, &session->session));
+
+    check(napi_create_reference(env, weightsValue, 1, &session->weights), "weights");
+    napi_value result;
+    auto release = [](napi_env env, void* pointer, void*) {
+      auto* session = static_cast<Session*>(pointer);
+      if (session->weights != nullptr) napi_delete_reference(env, session->weights);
+      delete session;
+    };
+    check(napi_create_external(env, session.get(), release, nullptr, &result), "session");
+    session.release();
+    return result;
+  });
+}
+
+// close(session): frees the model now; what is left is freed with the object.
+napi_value close(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t count = 1;
+    napi_value args[1];
+    check(napi_get_cb_info(env, info, &count, args, nullptr, nullptr), "arguments");
+    Session* session = sessionOf(env, args[0]);
+    api->ReleaseSession(session->session);
+    session->session = nullptr;
+    napi_delete_reference(env, session->weights);
+    session->weights = nullptr;
+    return nullptr;
+  });
+}
+
+// prefill(session, tokens, logits [V], rows [2L, K, length, D])
+napi_value prefill(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 4;
+    napi_value args[4];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    Session* session = sessionOf(env, args[0]);
+    View<int32_t> tokens = integers(env, args[1], 1, "tokens");
+    const auto length = static_cast<int64_t>(tokens.length);
+    const size_t part = static_cast<size_t>(session->heads * length * session->headSize);
+    View<float> logits = floats(env, args[2], static_cast<size_t>(session->vocabulary), "logits");
+    View<float> rows = floats(env, args[3], 2 * static_cast<size_t>(session->layers) * part, "rows");
+    int32_t last = static_cast<int32_t>(length - 1);
+    session->total = static_cast<int32_t>(length);
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+    inputs.push_back(integerTensor(tokens.data, {1, length}));
+    inputs.push_back(integerTensor(&last, {1}));
+    inputs.push_back(integerTensor(&session->total, {1}));
+    outputs.push_back(floatTensor(logits.data, {1, session->vocabulary}));
+    for (int64_t i = 0; i < 2 * session->layers; i++) {
+      inputs.push_back(floatTensor(&session->nothing, {1, session->heads, 0, session->headSize}));
+      float* present = rows.data + static_cast<size_t>(i) * part;
+      outputs.push_back(floatTensor(present, {1, session->heads, length, session->headSize}));
+    }
+    session->run(inputs, outputs);
+    return nullptr;
+  });
+}
+
+// bind(session, {parts: [2L] of [slots, K, C, D], tokens, lengths, logits [slots, V], count, capacity, total}) -> binding
+napi_value bind(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() {
+    size_t argc = 2;
+    napi_value args[2];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    auto binding = std::make_unique<Binding>();
+    Session* session = binding->session = sessionOf(env, args[0]);
+    napi_value block = args[1];
+    const int64_t count = integer(env, field(env, block, "count"), "count");
+    const int64_t capacity = integer(env, field(env, block, "capacity"), "capacity");
+    if (count < 1 || capacity < 1) throw Failure{"a block needs a slot and a capacity of at least 1"};
+    binding->count = static_cast<size_t>(count);
+    binding->total = static_cast<int32_t>(integer(env, field(env, block, "total"), "total"));
+    // The session is held too: a binding must not outlive it.
+    std::vector<napi_value> held{args[0]};
+    const auto keep = [&](const char* name) {
+      held.push_back(field(env, block, name));
+      return held.back();
+    };
+    View<int32_t> tokens = integers(env, keep("tokens"), binding->count, "tokens");
+    View<int32_t> lengths = integers(env, keep("lengths"), binding->count, "lengths");
+    const auto vocabulary = static_cast<size_t>(session->vocabulary);
+    binding->logits = floats(env, keep("logits"), binding->count * vocabulary, "logits");
+    binding->inputs.push_back(integerTensor(tokens.data, {count, 1}));
+    binding->inputs.push_back(integerTensor(lengths.data, {count}));
+    binding->inputs.push_back(integerTensor(&binding->total, {1}));
+    binding->outputs.push_back(floatTensor(binding->logits.data, {count, session->vocabulary}));
+    napi_value parts = field(env, block, "parts");
+    const std::vector<int64_t> shape{count, session->heads, capacity, session->headSize};
+    const auto size = static_cast<size_t>(count * session->heads * capacity * session->headSize);
+    for (int64_t i = 0; i < 2 * session->layers; i++) {
+      napi_value part;
+      check(napi_get_element(env, parts, static_cast<uint32_t>(i), &part), "parts");
+      held.push_back(part);
+      View<float> cache = floats(env, part, size, "parts");
+      // One memory as past and as present: the new row is written into its place.
+      binding->inputs.push_back(floatTensor(cache.data, shape));
+      binding->outputs.push_back(floatTensor(cache.data, shape));
+    }
+    for (napi_value value : held) {
+      napi_ref reference;
+      check(napi_create_reference(env, value, 1, &reference), "block");
+      binding->held.push_back(reference);
+    }
+    napi_value result;
+    auto release = [](napi_env env, void* pointer, void*) {
+      auto* binding = static_cast<Binding*>(pointer);
+      for (napi_ref reference : binding->held) napi_delete_reference(env, reference);
+      delete binding;
+    };
+    check(napi_create_external(env, binding.get(), release, nullptr, &result), "binding");
+    binding.release();
+    return result;
+  });
+}
+
+// step(binding, {wanted, temperature, topK, topP, u, token, margin, total}): each [slots]; draws where `wanted` is 1.
+napi_value step(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 2;
+    napi_value args[2];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    void* pointer;
+    check(napi_get_value_external(env, args[0], &pointer), "binding");
+    auto* binding = static_cast<Binding*>(pointer);
+    Session* session = binding->session;
+    if (session->session == nullptr) throw Failure{"the session is closed"};
+    napi_value draws = args[1];
+    const size_t count = binding->count;
+    auto wanted = view<uint8_t>(env, field(env, draws, "wanted"), napi_uint8_array, count, "wanted");
+    auto temperature = doubles(env, field(env, draws, "temperature"), count, "temperature");
+    auto topK = integers(env, field(env, draws, "topK"), count, "topK");
+    auto topP = doubles(env, field(env, draws, "topP"), count, "topP");
+    auto u = doubles(env, field(env, draws, "u"), count, "u");
+    auto token = integers(env, field(env, draws, "token"), count, "token");
+    auto margin = doubles(env, field(env, draws, "margin"), count, "margin");
+    auto total = doubles(env, field(env, draws, "total"), count, "total");
+    session->run(binding->inputs, binding->outputs);
+    const auto vocabulary = static_cast<size_t>(session->vocabulary);
+    static thread_local gradus::Sampler sampler;
+    for (size_t slot = 0; slot < count; slot++) {
+      if (wanted.data[slot] == 0) continue;
+      const float* row = binding->logits.data + slot * vocabulary;
+      const gradus::Draw drawn = sampler.draw(row, vocabulary, temperature.data[slot], topK.data[slot],
+                                              topP.data[slot], u.data[slot]);
+      token.data[slot] = drawn.token;
+      margin.data[slot] = drawn.margin;
+      total.data[slot] = drawn.total;
+    }
+    return nullptr;
+  });
+}
+
+// draw(logits [V], temperature, topK, topP, u, out [token, margin, total]): one row, for tests against TypeScript.
+napi_value draw(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 6;
+    napi_value args[6];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    View<float> logits = floats(env, args[0], 1, "logits");
+    double temperature, topP, u;
+    check(napi_get_value_double(env, args[1], &temperature), "temperature");
+    const auto topK = static_cast<int32_t>(integer(env, args[2], "topK"));
+    check(napi_get_value_double(env, args[3], &topP), "topP");
+    check(napi_get_value_double(env, args[4], &u), "u");
+    View<double> out = doubles(env, args[5], 3, "out");
+    static thread_local gradus::Sampler sampler;
+    const gradus::Draw drawn = sampler.draw(logits.data, logits.length, temperature, topK, topP, u);
+    out.data[0] = drawn.token;
+    out.data[1] = drawn.margin;
+    out.data[2] = drawn.total;
+    return nullptr;
+  });
+}
+
+}  // namespace
+
+NAPI_MODULE_INIT() {
+  const struct {
+    const char* name;
+    napi_callback function;
+  } functions[] = {{"open", open}, {"close", close}, {"prefill", prefill},
+                   {"bind", bind}, {"step", step},   {"draw", draw}};
+  for (const auto& [name, function] : functions) {
+    napi_value value;
+    napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);
+    napi_set_named_property(env, exports, name, value);
+  }
+  return exports;
+}

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { RandomStream } from '../../../../core/random.ts';
+import { exponential } from '../../../../engine/decoder/exponential.ts';
+import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
+import { NativeBackend } from '../../../../engine/decoder/native-backend.ts';
+import { findAddon } from '../../../../engine/decoder/native/addon.ts';
+import { Sampler } from '../../../../engine/decoder/sampler.ts';
+import { buildDecoderGraph } from '../../../../engine/onnx/decoder-graph.ts';
+import { flat, randomWeights, smallConfig } from './random-model.ts';
+
+const found = findAddon();
+
+describe.runIf('addon' in found)('the native addon', () => {
+  if (!('addon' in found)) return;
+  const { addon, library } = found;
+  const weights = flat(smallConfig, randomWeights(smallConfig));
+  const model = {
+    graph: buildDecoderGraph(smallConfig, { lastRows: false }),
+    weights,
+    weightsFile: 'weights',
+    threads: 1,
+    layers: smallConfig.layers,
+    heads: smallConfig.keyValueHeads,
+    headSize: smallConfig.headSize,
+    vocabulary: smallConfig.vocabSize,
+  };
+
+  it('draws the bits that the sampler in TypeScript draws', () => {
+    const random = new RandomStream('native sampler');
+    const out = new Float64Array(3);
+    for (let trial = 0; trial < 4000; trial++) {
+      const size = random.int(1, 300);
+      const spread = random.pick([0.01, 1, 10, 2000]);
+      // Equal values too, and the coarse steps of a quantized model.
+      const step = random.pick([0, 0.5]);
+      const value = () => spread * (random.uniform() - 0.5);
+      const logits = Float32Array.from({ length: size }, () =>
+        step === 0 ? value() : step * Math.round(value() / step),
+      );
+      const settings = {
+        temperature: random.pick([0, 0.3, 1, 1.7]),
+        topK: random.pick([0, 1, 5, 50, 1000]),
+        topP: random.pick([1, 0, 0.1, 0.5, 0.9, 0.999]),
+      };
+      const u = random.uniform();
+      const { token, margin, total } = new Sampler(size).draw(logits, 0, settings, u);
+      addon.draw(logits, settings.temperature, settings.topK, settings.topP, u, out);
+      expect([...out]).toEqual([token, margin, total]);
+    }
+  });
+
+  it('says what is wrong with an argument, a graph or a library, and goes on', () => {
+    expect(() => addon.open('/nowhere.so', { ...model, graph: new Uint8Array(3) })).toThrow();
+    expect(() => addon.open(library, { ...model, graph: new Uint8Array(3) })).toThrow();
+    expect(() => addon.open(library, { ...model, weights: new Float32Array(7) })).toThrow();
+    expect(() => addon.open(library, { ...model, layers: undefined as unknown as number })).toThrow(/layers/);
+    const session = addon.open(library, model);
+    const logits = new Float32Array(smallConfig.vocabSize);
+    expect(() => addon.prefill(session, Int32Array.of(1), logits, new Float32Array(3))).toThrow(/rows/);
+    expect(() => addon.prefill(session, Int32Array.of(1), new Float32Array(3), logits)).toThrow(/logits/);
+    const block = new KvBlock(kvShape(smallConfig), 2, 64);
+    const { parts, tokens, lengths, capacity } = block;
+    const bound = { parts, tokens, lengths, capacity, count: 1, total: 64, logits };
+    expect(() => addon.bind(session, { ...bound, parts: parts.slice(1) })).toThrow(/parts/);
+    expect(() => addon.bind(session, { ...bound, count: 0 })).toThrow(/at least 1/);
+    expect(() => addon.bind(session, { ...bound, count: 3 })).toThrow(/tokens/);
+    const binding = addon.bind(session, bound);
+    // A token beyond the vocabulary: onnxruntime's own refusal.
+    block.tokens[0] = 10_000;
+    expect(() => addon.step(binding, block.draws)).toThrow(/indices/);
+    block.tokens[0] = 1;
+    addon.step(binding, block.draws);
+    addon.close(session);
+    expect(() => addon.step(binding, block.draws)).toThrow(/closed/);
+    expect(() => addon.close(session)).toThrow(/closed/);
+  });
+
+  it('gives memory back when sessions come and go', async () => {
+    const cycle = async () => {
+      const backend = NativeBackend.load({ addon, library }, smallConfig, weights, 1);
+      const { rows } = await backend.prefill([1, 2, 3]);
+      const block = new KvBlock(kvShape(smallConfig), 16, 256);
+      block.insert(rows, rows.length);
+      await backend.step(block);
+      await backend.dispose();
+    };
+    for (let i = 0; i < 60; i++) await cycle();
+    const before = process.memoryUsage().rss;
+    for (let i = 0; i < 300; i++) await cycle();
+    // 300 sessions that were kept would hold 300 times the caches of a block, 1.5 MB each, and the model's own memory.
+    expect(process.memoryUsage().rss - before).toBeLessThan(200e6);
+  });
+});
+
+describe('e^x', () => {
+  it('is right to the last bit or next to it, and 0 where it is no normal number', () => {
+    const random = new RandomStream('exponential');
+    for (let i = 0; i < 20_000; i++) {
+      const x = -random.uniform() * random.pick([1e-3, 1, 40, 708]);
+      expect(Math.abs(exponential(x) / Math.exp(x) - 1)).toBeLessThan(4.5e-16);
+    }
+    expect([0, -0, -1000, -Infinity].map(exponential)).toEqual([1, 1, 0, 0]);
+  });
+});
