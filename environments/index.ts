@@ -5,8 +5,13 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import { TIERS } from '../core/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
 import type { Environment } from './contract.ts';
+import { moleculesEnvironment } from './molecules/environment.ts';
 
-export const builtInEnvironments: Environment[] = [calculatorEnvironment(), slowCalculatorEnvironment()];
+export const builtInEnvironments: Environment[] = [
+  calculatorEnvironment(),
+  slowCalculatorEnvironment(),
+  moleculesEnvironment(),
+];
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');
 

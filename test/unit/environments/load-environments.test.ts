@@ -17,8 +17,12 @@ function moduleWith(code: string): string {
 
 describe('loadEnvironments', () => {
   test('has the built-in environments', async () => {
-    expect([...(await loadEnvironments([])).keys()]).toEqual(['calculator', 'calculator-slow']);
-    expect(builtInEnvironments.map(({ name }) => name)).toEqual(['calculator', 'calculator-slow']);
+    expect([...(await loadEnvironments([])).keys()]).toEqual(['calculator', 'calculator-slow', 'molecules']);
+    expect(builtInEnvironments.map(({ name }) => name)).toEqual([
+      'calculator',
+      'calculator-slow',
+      'molecules',
+    ]);
   });
 
   test('adds those of a module, one or several', async () => {
@@ -27,7 +31,7 @@ describe('loadEnvironments', () => {
       `export default [${whole.replace('NAME', '"two"')}, ${whole.replace('NAME', '"three"')}]`,
     );
     const found = await loadEnvironments([one, two]);
-    expect([...found.keys()].slice(2)).toEqual(['one', 'two', 'three']);
+    expect([...found.keys()].slice(builtInEnvironments.length)).toEqual(['one', 'two', 'three']);
   });
 
   test.each([

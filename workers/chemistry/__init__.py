@@ -1,0 +1,1 @@
+"""The chemistry worker: verifier tiers in Python, served by the contract in core/tier-contract.ts."""
