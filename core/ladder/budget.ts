@@ -1,0 +1,62 @@
+import type { Spent } from '../tier-contract.ts';
+
+/** What a rung may spend in a stage, or in a sweep. Absent: without limit. */
+export interface Budget {
+  /** Computations. */
+  count?: number | undefined;
+  seconds?: number | undefined;
+  usd?: number | undefined;
+}
+
+/** What was spent of a budget, and what is promised to computations that are under way. */
+export interface Account {
+  count: number;
+  seconds: number;
+  usd: number;
+  reserved: { count: number; seconds: number; usd: number };
+}
+
+export const emptyAccount = (): Account => ({
+  count: 0,
+  seconds: 0,
+  usd: 0,
+  reserved: { count: 0, seconds: 0, usd: 0 },
+});
+
+/** Room for rounding of sums; a budget of 0.3 holds three computations of 0.1. */
+const SLACK = 1e-9;
+
+/** Whether one more computation of this expected cost fits beside what is spent and promised. */
+export function hasRoom(budget: Budget, account: Account, cost: Spent): boolean {
+  const fits = (limit: number | undefined, taken: number): boolean =>
+    limit === undefined || taken <= limit * (1 + SLACK);
+  return (
+    fits(budget.count, account.count + account.reserved.count + 1) &&
+    fits(budget.seconds, account.seconds + account.reserved.seconds + cost.seconds) &&
+    fits(budget.usd, account.usd + account.reserved.usd + cost.usd)
+  );
+}
+
+export const reserve = (account: Account, cost: Spent): Account => ({
+  ...account,
+  reserved: {
+    count: account.reserved.count + 1,
+    seconds: account.reserved.seconds + cost.seconds,
+    usd: account.reserved.usd + cost.usd,
+  },
+});
+
+/** Frees a promise and books what was really spent; null where nothing was computed for this account. */
+export function settle(account: Account, promised: Spent, spent: Spent | null): Account {
+  const { reserved } = account;
+  return {
+    count: account.count + (spent === null ? 0 : 1),
+    seconds: account.seconds + (spent?.seconds ?? 0),
+    usd: account.usd + (spent?.usd ?? 0),
+    reserved: {
+      count: reserved.count - 1,
+      seconds: Math.max(0, reserved.seconds - promised.seconds),
+      usd: Math.max(0, reserved.usd - promised.usd),
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import type { Spent } from '../tier-contract.ts';
+import type { LadderDecision } from './policy.ts';
+
+/** One line of a run's ledger. Written once, never changed; `gradus ledger RUN` shows them in order. */
+export type LedgerEntry =
+  | {
+      kind: 'decision';
+      stage: string;
+      step: number;
+      candidate: string;
+      verifier: string;
+      decision: LadderDecision['kind'];
+      value: number;
+      uncertainty: number;
+      reason: string;
+      digest: string;
+    }
+  | {
+      /** A verdict came. `spent` is null where the computation was somebody else's, or made before. */
+      kind: 'verdict';
+      stage: string;
+      verifier: string;
+      version: string;
+      digest: string;
+      result: 'scored' | 'measured' | 'abstained';
+      spent: Spent | null;
+      /** After the step that asked for it had gone on. */
+      late: boolean;
+    }
+  | {
+      /** Episodes of an earlier step, offered to the learner again with the verdict that superseded theirs. */
+      kind: 'offered';
+      stage: string;
+      step: number;
+      fromStep: number;
+      episodes: number;
+    };
+
+/** What a verifier did and cost in a run. */
+export interface LedgerTotals {
+  escalated: number;
+  deferred: number;
+  accepted: number;
+  rejected: number;
+  /** Verdicts that were computed for this run, and what they cost. */
+  computed: number;
+  seconds: number;
+  usd: number;
+  /** Verdicts that cost this run nothing. */
+  shared: number;
+  abstained: number;
+  late: number;
+}
+
+export const noTotals = (): LedgerTotals => ({
+  escalated: 0,
+  deferred: 0,
+  accepted: 0,
+  rejected: 0,
+  computed: 0,
+  seconds: 0,
+  usd: 0,
+  shared: 0,
+  abstained: 0,
+  late: 0,
+});
+
+const COUNTER = {
+  escalate: 'escalated',
+  defer: 'deferred',
+  accept: 'accepted',
+  reject: 'rejected',
+} as const;
+
+/** Adds entries to totals by verifier. */
+export function addEntries(
+  before: Readonly<Record<string, LedgerTotals>>,
+  entries: readonly LedgerEntry[],
+): Record<string, LedgerTotals> {
+  const totals = { ...before };
+  for (const entry of entries) {
+    if (entry.kind === 'offered') continue;
+    const sum = (totals[entry.verifier] = { ...(totals[entry.verifier] ?? noTotals()) });
+    if (entry.kind === 'decision') {
+      sum[COUNTER[entry.decision]]++;
+      continue;
+    }
+    if (entry.spent === null) sum.shared++;
+    else {
+      sum.computed++;
+      sum.seconds += entry.spent.seconds;
+      sum.usd += entry.spent.usd;
+    }
+    if (entry.result === 'abstained') sum.abstained++;
+    if (entry.late) sum.late++;
+  }
+  return totals;
+}

@@ -1,0 +1,143 @@
+import type { Tier } from '../outcome.ts';
+import type { Spent } from '../tier-contract.ts';
+import { hasRoom, reserve } from './budget.ts';
+import type { Account, Budget } from './budget.ts';
+import { predict } from './calibration.ts';
+import type { Calibration } from './calibration.ts';
+
+/** A rung of the ladder, as the spec has it; the cheapest first. */
+export interface Rung {
+  verifier: string;
+  tier: Tier;
+  /** A score from which on a candidate passes this rung. */
+  passAtLeast: number;
+  /** What did not pass goes on all the same when the next rung is expected to say so much, and so little is sure of it. */
+  escalate: { valueAtLeast: number; uncertaintyAtLeast: number };
+}
+
+/** What each rung said of a candidate: a score, null where it abstained, undefined where it has not been asked. */
+export type Scores = readonly (number | null | undefined)[];
+
+export interface LadderDecision {
+  kind: 'accept' | 'reject' | 'escalate' | 'defer';
+  /** `escalate`, `defer`: the rung that should judge it. Else the rung whose verdict stands, −1 where none judged. */
+  rung: number;
+  /** What the rung that should judge it is expected to say, or what the last one said. */
+  value: number;
+  uncertainty: number;
+  reason: string;
+}
+
+/** The dearest verdict so far, −1 where no rung could judge. */
+export function basisOf(scores: Scores): number {
+  for (let rung = scores.length - 1; rung >= 0; rung--) if (typeof scores[rung] === 'number') return rung;
+  return -1;
+}
+
+/**
+ * What becomes of a candidate. It climbs when the last rung passed it, when it is valuable and uncertain, or when no
+ * rung could judge it yet; a rung that abstained is passed over. `calibrations[i]` is between rungs i and i + 1.
+ */
+export function decide(
+  scores: Scores,
+  rungs: readonly Rung[],
+  calibrations: readonly Calibration[],
+  roomAt: (rung: number) => boolean,
+): LadderDecision {
+  const basis = basisOf(scores);
+  const next = rungs.findIndex((_, i) => i > basis && scores[i] === undefined);
+  const score = basis < 0 ? 0 : scores[basis]!;
+  const passed = basis >= 0 && score >= rungs[basis]!.passAtLeast;
+  const at = (
+    kind: LadderDecision['kind'],
+    rung: number,
+    value: number,
+    uncertainty: number,
+    why: string,
+  ) => ({
+    kind,
+    rung,
+    value,
+    uncertainty,
+    reason: why,
+  });
+  if (next < 0) {
+    if (basis < 0) return at('reject', -1, 0, 0, 'no rung could judge it');
+    const { verifier, passAtLeast } = rungs[basis]!;
+    const how = `${verifier} said ${show(score)}, ${passed ? 'at least' : 'below'} ${passAtLeast}; no rung is above`;
+    return at(passed ? 'accept' : 'reject', basis, score, 0, how);
+  }
+  const climb = (value: number, uncertainty: number, why: string): LadderDecision =>
+    roomAt(next)
+      ? at('escalate', next, value, uncertainty, why)
+      : at('defer', next, value, uncertainty, `${why}; the budget of ${rungs[next]!.verifier} is spent`);
+  if (basis < 0) return climb(0.5, 0.5, 'no cheaper rung could judge it');
+
+  // Between rungs that are not neighbours, one of which abstained, the line of the upper pair has no say.
+  const { mean, deviation } = predict(calibrations[basis]!, score);
+  const { verifier, passAtLeast, escalate } = rungs[basis]!;
+  if (passed) return climb(mean, deviation, `${verifier} passed it with ${show(score)}`);
+  const { valueAtLeast, uncertaintyAtLeast } = escalate;
+  if (mean >= valueAtLeast && deviation >= uncertaintyAtLeast) {
+    return climb(
+      mean,
+      deviation,
+      `valuable (${show(mean)}) and uncertain (± ${show(deviation)}), though ${verifier} said ${show(score)}`,
+    );
+  }
+  return at('reject', basis, score, deviation, `${verifier} said ${show(score)}, below ${passAtLeast}`);
+}
+
+const show = (value: number): string => String(Number(value.toFixed(3)));
+
+/** A candidate as planning sees it: `digests[i]` names what rung i would compute, null where there is nothing to ask. */
+export interface PlanCandidate {
+  id: string;
+  scores: Scores;
+  digests: readonly (string | null)[];
+}
+
+export interface RungPlan {
+  /** By candidate, in the order given. Those that concern another rung are null. */
+  decisions: (LadderDecision | null)[];
+  /** What is to be computed, best value first. */
+  asks: { digest: string; value: number }[];
+}
+
+/**
+ * Decides for all candidates that stand below a rung, best value first, within what is left of its budget. One
+ * computation serves every candidate with the same digest. What order the candidates come in makes no difference.
+ */
+export function planRung(
+  rung: number,
+  candidates: readonly PlanCandidate[],
+  ladder: { rungs: readonly Rung[]; calibrations: readonly Calibration[] },
+  money: { budget: Budget; account: Account; cost: Spent; most: number; underWay: ReadonlySet<string> },
+): RungPlan {
+  const wishes = candidates.map((candidate) => {
+    const wish = decide(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
+    return wish.kind === 'escalate' && wish.rung === rung && candidate.digests[rung] != null ? wish : null;
+  });
+  const values = new Map<string, number>();
+  wishes.forEach((wish, i) => {
+    if (wish === null) return;
+    const digest = candidates[i]!.digests[rung]!;
+    values.set(digest, Math.max(values.get(digest) ?? -Infinity, wish.value));
+  });
+  const ordered = [...values].toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+  const asks: RungPlan['asks'] = [];
+  let { account } = money;
+  for (const [digest, value] of ordered) {
+    if (money.underWay.has(digest)) continue;
+    if (asks.length >= money.most || !hasRoom(money.budget, account, money.cost)) break;
+    account = reserve(account, money.cost);
+    asks.push({ digest, value });
+  }
+  const served = new Set([...money.underWay, ...asks.map(({ digest }) => digest)]);
+  const decisions = wishes.map((wish, i) => {
+    if (wish === null) return null;
+    const { scores, digests } = candidates[i]!;
+    return decide(scores, ladder.rungs, ladder.calibrations, () => served.has(digests[rung]!));
+  });
+  return { decisions, asks };
+}

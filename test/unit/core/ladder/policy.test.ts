@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { emptyAccount, hasRoom, reserve, settle } from '../../../../core/ladder/budget.ts';
+import { addPairs, noCalibration } from '../../../../core/ladder/calibration.ts';
+import { basisOf, decide, planRung } from '../../../../core/ladder/policy.ts';
+import type { PlanCandidate, Rung, Scores } from '../../../../core/ladder/policy.ts';
+
+const rung = (tier: Rung['tier'], passAtLeast = 0.5): Rung => ({
+  verifier: tier,
+  tier,
+  passAtLeast,
+  escalate: { valueAtLeast: 0.4, uncertaintyAtLeast: 0.2 },
+});
+const rungs = [rung('fast'), rung('simulation'), rung('high-fidelity')];
+
+const score = fc.double({ min: 0, max: 1, noNaN: true });
+const pair = fc
+  .tuple(score, score)
+  .map(([cheap, dear]) => ({ cheap, dear, cheapPassed: cheap >= 0.5, dearPassed: dear >= 0.5 }));
+const calibrations = fc
+  .tuple(fc.array(pair), fc.array(pair))
+  .map((both) => both.map((pairs) => addPairs(noCalibration(), pairs)));
+/** Rungs are asked from below: what was not asked lies above what was. */
+const scores: fc.Arbitrary<Scores> = fc
+  .array(fc.option(score), { minLength: 1, maxLength: 3 })
+  .map((asked) => [0, 1, 2].map((i) => (i < asked.length ? asked[i]! : undefined)));
+const candidates = fc.array(
+  fc
+    .record({ id: fc.uuid(), scores, digest: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f') })
+    .map(({ id, scores: said, digest }): PlanCandidate => ({
+      id,
+      scores: said,
+      digests: [null, `${digest}1`, `${digest}2`],
+    })),
+);
+const budget = fc.record({
+  count: fc.option(fc.integer({ min: 0, max: 8 }), { nil: undefined }),
+  seconds: fc.option(fc.double({ min: 0, max: 20, noNaN: true }), { nil: undefined }),
+  usd: fc.option(fc.double({ min: 0, max: 5, noNaN: true }), { nil: undefined }),
+});
+const cost = fc.record({
+  seconds: fc.double({ min: 0, max: 5, noNaN: true }),
+  usd: fc.double({ min: 0, max: 1, noNaN: true }),
+});
+const most = fc.integer({ min: 0, max: 10 });
+
+test('no candidate climbs past a rung that rejects it, unless it is valuable and uncertain', () => {
+  fc.assert(
+    fc.property(scores, calibrations, (said, known) => {
+      const decision = decide(said, rungs, known, () => true);
+      if (decision.kind !== 'escalate') return;
+      const basis = basisOf(said);
+      if (basis < 0 || said[basis]! >= rungs[basis]!.passAtLeast) return;
+      expect(decision.value).toBeGreaterThanOrEqual(0.4);
+      expect(decision.uncertainty).toBeGreaterThanOrEqual(0.2);
+    }),
+  );
+});
+
+test('what passes goes on, what has no rung above is accepted or rejected by the dearest verdict', () => {
+  const none = [noCalibration(), noCalibration()];
+  const yes = (): boolean => true;
+  expect(decide([0.7, undefined, undefined], rungs, none, yes)).toMatchObject({ kind: 'escalate', rung: 1 });
+  expect(decide([0.7, 0.8, undefined], rungs, none, () => false)).toMatchObject({ kind: 'defer', rung: 2 });
+  expect(decide([0.7, 0.8, 0.6], rungs, none, yes)).toMatchObject({ kind: 'accept', rung: 2 });
+  expect(decide([0.7, 0.8, 0.4], rungs, none, yes)).toMatchObject({ kind: 'reject', rung: 2 });
+  expect(decide([0.01, undefined, undefined], rungs, none, yes)).toMatchObject({ kind: 'reject', rung: 0 });
+});
+
+test('a rung that abstains is passed over; the verdict below it still counts', () => {
+  const none = [noCalibration(), noCalibration()];
+  expect(decide([0.7, null, undefined], rungs, none, () => true)).toMatchObject({
+    kind: 'escalate',
+    rung: 2,
+  });
+  expect(decide([null, undefined, undefined], rungs, none, () => true)).toMatchObject({
+    kind: 'escalate',
+    rung: 1,
+    reason: 'no cheaper rung could judge it',
+  });
+  expect(decide([null, null, null], rungs, none, () => true)).toMatchObject({ kind: 'reject', rung: -1 });
+});
+
+test('a plan never goes above a budget, in number, seconds or US$', () => {
+  fc.assert(
+    fc.property(candidates, calibrations, budget, cost, most, (all, known, limit, price, limitOfPlan) => {
+      const money = {
+        budget: limit,
+        account: emptyAccount(),
+        cost: price,
+        most: limitOfPlan,
+        underWay: new Set<string>(),
+      };
+      const { asks } = planRung(1, all, { rungs, calibrations: known }, money);
+      expect(asks.length).toBeLessThanOrEqual(Math.min(limitOfPlan, limit.count ?? Infinity));
+      expect(asks.length * price.seconds).toBeLessThanOrEqual((limit.seconds ?? Infinity) * (1 + 1e-6));
+      expect(asks.length * price.usd).toBeLessThanOrEqual((limit.usd ?? Infinity) * (1 + 1e-6));
+    }),
+  );
+});
+
+test('what order candidates come in does not change what is computed, nor the decision on any of them', () => {
+  const shuffled = candidates.chain((all) =>
+    fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })),
+  );
+  fc.assert(
+    fc.property(shuffled, calibrations, budget, cost, ([all, other], known, limit, price) => {
+      const money = {
+        budget: limit,
+        account: emptyAccount(),
+        cost: price,
+        most: 100,
+        underWay: new Set<string>(),
+      };
+      const plan = (some: readonly PlanCandidate[]) =>
+        planRung(1, some, { rungs, calibrations: known }, money);
+      const [one, two] = [plan(all), plan(other)];
+      expect(two.asks).toEqual(one.asks);
+      all.forEach((candidate, i) => {
+        expect(two.decisions[other.indexOf(candidate)]).toEqual(one.decisions[i]);
+      });
+      expect(plan(all)).toEqual(one);
+    }),
+  );
+});
+
+test('the best value is served first, and everything that wished to climb is either served or deferred', () => {
+  fc.assert(
+    fc.property(candidates, calibrations, budget, (all, known, limit) => {
+      const money = {
+        budget: limit,
+        account: emptyAccount(),
+        cost: { seconds: 1, usd: 0.1 },
+        most: 100,
+        underWay: new Set(['a1']),
+      };
+      const { asks, decisions } = planRung(1, all, { rungs, calibrations: known }, money);
+      const asked = new Set(asks.map(({ digest }) => digest));
+      const worst = Math.min(...asks.map(({ value }) => value));
+      expect(asked.size).toBe(asks.length);
+      expect(asked.has('a1')).toBe(false);
+      decisions.forEach((decision, i) => {
+        if (decision === null) return;
+        const digest = all[i]!.digests[1]!;
+        expect(decision.kind).toBe(asked.has(digest) || digest === 'a1' ? 'escalate' : 'defer');
+        if (decision.kind === 'defer') expect(decision.value).toBeLessThanOrEqual(worst);
+      });
+    }),
+  );
+});
+
+test('an account holds what is promised until it is settled, and what was really spent after that', () => {
+  const promised = { seconds: 2, usd: 0.5 };
+  const held = reserve(reserve(emptyAccount(), promised), promised);
+  expect(hasRoom({ count: 2 }, held, promised)).toBe(false);
+  expect(hasRoom({ seconds: 6 }, held, promised)).toBe(true);
+  const after = settle(settle(held, promised, { seconds: 3, usd: 0.4 }), promised, null);
+  expect(after).toEqual({ count: 1, seconds: 3, usd: 0.4, reserved: { count: 0, seconds: 0, usd: 0 } });
+  expect(hasRoom({ count: 2 }, after, promised)).toBe(true);
+});
