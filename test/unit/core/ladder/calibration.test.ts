@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addPairs, agreement, noCalibration, predict } from '../../../../core/ladder/calibration.ts';
 import type { ScorePair } from '../../../../core/ladder/calibration.ts';
