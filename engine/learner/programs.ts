@@ -11,7 +11,7 @@ import {
 } from './contract.ts';
 import { grpoLoss } from './losses/grpo.ts';
 import { supervisedLoss } from './losses/supervised.ts';
-import { decoderLogits } from './model/decoder.ts';
+import { decoderHidden } from './model/decoder.ts';
 import { tokenLogprobs } from './model/token-logprobs.ts';
 import type { Precision } from './runner.ts';
 
@@ -108,10 +108,10 @@ function forward(backend: Backend, model: PolicyModel, inputs: Tensor[], tempera
   const shapes = [...frozen, ...trained];
   const parameters = new Map(shapes.map(([name], i) => [name, inputs[i]!]));
   const [tokens, targets, segments] = inputs.slice(shapes.length) as [Tensor1D, Tensor1D, Tensor2D];
-  const logits = decoderLogits(backend, config, parameters, tokens, segments, {
+  const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
     temperature,
     gradientCheckpointing: compute.gradientCheckpointing,
     loraScale: lora ? loraScale(lora) : 0,
   });
-  return tokenLogprobs(backend, logits, targets);
+  return tokenLogprobs(backend, hidden, head, targets);
 }

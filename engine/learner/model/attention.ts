@@ -22,7 +22,7 @@ export function attentionMask(tf: Tf, segments: Tensor2D): Tensor4D {
 }
 
 /**
- * softmax(q kᵀ / √D + mask) v (Vaswani et al. 2017, eq. 1) with H = G · K query heads over K key-value heads
+ * softmax(q kᵀ + mask) v (Vaswani et al. 2017, eq. 1, whose 1/√D is in q already) with H = G · K query heads over K key-value heads
  * (Ainslie et al. 2023). q [B, H, T, D], k and v [B, K, T, D], result [B, H, T, D]. The G query heads that share a
  * key head are laid one after the other, so that keys and values are never repeated.
  */
@@ -30,31 +30,33 @@ export function attention(tf: Tf, q: Tensor4D, k: Tensor4D, v: Tensor4D, mask: T
   const [rows, heads, length, headSize] = q.shape;
   const keyHeads = k.shape[1];
   const groups = heads / keyHeads;
-  const scale = 1 / Math.sqrt(headSize);
   const merged = (x: Tensor4D) => tf.reshape<Rank.R3>(x, [rows * keyHeads, groups * length, headSize]);
   const shared = (x: Tensor4D) => tf.reshape<Rank.R3>(x, [rows * keyHeads, length, headSize]);
   const matMul = (a: Tensor3D, b: Tensor3D, transposeA: boolean, transposeB: boolean): Tensor3D =>
     tf.matMul(a, b, transposeA, transposeB);
 
-  return customGradient<[Tensor4D, Tensor4D, Tensor4D], [Tensor3D, Tensor3D, Tensor3D, Tensor3D], Tensor4D>(
+  return customGradient<
+    [Tensor4D, Tensor4D, Tensor4D],
+    [Tensor3D, Tensor3D, Tensor3D, Tensor3D, Tensor3D],
+    Tensor4D
+  >(
     tf,
     (q4, k4, v4) => {
-      const q = tf.mul<Tensor3D>(merged(q4), scale);
+      const q = merged(q4);
       const k = shared(k4);
       const v = shared(v4);
       const scores = tf.add(tf.reshape(matMul(q, k, false, true), [rows, heads, length, length]), mask);
       const p = tf.reshape<Rank.R3>(tf.softmax(scores), [rows * keyHeads, groups * length, length]);
-      return {
-        value: tf.reshape(matMul(p, v, false, false), [rows, heads, length, headSize]),
-        saved: [q, k, v, p],
-      };
+      const y = matMul(p, v, false, false);
+      return { value: tf.reshape(y, [rows, heads, length, headSize]), saved: [q, k, v, p, y] };
     },
-    (dy4, q, k, v, p) => {
+    (dy4, q, k, v, p, y) => {
       const dy = merged(dy4);
       const dv = matMul(p, dy, true, false);
-      const dp = tf.mul(p, matMul(dy, v, false, true));
-      const dScores = tf.sub<Tensor3D>(dp, tf.mul(p, tf.sum(dp, -1, true)));
-      const dq = tf.mul(matMul(dScores, k, false, false), scale);
+      // Σⱼ p dp is dy · y (Dao et al. 2022, "FlashAttention", appendix B.2): a sum over D instead of over T.
+      const along = tf.sum<Tensor3D>(tf.mul(dy, y), -1, true);
+      const dScores = tf.mul<Tensor3D>(p, tf.sub(matMul(dy, v, false, true), along));
+      const dq = matMul(dScores, k, false, false);
       const dk = matMul(dScores, q, true, false);
       return [
         tf.reshape(dq, [rows, heads, length, headSize]),

@@ -8,8 +8,15 @@ import { rmsNorm } from './rms-norm.ts';
 import { rope } from './rope.ts';
 import { swiglu } from './swiglu.ts';
 
-/** What every layer reads: tokens [B · T], mask [B, 1, T, T], RoPE's tables [1, T, 1, D]. */
-export type LayerInputs = [tokens: Tensor1D, mask: Tensor4D, cos: Tensor4D, sin: Tensor4D];
+/** What every layer reads: tokens [B · T], mask [B, 1, T, T], RoPE's tables [1, T, 1, D] for keys, and for queries times 1/√D. */
+export type LayerInputs = [
+  tokens: Tensor1D,
+  mask: Tensor4D,
+  keyCos: Tensor4D,
+  keySin: Tensor4D,
+  queryCos: Tensor4D,
+  querySin: Tensor4D,
+];
 
 /**
  * One layer of the decoder on x [B · T, d]. `parameters` hold its weights by their Hugging Face names and LoRA's matrices
@@ -21,7 +28,7 @@ export function decoderLayer(
   layer: number,
   parameters: ReadonlyMap<string, Tensor>,
   loraScale: number,
-  [, mask, cos, sin]: LayerInputs,
+  [, mask, keyCos, keySin, queryCos, querySin]: LayerInputs,
   x: Tensor2D,
 ): Tensor2D {
   const { tf } = backend;
@@ -47,13 +54,14 @@ export function decoderLayer(
     return inHeads(normed, count);
   };
   const headsFirst = (x: Tensor4D) => tf.transpose(x, [0, 2, 1, 3]);
-  const tables = { cos, sin };
+  const keyTables = { cos: keyCos, sin: keySin };
+  const queryTables = { cos: queryCos, sin: querySin };
 
   const h = rmsNorm(tf, x, gain('input_layernorm'), rmsNormEpsilon);
   const qProjected = projected(h, 'self_attn.q_proj', 'qkv');
   const kProjected = projected(h, 'self_attn.k_proj', 'qkv');
-  const q = headsFirst(rope(tf, normedHeads(qProjected, 'q', attentionHeads), tables));
-  const k = headsFirst(rope(tf, normedHeads(kProjected, 'k', keyValueHeads), tables));
+  const q = headsFirst(rope(tf, normedHeads(qProjected, 'q', attentionHeads), queryTables));
+  const k = headsFirst(rope(tf, normedHeads(kProjected, 'k', keyValueHeads), keyTables));
   const v = headsFirst(inHeads(projected(h, 'self_attn.v_proj', 'qkv'), keyValueHeads));
   const mixed = tf.reshape<Rank.R2>(headsFirst(attention(tf, q, k, v, mask)), [
     rows * length,

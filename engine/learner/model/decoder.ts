@@ -5,7 +5,6 @@ import { checkpointed } from '../checkpointed.ts';
 import { attentionMask } from './attention.ts';
 import { decoderLayer, type LayerInputs } from './decoder-layer.ts';
 import { embed } from './embedding.ts';
-import { linear } from './linear.ts';
 import { rmsNorm } from './rms-norm.ts';
 import { ropeTables } from './rope.ts';
 
@@ -19,25 +18,33 @@ export interface DecoderOptions {
 }
 
 /**
- * Logits / temperature, [B · T, V], of `tokens` [B · T] (int32) laid out in B rows of T positions; `segments`
- * [B, T] tells the sequences of a row apart. `parameters` are weights by their Hugging Face names, and LoRA's matrices by
- * PEFT's.
+ * The decoder but for its last product: logits / temperature are hidden [B · T, d] by head [V, d]. `tokens` [B · T]
+ * (int32) are laid out in B rows of T positions; `segments` [B, T] tells the sequences of a row apart. `parameters` are
+ * weights by their Hugging Face names, and LoRA's matrices by PEFT's.
  *
  * Positions count from the start of the row, not of the sequence: attention after RoPE depends on distances alone
  * (Su et al. 2021, eq. 16).
  */
-export function decoderLogits(
+export function decoderHidden(
   backend: Backend,
   config: ModelConfig,
   parameters: ReadonlyMap<string, Tensor>,
   tokens: Tensor1D,
   segments: Tensor2D,
   { temperature, gradientCheckpointing, loraScale }: DecoderOptions,
-): Tensor2D {
+): { hidden: Tensor2D; head: Tensor2D } {
   const { tf } = backend;
   const length = segments.shape[1];
   const { cos, sin } = ropeTables(tf, length, config);
-  const inputs: LayerInputs = [tokens, attentionMask(tf, segments), cos, sin];
+  const scale = 1 / Math.sqrt(config.headSize);
+  const inputs: LayerInputs = [
+    tokens,
+    attentionMask(tf, segments),
+    cos,
+    sin,
+    tf.mul(cos, scale),
+    tf.mul(sin, scale),
+  ];
   const matrix = (name: string) => parameters.get(name) as Tensor2D;
 
   let x = embed(backend, matrix('model.embed_tokens.weight'), tokens);
@@ -56,9 +63,8 @@ export function decoderLogits(
   // The head is linear, so dividing the last gain [d] divides the logits [N, V].
   const lastGain = parameters.get('model.norm.weight') as Tensor1D;
   const scaled = temperature === 1 ? lastGain : tf.div<Tensor1D>(lastGain, temperature);
-  const last = rmsNorm(tf, x, scaled, config.rmsNormEpsilon);
-  const head = matrix(config.tieEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight');
-  // Log-probs are differences of logits: rounded to bfloat16 these would be off by some hundredths (MiniMax 2025,
-  // "MiniMax-M1", section 3.2: with such a head RL did not learn).
-  return linear(backend, last, head, true);
+  return {
+    hidden: rmsNorm(tf, x, scaled, config.rmsNormEpsilon),
+    head: matrix(config.tieEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight'),
+  };
 }

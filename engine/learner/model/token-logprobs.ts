@@ -1,29 +1,40 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Backend } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
+import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
 
 /**
- * Log-probabilities [N] of `targets` [N] (int32) under softmax(logits [N, V]), and the entropy [N] of each
- * distribution, in nats. Gradients flow through the log-probabilities only: the entropy is a metric.
+ * Log-probabilities [N] of `targets` [N] (int32) under softmax(hidden headᵀ), hidden [N, d] and head [V, d], and the
+ * entropy [N] of each distribution, in nats. Gradients flow through the log-probabilities only: the entropy is a metric.
+ *
+ * Head and softmax are one function, so that what is scaled, multiplied and summed for the gradient is [N, d] instead
+ * of [N, V].
  */
 export function tokenLogprobs(
   backend: Backend,
-  logits: Tensor2D,
+  hidden: Tensor2D,
+  head: Tensor2D,
   targets: Tensor1D,
 ): { logprobs: Tensor1D; entropy: Tensor1D } {
   const { tf } = backend;
   let entropy: Tensor1D | undefined;
-  const logprobs = customGradient<[Tensor2D], [Tensor2D], Tensor1D>(
+  const logprobs = customGradient<[Tensor2D, Tensor2D], [Tensor2D, Tensor2D, Tensor2D], Tensor1D>(
     tf,
-    (logits) => {
+    (hidden, head) => {
+      // Log-probs are differences of logits: rounded to bfloat16 these would be off by some hundredths (ADR 0013).
+      const logits = product(backend, hidden, head, false, true, true);
       const { loss, backprop } = crossEntropy(backend, logits, targets);
-      // With q = softmax − onehot and L = −log p(target): H = Σ −p log p = L − Σ q · logits.
-      entropy = tf.keep(tf.sub(loss, tf.sum(tf.mul(backprop, logits), -1)));
-      return { value: tf.neg(loss), saved: [backprop] };
+      // With q = softmax − onehot and L = −log p(target): H = Σ −p log p = L − Σ q · logits, and logits = hidden headᵀ.
+      const pull = product(backend, backprop, head, false, false);
+      entropy = tf.keep(tf.sub(loss, tf.sum(tf.mul(hidden, pull), -1)));
+      return { value: tf.neg(loss), saved: [hidden, backprop, pull] };
     },
-    (dy, backprop) => [tf.mul(backprop, tf.expandDims(tf.neg(dy), 1))],
-  )(logits);
+    (dy, hidden, backprop, pull) => {
+      const scale = tf.expandDims<Tensor2D>(tf.neg(dy), 1);
+      return [tf.mul(pull, scale), product(backend, backprop, tf.mul(hidden, scale), true, false)];
+    },
+  )(hidden, head);
   return { logprobs, entropy: entropy! };
 }
 

@@ -7,7 +7,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadBackend } from '../../../engine/learner/backend.ts';
 import { createLearner } from '../../../engine/learner/remote-learner.ts';
-import { decoderLogits } from '../../../engine/learner/model/decoder.ts';
+import { decoderHidden } from '../../../engine/learner/model/decoder.ts';
+import { linear } from '../../../engine/learner/model/linear.ts';
 import { loraScale, parameterShapes } from '../../../engine/lora/adapter-shapes.ts';
 import { initialAdapter } from '../../../engine/lora/initial-adapter.ts';
 import {
@@ -72,14 +73,15 @@ try {
       return [name, tf.tensor(tensor.data, shape)];
     }),
   );
-  const ours = decoderLogits(
+  const { hidden, head } = decoderHidden(
     backend,
     config,
     parameters,
     tf.tensor1d(tokens, 'int32'),
     tf.zeros([rows, length], 'int32'),
     { temperature: 1, gradientCheckpointing: false, loraScale: loraScale(lora) },
-  ).dataSync();
+  );
+  const ours = linear(backend, hidden, head).dataSync();
   const largest = Array.from(ours).reduce(
     (most, value, i) => Math.max(most, Math.abs(value - theirs[i]!)),
     0,

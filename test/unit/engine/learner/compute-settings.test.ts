@@ -46,8 +46,8 @@ describe('products in bfloat16', () => {
     expect(same.metrics.logprobGapMax).toBeLessThan(1e-5);
     // 8 bits of mantissa: 0.4 % of an operand. Two layers' worth of it reaches the logits.
     expect(rounded.metrics.logprobGapMax).toBeGreaterThan(1e-5);
-    expect(rounded.metrics.logprobGapMax).toBeLessThan(0.05);
-    expect(rounded.metrics.logprobGapMean).toBeLessThan(0.01);
+    expect(rounded.metrics.logprobGapMax).toBeLessThan(0.02);
+    expect(rounded.metrics.logprobGapMean).toBeLessThan(0.005);
     expect(rounded.metrics.loss).toBeCloseTo(same.metrics.loss, 2);
     expect(rounded.metrics.gradientNorm / exact.metrics.gradientNorm).toBeGreaterThan(0.5);
   });

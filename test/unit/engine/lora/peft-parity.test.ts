@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
-import { decoderLogits } from '../../../../engine/learner/model/decoder.ts';
+import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
+import { linear } from '../../../../engine/learner/model/linear.ts';
 import { trainingProgram } from '../../../../engine/learner/programs.ts';
 import { loraScale, parameterShapes } from '../../../../engine/lora/adapter-shapes.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
@@ -28,15 +29,17 @@ describe.each(CASES)('an adapter made by PEFT: %s', (name) => {
 
   it('gives the logits of PyTorch within 1e-4, beside its base and merged into it', () => {
     const { tf } = backend;
-    const logits = (parameters: Map<string, ReturnType<typeof tf.tensor>>) =>
-      decoderLogits(
+    const logits = (parameters: Map<string, ReturnType<typeof tf.tensor>>) => {
+      const { hidden, head } = decoderHidden(
         backend,
         config,
         parameters,
         tf.tensor1d(given.tokens, 'int32'),
         tf.zeros([ROWS, LENGTH], 'int32'),
         { temperature: 1, gradientCheckpointing: false, loraScale: loraScale(lora) },
-      ).dataSync();
+      );
+      return linear(backend, hidden, head).dataSync();
+    };
     const tensors = upload();
     const beside = logits(new Map(shapes.map(([key], i) => [key, tensors[i]!])));
     expect(largest(beside, given.logits)).toBeLessThan(1e-4);

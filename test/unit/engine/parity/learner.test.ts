@@ -2,7 +2,8 @@ import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { beforeAll, expect, test } from 'vitest';
 import { loadBackend } from '../../../../engine/learner/backend.ts';
 import type { Backend } from '../../../../engine/learner/backend.ts';
-import { decoderLogits } from '../../../../engine/learner/model/decoder.ts';
+import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
+import { linear } from '../../../../engine/learner/model/linear.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
 import { cases, fixture, largestDifference } from './fixture.ts';
@@ -12,16 +13,17 @@ beforeAll(async () => {
   backend = await loadBackend('cpu');
 });
 
-function logitsOf(
+/** Hidden states [T, d] and head [V, d]. */
+function hiddenOf(
   config: ModelConfig,
   names: readonly string[],
   weights: readonly Tensor[],
   tokens: Tensor1D,
   segments: Tensor2D,
-): Tensor2D {
+): { hidden: Tensor2D; head: Tensor2D } {
   const parameters = new Map(names.map((name, i) => [name, weights[i]!]));
   const options = { temperature: 1, gradientCheckpointing: false, loraScale: 0 };
-  return decoderLogits(backend, config, parameters, tokens, segments, options);
+  return decoderHidden(backend, config, parameters, tokens, segments, options);
 }
 
 test.each(cases)('%s: the learner gives the logits, log-probs and gradients of PyTorch', async (name) => {
@@ -37,17 +39,20 @@ test.each(cases)('%s: the learner gives the logits, log-probs and gradients of P
     const ids = tf.tensor1d(tokens, 'int32');
     const targets = tf.tensor1d(tokens.slice(1), 'int32');
     const segments = tf.zeros([1, tokens.length], 'int32') as Tensor2D;
-    const nll = (...trained: Tensor[]): Scalar => {
-      const all = logitsOf(config, names, trained, ids, segments);
-      const last = tokens.length - 1;
-      const predicting = tf.slice(all, [0, 0], [last, config.vocabSize]);
-      const given = tokenLogprobs(backend, predicting, targets);
-      return tf.neg(tf.mean(given.logprobs)) as Scalar;
+    const logprobsOf = (hidden: Tensor2D, head: Tensor2D): Tensor1D => {
+      const predicting = tf.slice(hidden, [0, 0], [tokens.length - 1, config.hiddenSize]);
+      return tokenLogprobs(backend, predicting, head, targets).logprobs;
     };
-    const whole = logitsOf(config, names, tensors, ids, segments);
-    const predicting = tf.slice(whole, [0, 0], [tokens.length - 1, config.vocabSize]);
-    const given = tokenLogprobs(backend, predicting, targets).logprobs;
-    return { logits: whole, logprobs: given as Tensor1D, gradients: tf.grads(nll)(tensors) };
+    const nll = (...trained: Tensor[]): Scalar => {
+      const { hidden, head } = hiddenOf(config, names, trained, ids, segments);
+      return tf.neg(tf.mean(logprobsOf(hidden, head))) as Scalar;
+    };
+    const { hidden, head } = hiddenOf(config, names, tensors, ids, segments);
+    return {
+      logits: linear(backend, hidden, head),
+      logprobs: logprobsOf(hidden, head),
+      gradients: tf.grads(nll)(tensors),
+    };
   });
   expect(largestDifference(results.logits.dataSync(), logits)).toBeLessThan(1e-4);
   expect(largestDifference(results.logprobs.dataSync(), logprobs)).toBeLessThan(1e-4);
