@@ -43,9 +43,9 @@ inline double exponential(double x) {
   p = p * r + 0.5;
   p = p * r + 1;
   p = p * r + 1;
-  int64_t bits;
+  uint64_t bits;
   std::memcpy(&bits, &shifted, sizeof bits);
-  const int64_t scaleBits = (bits + 1023) << 52;
+  const uint64_t scaleBits = (bits + 1023) << 52;
   double scale;
   std::memcpy(&scale, &scaleBits, sizeof scale);
   return x < LEAST ? 0 : p * scale;
