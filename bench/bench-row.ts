@@ -9,6 +9,8 @@ export interface BenchRow {
   ratio: number | null;
   unit: string;
   runs: number;
+  /** Most memory that each side's process held, where each has one of its own. */
+  peakMegabytes?: { ours: number; anchor: number };
 }
 
 export interface Samples {

@@ -2,6 +2,8 @@ import { Argument, Command, InvalidArgumentError } from 'commander';
 import { fail } from '../cli/fail.ts';
 import { untilInterrupted } from '../cli/stack-with-workers.ts';
 import type { Bench } from './bench.ts';
+import { decodeBench, turnsBench } from './engine/decode.ts';
+import { learnerEngineBench } from './engine/learner.ts';
 import { demoBench } from './demo.ts';
 import { historyBench } from './history.ts';
 import { learnerBench } from './learner.ts';
@@ -14,6 +16,9 @@ const BENCHES: Record<string, Bench> = {
   orchestration: orchestrationBench,
   history: historyBench,
   demo: demoBench,
+  'engine:decode': decodeBench,
+  'engine:turns': turnsBench,
+  'engine:learner': learnerEngineBench,
 };
 
 async function bench(name: string, options: { runs?: number; quick?: true }): Promise<number> {

@@ -25,7 +25,11 @@ function scalingOf(parameters: JsonObject, maxPositions: number): RopeScaling | 
   const original = () => positive(parameters, 'original_max_position_embeddings', maxPositions);
   switch (type) {
     case 'default':
-    case 'dynamic': // changes nothing up to max_position_embeddings, where episodes end
+      return undefined;
+    case 'dynamic':
+      // It changes nothing up to the original length; where that is not where episodes end, it would.
+      if (original() < maxPositions)
+        throw unsupported('rope_type dynamic with a longer context than the original');
       return undefined;
     case 'linear':
       return { kind: 'linear', factor: positive(parameters, 'factor') };

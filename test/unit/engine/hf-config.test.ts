@@ -104,6 +104,17 @@ test.each([
   ],
   ['model_type qwen3', { model_type: 'qwen3' }],
   ['gelu', { hidden_act: 'gelu' }],
+  [
+    'rope_type dynamic with a longer context',
+    {
+      rope_parameters: {
+        rope_type: 'dynamic',
+        factor: 2,
+        rope_theta: 1e4,
+        original_max_position_embeddings: 64,
+      },
+    },
+  ],
   ['longrope', { rope_parameters: { rope_type: 'longrope', rope_theta: 1e4 } }],
   ['partial_rotary_factor 0.5', { partial_rotary_factor: 0.5 }],
   [

@@ -75,7 +75,9 @@ describe.runIf('addon' in found)('the native addon', () => {
     expect(() => addon.close(session)).toThrow(/closed/);
   });
 
-  it('gives memory back when sessions come and go', async () => {
+  // A sanitizer keeps what is freed for a while, to catch who still uses it.
+  const sanitized = process.env['GRADUS_DECODER_ADDON'] !== undefined;
+  it.skipIf(sanitized)('gives memory back when sessions come and go', async () => {
     const cycle = async () => {
       const backend = NativeBackend.load({ addon, library }, smallConfig, weights, 1);
       const { rows } = await backend.prefill([1, 2, 3]);

@@ -1,0 +1,157 @@
+import { createInterface } from 'node:readline';
+import { messageOf } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import { randomKey } from '../../core/random.ts';
+import { createDecoder } from '../../engine/decoder/decoder.ts';
+import { backendName } from '../../engine/decoder/load-backend.ts';
+import { loadHfDirectory } from '../../engine/hf-directory.ts';
+import type { HfModel } from '../../engine/hf-directory.ts';
+import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
+import type { Learner, TrainBatch, TrainState } from '../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../engine/learner/local-learner.ts';
+import type { LocalPolicy } from '../../engine/policy.ts';
+
+// Our engines behind the same JSON lines as the anchors (anchors/protocol.py), in a process of their own as well.
+
+interface Loaded {
+  model: HfModel;
+  policy?: LocalPolicy;
+  learner?: Learner;
+  state?: TrainState;
+  precision: 'float32' | 'bfloat16';
+}
+let loaded: Loaded;
+let runs = 0;
+
+const sampled = (topP: number) => ({ temperature: topP > 0 ? 1 : 0, topK: 0, topP: topP > 0 ? topP : 1 });
+
+const operations = {
+  async loadDecoder({ folder, threads }: { folder: string; threads: number }) {
+    const model = await loadHfDirectory(folder);
+    const policy = createDecoder({ threads });
+    await policy.load('bench', model.config, model.weights);
+    loaded = { model, policy, precision: 'float32' };
+    return { backend: backendName() };
+  },
+
+  async loadLearner({ folder, precision }: { folder: string; precision: 'float32' | 'bfloat16' }) {
+    const model = await loadHfDirectory(folder);
+    const learner = await createLocalLearner({ mode: 'traced' });
+    const { config, weights } = model;
+    const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
+    loaded = { model, learner, state, precision };
+    return { backend: learner.backend };
+  },
+
+  async greedy({ prompt, new_tokens }: { prompt: number[]; new_tokens: number }) {
+    const { tokens } = await sample(`greedy ${++runs}`, prompt, [], new_tokens, 0);
+    return { tokens };
+  },
+
+  async decode({ prompts, new_tokens, top_p }: { prompts: number[][]; new_tokens: number; top_p: number }) {
+    const run = ++runs;
+    await Promise.all(prompts.map((prompt, i) => sample(`${run}/${i}`, prompt, [], new_tokens, top_p)));
+    prompts.forEach((_, i) => loaded.policy!.release(`${run}/${i}`));
+    return { tokens: prompts.length * new_tokens };
+  },
+
+  async turns(request: {
+    prompt: number[];
+    samples: number;
+    results: number[][];
+    new_tokens: number;
+    top_p: number;
+  }) {
+    const { prompt, samples, results, new_tokens, top_p } = request;
+    const run = ++runs;
+    await Promise.all(
+      Array.from({ length: samples }, async (_, i) => {
+        const continuation: number[] = [];
+        for (const result of results) {
+          const { tokens } = await sample(`${run}/${i}`, prompt, continuation, new_tokens, top_p);
+          continuation.push(...tokens, ...result);
+        }
+        loaded.policy!.release(`${run}/${i}`);
+      }),
+    );
+    return { tokens: samples * new_tokens * results.length };
+  },
+
+  /** One optimizer update for each batch [B, T], in one learner step. */
+  async steps({ tokens }: { tokens: number[][][] }) {
+    const { learner, state, precision } = loaded;
+    const rows = tokens.flat();
+    const { state: next, metrics } = await learner!.step(state!, batchOf(rows), {
+      objective: { kind: 'supervised' },
+      optimizer: {
+        learningRate: 1e-4,
+        warmupUpdates: 0,
+        beta1: 0.9,
+        beta2: 0.999,
+        epsilon: 1e-8,
+        maxGradientNorm: 1,
+      },
+      minibatch: rows.length / tokens.length,
+      epochs: 1,
+      seed: 1,
+      compute: { ...DEFAULT_COMPUTE, precision },
+    });
+    loaded.state = next;
+    return { losses: [metrics.loss] };
+  },
+};
+
+function sample(
+  session: string,
+  prefix: number[],
+  continuation: readonly number[],
+  maxNewTokens: number,
+  topP: number,
+) {
+  const key = randomKey(session);
+  const sampling = sampled(topP);
+  return loaded.policy!.sample({
+    session,
+    prefix,
+    continuation,
+    maxNewTokens,
+    stopTokens: [],
+    sampling,
+    key,
+  });
+}
+
+/** Full rows, in which every token but the first is predicted. */
+function batchOf(rows: readonly number[][]): TrainBatch {
+  const length = rows[0]!.length;
+  const tokens = Int32Array.from(rows.flat());
+  return {
+    tokens,
+    offsets: Int32Array.from({ length: rows.length + 1 }, (_, i) => i * length),
+    mask: Float32Array.from(tokens, (_, i) => (i % length === 0 ? 0 : 1)),
+    advantages: new Float32Array(tokens.length).fill(1),
+    rolloutLogprobs: new Float32Array(tokens.length),
+  };
+}
+
+async function answer(line: string): Promise<{ [field: string]: unknown }> {
+  const { op, ...request } = JSON.parse(line) as { op: keyof typeof operations; [field: string]: Json };
+  const run = operations[op] as (request: object) => Promise<object>;
+  const started = performance.now();
+  try {
+    const result = await run(request);
+    return {
+      seconds: (performance.now() - started) / 1000,
+      peakBytes: process.resourceUsage().maxRSS * 1024,
+      ...result,
+    };
+  } catch (error) {
+    return { error: messageOf(error) };
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(`${JSON.stringify(await answer(line))}\n`);
+}
+await loaded!.policy?.close();
+await loaded!.learner?.close();
