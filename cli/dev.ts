@@ -39,5 +39,9 @@ Ctrl-C stops everything; what is stored stays, and runs go on when it is started
 
 withStackFlags(new Command('dev'))
   .description('Holds servers and workers up until Ctrl-C.')
+  .option(
+    '--no-chemistry',
+    'leave out the chemistry tiers, where "npm run setup:chemistry" has made their Python',
+  )
   .action((options: InstallationOptions) => dev(options).then(() => process.exit(0), fail))
   .parse();

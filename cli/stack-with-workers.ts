@@ -16,7 +16,8 @@ export interface Installation {
   stop(): Promise<void>;
 }
 
-export interface InstallationOptions extends StackOptions, Pick<WorkersOptions, 'processes' | 'env'> {
+export interface InstallationOptions
+  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'chemistry'> {
   stateDir?: string;
 }
 

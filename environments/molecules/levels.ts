@@ -13,8 +13,8 @@ export interface Level {
 const ALL = ['C', 'N', 'O', 'F'];
 
 /**
- * Windows on the scale of B3LYP/STO-3G. Of enumerated molecules of up to 7 heavy atoms the gap lies between 4.8 and
- * 16.4 eV with a median of 7.8, the dipole between 0 and 3.6 debye with a median of 1.4 (2nd to 98th percentile), and
+ * Windows on the scale of B3LYP/STO-3G. Of enumerated molecules of up to 7 heavy atoms the gap lies between 4.6 and
+ * 15.3 eV with a median of 7.8, the dipole between 0 and 3.6 debye with a median of 1.4 (2nd to 98th percentile), and
  * so each level's windows hold fewer of them.
  */
 export const LEVELS: readonly Level[] = [
