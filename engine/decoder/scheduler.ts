@@ -65,7 +65,7 @@ export class Scheduler {
   /** Takes an order. The promise is that of all work at hand; it rejects when the backend fails. */
   submit(order: Order): Promise<void> {
     this.queue.push(order);
-    this.running ??= this.work().finally(() => (this.running = undefined));
+    this.running ??= this.work();
     return this.running;
   }
 
@@ -96,15 +96,20 @@ export class Scheduler {
   }
 
   private async work(): Promise<void> {
-    for (;;) {
-      await this.admit();
-      const { model } = this;
-      if (model === undefined || model.batch.size === 0) {
-        if (this.queue.length === 0) return;
-        continue;
+    try {
+      for (;;) {
+        await this.admit();
+        const { model } = this;
+        if (model === undefined || model.batch.size === 0) {
+          if (this.queue.length === 0) return;
+          continue;
+        }
+        for (const seats of model.batch.seats()) await this.step(model, seats);
+        model.batch.settle();
       }
-      for (const seats of model.batch.seats()) await this.step(model, seats);
-      model.batch.settle();
+    } finally {
+      // In the same turn in which the queue was seen empty: an order that comes later begins anew.
+      this.running = undefined;
     }
   }
 
