@@ -213,7 +213,7 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for an environment like no other',
       withAt(['warmStart', 'tasks', 0, 'environment'], 'browser'),
-      'warmStart.tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, library',
+      'warmStart.tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, molecules, library',
     ],
     [
       'for a level that the environment lacks',
