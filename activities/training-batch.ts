@@ -57,13 +57,13 @@ export function trainingSequences(
       if (degenerate) {
         degenerateGroups++;
         episodes.forEach((episode, i) => {
-          if (rewards[i] !== null) leftOut += share(episode.mask);
+          if (rewards[i] !== null && !episode.learnt) leftOut += share(episode.mask);
         });
         return;
       }
       episodes.forEach((episode, i) => {
         const advantage = advantages[i];
-        if (advantage === null || advantage === undefined) return;
+        if (advantage === null || advantage === undefined || episode.learnt) return;
         const nothing = task.promptTokens.map(() => 0);
         sequences.push({
           tokens: [...task.promptTokens, ...episode.tokens],

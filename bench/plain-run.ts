@@ -53,6 +53,9 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     batch: (request) => curriculum.buildBatch(request, signal),
+    climb: () => {
+      throw new Error('a plain run has no verification ladder');
+    },
     train: (request) => training.trainStep(request, signal),
     retain: (request) => curriculum.applyRetention(request, signal),
     report: async (report) => options.onStep?.(report),

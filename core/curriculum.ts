@@ -66,6 +66,7 @@ export async function runCurriculum(
         ...(spec.learner && { learner: spec.learner }),
         sampling: spec.sampling,
         reward: spec.reward,
+        ...(spec.verification && { verification: spec.verification }),
         retention: spec.retention,
       },
       stage,

@@ -50,6 +50,8 @@ export interface Episode {
   turns: Turn[];
   status: EpisodeStatus;
   outcome?: Outcome;
+  /** Has been learnt from already: counts in its group's statistics and not in the loss. */
+  learnt?: true;
 }
 
 export type EpisodeStatus =

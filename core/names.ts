@@ -8,6 +8,9 @@ export const QUEUES = {
   tool: 'gradus-tool',
   verifier: 'gradus-verifier',
   learner: 'gradus-learner',
+  // Verifiers of the dearer tiers that are functions in TypeScript.
+  simulation: 'gradus-verifier-simulation',
+  'high-fidelity': 'gradus-verifier-high-fidelity',
 } as const;
 export type Role = keyof typeof QUEUES;
 
@@ -32,6 +35,9 @@ export const ids = {
   stage: (run: string, stage: string) => `${run}/${stage}`,
   group: (run: string, stage: string, step: number, group: number) => `${run}/${stage}/${step}/${group}`,
   evaluation: (run: string, name: string) => `${run}/evaluation/${name}`,
+  ladder: (run: string) => `${run}/ladder`,
+  verdict: ({ verifier, version, digest }: { verifier: string; version: string; digest: string }) =>
+    `verdict/${verifier}/${version}/${digest}`,
 };
 
 /** What the evaluations of a stage are called, after the stage's name. */

@@ -12,6 +12,8 @@ export interface RewardComponent {
   score: number | null;
   /** What it added to the reward after weight, gate and cap. */
   contribution: number;
+  /** Whether that is a success, where the full score is not asked for. */
+  passed?: boolean;
   evidence?: string;
 }
 

@@ -1,3 +1,5 @@
+import type { Budget } from './ladder/budget.ts';
+import type { SettleResult, StepGroups } from './ladder/requests.ts';
 import type {
   BatchRequest,
   BatchResult,
@@ -8,12 +10,14 @@ import type {
   GroupResult,
   LearnerMetrics,
   RetentionRequest,
+  Span,
   TrainRequest,
   TrainResult,
 } from './requests.ts';
 import type { ArmTally } from './requests.ts';
 import type { OutcomeCounts } from './outcome.ts';
 import type { CheckpointRef } from './refs.ts';
+import type { RewardSpec } from './spec.ts';
 import type { TimeSplit } from './time-split.ts';
 
 /** What a person, or a rule that asks one, can decide for a run that waits. */
@@ -32,12 +36,23 @@ export interface TrainingPorts {
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
   batch(request: BatchRequest): Promise<BatchResult>;
+  /** Takes a step's candidates up the verification ladder. Only asked where the spec has one. */
+  climb(request: StepClimb): Promise<StepClimbed>;
   train(request: TrainRequest): Promise<TrainResult>;
   retain(request: RetentionRequest): Promise<void>;
   report(report: StepReport): Promise<void>;
   /** Waits for a person. */
   ask(reason: string): Promise<Decision>;
 }
+
+export interface StepClimb extends StepGroups {
+  /** In place of the rungs' own. */
+  budgets: Record<string, Budget>;
+  reward: RewardSpec;
+}
+
+/** The groups again, with the ladder's verdicts, and earlier ones whose verdicts came late. */
+export type StepClimbed = Pick<SettleResult, 'groups' | 'offered' | 'arms'> & { spans: Span[] };
 
 /** One step of the run, for those who watch it. */
 export interface StepReport {

@@ -7,6 +7,8 @@ export interface VerdictOfVerifier {
   version: string;
   /** In [0, 1]; null for an abstention. */
   score: number | null;
+  /** Whether that is a success, where the full score is not asked for. */
+  passed?: boolean;
   evidence?: string;
 }
 
@@ -32,7 +34,8 @@ export function composeReward(
     if (spec.role === 'outcome' && verdict.score === null) {
       return { kind: 'abstained', reason: verdict.evidence ?? `${spec.verifier} abstained` };
     }
-    const open = spec.gatedBy === null || isFull(byName.get(spec.gatedBy)?.score);
+    const gate = spec.gatedBy === null ? undefined : byName.get(spec.gatedBy);
+    const open = spec.gatedBy === null || (gate?.passed ?? isFull(gate?.score));
     const contribution =
       verdict.score === null || !open
         ? 0
@@ -50,5 +53,6 @@ export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcom
   if (outcome.kind === 'truncated') return false;
   if (outcome.kind !== 'scored') return null;
   const decisive = specs.find((spec) => spec.role === 'outcome');
-  return isFull(outcome.components.find((component) => component.verifier === decisive?.verifier)?.score);
+  const said = outcome.components.find((component) => component.verifier === decisive?.verifier);
+  return said?.passed ?? isFull(said?.score);
 }

@@ -1,3 +1,5 @@
+import type { Budget } from './ladder/budget.ts';
+import type { Rung } from './ladder/policy.ts';
 import type { TruncatedRule } from './outcome.ts';
 import type { CheckpointRef } from './refs.ts';
 
@@ -14,6 +16,8 @@ export interface CurriculumSpec {
   learner?: LearnerSpec;
   sampling: SamplingSpec;
   reward: RewardSpec;
+  /** Absent: verdicts of fast verifiers are all there is. */
+  verification?: VerificationSpec;
   /** null only for a model that comes from a checkpoint. */
   warmStart: WarmStartSpec | null;
   stages: StageSpec[];
@@ -67,6 +71,28 @@ export interface SamplingSpec {
 export interface RewardSpec {
   components: RewardComponentSpec[];
   truncated: TruncatedRule;
+  /** The lowest rung, which stands for the component `ladder` until a dearer one has spoken. */
+  ladder?: Pick<Rung, 'verifier' | 'passAtLeast'>;
+}
+
+/** The ladder that candidates climb, from the fast rung to the dearest. */
+export interface VerificationSpec {
+  rungs: RungSpec[];
+  /** For so many steps a late verdict still brings its episodes before the learner again; 0: never. */
+  offerLateFor: number;
+}
+
+export interface RungSpec extends Rung {
+  /** A step waits for this rung's verdicts; else it goes on with the cheaper ones. */
+  wait: boolean;
+  /** How long a step waits at most, seconds. */
+  deadlineSeconds: number;
+  /** While this rung should have spoken and has not: the cheaper verdict stands, or the episode is pending. */
+  missing: 'cheaper' | 'pending';
+  /** Of each stage. */
+  budget: Budget;
+  /** Computations in flight at once. */
+  concurrency: number;
 }
 
 export interface RewardComponentSpec {
@@ -171,6 +197,8 @@ export interface StageSpec {
   };
   /** Part of each step's tasks drawn again from those that were failed lately. */
   retryFailures: number;
+  /** By verifier, in place of the rung's own. */
+  budgets?: Record<string, Budget>;
 }
 
 export interface AlgorithmSpec {

@@ -1,7 +1,7 @@
 import { rate } from './intervals.ts';
-import type { StepReport, TrainingPorts } from './ports.ts';
+import type { StepClimbed, StepReport, TrainingPorts } from './ports.ts';
 import type { CheckpointRef, TaskRef } from './refs.ts';
-import type { EvaluationResult, Span, TrainResult } from './requests.ts';
+import type { EvaluationResult, GroupResult, Span, TrainResult } from './requests.ts';
 import type { CurriculumSpec, StageSpec } from './spec.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import { HELD_OUT } from './names.ts';
@@ -13,7 +13,10 @@ import type { ArmEstimates } from './task-draw.ts';
 import { splitTime } from './time-split.ts';
 
 export interface StageInput {
-  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'retention'>;
+  spec: Pick<
+    CurriculumSpec,
+    'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'verification' | 'retention'
+  >;
   stage: StageSpec;
   checkpoint: CheckpointRef;
   /** What the KL is measured against: the warm start. */
@@ -153,7 +156,7 @@ async function stageStep(
     failures: state.failures,
     retryFailures: stage.retryFailures,
   });
-  const groups = await ports.rollout(
+  const rolledOut = await ports.rollout(
     shareOut(drawn.tasks, stage.groupsPerWorkflow, {
       run,
       seed,
@@ -165,8 +168,10 @@ async function stageStep(
       reward,
     }),
   );
+  const climbed = input.spec.verification ? await climb(ports, input, stageStep, rolledOut) : null;
+  const groups = climbed?.groups ?? rolledOut;
   const summary = summarize(groups);
-  const spans: Span[] = groups.flatMap((group) => group.spans);
+  const spans: Span[] = [...rolledOut.flatMap((group) => group.spans), ...(climbed?.spans ?? [])];
   const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
   if (total(summary.arms).trials === 0) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
@@ -185,7 +190,7 @@ async function stageStep(
     run,
     stage: stage.name,
     step: stageStep,
-    groups: whole,
+    groups: [...whole, ...(climbed?.offered ?? [])],
     algorithm: {
       scaleRewards: stage.algorithm.scaleRewards,
       aggregation: stage.algorithm.aggregation,
@@ -266,7 +271,7 @@ async function stageStep(
       checkpoint,
       resetOptimizer: trained === null ? state.resetOptimizer : false,
       learningRateFactor: state.learningRateFactor,
-      estimates: updateEstimates(state.estimates, summary.arms),
+      estimates: updateEstimates(state.estimates, [...summary.arms, ...(climbed?.arms ?? [])]),
       failures: [...drawn.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
       history,
     },
@@ -298,4 +303,23 @@ async function stageStep(
       note: null,
     };
   }
+}
+
+/** Groups that failed as a whole have nothing to climb with. */
+async function climb(
+  ports: TrainingPorts,
+  { spec, stage }: StageInput,
+  step: number,
+  groups: readonly GroupResult[],
+): Promise<StepClimbed> {
+  const refs = groups.flatMap(({ trajectories }) => trajectories ?? []);
+  const failed = groups.filter(({ trajectories }) => trajectories === null);
+  const climbed = await ports.climb({
+    stage: stage.name,
+    step,
+    groups: refs,
+    budgets: stage.budgets ?? {},
+    reward: spec.reward,
+  });
+  return { ...climbed, groups: [...climbed.groups, ...failed] };
 }

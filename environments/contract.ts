@@ -165,6 +165,8 @@ export interface TierLimits {
   maxAttempts: number;
 }
 
+export const DEFAULT_TIER_LIMITS: TierLimits = { timeoutSeconds: 3600, heartbeatSeconds: 30, maxAttempts: 5 };
+
 export type Verifier = FastVerifier | TierVerifier;
 
 /** A task family: tasks, tools and verifiers together, without the model. */

@@ -34,7 +34,29 @@ const environmentShape = z.object({
       }),
   ),
   verifiers: z.array(
-    z.object({ name: z.string().min(1), version: z.string(), tier: z.enum(TIERS), verify: isFunction }),
+    z
+      .object({
+        name: z.string().min(1),
+        version: z.string(),
+        tier: z.enum(TIERS),
+        verify: isFunction.optional(),
+        subject: isFunction.optional(),
+        served: z
+          .discriminatedUnion('by', [
+            z.object({ by: z.literal('function'), verify: isFunction }),
+            z.object({ by: z.literal('pool'), pool: z.string().min(1) }),
+            z.object({ by: z.literal('people') }),
+          ])
+          .optional(),
+      })
+      .refine(({ tier, verify }) => tier !== 'fast' || verify !== undefined, {
+        message: 'a fast verifier needs a function',
+        path: ['verify'],
+      })
+      .refine(({ tier, subject, served }) => tier === 'fast' || (subject && served), {
+        message: "a verifier of a dearer tier needs 'subject' and 'served'",
+        path: ['served'],
+      }),
   ),
   task: isFunction,
   demonstrate: isFunction,

@@ -10,7 +10,11 @@ import { SupervisedProcess } from './supervised-process.ts';
 import type { ProcessKind, SupervisionOptions } from './supervised-process.ts';
 
 /** Which roles share a process: the decoder and the learner keep to themselves. */
-export const PROCESSES: Role[][] = [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']];
+export const PROCESSES: Role[][] = [
+  ['orchestrator', 'verifier', 'tool', 'simulation', 'high-fidelity'],
+  ['rollout'],
+  ['learner'],
+];
 
 export interface WorkersOptions extends SupervisionOptions {
   processes?: Role[][];

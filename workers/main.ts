@@ -8,6 +8,7 @@ import { createRolloutWorker } from './rollout.ts';
 import { openRuntime } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 import { readSettings } from './settings.ts';
+import { createTierWorker } from './tier.ts';
 import { createToolWorker } from './tool.ts';
 import { createVerifierWorker } from './verifier.ts';
 
@@ -19,6 +20,8 @@ const create: Record<Role, (runtime: WorkerRuntime) => Promise<RoleWorker>> = {
   tool: createToolWorker,
   verifier: createVerifierWorker,
   learner: createLearnerWorker,
+  simulation: createTierWorker('simulation'),
+  'high-fidelity': createTierWorker('high-fidelity'),
 };
 
 async function main(): Promise<void> {

@@ -15,6 +15,8 @@ const schema = z.object({
   GRADUS_BLOB_CACHE: z.string().optional(),
   GRADUS_ENVIRONMENTS: z.string().default(''),
   GRADUS_DECODER_THREADS: z.coerce.number().int().min(1).default(Math.min(availableParallelism(), 8)),
+  GRADUS_TIER_CONCURRENCY: z.coerce.number().int().min(1).default(4),
+  GRADUS_TIER_RATE: z.coerce.number().positive().optional(),
   GRADUS_PAYLOAD_LIMIT: z.coerce.number().int().min(1024).optional(),
 });
 
@@ -34,6 +36,10 @@ export interface WorkerSettings {
   /** Modules that export environments, beside the built-in ones. */
   environmentModules: string[];
   decoderThreads: number;
+  /** Computations at once, of each tier that this process serves. */
+  tierConcurrency: number;
+  /** Computations begun per second, at most. */
+  tierRate: number | undefined;
   /** Refuse payloads above this many bytes, for tests; undefined lets Temporal's own limits hold. */
   payloadLimit: number | undefined;
 }
@@ -71,6 +77,8 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
       .map((path) => path.trim())
       .filter((path) => path !== ''),
     decoderThreads: values.GRADUS_DECODER_THREADS,
+    tierConcurrency: values.GRADUS_TIER_CONCURRENCY,
+    tierRate: values.GRADUS_TIER_RATE,
     payloadLimit: values.GRADUS_PAYLOAD_LIMIT,
   };
 }
@@ -87,6 +95,8 @@ export function settingsToEnv(settings: WorkerSettings): Record<string, string> 
     GRADUS_S3_BUCKET: store.bucket,
     GRADUS_ENVIRONMENTS: settings.environmentModules.join(','),
     GRADUS_DECODER_THREADS: String(settings.decoderThreads),
+    GRADUS_TIER_CONCURRENCY: String(settings.tierConcurrency),
+    ...(settings.tierRate === undefined ? {} : { GRADUS_TIER_RATE: String(settings.tierRate) }),
     ...(store.cacheDir === undefined ? {} : { GRADUS_BLOB_CACHE: store.cacheDir }),
     ...(settings.payloadLimit === undefined ? {} : { GRADUS_PAYLOAD_LIMIT: String(settings.payloadLimit) }),
   };

@@ -1,14 +1,23 @@
+import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
+import { createLadder } from '../activities/ladder.ts';
+import { createVerdicts } from '../activities/verdicts.ts';
 import { createVerification } from '../activities/verifiers.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 
 /** Judges episodes. */
 export async function createVerifierWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
+  const { connection, settings } = runtime;
+  const client = new Client({ connection, namespace: settings.namespace });
   const worker = await Worker.create({
     ...commonOptions(runtime, 'verifier'),
-    activities: durable(createVerification(runtime)),
+    activities: durable({
+      ...createVerification(runtime),
+      ...createLadder(runtime),
+      ...createVerdicts({ store: runtime.store, client }),
+    }),
     maxConcurrentActivityTaskExecutions: 16,
   });
   return {

@@ -3,16 +3,18 @@ import type { ActivityOptions } from '@temporalio/workflow';
 import { QUEUES } from '../core/names.ts';
 import type { LongCall } from '../core/requests.ts';
 import type { CurriculumActivities } from '../activities/curriculum.ts';
+import type { LadderActivities } from '../activities/ladder.ts';
 import type { LearnerActivities } from '../activities/learner.ts';
 import type { RolloutActivities } from '../activities/rollout.ts';
 import type { ToolActivities } from '../activities/tools.ts';
+import type { VerdictActivities } from '../activities/verdicts.ts';
 import type { VerifierActivities } from '../activities/verifiers.ts';
 
 /**
  * What can be retried is retried until it works: a server that is away for a day costs a day, not a run. What cannot
  * be helped by retrying is thrown as non-retryable.
  */
-const RETRY = {
+export const RETRY = {
   initialInterval: '200 milliseconds',
   backoffCoefficient: 2,
   maximumInterval: '15 seconds',
@@ -38,6 +40,20 @@ export const rolloutActivities = proxyActivities<RolloutActivities>({
 export const verifierActivities = proxyActivities<VerifierActivities>({
   taskQueue: QUEUES.verifier,
   startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  retry: RETRY,
+});
+
+export const ladderActivities = proxyActivities<LadderActivities>({
+  taskQueue: QUEUES.verifier,
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  retry: RETRY,
+});
+
+export const verdictActivities = proxyActivities<VerdictActivities>({
+  taskQueue: QUEUES.verifier,
+  startToCloseTimeout: '5 minutes',
   heartbeatTimeout: HEARTBEAT,
   retry: RETRY,
 });

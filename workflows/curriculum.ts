@@ -3,7 +3,9 @@ import {
   ApplicationFailure,
   condition,
   continueAsNew,
+  getExternalWorkflowHandle,
   log,
+  ParentClosePolicy,
   setHandler,
   startChild,
   upsertSearchAttributes,
@@ -26,8 +28,19 @@ import type { TimeSplit } from '../core/time-split.ts';
 import { curriculumActivities } from './activities.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
-import { decide, decided, pause, progress, questionAsked, resume, stepReported, stop } from './messages.ts';
+import {
+  decide,
+  decided,
+  ladderClosed,
+  pause,
+  progress,
+  questionAsked,
+  resume,
+  stepReported,
+  stop,
+} from './messages.ts';
 import type { Progress } from './messages.ts';
+import type { ladder } from './ladder.ts';
 import { evaluateChild } from './ports.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
@@ -97,6 +110,16 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   shown.stages = spec.stages.map((stage) => stage.name);
   upsertSearchAttributes(searchAttributes({ run: spec.run }));
 
+  if (spec.verification && !carried) {
+    // It outlives the run: verdicts may come days later.
+    await startChild<typeof ladder>('ladder', {
+      args: [{ run: spec.run, verification: spec.verification }],
+      workflowId: ids.ladder(spec.run),
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'ladder' }),
+    });
+  }
+
   const result = await runCurriculum(
     {
       initialize: curriculumActivities.initializeModel,
@@ -148,6 +171,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       return verdict;
     },
   );
+  if (spec.verification) await getExternalWorkflowHandle(ids.ladder(spec.run)).signal(ladderClosed);
   shown.checkpoint = result.checkpoint;
   shown.finished = result.stages;
   shown.status = result.end;

@@ -1,5 +1,6 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { Decision, StepReport } from '../core/ports.ts';
+import type { Arrived, ClimbReply, ClimbRequest } from '../core/ladder/requests.ts';
 import type { CurriculumState } from '../core/curriculum.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
@@ -40,3 +41,12 @@ export const decide = defineUpdate<Decision, [Decision]>('decide');
 export const stepReported = defineSignal<[StepReport]>('stepReported');
 export const questionAsked = defineSignal<[string | null]>('questionAsked');
 export const decided = defineSignal<[Decision]>('decided');
+
+/** Of a step to the ladder of its run, and back. */
+export const climbWanted = defineSignal<[ClimbRequest]>('climbWanted');
+export const climbed = defineSignal<[ClimbReply]>('climbed');
+/** The run is over: the ladder ends when nothing is waited for. */
+export const ladderClosed = defineSignal('ladderClosed');
+/** A sweep brought verdicts of these digests. */
+export const ladderSwept = defineSignal<[string[]]>('ladderSwept');
+export const verdictArrived = defineSignal<[Arrived]>('verdictArrived');

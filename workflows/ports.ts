@@ -1,17 +1,20 @@
 import {
   ChildWorkflowFailure,
+  condition,
   executeChild,
   getExternalWorkflowHandle,
   isCancellation,
+  setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
 import { noOutcomes } from '../core/outcome.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
 import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control.ts';
-import { questionAsked, stepReported } from './messages.ts';
+import { climbed, climbWanted, questionAsked, stepReported } from './messages.ts';
 import type { evaluation } from './evaluation.ts';
 import type { rolloutGroup } from './rollout-group.ts';
 import { searchAttributes } from './search-attributes.ts';
@@ -79,16 +82,28 @@ export function evaluateChild(request: EvaluationRequest): Promise<EvaluationRes
 }
 
 /** The ports of a workflow that trains as a child of the curriculum. */
-export function trainingPorts(control: Control, reportEvery: number): TrainingPorts {
+export function trainingPorts(control: Control, run: string, reportEvery: number): TrainingPorts {
   const parent = workflowInfo().parent;
   if (!parent) throw new Error('stages run as children of a curriculum');
   const curriculum = getExternalWorkflowHandle(parent.workflowId);
+  const replies = new Map<string, ClimbReply>();
+  setHandler(climbed, (reply) => void replies.set(reply.id, reply));
   return {
     now: () => Date.now(),
     rollout: rolloutChildren,
     evaluate: evaluateChild,
     demonstrations: curriculumActivities.buildDemonstrations,
     batch: curriculumActivities.buildBatch,
+    climb: async (step) => {
+      const start = Date.now();
+      const id = `${step.stage}/${step.step}`;
+      const request = { ...step, id, replyTo: workflowInfo().workflowId };
+      await getExternalWorkflowHandle(ids.ladder(run)).signal(climbWanted, request);
+      await condition(() => replies.has(id));
+      const { id: _, ...reply } = replies.get(id)!;
+      replies.delete(id);
+      return { ...reply, spans: [{ part: 'verification', start, end: Date.now() }] };
+    },
     train: learnerActivities.trainStep,
     retain: curriculumActivities.applyRetention,
     report: async (report) => {

@@ -15,7 +15,7 @@ export async function stage(
   controlState?: ControlState,
 ): Promise<StageResult> {
   const control = new Control(controlState);
-  const ports = trainingPorts(control, Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE));
+  const ports = trainingPorts(control, input.spec.run, Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE));
   return trainStage(ports, input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {

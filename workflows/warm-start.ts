@@ -12,7 +12,7 @@ export async function warmStart(
   controlState?: ControlState,
 ): Promise<WarmStartResult> {
   const control = new Control(controlState);
-  return train(trainingPorts(control, 1), input, from, async (state) => {
+  return train(trainingPorts(control, input.spec.run, 1), input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
       await condition(allHandlersFinished);

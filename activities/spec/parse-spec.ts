@@ -2,10 +2,19 @@ import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import { wilsonLower } from '../../core/intervals.ts';
+import { LADDER } from '../../core/ladder/requests.ts';
 import { armName, HELD_OUT } from '../../core/names.ts';
+import { TIERS } from '../../core/outcome.ts';
 import type { Split } from '../../core/refs.ts';
 import { DIALECTS } from '../../core/spec.ts';
-import type { Arm, CurriculumSpec, DialectSpec, ModelSource, ModelSpec } from '../../core/spec.ts';
+import type {
+  Arm,
+  CurriculumSpec,
+  DialectSpec,
+  ModelSource,
+  ModelSpec,
+  VerificationSpec,
+} from '../../core/spec.ts';
 import type { Environment } from '../../environments/contract.ts';
 import { curriculumSchema, MODEL_DEFAULTS } from './schema.ts';
 import type { WrittenSpec } from './schema.ts';
@@ -42,7 +51,7 @@ export function parseSpec(
   if (!parsed.success) throw refusal(parsed.error.issues.flatMap((issue) => shapeProblems(issue)));
   const problems = contradictions(parsed.data, environments);
   if (problems.length > 0) throw refusal(problems);
-  return normalize(parsed.data, run);
+  return normalize(parsed.data, run, environments);
 }
 
 function refusal(problems: Problem[]): GradusError {
@@ -166,6 +175,11 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
     [...used].map((name) => environments.get(name)!),
     add,
   );
+  checkVerification(
+    spec,
+    [...used].map((name) => environments.get(name)!),
+    add,
+  );
   checkModel(spec, add);
 
   spec.stages.forEach((stage, s) => {
@@ -215,7 +229,10 @@ function checkReward(
   components.forEach((component, i) => {
     const at = ['reward', 'components', i];
     for (const environment of environments) {
-      const valid = environment.verifiers.map((verifier) => verifier.name);
+      const valid = [
+        ...environment.verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name),
+        ...(spec.verification ? [LADDER] : []),
+      ];
       if (!valid.includes(component.verifier)) {
         add(
           [...at, 'verifier'],
@@ -235,6 +252,55 @@ function checkReward(
         );
       }
       if (component.role === 'outcome') add([...at, 'gatedBy'], 'the outcome cannot be gated: it decides');
+    }
+  });
+}
+
+function checkVerification(
+  { verification, reward, stages }: WrittenSpec,
+  environments: readonly Environment[],
+  add: (path: Path, message: string) => void,
+): void {
+  const names = verification?.rungs.map(({ verifier }) => verifier) ?? [];
+  stages.forEach((stage, s) => {
+    for (const name of Object.keys(stage.budgets ?? {})) {
+      if (!names.includes(name))
+        add(['stages', s, 'budgets', name], `no rung has this verifier${didYouMean(name, names)}`);
+    }
+    if (verification && verification.offerLateFor > 0 && stage.algorithm.importanceCap === 0) {
+      add(
+        ['stages', s, 'algorithm', 'importanceCap'],
+        'late verdicts bring episodes of an earlier policy before the learner: set a cap above 0 (2, say), or verification.offerLateFor to 0',
+      );
+    }
+  });
+  if (!verification) return;
+  if (!reward.components.some(({ verifier, role }) => verifier === LADDER && role === 'outcome')) {
+    add(
+      ['verification'],
+      `does nothing unless reward.components has { "verifier": "${LADDER}", "role": "outcome" }`,
+    );
+  }
+  verification.rungs.forEach(({ verifier: name }, i) => {
+    const at = ['verification', 'rungs', i, 'verifier'];
+    if (names.indexOf(name) !== i) add(at, `"${name}" is already a rung`);
+    for (const environment of environments) {
+      const known = environment.verifiers.find((other) => other.name === name);
+      if (!known) {
+        const valid = environment.verifiers.map((verifier) => verifier.name);
+        add(at, `environment "${environment.name}" has no verifier "${name}"${didYouMean(name, valid)}`);
+        continue;
+      }
+      if (i === 0 && known.tier !== 'fast')
+        add(at, `is of tier ${known.tier}; the lowest rung must be a fast one`);
+      if (i > 0 && known.tier === 'fast') add(at, 'is a fast verifier; only the lowest rung may be one');
+      const below = environment.verifiers.find((other) => other.name === names[i - 1]);
+      if (below && TIERS.indexOf(known.tier) < TIERS.indexOf(below.tier)) {
+        add(
+          at,
+          `of tier ${known.tier} lies above "${below.name}" of tier ${below.tier}: put the cheaper one first`,
+        );
+      }
     }
   });
 }
@@ -323,7 +389,27 @@ const present = (written: object): [string, unknown][] =>
 const armsOf = (tasks: WrittenTasks): Arm[] =>
   tasks.flatMap(({ environment, levels }) => levels.map((level) => ({ environment, level })));
 
-function normalize(written: WrittenSpec, run: string): ParsedSpec {
+function verificationOf(
+  { verification, stages }: WrittenSpec,
+  environments: ReadonlyMap<string, Environment>,
+): VerificationSpec | undefined {
+  if (!verification) return undefined;
+  // All environments have them; where tiers differ, those of the first arm count.
+  const { verifiers } = environments.get(stages[0]!.tasks[0]!.environment)!;
+  const tierOf = (name: string) => verifiers.find((verifier) => verifier.name === name)!.tier;
+  return {
+    ...verification,
+    rungs: verification.rungs.map((rung) => ({ ...rung, tier: tierOf(rung.verifier) })),
+  };
+}
+
+function normalize(
+  written: WrittenSpec,
+  run: string,
+  environments: ReadonlyMap<string, Environment>,
+): ParsedSpec {
+  const verification = verificationOf(written, environments);
+  const [lowest] = verification?.rungs ?? [];
   const { warmStart, evaluation } = written;
   return {
     run: written.run ?? run,
@@ -332,7 +418,11 @@ function normalize(written: WrittenSpec, run: string): ParsedSpec {
     ...(written.model.lora && { lora: written.model.lora }),
     learner: written.learner,
     sampling: written.sampling,
-    reward: written.reward,
+    reward: {
+      ...written.reward,
+      ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
+    },
+    ...(verification && { verification }),
     warmStart: warmStart
       ? {
           arms: armsOf(warmStart.tasks),
@@ -346,7 +436,11 @@ function normalize(written: WrittenSpec, run: string): ParsedSpec {
           },
         }
       : null,
-    stages: written.stages.map(({ tasks, ...stage }) => ({ ...stage, arms: armsOf(tasks) })),
+    stages: written.stages.map(({ tasks, budgets, ...stage }) => ({
+      ...stage,
+      ...(budgets && { budgets }),
+      arms: armsOf(tasks),
+    })),
     evaluation: {
       arms: armsOf(evaluation.tasks),
       tasks: evaluation.count,

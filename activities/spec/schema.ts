@@ -172,6 +172,52 @@ const reward = z.strictObject({
     .describe('Episodes cut by a limit: trained on with their reward, or left out of loss and statistics.'),
 });
 
+const budget = z
+  .strictObject({
+    count: z.int().min(0).optional().describe('Computations.'),
+    seconds: z.number().min(0).optional(),
+    usd: z.number().min(0).optional(),
+  })
+  .describe('What may be spent in each stage; what is left out has no limit.');
+
+const verification = z
+  .strictObject({
+    rungs: z
+      .array(
+        z.strictObject({
+          verifier: z.string(),
+          passAtLeast: fraction.describe('A score from which on a candidate climbs to the next rung.'),
+          escalate: z
+            .strictObject({
+              valueAtLeast: fraction.default(1),
+              uncertaintyAtLeast: z.number().min(0).default(1),
+            })
+            .prefault({})
+            .describe(
+              'A candidate that fails climbs all the same when the next rung is expected to say so much, with so large a standard deviation.',
+            ),
+          wait: z.boolean().default(true).describe('A step waits for the verdicts of this rung.'),
+          deadlineSeconds: positive.default(3600).describe('How long it waits at most.'),
+          missing: z
+            .enum(['cheaper', 'pending'])
+            .default('cheaper')
+            .describe('Without a verdict that is due: the cheaper one stands, or the episode is pending.'),
+          budget: budget.prefault({}),
+          concurrency: count.default(16).describe('Computations in flight at once.'),
+        }),
+      )
+      .min(2),
+    offerLateFor: z
+      .int()
+      .min(0)
+      .max(32)
+      .default(0)
+      .describe('For so many steps a late verdict brings its episodes before the learner again; 0: never.'),
+  })
+  .describe(
+    'The ladder that candidates climb, cheapest verifier first. The reward names its dearest verdict "ladder".',
+  );
+
 const warmStart = z
   .strictObject({
     tasks: tasksSchema,
@@ -241,6 +287,7 @@ const stage = z.strictObject({
       maxRollbacks: z.int().min(0).default(2).describe('After these a person is asked.'),
     })
     .prefault({}),
+  budgets: z.record(z.string(), budget).optional().describe("By verifier, in place of the rung's own."),
   retryFailures: fraction.default(0.125).describe("Part of each step's tasks drawn again from failed ones."),
 });
 
@@ -253,6 +300,7 @@ export const curriculumSchema = z
     learner,
     sampling,
     reward,
+    verification: verification.optional(),
     warmStart: warmStart
       .optional()
       .describe('May be left out for a model that comes from a checkpoint: RL then begins with it.'),

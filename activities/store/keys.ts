@@ -1,4 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
+import { sha256Hex } from './digest.ts';
 
 /** What every S3 server agrees on; a server that keeps objects as files also refuses `p` beside `p/q`. */
 const ALLOWED = /^[A-Za-z0-9._/-]+$/;
@@ -67,3 +68,28 @@ export const metricsKey = (run: string, stage: string, step: number): string =>
 
 /** Says which execution a run's name belongs to. */
 export const runKey = (run: string): string => `runs/${segment(run)}/run.json`;
+
+/** A name of any alphabet as part of a key: itself, or a digest of it. */
+const named = (name: string): string =>
+  /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name) && name.length < 64
+    ? name
+    : `name-${sha256Hex(new TextEncoder().encode(name)).slice(0, 16)}`;
+
+/** What a verifier said of a subject, for ever. */
+export const verdictKey = (verifier: string, version: string, digest: string): string =>
+  `verdicts/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
+
+/** One object of a run's ledger; sorts in the order in which its writer wrote. */
+export const ledgerKey = (run: string, writer: string, sequence: number): string =>
+  `${ledgerPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const ledgerPrefix = (run: string): string => `runs/${segment(run)}/ledger/`;
+
+/** What a plan asks, and what it had no budget for. */
+export const asksKey = (run: string, writer: string, sequence: number): string =>
+  `runs/${segment(run)}/asks/${segment(writer)}/${padded(sequence)}.json`;
+
+export const archiveKey = (run: string, writer: string, sequence: number): string =>
+  `${archivePrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const archivePrefix = (run: string): string => `runs/${segment(run)}/archive/`;

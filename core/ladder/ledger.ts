@@ -96,3 +96,17 @@ export function addEntries(
   }
   return totals;
 }
+
+/** The sum of two totals. */
+export function mergeTotals(
+  one: Readonly<Record<string, LedgerTotals>>,
+  other: Readonly<Record<string, LedgerTotals>>,
+): Record<string, LedgerTotals> {
+  const sum = { ...one };
+  for (const [verifier, totals] of Object.entries(other)) {
+    const merged = { ...(sum[verifier] ?? noTotals()) };
+    for (const field of Object.keys(merged) as (keyof LedgerTotals)[]) merged[field] += totals[field];
+    sum[verifier] = merged;
+  }
+  return sum;
+}

@@ -102,6 +102,8 @@ test('the commands find the store by the environment, and refuse what they canno
       store: server.options(),
       environmentModules: [],
       decoderThreads: 1,
+      tierConcurrency: 4,
+      tierRate: undefined,
       payloadLimit: undefined,
     }),
   };

@@ -150,6 +150,10 @@ export class ScriptedTraining implements TrainingPorts {
     return { batch, sequences: 8, tokens: 80, degenerateGroups: nothing ? 4 : 0, spans: [] };
   }
 
+  climb(): never {
+    throw new Error('this training has no ladder');
+  }
+
   async train(request: TrainRequest) {
     this.trained.push(request);
     const metrics = {

@@ -84,6 +84,8 @@ describe('the settings of a worker', () => {
       ),
       environmentModules: fc.array(word.map((name) => `./${name}.ts`)),
       decoderThreads: fc.integer({ min: 1, max: 64 }),
+      tierConcurrency: fc.integer({ min: 1, max: 64 }),
+      tierRate: fc.option(fc.integer({ min: 1, max: 100 }), { nil: undefined }),
       payloadLimit: fc.option(fc.integer({ min: 1024, max: 2 ** 21 }), { nil: undefined }),
     });
     fc.assert(

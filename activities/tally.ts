@@ -1,0 +1,47 @@
+import type { RolloutGroup } from '../core/episode.ts';
+import { armName } from '../core/names.ts';
+import { noOutcomes, trainableReward } from '../core/outcome.ts';
+import type { ArmTally, GroupResult } from '../core/requests.ts';
+import { succeeded } from '../core/reward.ts';
+import type { RewardSpec } from '../core/spec.ts';
+
+/** What a stage needs to know of a judged group. */
+export function tally(
+  reward: RewardSpec,
+  group: RolloutGroup,
+): Omit<GroupResult, 'trajectories' | 'spans' | 'failure'> {
+  const outcomes = noOutcomes();
+  const arms = new Map<string, ArmTally>();
+  const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));
+  const result = { rewardSum: 0, rewardCount: 0, sampledTokens: 0, turns: 0 };
+  for (const episode of group.episodes) {
+    const outcome = episode.outcome!;
+    outcomes[outcome.kind]++;
+    result.sampledTokens += episode.mask.reduce<number>((sum, bit) => sum + bit, 0);
+    result.turns += episode.turns.length;
+    const earned = trainableReward(outcome, reward.truncated);
+    if (earned !== null) {
+      result.rewardSum += earned;
+      result.rewardCount++;
+    }
+    const success = succeeded(reward.components, outcome);
+    if (success === null) continue;
+    const { environment, level } = group.tasks[episode.task]!.ref;
+    const arm = { environment, level };
+    const sum = arms.get(armName(arm)) ?? { arm, successes: 0, trials: 0 };
+    arms.set(armName(arm), sum);
+    for (const counted of [sum, perTask[episode.task]!]) {
+      counted.trials++;
+      if (success) counted.successes++;
+    }
+  }
+  return {
+    ...result,
+    arms: [...arms.values()],
+    outcomes,
+    // An evaluation's tasks are never trained on.
+    failedTasks: group.tasks
+      .filter(({ ref }, i) => ref.split === 'train' && 2 * perTask[i]!.successes < perTask[i]!.trials)
+      .map(({ ref }) => ref),
+  };
+}

@@ -1,0 +1,42 @@
+import { WorkflowIdConflictPolicy } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import { ids, QUEUES } from '../core/names.ts';
+import type { Ask, RequestVerdicts } from '../core/ladder/requests.ts';
+import type { TierAnswer, TierRequest } from '../core/tier-contract.ts';
+import type { Durable } from './durable.ts';
+import type { ObjectStore } from './store/object-store.ts';
+import { findVerdict, keepVerdict } from './verdict-cache.ts';
+
+export type VerdictActivities = Durable<ReturnType<typeof createVerdicts>>;
+
+export function createVerdicts({ store, client }: { store: ObjectStore; client: Client }) {
+  return {
+    /** Sees to it that each of these is computed, once however many ask: a workflow for each, named after it. */
+    async requestVerdicts(
+      { asks, from, to, requester }: RequestVerdicts,
+      signal: AbortSignal,
+    ): Promise<void> {
+      const all = (await store.getJson(asks, { signal })) as unknown as Ask[];
+      await Promise.all(
+        all.slice(from, to).map((ask) =>
+          client.workflow.signalWithStart(ask.served.by === 'people' ? 'review' : 'verdict', {
+            workflowId: ids.verdict(ask.request),
+            taskQueue: QUEUES.orchestrator,
+            args: [ask],
+            signal: 'verdictWanted',
+            signalArgs: [requester],
+            workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+          }),
+        ),
+      );
+    },
+
+    recallVerdict: (request: TierRequest, signal: AbortSignal): Promise<TierAnswer | null> =>
+      findVerdict(store, request, signal),
+
+    keepVerdict: (
+      { request, answer }: { request: TierRequest; answer: TierAnswer },
+      signal: AbortSignal,
+    ): Promise<TierAnswer> => keepVerdict(store, request, answer, signal),
+  };
+}

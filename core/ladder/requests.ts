@@ -1,0 +1,122 @@
+import type { GroupResult, ArmTally } from '../requests.ts';
+import type { BlobRef } from '../refs.ts';
+import type { RewardSpec, VerificationSpec } from '../spec.ts';
+import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
+import type { Account, Budget } from './budget.ts';
+import type { Calibration } from './calibration.ts';
+import type { LedgerEntry, LedgerTotals } from './ledger.ts';
+
+// What the workflows of the ladder ask of activities and of each other.
+
+/** The verifier that a reward names for the dearest verdict of the ladder. */
+export const LADDER = 'ladder';
+
+/** One computation: what is asked, of whom, and how long that may take. */
+export interface Ask {
+  request: TierRequest;
+  /** Environments know how to compute it; a person, what to look at. */
+  environment: string;
+  cost: Spent;
+  limits: { timeoutSeconds: number; heartbeatSeconds: number; maxAttempts: number };
+  served: { by: 'queue'; queue: string } | { by: 'people'; tier: string };
+}
+
+/** Groups of a step, as the fast tier has judged them. */
+export interface StepGroups {
+  stage: string;
+  step: number;
+  groups: BlobRef[];
+}
+
+/** What every look at the ladder's candidates needs. The last of `steps` is the one that is climbing now. */
+interface Climbing {
+  run: string;
+  verification: VerificationSpec;
+  calibrations: Calibration[];
+  steps: StepGroups[];
+}
+
+/** Which object of the ledger is written: one writer, numbers without gaps. */
+export interface LedgerPlace {
+  writer: string;
+  sequence: number;
+}
+
+export interface PlanRequest extends Climbing {
+  rung: number;
+  budget: Budget;
+  account: Account;
+  /** Digests that have been asked and have not answered. */
+  underWay: string[];
+  ledger: LedgerPlace;
+}
+
+export interface PlanResult {
+  /** An array of `Ask`, best value first; null where there is nothing to ask. */
+  asks: BlobRef | null;
+  digests: string[];
+  verifier: string;
+  /** Declared, of each. */
+  costs: Spent[];
+  /** More would be asked: plan again when these have been registered. */
+  more: boolean;
+  totals: Record<string, LedgerTotals>;
+}
+
+export interface CalibrateRequest extends Climbing {
+  rung: number;
+  /** What came since the last time. */
+  digests: string[];
+}
+
+export interface SettleRequest extends Climbing {
+  reward: RewardSpec;
+  /** Verdicts that came after their step had gone on. */
+  late: string[];
+  ledger: LedgerPlace;
+}
+
+export interface SettleResult {
+  groups: GroupResult[];
+  /** Groups of earlier steps whose verdicts changed, for the learner to see again. */
+  offered: BlobRef[];
+  /** By how much those verdicts move what is known of the arms. */
+  arms: ArmTally[];
+  totals: Record<string, LedgerTotals>;
+}
+
+export interface RequestVerdicts {
+  asks: BlobRef;
+  from: number;
+  to: number;
+  /** The workflow that is told. */
+  requester: string;
+}
+
+/** Told by the workflow of a verdict to everyone who waits for it. */
+export interface Arrived {
+  verifier: string;
+  version: string;
+  digest: string;
+  result: TierAnswer['kind'];
+  /** null for those who did not cause the computation. */
+  spent: Spent | null;
+}
+
+export interface KeepLedger {
+  run: string;
+  ledger: LedgerPlace;
+  entries: LedgerEntry[];
+}
+
+/** Of a stage to the ladder of its run. */
+export interface ClimbRequest extends StepGroups {
+  id: string;
+  replyTo: string;
+  budgets: Record<string, Budget>;
+  reward: RewardSpec;
+}
+
+export interface ClimbReply extends Omit<SettleResult, 'totals'> {
+  id: string;
+}

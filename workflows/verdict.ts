@@ -1,0 +1,86 @@
+import {
+  ActivityFailure,
+  condition,
+  defineSignal,
+  getExternalWorkflowHandle,
+  isCancellation,
+  log,
+  proxyActivities,
+  setHandler,
+} from '@temporalio/workflow';
+import type { Ask } from '../core/ladder/requests.ts';
+import type { Spent, TierAnswer } from '../core/tier-contract.ts';
+import type { TierActivities } from '../activities/tier.ts';
+import { RETRY, verdictActivities } from './activities.ts';
+import { verdictArrived } from './messages.ts';
+
+/** By signal-with-start, of the workflow that wants to know. */
+export const verdictWanted = defineSignal<[string]>('verdictWanted');
+
+/**
+ * One computation, for everyone who asks for it: its id names verifier, version and subject. What is known already is
+ * told at once. It waits for a worker of its tier as long as that takes, and no slot is held meanwhile.
+ */
+export async function verdict(ask: Ask): Promise<void> {
+  const waiting = new Waiting();
+  await condition(() => waiting.all.length > 0);
+  const known = await verdictActivities.recallVerdict(ask.request);
+  const answer =
+    known ?? (await verdictActivities.keepVerdict({ request: ask.request, answer: await compute(ask) }));
+  await waiting.tell(answer, known === null ? answer.spent : null);
+}
+
+/** Who waits for a verdict, in the order in which they came; the first one is charged with it. */
+export class Waiting {
+  readonly all: string[] = [];
+
+  constructor() {
+    setHandler(verdictWanted, (who) => void (this.all.includes(who) || this.all.push(who)));
+  }
+
+  /** Who joins while others are being told is told as well. */
+  async tell(answer: TierAnswer, spent: Spent | null): Promise<void> {
+    for (let i = 0; i < this.all.length; i++) {
+      const { verifier, version, digest, kind: result } = answer;
+      const told = { verifier, version, digest, result, spent: i === 0 ? spent : null };
+      try {
+        await getExternalWorkflowHandle(this.all[i]!).signal(verdictArrived, told);
+      } catch (error) {
+        if (isCancellation(error)) throw error;
+        log.info('who asked for a verdict has ended; it is in the store', {
+          who: this.all[i],
+          reason: String(error),
+        });
+      }
+    }
+  }
+}
+
+async function compute({ request, limits, served }: Ask): Promise<TierAnswer> {
+  if (served.by !== 'queue') throw new Error(`${request.verifier} is served by people`);
+  const { verifySubject } = proxyActivities<TierActivities>({
+    taskQueue: served.queue,
+    startToCloseTimeout: limits.timeoutSeconds * 1000,
+    heartbeatTimeout: limits.heartbeatSeconds * 1000,
+    retry: { ...RETRY, maximumAttempts: limits.maxAttempts },
+  });
+  try {
+    return await verifySubject(request);
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    const { verifier, version, digest } = request;
+    const reason = `${limits.maxAttempts} attempt(s) came to nothing; the last: ${error.cause?.message ?? error.message}`;
+    // What the lost attempts took, nobody measured.
+    const spent = { seconds: 0, usd: 0 };
+    return {
+      format: 'gradus.verdict/1',
+      verifier,
+      version,
+      digest,
+      spent,
+      kind: 'abstained',
+      type: 'lost',
+      reason,
+    };
+  }
+}
