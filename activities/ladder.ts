@@ -39,6 +39,9 @@ export interface LadderDependencies {
 
 export type LadderActivities = Durable<ReturnType<typeof createLadder>>;
 
+/** How long people are waited for where the verifier does not say. */
+const PEOPLE_TAKE_SECONDS = 7 * 24 * 3600;
+
 /** Computations of one plan: their digests pass through histories. */
 const MOST_ASKS = 200;
 
@@ -48,7 +51,7 @@ export function createLadder(deps: LadderDependencies) {
     /** Decides who climbs to a rung, writes it into the ledger, and puts what no budget is left for into the archive. */
     async planClimb(request: PlanRequest, signal: AbortSignal): Promise<PlanResult> {
       const { run, verification, rung, ledger, steps } = request;
-      const { verifier } = verification.rungs[rung]!;
+      const { verifier, reviewers } = verification.rungs[rung]!;
       const climbers = await loadClimbers(deps, verification, steps, signal);
       const views = new Map(
         climbers.flatMap(({ views: all, environment }) => {
@@ -77,12 +80,12 @@ export function createLadder(deps: LadderDependencies) {
         if (fresh && decision.kind === 'defer') {
           const { view, environment } = views.get(digest)!;
           const value = Math.max(decision.value, deferred.get(digest)?.value ?? -Infinity);
-          deferred.set(digest, { ask: askOf(view, environment), value });
+          deferred.set(digest, { ask: askOf(view, environment, reviewers), value });
         }
       });
       const asks = plan.asks.map(({ digest }) => {
         const { view, environment } = views.get(digest)!;
-        return askOf(view, environment);
+        return askOf(view, environment, reviewers);
       });
       if (deferred.size > 0) {
         const kept = [...deferred.values()].toSorted((a, b) => b.value - a.value);
@@ -187,16 +190,20 @@ export function createLadder(deps: LadderDependencies) {
   };
 }
 
-function askOf({ verifier, subject, digest }: RungView, environment: string): Ask {
+function askOf({ verifier, subject, digest }: RungView, environment: string, reviewers: number): Ask {
   const { name, version, tier, cost, served, limits } = verifier;
   return {
     request: { format: 'gradus.verify/1', verifier: name, version, digest, subject },
     environment,
     cost,
-    limits: { ...DEFAULT_TIER_LIMITS, ...limits },
+    limits: {
+      ...DEFAULT_TIER_LIMITS,
+      ...(served.by === 'people' && { timeoutSeconds: PEOPLE_TAKE_SECONDS }),
+      ...limits,
+    },
     served:
       served.by === 'people'
-        ? { by: 'people', tier }
+        ? { by: 'people', reviewers }
         : { by: 'queue', queue: tierQueue(tier, served.by === 'pool' ? served.pool : undefined) },
   };
 }

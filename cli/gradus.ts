@@ -2,6 +2,8 @@ import { Command } from 'commander';
 import { checkpoints } from './commands/checkpoints.ts';
 import { exportCommand } from './commands/export.ts';
 import { importCommand } from './commands/import.ts';
+import { ledger } from './commands/ledger.ts';
+import { review } from './commands/review.ts';
 import { fail } from './fail.ts';
 
 // Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command.
@@ -10,6 +12,8 @@ const program = new Command('gradus')
   .description('Looks into runs and moves models in and out.')
   .showHelpAfterError('(--help says what there is)')
   .addCommand(checkpoints())
+  .addCommand(ledger())
+  .addCommand(review())
   .addCommand(importCommand())
   .addCommand(exportCommand());
 

@@ -93,6 +93,8 @@ export interface RungSpec extends Rung {
   budget: Budget;
   /** Computations in flight at once. */
   concurrency: number;
+  /** People whose majority is the verdict, where people give it. */
+  reviewers: number;
 }
 
 export interface RewardComponentSpec {

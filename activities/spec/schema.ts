@@ -204,6 +204,7 @@ const verification = z
             .describe('Without a verdict that is due: the cheaper one stands, or the episode is pending.'),
           budget: budget.prefault({}),
           concurrency: count.default(16).describe('Computations in flight at once.'),
+          reviewers: count.default(1).describe('People whose majority is the verdict, where people give it.'),
         }),
       )
       .min(2),

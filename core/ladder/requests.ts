@@ -18,7 +18,7 @@ export interface Ask {
   environment: string;
   cost: Spent;
   limits: { timeoutSeconds: number; heartbeatSeconds: number; maxAttempts: number };
-  served: { by: 'queue'; queue: string } | { by: 'people'; tier: string };
+  served: { by: 'queue'; queue: string } | { by: 'people'; reviewers: number };
 }
 
 /** Groups of a step, as the fast tier has judged them. */

@@ -1,0 +1,45 @@
+import Table from 'cli-table3';
+import { Command } from 'commander';
+import { readLedger } from '../../activities/store/ledger.ts';
+import { addEntries } from '../../core/ladder/ledger.ts';
+import { withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+
+/** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
+export function ledger(): Command {
+  return withConnectionFlags(new Command('ledger'))
+    .description('Shows what the verification ladder of a run decided and spent.')
+    .argument('<run>')
+    .option('--json', 'every entry, one JSON object a line')
+    .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
+      withStore(options, async (store) => {
+        const entries = await readLedger(store, run);
+        if (options.json === true) {
+          for (const entry of entries) console.log(JSON.stringify(entry));
+          return;
+        }
+        const table = new Table({
+          head: [
+            'verifier',
+            'escalated',
+            'deferred',
+            'accepted',
+            'rejected',
+            'computed',
+            'shared',
+            'abstained',
+            'late',
+            's',
+            'US$',
+          ],
+          style: { head: [], border: [] },
+        });
+        for (const [verifier, sum] of Object.entries(addEntries({}, entries))) {
+          const { escalated, deferred, accepted, rejected, computed, shared, abstained, late } = sum;
+          const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained, late];
+          table.push([verifier, ...counts, sum.seconds.toFixed(2), sum.usd.toFixed(4)]);
+        }
+        console.log(entries.length === 0 ? `${run} has no ledger in this store` : table.toString());
+      }),
+    );
+}
