@@ -2,6 +2,7 @@ import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
 import { createLadder } from '../activities/ladder.ts';
+import { createSweep } from '../activities/sweep.ts';
 import { createVerdicts } from '../activities/verdicts.ts';
 import { createVerification } from '../activities/verifiers.ts';
 import { commonOptions } from './runtime.ts';
@@ -16,6 +17,7 @@ export async function createVerifierWorker(runtime: WorkerRuntime): Promise<Role
     activities: durable({
       ...createVerification(runtime),
       ...createLadder(runtime),
+      ...createSweep(runtime),
       ...createVerdicts({ store: runtime.store, client }),
     }),
     maxConcurrentActivityTaskExecutions: 16,

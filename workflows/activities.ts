@@ -7,6 +7,7 @@ import type { LadderActivities } from '../activities/ladder.ts';
 import type { LearnerActivities } from '../activities/learner.ts';
 import type { RolloutActivities } from '../activities/rollout.ts';
 import type { ToolActivities } from '../activities/tools.ts';
+import type { SweepActivities } from '../activities/sweep.ts';
 import type { VerdictActivities } from '../activities/verdicts.ts';
 import type { VerifierActivities } from '../activities/verifiers.ts';
 
@@ -45,6 +46,13 @@ export const verifierActivities = proxyActivities<VerifierActivities>({
 });
 
 export const ladderActivities = proxyActivities<LadderActivities>({
+  taskQueue: QUEUES.verifier,
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  retry: RETRY,
+});
+
+export const sweepActivities = proxyActivities<SweepActivities>({
   taskQueue: QUEUES.verifier,
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: HEARTBEAT,

@@ -5,4 +5,5 @@ export { review } from './review.ts';
 export { rolloutGroup } from './rollout-group.ts';
 export { stage } from './stage.ts';
 export { verdict } from './verdict.ts';
+export { verificationSweep } from './verification-sweep.ts';
 export { warmStart } from './warm-start.ts';

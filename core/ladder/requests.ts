@@ -120,3 +120,16 @@ export interface ClimbRequest extends StepGroups {
 export interface ClimbReply extends Omit<SettleResult, 'totals'> {
   id: string;
 }
+
+export interface PlanSweep {
+  run: string;
+  verifier?: string;
+  budget: Budget;
+  /** Of the ledger. */
+  writer: string;
+}
+
+export interface PlannedSweep {
+  asks: BlobRef | null;
+  digests: string[];
+}

@@ -29,6 +29,15 @@ const verifiers: Verifier[] = [
     verify: ({ answer }) => ({ kind: 'score', score: numberOf(answer) === null ? 0 : 0.6 }),
   },
   rung('near', 'simulation', 0.01, (off) => 1 / (1 + off)),
+  {
+    name: 'expert',
+    version: '1',
+    tier: 'world',
+    cost: { seconds: 60, usd: 5 },
+    subject,
+    served: { by: 'people' },
+    limits: { timeoutSeconds: 3600 },
+  },
   rung('exact', 'high-fidelity', 1, (off) => (off === 0 ? 1 : 0)),
 ];
 

@@ -160,3 +160,81 @@ test('a verdict that comes late, with workers and server killed in between, is b
   await run.signal('stop');
   expect((await run.result()).end).toBe('stopped');
 });
+
+test('people judge by majority; what they may not say is refused, and the run goes on meanwhile', async () => {
+  const base = spec({}, { wait: false, missing: 'cheaper' });
+  const [fast, near] = base.verification.rungs;
+  const expert = { verifier: 'expert', passAtLeast: 0.5, wait: false, reviewers: 3, budget: { count: 1 } };
+  const other = { ...base, seed: 79, verification: { ...base.verification, rungs: [fast, near, expert] } };
+  expect((await (await installation.runs.start('reviewed', other)).result()).end).toBe('completed');
+
+  const { client } = installation.runs;
+  const id = await until(
+    async () => {
+      const query = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
+      for await (const { workflowId } of client.workflow.list({ query })) return workflowId;
+      return undefined;
+    },
+    30_000,
+    () => 'nobody is asked',
+  );
+  const review = client.workflow.getHandle(id);
+  const say = (reviewer: string, score: number, comment?: string) =>
+    review.executeUpdate('submitVerdict', { args: [{ reviewer, score, comment }] });
+  const refusal = async (said: Promise<unknown>): Promise<string> =>
+    said.then(
+      () => 'it was taken',
+      (error: Error) => (error.cause as Error).message,
+    );
+  expect(await refusal(say('ann', 1.5))).toContain('1.5 is not in [0, 1]');
+  await say('ann', 0.9, 'right');
+  expect(await refusal(say('ann', 0.8))).toContain('ann has given a verdict already');
+  await say('bob', 0.2);
+  await say('cho', 0.7);
+  await review.result();
+  await expect(say('dan', 1)).rejects.toThrow(/not found|completed/);
+
+  const final = (await client.workflow.getHandle(ids.ladder('reviewed')).result()) as LadderStatus;
+  expect(final.totals['expert']).toMatchObject({ computed: 1, late: 1, usd: 5 });
+  const [kept] = await store.list('verdicts/expert/');
+  expect(await store.getJson((await store.head(kept!.key))!)).toMatchObject({
+    kind: 'scored',
+    score: 0.8,
+    evidence: 'ann: 0.9, right; bob: 0.2; cho: 0.7',
+  });
+});
+
+test('a sweep works through the archive, best value first, under its own budget; a schedule starts it', async () => {
+  const before = await counted('near');
+  const { client } = installation.runs;
+  const schedule = await client.schedule.create({
+    scheduleId: 'nightly',
+    spec: { intervals: [{ every: '1 day' }] },
+    policies: { overlap: 'SKIP' },
+    action: {
+      type: 'startWorkflow',
+      workflowType: 'verificationSweep',
+      taskQueue: 'gradus',
+      workflowId: 'sweep-poor',
+      args: [{ run: 'poor', budget: { count: 2 }, concurrency: 1 }],
+    },
+    state: { paused: true },
+  });
+  await schedule.trigger();
+  const done = await until(
+    async () => {
+      const { info } = await schedule.describe();
+      const [last] = info.recentActions;
+      if (last?.action.type !== 'startWorkflow') return undefined;
+      const { workflowId, firstExecutionRunId } = last.action.workflow;
+      return (await client.workflow.getHandle(workflowId, firstExecutionRunId).result()) as unknown;
+    },
+    60_000,
+    () => 'the schedule started nothing',
+  );
+  await schedule.delete();
+  expect(done).toEqual({ asked: 2, arrived: 2 });
+  expect((await counted('near')) - before).toBe(2);
+  const sweeps = (await ledgerOf('poor')).filter(({ stage }) => stage === 'sweep');
+  expect(sweeps).toHaveLength(2);
+});
