@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { createRequire } from 'node:module';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type * as TensorFlow from '@tensorflow/tfjs';
@@ -10,12 +11,20 @@ export type BackendKind = 'gpu' | 'cpu' | 'wasm';
 /** Where tensors live and are computed. `native` is there when libtensorflow does the work. */
 export interface Backend {
   readonly tf: Tf;
-  /** e.g. `tensorflow 2.20.0 cpu`. */
+  /** e.g. `tensorflow 2.20.0 cpu × 2`: what a step is repeatable on. */
   readonly name: string;
   readonly native: NativeOps | undefined;
+  /**
+   * Cores that a step is spread over: a micro-batch is computed in so many parts side by side, each on one core. Ops of
+   * a small model are too short to be shared among cores one by one.
+   */
+  readonly threads: number;
   /** True when the kernels whose sums are not repeatable on a GPU must be avoided. */
   readonly gpu: boolean;
 }
+
+/** More parts than this are too small to be worth it. */
+const MOST_THREADS = 16;
 
 const require = createRequire(import.meta.url);
 
@@ -28,6 +37,9 @@ export async function loadBackend(kind = kindFromEnvironment()): Promise<Backend
   // libtensorflow reads these when it is loaded.
   process.env['TF_CPP_MIN_LOG_LEVEL'] ??= '3';
   process.env['TF_DETERMINISTIC_OPS'] ??= '1';
+  const threads = threadsFromEnvironment();
+  process.env['TF_NUM_INTRAOP_THREADS'] ??= '1';
+  process.env['TF_NUM_INTEROP_THREADS'] ??= String(threads);
   restoreRemovedUtilities();
   if (kind === 'wasm') return loadWasm();
   if (kind === 'gpu') return loadNative('@tensorflow/tfjs-node-gpu', true);
@@ -39,6 +51,19 @@ export async function loadBackend(kind = kindFromEnvironment()): Promise<Backend
     }
   }
   return loadNative('@tensorflow/tfjs-node', false);
+}
+
+/** The number of parts decides how gradients are summed, so it is part of what makes a step repeatable. */
+function threadsFromEnvironment(): number {
+  const text = process.env['GRADUS_LEARNER_THREADS'];
+  if (text === undefined || text === '') return Math.min(availableParallelism(), MOST_THREADS);
+  const threads = Number(text);
+  if (Number.isInteger(threads) && threads >= 1) return threads;
+  throw new GradusError(
+    'learner',
+    'backend',
+    `GRADUS_LEARNER_THREADS is "${text}": use a whole number from 1`,
+  );
 }
 
 function kindFromEnvironment(): BackendKind | undefined {
@@ -76,8 +101,9 @@ async function loadNative(addon: string, wantGpu: boolean): Promise<Backend> {
       `${addon} loads but finds no GPU. Check the driver and the CUDA libraries, or set GRADUS_LEARNER_BACKEND=cpu.`,
     );
   }
-  const name = `tensorflow ${kernels.binding.TF_Version} ${gpu ? 'gpu' : 'cpu'}`;
-  return { tf, name, native: new NativeOps(tf, kernels), gpu };
+  const threads = gpu ? 1 : threadsFromEnvironment();
+  const name = `tensorflow ${kernels.binding.TF_Version} ${gpu ? 'gpu' : `cpu × ${threads}`}`;
+  return { tf, name, native: new NativeOps(tf, kernels), gpu, threads };
 }
 
 async function loadWasm(): Promise<Backend> {
@@ -97,6 +123,7 @@ async function loadWasm(): Promise<Backend> {
     name: `wasm ${wasm.version_wasm} (some 50 times slower)`,
     native: undefined,
     gpu: false,
+    threads: 1,
   };
 }
 

@@ -50,7 +50,10 @@ export function logprobProgram(backend: Backend, model: PolicyModel, temperature
     key: JSON.stringify(['logprobs', config, lora, compute.precision, temperature]),
     precision: compute.precision,
     compute: (inputs) => {
-      const { logprobs, entropy } = forward(backend, model, inputs, temperature);
+      const { frozen, trained } = parameterShapes(model);
+      const count = frozen.length + trained.length;
+      const parts = partsOf(backend, inputs.slice(count));
+      const { logprobs, entropy } = forward(backend, model, inputs.slice(0, count), parts, temperature);
       entropy.dispose();
       return [logprobs];
     },
@@ -80,11 +83,12 @@ export function trainingProgram(
     compute: (inputs) => {
       const [mask, weights, ...rest] = inputs.slice(count + 3) as [Tensor1D, Tensor1D, ...Tensor1D[]];
       const given = Object.fromEntries(names.map((name, i) => [name, rest[i]!]));
+      const parts = partsOf(backend, inputs.slice(count));
       let metrics: Tensor[] = [];
       const loss = (...trained: Tensor[]): Scalar => {
         const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
-        const everything = [...inputs.slice(0, frozen), ...trained, ...inputs.slice(count)];
-        const { logprobs, entropy } = forward(backend, model, everything, temperature);
+        const parameters = [...inputs.slice(0, frozen), ...trained];
+        const { logprobs, entropy } = forward(backend, model, parameters, parts, temperature);
         // Where nothing counts every log-prob is 0, so that no exponential of it can overflow.
         const counted = tf.mul<Tensor1D>(logprobs, mask);
         if (objective.kind === 'supervised') {
@@ -102,16 +106,54 @@ export function trainingProgram(
   };
 }
 
-function forward(backend: Backend, model: PolicyModel, inputs: Tensor[], temperature: number) {
+/** Rows that are computed by one core: tokens and targets [N], segments [B, T]. */
+interface Part {
+  tokens: Tensor1D;
+  targets: Tensor1D;
+  segments: Tensor2D;
+}
+
+/**
+ * The rows of a micro-batch in equal parts, one a core: nothing in the graph makes one wait for another, so TensorFlow
+ * computes them side by side. They are cut before any gradient is taken, because what a gradient reads must outlive
+ * the forward pass.
+ */
+function partsOf({ tf, threads }: Backend, [tokens, targets, segments]: Tensor[]): Part[] {
+  const [rows, length] = segments!.shape as [number, number];
+  if (threads === 1 || rows % threads !== 0) {
+    return [{ tokens: tokens as Tensor1D, targets: targets as Tensor1D, segments: segments as Tensor2D }];
+  }
+  const own = rows / threads;
+  return Array.from({ length: threads }, (_, part) => ({
+    tokens: tf.slice(tokens as Tensor1D, [part * own * length], [own * length]),
+    targets: tf.slice(targets as Tensor1D, [part * own * length], [own * length]),
+    segments: tf.slice(segments as Tensor2D, [part * own, 0], [own, length]),
+  }));
+}
+
+/** Log-probs and entropy [N]; `inputs` are the parameters, frozen ones first. */
+function forward(
+  backend: Backend,
+  model: PolicyModel,
+  inputs: Tensor[],
+  parts: readonly Part[],
+  temperature: number,
+): { logprobs: Tensor1D; entropy: Tensor1D } {
+  const { tf } = backend;
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   const { frozen, trained } = parameterShapes(model);
-  const shapes = [...frozen, ...trained];
-  const parameters = new Map(shapes.map(([name], i) => [name, inputs[i]!]));
-  const [tokens, targets, segments] = inputs.slice(shapes.length) as [Tensor1D, Tensor1D, Tensor2D];
-  const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
-    temperature,
-    gradientCheckpointing: compute.gradientCheckpointing,
-    loraScale: lora ? loraScale(lora) : 0,
+  const parameters = new Map([...frozen, ...trained].map(([name], i) => [name, inputs[i]!]));
+  const results = parts.map(({ tokens, targets, segments }) => {
+    const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
+      temperature,
+      gradientCheckpointing: compute.gradientCheckpointing,
+      loraScale: lora ? loraScale(lora) : 0,
+    });
+    return tokenLogprobs(backend, hidden, head, targets);
   });
-  return tokenLogprobs(backend, hidden, head, targets);
+  if (results.length === 1) return results[0]!;
+  const entropies = results.map(({ entropy }) => entropy);
+  const entropy = tf.keep(tf.concat(entropies));
+  tf.dispose(entropies);
+  return { logprobs: tf.concat(results.map(({ logprobs }) => logprobs)), entropy };
 }

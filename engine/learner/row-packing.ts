@@ -34,7 +34,7 @@ export function rowLength(offsets: Int32Array): number {
 /**
  * The sequences with these indices as micro-batches of about `positions` in rows of `length`: first-fit decreasing, a pure
  * function of the lengths. A micro-batch has full, a quarter or a sixteenth of the rows: the largest that three
- * quarters of would be used.
+ * quarters of would be used. Where there are as many rows as `parts` their number is a multiple of it.
  */
 export function packRows(
   tokens: Int32Array,
@@ -42,6 +42,7 @@ export function packRows(
   sequences: readonly number[],
   length: number,
   positions: number,
+  parts = 1,
 ): Rows[] {
   const byLength = sequences
     .filter((sequence) => positionsOf(offsets, sequence) > 0)
@@ -55,8 +56,10 @@ export function packRows(
     contents[row]!.push(sequence);
     free[row] = (free[row] ?? length) - needed;
   }
-  const full = Math.max(1, Math.floor(positions / length));
-  const sizes = [full, Math.ceil(full / 4), Math.ceil(full / 16)];
+  const most = Math.max(1, Math.floor(positions / length));
+  const unit = most < parts ? 1 : parts;
+  const full = Math.floor(most / unit) * unit;
+  const sizes = [full, Math.ceil(full / 4 / unit) * unit, Math.ceil(full / 16 / unit) * unit];
   const batches: Rows[] = [];
   for (let at = 0; at < contents.length;) {
     const left = contents.length - at;

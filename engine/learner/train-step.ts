@@ -45,8 +45,11 @@ export async function trainStep(
   const started = performance.now();
   const length = rowLength(batch.offsets);
   const everything = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
-  const positions = compute.microBatchTokens || positionsFor(config.vocabSize);
-  const pack = (sequences: number[]) => packRows(batch.tokens, batch.offsets, sequences, length, positions);
+  const { threads } = backend;
+  // A row for each core at the least, unless somebody has said how much memory there is.
+  const positions = compute.microBatchTokens || Math.max(positionsFor(config.vocabSize), threads * length);
+  const pack = (sequences: number[]) =>
+    packRows(batch.tokens, batch.offsets, sequences, length, positions, threads);
   const updates = minibatches(everything.length, settings).map((sequences) => ({
     sequences,
     rows: pack(sequences),

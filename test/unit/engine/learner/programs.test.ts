@@ -56,6 +56,31 @@ describe('the forward pass', () => {
   }
 });
 
+it('a micro-batch in parts, one a core, gives the log-probs and the gradient of it whole', () => {
+  const { tf } = backend;
+  const weights = lively(TINY, 5);
+  const batch = randomBatch(8);
+  const sequences = [0, 1, 2, 3, 4, 5, 6, 7];
+  const [rows] = packRows(batch.tokens, batch.offsets, sequences, 32, 256, 4);
+  expect(rows!.rows % 4).toBe(0);
+  const perToken = [batch.mask, lossWeights(batch, sequences, 'token'), batch.advantages];
+  const inputs = [
+    ...modelInputs(TINY, weights, rows!),
+    ...perToken.map((values) => tf.tensor1d(gather(values, rows!))),
+  ];
+  const [whole, parts] = [1, 4].map((threads) =>
+    trainingProgram({ ...backend, threads }, { config: TINY }, GRPO, true).compute(inputs),
+  );
+  expect(parts).toHaveLength(whole!.length);
+  for (const [i, tensor] of whole!.entries()) {
+    const expected = tensor.dataSync() as Float32Array;
+    const given = parts![i]!.dataSync() as Float32Array;
+    const largest = expected.reduce((max, value) => Math.max(max, Math.abs(value)), 1e-3);
+    expect(parts![i]!.shape).toEqual(tensor.shape);
+    expect(given.every((value, at) => Math.abs(value - expected[at]!) <= 1e-5 * largest)).toBe(true);
+  }
+});
+
 describe('gradients agree with finite differences', () => {
   const cases: [string, TrainSettings['objective'], boolean][] = [
     ['supervised, with unlikelihood', { kind: 'supervised' }, true],
