@@ -16,7 +16,7 @@ export interface AdvanceContext {
   tokenizer: Tokenizer;
   /** Bound to the tools of the environment. */
   dialect: Dialect;
-  environment: Environment;
+  environment: Pick<Environment, 'tools'>;
   sampling: SamplingSpec;
   /** Longest sequence that the model can hold, prompt included, tokens. */
   maxPositions: number;

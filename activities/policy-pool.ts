@@ -17,7 +17,7 @@ export interface PolicyLease {
   tokenizer: Tokenizer;
   config: ModelConfig;
   /** What the checkpoint speaks with an environment's tools. Throws as `openDialect` does. */
-  dialectFor(environment: Environment): Dialect;
+  dialectFor(environment: Pick<Environment, 'tools'>): Dialect;
   release(): void;
 }
 
@@ -125,8 +125,8 @@ export class PolicyPool {
       await slot.policy.load(checkpoint.weights, config, weights);
       const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
       const tokenizerConfig = tokenizerConfigOf(files);
-      const dialects = new Map<Environment, Dialect>();
-      const dialectFor = (environment: Environment): Dialect => {
+      const dialects = new Map<object, Dialect>();
+      const dialectFor = (environment: Pick<Environment, 'tools'>): Dialect => {
         const known = dialects.get(environment);
         if (known) return known;
         const dialect = openDialect(tokenizer, tokenizerConfig, describeTools(environment.tools));

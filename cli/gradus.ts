@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { checkpoints } from './commands/checkpoints.ts';
 import { exportCommand } from './commands/export.ts';
+import { generateCommand } from './commands/generate.ts';
 import { importCommand } from './commands/import.ts';
 import { ledger } from './commands/ledger.ts';
 import { review } from './commands/review.ts';
@@ -14,6 +15,7 @@ const program = new Command('gradus')
   .addCommand(checkpoints())
   .addCommand(ledger())
   .addCommand(review())
+  .addCommand(generateCommand())
   .addCommand(importCommand())
   .addCommand(exportCommand());
 

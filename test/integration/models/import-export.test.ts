@@ -13,7 +13,6 @@ import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { ExportFormat } from '../../../cli/export-model.ts';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
-import { settingsToEnv } from '../../../workers/settings.ts';
 import { TestServer } from '../store/server.ts';
 
 const fixtures = path.resolve(import.meta.dirname, '../../fixtures/models');
@@ -94,19 +93,7 @@ test('a tokenizer with more tokens than the model is refused', async () => {
 });
 
 test('the commands find the store by the environment, and refuse what they cannot do in a sentence', async () => {
-  const env = {
-    ...process.env,
-    ...settingsToEnv({
-      temporalAddress: '127.0.0.1:1',
-      namespace: 'default',
-      store: server.options(),
-      environmentModules: [],
-      decoderThreads: 1,
-      tierConcurrency: 4,
-      tierRate: undefined,
-      payloadLimit: undefined,
-    }),
-  };
+  const env = server.environment();
   const tsx = createRequire(import.meta.url).resolve('tsx');
   const gradus = async (...args: string[]) =>
     promisify(execFile)(process.execPath, ['--import', tsx, path.join(root, 'cli/gradus.ts'), ...args], {

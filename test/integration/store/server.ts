@@ -41,6 +41,18 @@ export class TestServer {
     return ObjectStore.connect(this.options(more));
   }
 
+  /** The variables by which a command finds this store. */
+  environment(): NodeJS.ProcessEnv {
+    const { endPoint, port, accessKey, secretKey, bucket } = this.options();
+    return {
+      ...process.env,
+      GRADUS_S3_URL: `http://${endPoint}:${port}`,
+      GRADUS_S3_ACCESS_KEY: accessKey,
+      GRADUS_S3_SECRET_KEY: secretKey,
+      GRADUS_S3_BUCKET: bucket,
+    };
+  }
+
   /** SIGKILL; resolves when it is gone. */
   async kill(): Promise<void> {
     const { pid } = this.server;

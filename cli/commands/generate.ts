@@ -1,0 +1,90 @@
+import process from 'node:process';
+import { createInterface } from 'node:readline/promises';
+import { Command, InvalidArgumentError } from 'commander';
+import { closest } from 'fastest-levenshtein';
+import { PolicyPool } from '../../activities/policy-pool.ts';
+import { checkpointOf } from '../../activities/store/find-checkpoints.ts';
+import { GradusError } from '../../core/errors.ts';
+import { createDecoder } from '../../engine/decoder/decoder.ts';
+import type { Environment } from '../../environments/contract.ts';
+import { loadEnvironments } from '../../environments/index.ts';
+import { parseCheckpointName } from '../checkpoint-name.ts';
+import { settingsOf, withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { playEpisode } from '../play-episode.ts';
+import type { PlaySettings } from '../play-episode.ts';
+
+interface GenerateOptions extends ConnectionOptions, PlaySettings {
+  environment?: string;
+  prompt?: string;
+}
+
+/** `gradus generate RUN`: a checkpoint at the other end of the terminal. */
+export function generateCommand(): Command {
+  return withConnectionFlags(new Command('generate'))
+    .description('Talks to a checkpoint; every line is a task of its own, as in training.')
+    .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
+    .option('--prompt <text>', 'answer this one and end (otherwise: what is typed or piped in, line by line)')
+    .option('--environment <name>', 'give it the tools of this environment; they really run')
+    .option('--temperature <t>', '0 takes the likeliest token', number(0, Infinity), 1)
+    .option('--top-k <k>', 'of the k likeliest tokens; 0 of all', number(0, Infinity), 0)
+    .option('--top-p <p>', 'of the likeliest tokens that have this probability together', number(0, 1), 1)
+    .option('--max-tokens <n>', 'tokens after the prompt, those of tools included', number(1, Infinity), 256)
+    .option('--max-turns <n>', 'turns of the policy', number(1, Infinity), 8)
+    .option('--seed <n>', 'the same seed samples the same answer', number(0, Infinity), 0)
+    .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
+      withStore(options, async (store) => {
+        const settings = await settingsOf(options);
+        const environment = await environmentOf(options.environment, settings.environmentModules);
+        const policies = new PolicyPool(store, () => createDecoder({ threads: settings.decoderThreads }), 1);
+        try {
+          const lease = await policies.lease(await checkpointOf(store, name));
+          for await (const prompt of prompts(options.prompt)) {
+            await playEpisode(lease, environment, prompt, options, (text) => process.stdout.write(text));
+          }
+          lease.release();
+        } finally {
+          await policies.close();
+        }
+      }),
+    );
+}
+
+/** One prompt, or every line of standard input. */
+async function* prompts(given: string | undefined): AsyncGenerator<string> {
+  if (given !== undefined) {
+    yield given;
+    return;
+  }
+  const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: '> ' });
+  lines.prompt();
+  for await (const line of lines) {
+    if (line.trim() !== '') yield line;
+    lines.prompt();
+  }
+}
+
+/** Throws GradusError('environment', 'unknown') with the nearest name. */
+async function environmentOf(
+  name: string | undefined,
+  modules: readonly string[],
+): Promise<Pick<Environment, 'tools'>> {
+  if (name === undefined) return { tools: [] };
+  const environments = await loadEnvironments([...modules]);
+  const found = environments.get(name);
+  if (found) return found;
+  const names = [...environments.keys()];
+  throw new GradusError(
+    'environment',
+    'unknown',
+    `no environment "${name}"; did you mean "${closest(name, names)}"? There are: ${names.join(', ')}`,
+  );
+}
+
+function number(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== '' && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`give a number from ${least}${most === Infinity ? '' : ` to ${most}`}`);
+  };
+}
