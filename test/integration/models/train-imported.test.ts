@@ -1,0 +1,119 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkpointOf } from '../../../activities/store/find-checkpoints.ts';
+import { importModel } from '../../../activities/store/import-model.ts';
+import { ObjectStore } from '../../../activities/store/object-store.ts';
+import { exportModel } from '../../../cli/export-model.ts';
+import { SPECIAL_TOKENS } from '../../../engine/dialect/gradus/special-tokens.ts';
+import { loadHfDirectory } from '../../../engine/hf-directory.ts';
+import { writeHfWeights } from '../../../engine/hf-weights.ts';
+import { initialWeights } from '../../../engine/learner/initial-weights.ts';
+import type { ModelConfig, Weights } from '../../../engine/model-config.ts';
+import { newModelFiles } from '../../../engine/new-model-files.ts';
+import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
+import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
+import { demonstrationCorpus } from '../../../environments/corpus.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+// A Hugging Face checkpoint goes in, is trained by a durable run, and comes out as the model that it was.
+
+let installation: TestInstallation;
+let store: ObjectStore;
+let scratch: string;
+let weights: Weights;
+
+beforeAll(async () => {
+  scratch = await mkdtemp(path.join(tmpdir(), 'gradus-brought-'));
+  installation = await startTestInstallation();
+  store = await ObjectStore.connect(installation.settings.store);
+  weights = await writeQwen(path.join(scratch, 'brought'));
+  await importModel(store, path.join(scratch, 'brought'), 'brought');
+});
+afterAll(async () => {
+  store?.close();
+  await installation?.remove();
+  await rm(scratch, { recursive: true, force: true });
+});
+
+/** A Qwen2 with random weights and a tokenizer for the calculator, stored in bfloat16 with a field of its maker's own. */
+async function writeQwen(folder: string): Promise<Weights> {
+  const calculator = builtInEnvironments.find(({ name }) => name === 'calculator')!;
+  const tokenizerJson = JSON.stringify(
+    trainTokenizer(demonstrationCorpus([calculator], 50), 400, SPECIAL_TOKENS),
+  );
+  const config: ModelConfig = {
+    vocabSize: Tokenizer.fromJson(tokenizerJson).vocabSize,
+    hiddenSize: 32,
+    intermediateSize: 64,
+    layers: 2,
+    attentionHeads: 2,
+    keyValueHeads: 1,
+    headSize: 16,
+    maxPositions: 128,
+    rmsNormEpsilon: 1e-6,
+    ropeTheta: 10_000,
+    tieEmbeddings: true,
+    biases: ['qkv'],
+  };
+  const files = newModelFiles(config, tokenizerJson);
+  const written = {
+    ...(JSON.parse(new TextDecoder().decode(files.get('config.json'))) as object),
+    architectures: ['Qwen2ForCausalLM'],
+    model_type: 'qwen2',
+    dtype: 'bfloat16',
+    makers_own: { anything: true },
+  };
+  await mkdir(folder);
+  for (const [name, bytes] of files) await writeFile(path.join(folder, name), bytes);
+  await writeFile(path.join(folder, 'config.json'), JSON.stringify(written));
+  const random = initialWeights(config, 3);
+  await writeHfWeights(folder, config, random, { dtype: 'BF16', maxShardBytes: 20_000 });
+  return (await loadHfDirectory(folder)).weights;
+}
+
+test.each([
+  ['whole', undefined],
+  ['by LoRA', { rank: 2 }],
+])(
+  'a brought Qwen2 is trained %s, and exported with its names, its family and what its maker wrote',
+  async (how, lora) => {
+    const name = how === 'whole' ? 'full' : 'lora';
+    const { model: _, ...spec } = tinySpec({ maxSteps: 1, groupsPerStep: 4 });
+    const brief = { ...spec, warmStart: { ...spec.warmStart, updatesPerRound: 4, maxRounds: 1 } };
+    const handle = await installation.runs.start(name, {
+      ...brief,
+      model: { from: 'brought', ...(lora && { lora }) },
+    });
+    const result = await handle.result();
+    expect(result.end).toBe('completed');
+
+    const target = path.join(scratch, name);
+    const ref = await checkpointOf(store, { run: name, step: null });
+    await exportModel(store, ref, target, { dtype: 'F32', maxShardBytes: 5e9, onnx: false });
+    const trained = await loadHfDirectory(target);
+    expect([...trained.weights.keys()]).toEqual([...weights.keys()]);
+    const moved = [...weights].filter(([key, { data }]) => {
+      const now = trained.weights.get(key)!.data;
+      return data.some((value, i) => value !== now[i]);
+    });
+    // LoRA's adapters are on the projections of attention; all the rest is the base's to the bit.
+    const expected = [...weights.keys()].filter((key) => lora === undefined || key.endsWith('_proj.weight'));
+    expect(moved.map(([key]) => key).every((key) => expected.includes(key))).toBe(true);
+    expect(moved.length).toBeGreaterThan(3);
+    const config = JSON.parse(await readFile(path.join(target, 'config.json'), 'utf8')) as object;
+    expect(config).toMatchObject({
+      architectures: ['Qwen2ForCausalLM'],
+      model_type: 'qwen2',
+      makers_own: { anything: true },
+      dtype: 'float32',
+    });
+    expect(await readFile(path.join(target, 'README.md'), 'utf8')).toContain(
+      'runs/brought/checkpoints/000000',
+    );
+  },
+);
