@@ -94,9 +94,21 @@ export class RunClient {
   settled(workflowId: string, timeoutMs = 30_000): Promise<number> {
     return until(
       async () => {
-        const { raw, historyLength } = await this.client.workflow.getHandle(workflowId).describe();
+        const handle = this.client.workflow.getHandle(workflowId);
+        const { raw, historyLength } = await handle.describe();
         const busy = [raw.pendingActivities, raw.pendingChildren, raw.pendingWorkflowTask].flat();
-        return busy.some((one) => one !== null && one !== undefined) ? undefined : historyLength;
+        if (busy.some((one) => one !== null && one !== undefined)) return undefined;
+        // A signal on its way to another workflow is told by the history alone.
+        const { events } = await handle.fetchHistory();
+        const sent = events?.filter((one) => one.signalExternalWorkflowExecutionInitiatedEventAttributes);
+        const arrived = events?.filter(
+          (one) =>
+            one.externalWorkflowExecutionSignaledEventAttributes ??
+            one.signalExternalWorkflowExecutionFailedEventAttributes,
+        );
+        return sent?.length === arrived?.length && events?.length === historyLength
+          ? historyLength
+          : undefined;
       },
       timeoutMs,
       () => `${workflowId} does not come to rest`,

@@ -80,4 +80,7 @@ async def kill(process: asyncio.subprocess.Process) -> None:
 
 
 def describe(code: int | None) -> str:
+    # What asyncio says of a process whose status it could not learn.
+    if code == 255:
+        return "nobody saw how"
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"

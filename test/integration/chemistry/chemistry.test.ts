@@ -211,7 +211,7 @@ test('a calculation whose process dies is made again, and given up when it dies 
   }
   const answer = await handle.result();
   expect(answer).toMatchObject({ kind: 'abstained', type: 'crashed' });
-  expect(answer).toMatchObject({ reason: expect.stringContaining('signal 9') as string });
+  expect(answer).toMatchObject({ reason: expect.stringMatching(/signal 9|nobody saw how/) as string });
   expect(chemistry.pid).toBe(worker);
 });
 

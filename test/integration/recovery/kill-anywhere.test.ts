@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
-import { ids, ROLES } from '../../../core/names.ts';
+import { ids } from '../../../core/names.ts';
 import type { Role } from '../../../core/names.ts';
 import type { CurriculumResult } from '../../../core/curriculum.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
@@ -18,6 +18,8 @@ import { tinySpec } from '../../support/tiny-spec.ts';
 
 // The promise of the project: killed anywhere, a run ends with the same bytes as the run that was left alone. Real
 // servers, real workers, SIGKILL; the store is reached through a proxy that can hold an upload up in its middle.
+
+const processes: Role[][] = [['orchestrator'], ['verifier'], ['tool'], ['rollout'], ['learner']];
 
 let stateDir: string;
 let stack: Stack;
@@ -36,7 +38,7 @@ beforeAll(async () => {
   const settings = settingsFor(stack, { GRADUS_PAYLOAD_LIMIT: String(64 * 1024) });
   settings.store.port = proxy.port;
   workers = await startWorkers(settings, {
-    processes: [['orchestrator'], ['verifier'], ['tool'], ['rollout'], ['learner']],
+    processes,
     logFile: path.join(stateDir, 'logs', 'workers.log'),
   });
   runs = await RunClient.connect(settings);
@@ -85,7 +87,7 @@ test('a run whose servers and all workers are killed ends with the same weights'
   await stepsReach(handle, 2);
   process.kill(stack.objectStore.pid, 'SIGKILL');
   await stepsReach(handle, 3);
-  await killWorkers(...ROLES);
+  await killWorkers(...processes.flat());
   await stepsReach(handle, 4);
   process.kill(stack.temporal.pid, 'SIGKILL');
   process.kill(stack.objectStore.pid, 'SIGKILL');
