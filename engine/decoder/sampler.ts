@@ -12,6 +12,8 @@ export interface Draw {
 
 /** Sums are split into so many lanes, so that vector registers of any width give the same bits. */
 const LANES = 8;
+/** Of a nucleus with half of the probability one draw in 65,000 is refused so often. */
+const MOST_REFUSALS = 16;
 
 /**
  * Draws tokens from logits. All sums are float64 in a fixed order, so a draw is a pure function of its arguments, and
@@ -40,6 +42,10 @@ export class Sampler {
 
     const max = logits[start + best]!;
     const total = this.exponentials(logits, start, max, temperature);
+    if (topK === 0 && topP < 1) {
+      const token = this.fromNucleus(total, topP, u, best);
+      return { token, margin: (logits[start + token]! - max) / temperature, total };
+    }
     // The least likely token that is kept, and the mass of all that are.
     let last: number | undefined;
     let kept = total;
@@ -48,7 +54,6 @@ export class Sampler {
       kept = this.massDownTo(last);
     }
     if (topP < 1) {
-      // What lies below this floor sums to less than (1 - topP) · kept, so the nucleus never needs it.
       const floor = ((1 - topP) * kept) / vocabSize;
       last = this.smallestOfLargest(this.candidates(floor, last), 'mass', topP * kept);
       kept = this.massDownTo(last);
@@ -66,8 +71,32 @@ export class Sampler {
       weights[i] = weight;
       lanes[i % LANES]! += weight;
     }
-    const lane = (i: number): number => lanes[i]!;
-    return lane(0) + lane(1) + (lane(2) + lane(3)) + (lane(4) + lane(5) + (lane(6) + lane(7)));
+    return sumOf(lanes);
+  }
+
+  /**
+   * A token of the nucleus (Holtzman et al. 2020): draws from all, and again until what is drawn is among the likeliest
+   * that have `topP` of the probability together. Whether it is takes one pass, where finding the nucleus takes many.
+   * After some refusals it is found all the same; what is drawn follows the same distribution either way.
+   */
+  private fromNucleus(total: number, topP: number, u: number, best: number): number {
+    const target = topP * total;
+    for (let refusals = 0; refusals < MOST_REFUSALS; refusals++) {
+      const token = this.walk(nextUniform(u, refusals) * total, undefined, best);
+      if (token === best || this.massBefore(token) < target) return token;
+    }
+    // What lies below this floor sums to less than (1 - topP) · total, so the nucleus never needs it.
+    const floor = ((1 - topP) * total) / this.vocabSize;
+    const last = this.smallestOfLargest(this.candidates(floor), 'mass', target);
+    return this.walk(nextUniform(u, MOST_REFUSALS) * this.massDownTo(last), last, best);
+  }
+
+  /** Σ weights of the tokens that rank before this one. */
+  private massBefore(token: number): number {
+    const { weights, vocabSize } = this;
+    const lanes = new Float64Array(LANES);
+    for (let i = 0; i < vocabSize; i++) if (this.ranksBefore(i, token)) lanes[i % LANES]! += weights[i]!;
+    return sumOf(lanes);
   }
 
   /** The first kept token, by id, at which the running sum passes `target`; rounding may leave it unreached. */
@@ -149,3 +178,17 @@ export class Sampler {
 /** Log-probability in nats of a drawn token, before any truncation. */
 export const logprobOf = ({ margin, total }: Pick<Draw, 'margin' | 'total'>): number =>
   margin - Math.log(total);
+
+function sumOf(lanes: Float64Array): number {
+  const lane = (i: number): number => lanes[i]!;
+  return lane(0) + lane(1) + (lane(2) + lane(3)) + (lane(4) + lane(5) + (lane(6) + lane(7)));
+}
+
+/** u itself, then further uniform numbers that follow from its 32 bits (the finalizer of MurmurHash3). */
+function nextUniform(u: number, index: number): number {
+  if (index === 0) return u;
+  let x = (Math.floor(u * 4294967296) + Math.imul(index, 0x9e3779b9)) >>> 0;
+  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
+  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+  return ((x ^ (x >>> 16)) >>> 0) / 4294967296;
+}

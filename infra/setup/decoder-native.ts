@@ -11,8 +11,8 @@ import { withLock } from './file-lock.ts';
 const HEADERS = 'github.com/yalue/onnxruntime_go@v1.27.0';
 const NAPI_VERSION = 8;
 const FLAGS = ['-O3', '-std=c++17', '-fPIC', '-shared', '-Wall', '-Wextra', `-DNAPI_VERSION=${NAPI_VERSION}`];
-/** The sampler's arithmetic is that of TypeScript, where a * b + c is rounded twice. */
-const EXACT = '-ffp-contract=off';
+/** The sampler's arithmetic is that of TypeScript: a * b + c is rounded twice, and nobody looks at exceptions. */
+const EXACT = ['-ffp-contract=off', '-fno-trapping-math'];
 
 const sourcesOf = (root: string): string => path.join(root, 'engine', 'decoder', 'native');
 
@@ -67,7 +67,7 @@ export async function compileDecoder(
   const include = [await headers(env), path.join(root, 'node_modules', 'node-api-headers', 'include')];
   const compiled = await runCommand(compiler, [
     ...FLAGS,
-    EXACT,
+    ...EXACT,
     ...extra,
     ...include.map((folder) => `-I${folder}`),
     ...files.map((file) => path.join(sources, file)),
@@ -100,7 +100,7 @@ async function headers(env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 async function digestOf(sources: string): Promise<string> {
-  const hash = createHash('sha256').update([...FLAGS, EXACT, HEADERS].join(' '));
+  const hash = createHash('sha256').update([...FLAGS, ...EXACT, HEADERS].join(' '));
   for (const name of (await readdir(sources)).toSorted()) {
     if (/\.(cc|h)$/.test(name)) hash.update(name).update(await readFile(path.join(sources, name)));
   }

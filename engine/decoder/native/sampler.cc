@@ -15,6 +15,7 @@ namespace {
 
 constexpr int LANES = 8;
 constexpr int32_t NONE = -1;
+constexpr int MOST_REFUSALS = 16;
 
 // Reduces to 2^n · e^r with |r| ≤ ln 2 / 2, and e^r by its Taylor polynomial of degree 13: below 1 ulp of error.
 // `x` must not be positive.
@@ -66,21 +67,46 @@ WIDEST float largest(const float* logits, size_t count) {
   return max;
 }
 
+inline double sum(const double* lanes) {
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
 WIDEST double exponentials(const float* logits, size_t count, double max, double temperature, double* weights) {
+  for (size_t i = 0; i < count; i++) weights[i] = exponential((logits[i] - max) / temperature);
+  double lanes[LANES] = {};
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    for (int lane = 0; lane < LANES; lane++) lanes[lane] += weights[i + lane];
+  }
+  for (int lane = 0; i < count; i++, lane++) lanes[lane] += weights[i];
+  return sum(lanes);
+}
+
+// Weights above that of the token, and equal ones before it: eight lanes by index, as in exponentials.
+WIDEST double massBefore(const double* weights, size_t count, size_t token) {
+  const double own = weights[token];
   double lanes[LANES] = {};
   size_t i = 0;
   for (; i + LANES <= count; i += LANES) {
     for (int lane = 0; lane < LANES; lane++) {
-      const double weight = exponential((logits[i + lane] - max) / temperature);
-      weights[i + lane] = weight;
-      lanes[lane] += weight;
+      const double weight = weights[i + lane];
+      const bool before = weight > own || (weight == own && i + lane < token);
+      lanes[lane] += before ? weight : 0.0;
     }
   }
   for (int lane = 0; i < count; i++, lane++) {
-    weights[i] = exponential((logits[i] - max) / temperature);
-    lanes[lane] += weights[i];
+    const bool before = weights[i] > own || (weights[i] == own && i < token);
+    lanes[lane] += before ? weights[i] : 0.0;
   }
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  return sum(lanes);
+}
+
+double nextUniform(double u, int index) {
+  if (index == 0) return u;
+  uint32_t x = static_cast<uint32_t>(u * 4294967296.0) + static_cast<uint32_t>(index) * 0x9e3779b9u;
+  x = (x ^ (x >> 16)) * 0x85ebca6bu;
+  x = (x ^ (x >> 13)) * 0xc2b2ae35u;
+  return (x ^ (x >> 16)) / 4294967296.0;
 }
 
 }  // namespace
@@ -93,6 +119,10 @@ Draw Sampler::draw(const float* logits, size_t vocabulary, double temperature, i
   while (logits[best] != max && static_cast<size_t>(best) + 1 < vocabulary) best++;
   if (temperature == 0) return {best, 0, 1};
   const double total = exponentials(logits, vocabulary, max, temperature, weights_.data());
+  if (topK == 0 && topP < 1) {
+    const int32_t token = fromNucleus(total, topP, u, best);
+    return {token, (logits[token] - static_cast<double>(max)) / temperature, total};
+  }
   int32_t last = NONE;
   double kept = total;
   if (topK > 0 && static_cast<size_t>(topK) < vocabulary) {
@@ -106,6 +136,19 @@ Draw Sampler::draw(const float* logits, size_t vocabulary, double temperature, i
   }
   const int32_t token = walk(u * kept, last, best);
   return {token, (logits[token] - static_cast<double>(max)) / temperature, total};
+}
+
+int32_t Sampler::fromNucleus(double total, double topP, double u, int32_t best) {
+  const double target = topP * total;
+  for (int refusals = 0; refusals < MOST_REFUSALS; refusals++) {
+    const int32_t token = walk(nextUniform(u, refusals) * total, NONE, best);
+    if (token == best || massBefore(weights_.data(), weights_.size(), static_cast<size_t>(token)) < target) {
+      return token;
+    }
+  }
+  const double floor = ((1 - topP) * total) / static_cast<double>(weights_.size());
+  const int32_t last = smallestOfLargest(candidates(floor, NONE), true, target);
+  return walk(nextUniform(u, MOST_REFUSALS) * massDownTo(last), last, best);
 }
 
 bool Sampler::ranksBefore(int32_t a, int32_t b) const {

@@ -23,6 +23,7 @@ class Sampler {
 
  private:
   bool ranksBefore(int32_t a, int32_t b) const;
+  int32_t fromNucleus(double total, double topP, double u, int32_t best);
   int32_t walk(double target, int32_t last, int32_t fallback) const;
   size_t candidates(double floor, int32_t last);
   double massDownTo(int32_t last) const;

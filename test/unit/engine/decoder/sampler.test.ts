@@ -34,9 +34,10 @@ describe('the sampler', () => {
       const logits = randomLogits(trial, size, random.pick([0.01, 1, 3, 10]));
       const settings = {
         temperature: random.pick([0.3, 1, 1.7]),
-        topK: random.pick([0, 1, 5, 50, 1000]),
+        topK: random.pick([1, 5, 50, 1000]),
         topP: random.pick([1, 0, 0.1, 0.5, 0.9, 0.999]),
       };
+      if (settings.topP === 1) settings.topK = random.pick([0, settings.topK]);
       const u = random.uniform();
       const expected = reference(logits, settings);
       let sum = 0;
@@ -70,16 +71,37 @@ describe('the sampler', () => {
     expect(new Sampler(3).draw(logits, 3, plain, 0.5).token).toBe(2);
   });
 
-  it('follows the distribution', () => {
+  it('with top-p alone draws from the nucleus, whatever it is', () => {
+    const random = new RandomStream('nucleus');
+    for (let trial = 0; trial < 3000; trial++) {
+      const size = random.int(1, 300);
+      const logits = randomLogits(trial, size, random.pick([0, 0.01, 1, 3, 10]));
+      const settings = {
+        temperature: random.pick([0.3, 1, 1.7]),
+        topK: 0,
+        topP: random.pick([0, 0.001, 0.1, 0.5, 0.9, 0.999]),
+      };
+      const expected = reference(logits, settings);
+      const draw = new Sampler(size).draw(logits, 0, settings, random.uniform());
+      expect(expected[draw.token]).toBeGreaterThan(0);
+      const full = softmax([...logits].map((x) => x / settings.temperature));
+      expect(logprobOf(draw)).toBeCloseTo(Math.log(full[draw.token]!), 10);
+    }
+  });
+
+  it.each([
+    { temperature: 0.8, topK: 12, topP: 0.9 },
+    { temperature: 0.8, topK: 0, topP: 0.9 },
+    { temperature: 1.2, topK: 0, topP: 0.05 },
+  ])('follows the distribution of %o', (settings) => {
     const logits = randomLogits(7, 20, 1.5);
-    const settings = { temperature: 0.8, topK: 12, topP: 0.9 };
     const expected = reference(logits, settings);
     const sampler = new Sampler(20);
     const counts = expected.map(() => 0);
     const draws = 40_000;
     for (let i = 0; i < draws; i++)
       counts[sampler.draw(logits, 0, settings, uniform(randomKey('d'), i)).token]!++;
-    // Pearson's chi-squared; 99.9 % of the distribution with 11 degrees of freedom lies below 31.3.
+    // Pearson's chi-squared; 99.9 % of the distribution with up to 11 degrees of freedom lies below 31.3.
     const chi = counts.reduce((sum, count, i) => {
       const mean = expected[i]! * draws;
       return mean === 0 ? sum + count : sum + (count - mean) ** 2 / mean;
