@@ -95,7 +95,7 @@ export async function loadClimbers(
   return climbers;
 }
 
-function viewOf(environment: Environment, name: string, candidate: Candidate): RungView | null {
+export function viewOf(environment: Environment, name: string, candidate: Candidate): RungView | null {
   const verifier = environment.verifiers.find((other) => other.name === name);
   if (!verifier || verifier.tier === 'fast') return null;
   const subject = verifier.subject(candidate);

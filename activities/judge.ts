@@ -39,7 +39,7 @@ export async function judge(
   const verdicts: VerdictOfVerifier[] = [];
   const asked = async (name: string): Promise<VerdictOfVerifier> => {
     const verifier = environment.verifiers.find((other) => other.name === name);
-    if (verifier) return ask(verifier, candidate, signal);
+    if (verifier) return judgeBy(verifier, candidate, signal);
     return { verifier: name, version: '', score: null, evidence: `${environment.name} has no such verifier` };
   };
   for (const { verifier: name } of reward.components) {
@@ -58,7 +58,7 @@ function lowestRung(said: VerdictOfVerifier, passAtLeast: number): VerdictOfVeri
 }
 
 /** A verifier that throws, or says what is no score, abstains: its error is never a zero. */
-async function ask(
+export async function judgeBy(
   verifier: Verifier,
   candidate: Candidate,
   signal: AbortSignal,

@@ -153,9 +153,13 @@ export function createLadder(deps: LadderDependencies) {
             entries.push(decisionEntry(climber, decision, verifier, climber.digests[decision.rung] ?? ''));
           }
         }
+        const changed = touched.filter(
+          ({ episode }) => JSON.stringify(outcomes.get(episode)!.before) !== JSON.stringify(episode.outcome),
+        );
+        if (!fresh && changed.length === 0) continue;
         if (!fresh) {
           for (const climber of members) {
-            if (touched.includes(climber))
+            if (changed.includes(climber))
               addMove(arms, climber, outcomes.get(climber.episode)!.before, reward);
             else climber.episode.learnt = true;
           }
@@ -164,7 +168,7 @@ export function createLadder(deps: LadderDependencies) {
             stage: step.stage,
             step: present.step,
             fromStep: step.step,
-            episodes: touched.length,
+            episodes: changed.length,
           });
         }
         const judged = {
@@ -190,7 +194,7 @@ export function createLadder(deps: LadderDependencies) {
   };
 }
 
-function askOf({ verifier, subject, digest }: RungView, environment: string, reviewers: number): Ask {
+export function askOf({ verifier, subject, digest }: RungView, environment: string, reviewers: number): Ask {
   const { name, version, tier, cost, served, limits } = verifier;
   return {
     request: { format: 'gradus.verify/1', verifier: name, version, digest, subject },

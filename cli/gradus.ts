@@ -5,6 +5,7 @@ import { generateCommand } from './commands/generate.ts';
 import { importCommand } from './commands/import.ts';
 import { ledger } from './commands/ledger.ts';
 import { review } from './commands/review.ts';
+import { reverify } from './commands/reverify.ts';
 import { fail } from './fail.ts';
 
 // Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command.
@@ -16,6 +17,7 @@ const program = new Command('gradus')
   .addCommand(ledger())
   .addCommand(review())
   .addCommand(generateCommand())
+  .addCommand(reverify())
   .addCommand(importCommand())
   .addCommand(exportCommand());
 

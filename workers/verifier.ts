@@ -2,6 +2,7 @@ import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
 import { createLadder } from '../activities/ladder.ts';
+import { createReverify } from '../activities/reverify.ts';
 import { createSweep } from '../activities/sweep.ts';
 import { createVerdicts } from '../activities/verdicts.ts';
 import { createVerification } from '../activities/verifiers.ts';
@@ -17,6 +18,7 @@ export async function createVerifierWorker(runtime: WorkerRuntime): Promise<Role
     activities: durable({
       ...createVerification(runtime),
       ...createLadder(runtime),
+      ...createReverify(runtime),
       ...createSweep(runtime),
       ...createVerdicts({ store: runtime.store, client }),
     }),

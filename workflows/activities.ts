@@ -5,6 +5,7 @@ import type { LongCall } from '../core/requests.ts';
 import type { CurriculumActivities } from '../activities/curriculum.ts';
 import type { LadderActivities } from '../activities/ladder.ts';
 import type { LearnerActivities } from '../activities/learner.ts';
+import type { ReverifyActivities } from '../activities/reverify.ts';
 import type { RolloutActivities } from '../activities/rollout.ts';
 import type { ToolActivities } from '../activities/tools.ts';
 import type { SweepActivities } from '../activities/sweep.ts';
@@ -48,6 +49,13 @@ export const verifierActivities = proxyActivities<VerifierActivities>({
 export const ladderActivities = proxyActivities<LadderActivities>({
   taskQueue: QUEUES.verifier,
   startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  retry: RETRY,
+});
+
+export const reverifyActivities = proxyActivities<ReverifyActivities>({
+  taskQueue: QUEUES.verifier,
+  startToCloseTimeout: '1 hour',
   heartbeatTimeout: HEARTBEAT,
   retry: RETRY,
 });

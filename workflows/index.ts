@@ -1,6 +1,7 @@
 export { curriculum } from './curriculum.ts';
 export { evaluation } from './evaluation.ts';
 export { ladder } from './ladder.ts';
+export { reverify } from './reverify.ts';
 export { review } from './review.ts';
 export { rolloutGroup } from './rollout-group.ts';
 export { stage } from './stage.ts';

@@ -93,3 +93,10 @@ export const archiveKey = (run: string, writer: string, sequence: number): strin
   `${archivePrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
 
 export const archivePrefix = (run: string): string => `runs/${segment(run)}/archive/`;
+
+/** Where all trajectories of a run are; ends with `/`. */
+export const rolloutsOfRun = (run: string): string => `runs/${segment(run)}/rollouts/`;
+
+/** Scores of stored episodes by a verifier that was asked afterwards. */
+export const reverifiedKey = (run: string, verifier: string, version: string, writer: string): string =>
+  `runs/${segment(run)}/reverified/${named(verifier)}/${named(version)}/${segment(writer)}.json`;

@@ -133,3 +133,15 @@ export interface PlannedSweep {
   asks: BlobRef | null;
   digests: string[];
 }
+
+export interface ReverifyRequest {
+  run: string;
+  verifier: string;
+  version: string;
+  writer: string;
+}
+
+export interface ReverifyResult {
+  asks: BlobRef | null;
+  count: number;
+}

@@ -238,3 +238,24 @@ test('a sweep works through the archive, best value first, under its own budget;
   const sweeps = (await ledgerOf('poor')).filter(({ stage }) => stage === 'sweep');
   expect(sweeps).toHaveLength(2);
 });
+
+test('stored episodes are judged anew, without rolling them out again', async () => {
+  const before = await counted('exact');
+  const { client } = installation.runs;
+  const anew = (version: string) =>
+    client.workflow.execute('reverify', {
+      workflowId: `poor/reverify/exact/${version}`,
+      taskQueue: 'gradus',
+      args: [{ run: 'poor', verifier: 'exact', version }],
+    }) as Promise<{ computed: number; scores: string }>;
+  const { computed, scores } = await anew('1');
+  expect(computed).toBeGreaterThan(0);
+  expect((await counted('exact')) - before).toBe(computed);
+  const kept = (await store.getJson((await store.head(scores))!)) as { score: number | null }[];
+  expect(kept.length).toBeGreaterThanOrEqual(computed);
+  expect(kept.every(({ score }) => score === 0 || score === 1)).toBe(true);
+  expect((await anew('1')).computed).toBe(0);
+  await expect(anew('2')).rejects.toMatchObject({
+    cause: { cause: { message: expect.stringContaining('has version 1 of it, not exact 2') as string } },
+  });
+});
