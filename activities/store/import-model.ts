@@ -3,6 +3,7 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import { withDtype } from '../../engine/hf-dtype.ts';
 import { loadHfDirectory } from '../../engine/hf-directory.ts';
 import type { ModelConfig } from '../../engine/model-config.ts';
+import { assertServable } from '../../engine/onnx/decoder-graph.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { saveCheckpoint, textOf } from './checkpoints.ts';
 import { sha256Hex } from './digest.ts';
@@ -14,7 +15,7 @@ import type { CallOptions, ObjectStore } from './object-store.ts';
  * A Hugging Face folder as checkpoint 0 of a run of its own: the same small files to the byte, except that
  * `config.json` says float32, which is what the weights are stored as. The same model under the same name again is the
  * same checkpoint.
- * Throws what `loadHfDirectory` throws, GradusError('policy', 'tokenizer') for a tokenizer that cannot be read or has
+ * Throws what `loadHfDirectory` and `assertServable` throw, GradusError('policy', 'tokenizer') for a tokenizer that cannot be read or has
  * more tokens than the model, and GradusError('store', 'name-taken').
  */
 export async function importModel(
@@ -24,6 +25,7 @@ export async function importModel(
   options: CallOptions = {},
 ): Promise<{ ref: CheckpointRef; config: ModelConfig }> {
   const { config, weights, files } = await loadHfDirectory(folder);
+  assertServable(config);
   const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
   if (tokenizer.vocabSize > config.vocabSize) {
     throw new GradusError(

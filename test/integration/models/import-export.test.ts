@@ -92,6 +92,20 @@ test('a tokenizer with more tokens than the model is refused', async () => {
   await expect(importModel(store, folder, 'foreign')).rejects.toThrow(/do not belong together/);
 });
 
+test('a model that the decoder cannot run is refused before it is stored', async () => {
+  const folder = path.join(scratch, 'odd');
+  await cp(path.join(fixtures, 'llama-tied'), folder, { recursive: true });
+  const { config, weights } = await loadHfDirectory(folder);
+  const half = { ...config, headSize: 8, attentionHeads: 8, keyValueHeads: 4 };
+  const json = JSON.parse(await readFile(path.join(folder, 'config.json'), 'utf8')) as object;
+  const changed = { ...json, head_dim: 8, num_attention_heads: 8, num_key_value_heads: 4 };
+  await writeFile(path.join(folder, 'config.json'), JSON.stringify(changed));
+  expect((await loadHfDirectory(folder)).config).toEqual(half);
+  expect(weights.size).toBeGreaterThan(0);
+  await expect(importModel(store, folder, 'odd')).rejects.toThrow(/headSize is 8/);
+  await expect(checkpointOf(store, { run: 'odd', step: null })).rejects.toThrow(/no checkpoint/);
+});
+
 test('the commands find the store by the environment, and refuse what they cannot do in a sentence', async () => {
   const env = server.environment();
   const tsx = createRequire(import.meta.url).resolve('tsx');
