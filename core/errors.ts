@@ -11,18 +11,21 @@ export class GradusError extends Error {
   readonly boundary: Boundary;
   readonly type: string;
   readonly retryable: boolean;
+  /** How long the other side asked to be left alone before the next attempt. */
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(
     boundary: Boundary,
     type: string,
     message: string,
-    options: { retryable?: boolean; cause?: unknown } = {},
+    options: { retryable?: boolean; retryAfterSeconds?: number | undefined; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'GradusError';
     this.boundary = boundary;
     this.type = type;
     this.retryable = options.retryable ?? false;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 

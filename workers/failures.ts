@@ -21,6 +21,7 @@ class FailureInterceptor implements ActivityInboundCallsInterceptor {
         message: error.message,
         type: `gradus.${error.boundary}.${error.type}`,
         nonRetryable: !error.retryable,
+        ...(error.retryAfterSeconds === undefined ? {} : { nextRetryDelay: error.retryAfterSeconds * 1000 }),
         cause: error.cause instanceof Error ? error.cause : error,
       });
     }

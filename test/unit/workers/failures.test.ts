@@ -32,6 +32,13 @@ describe('what an activity throws', () => {
     },
   );
 
+  test('is tried again when the other side asked for it, not sooner', async () => {
+    const busy = (retryAfterSeconds?: number) =>
+      seen(new GradusError('verifier', 'judge-busy', 'x', { retryable: true, retryAfterSeconds }));
+    expect(await busy(90)).toMatchObject({ nextRetryDelay: 90_000, nonRetryable: false });
+    expect(await busy()).toHaveProperty('nextRetryDelay', undefined);
+  });
+
   test('keeps its cause', async () => {
     const cause = new Error('connection refused');
     expect(await seen(new GradusError('store', 'unavailable', 'x', { cause }))).toMatchObject({ cause });
