@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { demonstrationSequences } from '../../../activities/demonstrations.ts';
 import { parseSpec } from '../../../activities/spec/parse-spec.ts';
 import { attemptCall, refuseCall } from '../../../activities/tool-call.ts';
@@ -18,6 +18,7 @@ import { demonstrationCorpus } from '../../../environments/corpus.ts';
 import { loadEnvironments } from '../../../environments/index.ts';
 import { reverse } from '../../../examples/tool.ts';
 import { lettersInPlace } from '../../../examples/verifier.ts';
+import { ChatServer } from '../../support/chat-server.ts';
 import { codeBlocks, ROOT, taggedBlock } from '../../support/markdown.ts';
 
 const SPLITS: Split[] = ['train', 'heldout', 'test'];
@@ -35,7 +36,7 @@ const taskAt = (split: Split, level: number, index: number): Task =>
   environment.task({ environment: 'backwards', split, level, index });
 
 describe('the README', () => {
-  test.each(['examples/tool.ts', 'examples/verifier.ts', 'examples/environment.ts'])(
+  test.each(['examples/tool.ts', 'examples/verifier.ts', 'examples/judge.ts', 'examples/environment.ts'])(
     'shows %s as it is',
     (file) => {
       const shown = codeBlocks('README.md').find(({ info }) => info === `file=${file}`);
@@ -93,6 +94,49 @@ describe('the example verifier', () => {
 
   test('abstains where there is nothing to compare with', async () => {
     expect(await lettersInPlace.verify(candidate('x', {}), { signal })).toMatchObject({ kind: 'abstain' });
+  });
+});
+
+describe('the example judge', () => {
+  test('decides by its rule what needs no judge, and asks three times about the rest', async () => {
+    const server = await ChatServer.open(
+      () => ({
+        says: JSON.stringify({ reason: 'one call', score: 1 }),
+        usage: { prompt: 1000, completion: 100 },
+      }),
+      { key: 'a-key-of-the-example' },
+    );
+    vi.stubEnv('JUDGE_URL', server.baseUrl);
+    vi.stubEnv('JUDGE_API_KEY', 'a-key-of-the-example');
+    try {
+      const { tidyWork } = await import('../../../examples/judge.ts');
+      const verdict = (answer: string) => {
+        if (tidyWork.served.by !== 'function') throw new Error('a judge is a function');
+        const task = taskAt('train', 5, 0);
+        const candidate: Candidate = {
+          task,
+          episode: { turns: [], status: { kind: 'answered', answer } },
+          answer,
+          tools: ['reverse'],
+        };
+        return tidyWork.served.verify(tidyWork.subject(candidate), { signal, heartbeat: () => undefined });
+      };
+      expect(await verdict('wrong')).toMatchObject({ kind: 'scored', score: 0, usd: 0 });
+      expect(server.asked).toHaveLength(0);
+      const right = await verdict(taskAt('train', 5, 0).answer!);
+      expect(right).toMatchObject({ kind: 'scored', score: 1 });
+      expect(right.usd).toBeCloseTo((3 * (1000 * 0.1 + 100 * 0.3)) / 1e6, 12);
+      expect(server.asked).toHaveLength(3);
+    } finally {
+      vi.unstubAllEnvs();
+      await server.close();
+    }
+  });
+
+  test('is a verifier that the workers accept', async () => {
+    const module = path.join(ROOT, 'test/support/judged-environment.ts');
+    const loaded = (await loadEnvironments([module])).get('backwards-judged')!;
+    expect(loaded.verifiers.map(({ name }) => name)).toContain('tidy-work');
   });
 });
 
