@@ -8,7 +8,7 @@ import type { RungView } from './climbers.ts';
 import { askOf } from './ladder.ts';
 import type { LadderDependencies } from './ladder.ts';
 import type { Durable } from './durable.ts';
-import { asksKey, reverifiedKey, rolloutsOfRun } from './store/keys.ts';
+import { asksKey, reverifiedKey, rolloutsOfRun, rolloutsPrefix } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { loadTrajectories } from './store/trajectories.ts';
 import { findVerdict } from './verdict-cache.ts';
@@ -67,10 +67,10 @@ export function createReverify(deps: LadderDependencies) {
 /** The episodes of a run as they were first judged; later objects of the same group are left out. */
 async function* episodesOf(
   { store, environments }: LadderDependencies,
-  { run, verifier: name, version }: ReverifyRequest,
+  { run, verifier: name, version, stage }: ReverifyRequest,
   signal: AbortSignal,
 ) {
-  for (const key of await rolloutKeys(store, run, signal)) {
+  for (const key of await rolloutKeys(store, run, stage, signal)) {
     const group: RolloutGroup = await loadTrajectories(store, (await store.head(key, { signal }))!, {
       signal,
     });
@@ -95,9 +95,17 @@ async function* episodesOf(
   }
 }
 
-async function rolloutKeys(store: ObjectStore, run: string, signal: AbortSignal): Promise<string[]> {
-  const keys = (await store.list(rolloutsOfRun(run), { signal })).map(({ key }) => key);
-  if (keys.length === 0)
-    throw new GradusError('store', 'no-rollouts', `${run} has no episodes in this store`);
+async function rolloutKeys(
+  store: ObjectStore,
+  run: string,
+  stage: string | undefined,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const prefix = stage === undefined ? rolloutsOfRun(run) : rolloutsPrefix(run, stage);
+  const keys = (await store.list(prefix, { signal })).map(({ key }) => key);
+  if (keys.length === 0) {
+    const where = stage === undefined ? run : `stage ${stage} of ${run}`;
+    throw new GradusError('store', 'no-rollouts', `${where} has no episodes in this store`);
+  }
   return keys.filter((key) => !/\.(judged|late-[^/]+)\.json$/.test(key));
 }

@@ -26,6 +26,23 @@ export function wilson(p: Proportion, confidence: number): Interval {
   return { low: Math.max(0, (center - spread) / scale), high: Math.min(1, (center + spread) / scale) };
 }
 
+export interface Mean extends Interval {
+  mean: number;
+  n: number;
+}
+
+/** A mean with its normal-theory interval (z · s / √n) for a two-sided confidence; null where there are no values. */
+export function meanOf(values: readonly number[], confidence: number): Mean | null {
+  const n = values.length;
+  if (n === 0) return null;
+  const mean = values.reduce((sum, value) => sum + value, 0) / n;
+  const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  // One value says nothing of its scatter.
+  if (n === 1) return { mean, n, low: -Infinity, high: Infinity };
+  const spread = normalQuantile(0.5 + confidence / 2) * Math.sqrt(square / (n - 1) / n);
+  return { mean, n, low: mean - spread, high: mean + spread };
+}
+
 /** Wilson's lower bound at a one-sided confidence. */
 export function wilsonLower(p: Proportion, confidence: number): number {
   return wilson(p, 2 * confidence - 1).low;

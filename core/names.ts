@@ -38,6 +38,8 @@ export const ids = {
   ladder: (run: string) => `${run}/ladder`,
   verdict: ({ verifier, version, digest }: { verifier: string; version: string; digest: string }) =>
     `verdict/${verifier}/${version}/${digest}`,
+  reverify: (of: { run: string; verifier: string; version: string; stage?: string }) =>
+    [of.run, 'reverify', of.verifier, of.version, ...(of.stage === undefined ? [] : [of.stage])].join('/'),
 };
 
 /** What the evaluations of a stage are called, after the stage's name. */

@@ -6,18 +6,38 @@ export interface ReverifyInput {
   run: string;
   verifier: string;
   version: string;
+  /** Only the episodes of this stage, or of this evaluation (`before` and `after` are the report's); all otherwise. */
+  stage?: string;
   /** Computations in flight at once; 4 where it is absent. */
   concurrency?: number;
+}
+
+export interface ReverifyOutcome {
+  /** Verdicts that were computed for this, and what they took. */
+  computed: number;
+  seconds: number;
+  usd: number;
+  /** Key of the scores of all episodes. */
+  scores: string;
 }
 
 /** Judges the stored episodes of a run by another verifier, or another version, without rolling out again. */
 export async function reverify({
   concurrency = 4,
   ...input
-}: ReverifyInput): Promise<{ computed: number; scores: string }> {
+}: ReverifyInput): Promise<ReverifyOutcome> {
   const request = { ...input, writer: `reverify-${workflowInfo().runId}` };
   const heard = new Set<string>();
-  setHandler(verdictArrived, ({ digest }) => void heard.add(digest));
+  const spending = { computed: 0, seconds: 0, usd: 0 };
+  setHandler(verdictArrived, ({ digest, spent }) => {
+    if (heard.has(digest)) return;
+    heard.add(digest);
+    // What somebody else has caused costs nothing here.
+    if (spent === null) return;
+    spending.computed++;
+    spending.seconds += spent.seconds;
+    spending.usd += spent.usd;
+  });
   const { asks, count } = await reverifyActivities.planReverify(request);
   let asked = 0;
   while (asked < count) {
@@ -32,5 +52,5 @@ export async function reverify({
     await condition(() => asked - heard.size < concurrency);
   }
   await condition(() => heard.size >= count);
-  return { computed: count, scores: await reverifyActivities.keepReverified(request) };
+  return { ...spending, scores: await reverifyActivities.keepReverified(request) };
 }

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { QUEUES } from '../../core/names.ts';
-import type { reverify as workflow } from '../../workflows/reverify.ts';
+import { ids, QUEUES } from '../../core/names.ts';
+import type { reverify as workflow, ReverifyInput } from '../../workflows/reverify.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 
@@ -11,15 +11,18 @@ export function reverify(): Command {
     .argument('<run>')
     .requiredOption('--verifier <name>')
     .requiredOption('--version <version>', 'the one that the workers have')
-    .action((run: string, options: ConnectionOptions & { verifier: string; version: string }) =>
+    .option('--stage <name>', 'only of this stage; "before" and "after" are the report\'s (default: all)')
+    .action((run: string, options: ConnectionOptions & Omit<ReverifyInput, 'run'>) =>
       withTemporal(options, async (client) => {
-        const { verifier, version } = options;
-        const { computed, scores } = await client.workflow.execute<typeof workflow>('reverify', {
-          workflowId: `${run}/reverify/${verifier}/${version}`,
+        const { verifier, version, stage } = options;
+        const input = { run, verifier, version, ...(stage !== undefined && { stage }) };
+        const { computed, seconds, scores } = await client.workflow.execute<typeof workflow>('reverify', {
+          workflowId: ids.reverify(input),
           taskQueue: QUEUES.orchestrator,
-          args: [{ run, verifier, version }],
+          args: [input],
         });
-        console.log(`${computed} verdict(s) computed; the scores of all episodes are in ${scores}`);
+        const spent = `${computed} verdict(s) computed in ${seconds.toFixed(1)} s`;
+        console.log(`${spent}; the scores of all episodes are in ${scores}`);
       }),
     );
 }

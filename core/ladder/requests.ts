@@ -138,6 +138,8 @@ export interface ReverifyRequest {
   run: string;
   verifier: string;
   version: string;
+  /** Absent: all stages and evaluations. */
+  stage?: string;
   writer: string;
 }
 

@@ -1,0 +1,76 @@
+import path from 'node:path';
+import Table from 'cli-table3';
+import type { CurriculumResult } from '../core/curriculum.ts';
+import { armName } from '../core/names.ts';
+import type { EvaluationResult } from '../core/requests.ts';
+import { total } from '../core/stage-policy.ts';
+import type { Progress } from '../workflows/messages.ts';
+import { interval, measured, percent } from './show-progress.ts';
+
+const DEFAULT_CONFIDENCE = 0.95;
+
+/** Of the report's intervals. */
+export const confidenceOf = (spec: unknown): number =>
+  (spec as { evaluation?: { confidence?: number } }).evaluation?.confidence ?? DEFAULT_CONFIDENCE;
+
+/** Success before and after RL as a table, and what the run took and left. */
+export function reportRun(
+  result: CurriculumResult,
+  progress: Progress,
+  confidence: number,
+  seconds: number,
+  say: (text: string) => void,
+): void {
+  const { before, after, checkpoint } = result;
+  if (before && after) {
+    const table = new Table({
+      head: ['', 'before (warm start)', 'after (RL)', 'tasks'],
+      style: { head: [], border: [] },
+    });
+    for (const tally of before.arms) {
+      const then = after.arms.find(({ arm }) => armName(arm) === armName(tally.arm));
+      table.push([armName(tally.arm), cell([tally]), then ? cell([then]) : '–', tally.trials]);
+    }
+    table.push(['all', cell(before.arms), cell(after.arms), total(before.arms).trials]);
+    say(`\n\n${table.toString()}`);
+  }
+  const parts = Object.entries(progress.seconds).filter(([, value]) => value >= 0.05);
+  say(
+    `steps ${result.steps}, ${seconds.toFixed(0)} s (${parts.map(([part, value]) => `${part} ${value.toFixed(1)} s`).join(', ')})`,
+  );
+  say(`learner ${progress.learnerBackend ?? '–'}`);
+  say(`checkpoint s3://gradus/${path.posix.dirname(checkpoint.manifest.key)}`);
+  say(`weights SHA-256 ${checkpoint.weights}`);
+
+  function cell(arms: EvaluationResult['arms']): string {
+    const { success, ...bounds } = measured(total(arms), confidence);
+    return `${percent(success)}  [${interval(bounds)}]`;
+  }
+}
+
+/** The same as one object, for `--json`. */
+export function summarizeRun(
+  result: CurriculumResult,
+  progress: Progress,
+  confidence: number,
+  seconds: number,
+) {
+  const of = (evaluation: EvaluationResult | null) =>
+    evaluation && {
+      ...measured(total(evaluation.arms), confidence),
+      arms: Object.fromEntries(
+        evaluation.arms.map((tally) => [armName(tally.arm), measured(tally, confidence)]),
+      ),
+    };
+  return {
+    run: progress.run,
+    end: result.end,
+    confidence,
+    before: of(result.before),
+    after: of(result.after),
+    steps: result.steps,
+    seconds: { total: seconds, ...progress.seconds },
+    learner: progress.learnerBackend,
+    checkpoint: { key: result.checkpoint.manifest.key, sha256: result.checkpoint.weights },
+  };
+}

@@ -1,0 +1,135 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
+import type { CurriculumResult } from '../core/curriculum.ts';
+import { GradusError, messageOf } from '../core/errors.ts';
+import { QUEUES } from '../core/names.ts';
+import type { curriculum } from '../workflows/curriculum.ts';
+import type { Progress } from '../workflows/messages.ts';
+import { progressLine } from './show-progress.ts';
+import { startInstallation, untilInterrupted } from './stack-with-workers.ts';
+import type { Installation, InstallationOptions } from './stack-with-workers.ts';
+
+export interface RunSpecOptions extends InstallationOptions {
+  /** As a person wrote it. */
+  spec: unknown;
+  workflowId: string;
+  say: (text: string) => void;
+  /** Whether the last run of this id is finished and only its report is missing: then no other one is started. */
+  reportIsDue?: (client: Client) => Promise<boolean>;
+}
+
+/** A run that has come to its end, with the servers and workers still up. */
+export interface FinishedRun {
+  client: Client;
+  installation: Installation;
+  result: CurriculumResult;
+  progress: Progress;
+  /** Since the start, servers included. */
+  seconds: () => number;
+}
+
+const POLL_MS = 1000;
+/** On a terminal one line is rewritten; elsewhere a line is printed no oftener than this. */
+const QUIET_MS = 10_000;
+
+/**
+ * Starts servers and workers, runs a curriculum with its progress shown, and gives the finished run to `finish`. A
+ * Ctrl-C ends all of it in order; the next start with the same workflow id goes on where it was.
+ */
+export async function runSpec<T>(
+  options: RunSpecOptions,
+  finish: (run: FinishedRun) => Promise<T>,
+): Promise<T | 'interrupted'> {
+  const { spec, workflowId, say } = options;
+  const started = Date.now();
+  say('starting servers and workers …');
+  const interrupted = untilInterrupted().then(() => 'interrupted' as const);
+  const installation = await startInstallation({ ...options, onEvent: say });
+  try {
+    const { stack, settings, workers } = installation;
+    for (const description of workers.descriptions) say(`  ${description}`);
+    if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
+    const connection = await Connection.connect({ address: settings.temporalAddress });
+    const client = new Client({ connection, namespace: settings.namespace });
+    const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
+      ? client.workflow.getHandle<typeof curriculum>(workflowId)
+      : await client.workflow.start<typeof curriculum>('curriculum', {
+          args: [spec],
+          workflowId,
+          taskQueue: QUEUES.orchestrator,
+          // A demo that was interrupted goes on where it was.
+          workflowIdConflictPolicy: 'USE_EXISTING',
+        });
+    say(`workflow ${workflowId} is running; kill what you like, it goes on\n`);
+    const watching = new AbortController();
+    const watched = watch(handle, say, watching.signal);
+    const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
+    const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
+    await watched;
+    if (result === 'interrupted') return stopped();
+    const progress = await handle.query<Progress>('progress');
+    const seconds = (): number => (Date.now() - started) / 1000;
+    const finished = finish({ client, installation, result, progress, seconds });
+    const outcome = await Promise.race([finished, interrupted]);
+    if (outcome === 'interrupted') return stopped();
+    await connection.close();
+    return outcome;
+  } finally {
+    await installation.stop();
+  }
+
+  function stopped(): 'interrupted' {
+    say('\nstopping; the run goes on from here the next time you start the demo');
+    return 'interrupted';
+  }
+}
+
+/** Throws GradusError('spec', 'unreadable'). */
+export async function readSpec(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as unknown;
+  } catch (cause) {
+    throw new GradusError('spec', 'unreadable', `cannot read the spec ${file}: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+}
+
+/** Prints progress until the signal is aborted. */
+async function watch(
+  handle: WorkflowHandle<typeof curriculum>,
+  say: (text: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let last = '';
+  let lastAt = 0;
+  const show = (progress: Progress): void => {
+    const line = progressLine(progress);
+    const question = progress.question === null ? '' : `\n  waits for a decision: ${progress.question}`;
+    if (line + question === last) return;
+    last = line + question;
+    if (process.stdout.isTTY) {
+      process.stdout.write(`\r\u001b[2K${line.slice(0, process.stdout.columns)}`);
+      if (progress.step?.note) say(`\n  ${progress.step.note}`);
+    } else if (Date.now() - lastAt >= QUIET_MS || question !== '' || progress.step?.note) {
+      say(line + question);
+      lastAt = Date.now();
+    }
+  };
+  while (!signal.aborted) {
+    // A query that finds no worker for a moment says nothing about the run: the next one will tell.
+    await handle.query<Progress>('progress').then(show, () => undefined);
+    await delay(POLL_MS);
+  }
+}
+
+/** The first cause of a failed run is what a person can act on. */
+function explain(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(messageOf(error));
+  if (!(error instanceof WorkflowFailedError)) return error;
+  let cause: Error = error;
+  while (cause.cause instanceof Error) cause = cause.cause;
+  return new GradusError('spec', 'run-failed', cause.message, { cause: error });
+}
