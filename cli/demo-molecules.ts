@@ -1,0 +1,138 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Command } from 'commander';
+import { ObjectStore } from '../activities/store/object-store.ts';
+import { readLedger } from '../activities/store/ledger.ts';
+import { parseSpec } from '../activities/spec/parse-spec.ts';
+import { GradusError } from '../core/errors.ts';
+import { builtInEnvironments } from '../environments/index.ts';
+import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
+import { ensureChemistry } from '../infra/setup/chemistry.ts';
+import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
+import { fail } from './fail.ts';
+import { readDesigns } from './molecules/designs.ts';
+import { fastTierOnly } from './molecules/fast-only.ts';
+import { JUDGE, judgeReport, reportIsDue } from './molecules/judge-report.ts';
+import { count, duration } from './molecules/names.ts';
+import { moleculesPage } from './molecules/page/page.ts';
+import { makeReport } from './molecules/report.ts';
+import type { MoleculesReport, ReportRung } from './molecules/report.ts';
+import { showReport } from './molecules/tables.ts';
+import { readSpec, runSpec } from './run-spec.ts';
+import type { FinishedRun } from './run-spec.ts';
+import { withStackFlags } from './stack-flags.ts';
+import type { InstallationOptions } from './stack-with-workers.ts';
+
+interface DemoOptions extends InstallationOptions {
+  spec: string;
+  page?: string;
+  json?: boolean;
+}
+
+/** Trains a designer of molecules up the verification ladder, and shows what came of it. */
+async function demo({ spec: file, page, json, chemistry: wanted, ...options }: DemoOptions): Promise<number> {
+  const say = (text: string): void => void (json ? process.stderr : process.stdout).write(`${text}\n`);
+  const chemistry = wanted !== false && (await makeChemistry(say));
+  const written = await readSpec(file);
+  const spec = chemistry ? written : fastTierOnly(written);
+  const workflowId = `demo-${path.basename(file, '.json')}${chemistry ? '' : '-fast'}`;
+  const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
+  const parsed = parseSpec(spec, workflowId, environments);
+  const rungs: readonly ReportRung[] = parsed.verification?.rungs ?? [LOWEST];
+  const stateDir = path.resolve(options.stateDir ?? DEFAULT_STATE_DIR);
+  const pageFile = path.resolve(page ?? path.join(stateDir, 'molecules.svg'));
+
+  const run = {
+    ...options,
+    chemistry,
+    spec,
+    workflowId,
+    say,
+    ...(chemistry && { reportIsDue: (client: FinishedRun['client']) => reportIsDue(client, workflowId) }),
+  };
+  const outcome = await runSpec(run, async (finished) => {
+    const { client, installation, result, progress } = finished;
+    const confidence = confidenceOf(spec);
+    const judged = chemistry && result.after ? await judgeReport(client, progress.run, say) : null;
+    const store = await ObjectStore.connect(installation.settings.store);
+    try {
+      const read = (stages: string[]) =>
+        readDesigns(store, progress.run, stages, [
+          ...new Set([...rungs.map(({ verifier }) => verifier), ...(judged ? [JUDGE] : [])]),
+        ]);
+      const report = makeReport({
+        rungs,
+        judge: judged && JUDGE,
+        training: await read(result.stages.map(({ name }) => name)),
+        before: await read(['before']),
+        after: await read(['after']),
+        ledger: await readLedger(store, progress.run),
+        confidence,
+      });
+      const seconds = finished.seconds();
+      reportRun(result, progress, confidence, seconds, say);
+      say(showReport(report));
+      const text = { title: TITLE, lines: linesOf(finished, report, chemistry) };
+      await writeFile(pageFile, moleculesPage(text, report));
+      say(`page ${pageFile}`);
+      if (json) {
+        const summary = summarizeRun(result, progress, confidence, seconds);
+        console.log(JSON.stringify({ ...summary, chemistry, judged, report: brief(report), page: pageFile }));
+      }
+      return 0;
+    } finally {
+      store.close();
+    }
+  });
+  return outcome === 'interrupted' ? 130 : outcome;
+}
+
+const TITLE = 'Molecules that climbed the verification ladder';
+/** Of a spec without a ladder, or where nothing dearer can be asked. */
+const LOWEST: ReportRung = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
+
+/** False where there is no Python: then the fast tier is all there is. */
+async function makeChemistry(say: (text: string) => void): Promise<boolean> {
+  try {
+    await ensureChemistry((text) => say(`setup: ${text}`));
+    return true;
+  } catch (error) {
+    if (!(error instanceof GradusError) || error.type !== 'python-missing') throw error;
+    say(
+      `setup: ${error.message}. Without it xTB and DFT have no worker, so this run goes on with the fast tier alone: ` +
+        'valid molecules are learnt, their properties are not judged',
+    );
+    return false;
+  }
+}
+
+function linesOf(
+  { result, progress, seconds }: FinishedRun,
+  report: MoleculesReport,
+  chemistry: boolean,
+): string[] {
+  const [lowest] = report.funnel;
+  return [
+    `Run ${progress.run}: ${count(result.steps)} steps in ${duration(seconds())}, ` +
+      `${count(lowest?.candidates ?? 0)} candidates, ${count(lowest?.different ?? 0)} different molecules. ` +
+      `Weights ${result.checkpoint.weights.slice(0, 12)}.`,
+    chemistry
+      ? 'Before and after are the warm start and the end of RL, on tasks that no decision of the run has seen, with confidence intervals.'
+      : 'There is no Python for xTB and DFT on this machine: the fast tier alone has judged.',
+  ];
+}
+
+/** For one line of JSON: of the pairs, how many. */
+const brief = (report: MoleculesReport) => ({
+  ...report,
+  calibration: report.calibration.map(({ pairs, ...rest }) => ({ ...rest, pairs: pairs.length })),
+});
+
+withStackFlags(new Command('demo:molecules'))
+  .description('Trains a policy that designs molecules, judged by RDKit, xTB and DFT.')
+  .option('--spec <file>', 'the curriculum', 'examples/molecules.json')
+  .option('--page <file>', 'where the SVG page goes (default: molecules.svg in the state folder)')
+  .option('--no-chemistry', 'leave out xTB and DFT: the fast tier alone judges')
+  .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
+  .action((options: DemoOptions) => demo(options).then((code) => process.exit(code), fail))
+  .parse();

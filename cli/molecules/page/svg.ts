@@ -1,0 +1,131 @@
+/** Pieces of an SVG page, as text. Colours are classes of `STYLE`, so that a dark desktop gets dark ones. */
+
+export const escapeXml = (text: string): string =>
+  text.replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
+
+/** Two decimals are enough for a screen. */
+const n = (value: number): string => String(Number(value.toFixed(2)));
+
+export interface TextOptions {
+  size?: number;
+  anchor?: 'start' | 'middle' | 'end';
+  className?: string;
+  bold?: boolean;
+  /** Cut to so many pixels, with the whole text as a tooltip. */
+  maxWidth?: number;
+  mono?: boolean;
+}
+
+export function text(x: number, y: number, content: string, options: TextOptions = {}): string {
+  const { size = 13, anchor = 'start', className = 'ink', bold = false, mono = false, maxWidth } = options;
+  const shown = maxWidth === undefined ? content : cut(content, maxWidth, size, mono);
+  const title = shown === content ? '' : `<title>${escapeXml(content)}</title>`;
+  const classes = `${className}${bold ? ' bold' : ''}${mono ? ' mono' : ''}`;
+  return `<text x="${n(x)}" y="${n(y)}" font-size="${size}" text-anchor="${anchor}" class="${classes}">${title}${escapeXml(shown)}</text>`;
+}
+
+/** How wide a text will be at most, pixels: fonts differ, so on the safe side. */
+export function widthOf(content: string, size: number, mono = false): number {
+  const em = (char: string): number => {
+    if (mono) return 0.62;
+    if (/[ilIj.,:;|'!()[\]ft ]/.test(char)) return 0.36;
+    return /[mwMW@%—→±≥≈]/.test(char) ? 0.92 : /[A-Z]/.test(char) ? 0.72 : 0.6;
+  };
+  return content.split('').reduce((sum, char) => sum + em(char) * size, 0);
+}
+
+function cut(content: string, maxWidth: number, size: number, mono: boolean): string {
+  if (widthOf(content, size, mono) <= maxWidth) return content;
+  let shown = content;
+  while (shown !== '' && widthOf(`${shown}…`, size, mono) > maxWidth) shown = shown.slice(0, -1);
+  return `${shown}…`;
+}
+
+export const rect = (
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  className: string,
+  radius = 0,
+): string =>
+  `<rect x="${n(x)}" y="${n(y)}" width="${n(Math.max(0, width))}" height="${n(Math.max(0, height))}" rx="${radius}" class="${className}"/>`;
+
+export const line = (x1: number, y1: number, x2: number, y2: number, className: string): string =>
+  `<line x1="${n(x1)}" y1="${n(y1)}" x2="${n(x2)}" y2="${n(y2)}" class="${className}"/>`;
+
+export const dot = (x: number, y: number, radius: number, className: string): string =>
+  `<circle cx="${n(x)}" cy="${n(y)}" r="${radius}" class="${className}"/>`;
+
+export const path = (points: readonly (readonly [number, number])[], className: string): string =>
+  `<path d="M ${points.map(([x, y]) => `${n(x)} ${n(y)}`).join(' L ')} Z" class="${className}"/>`;
+
+export const group = (x: number, y: number, parts: readonly string[]): string =>
+  `<g transform="translate(${n(x)} ${n(y)})">\n${parts.join('\n')}\n</g>`;
+
+/** A framed box with a heading. */
+export const panel = (width: number, height: number, heading: string): string[] => [
+  rect(0, 0, width, height, 'panel', 8),
+  text(16, 26, heading, { size: 15, bold: true }),
+];
+
+/** An element that another program has drawn, within a page: its ids are made its own, its name spaces left out. */
+export function embed(svg: string, prefix: string, x: number, y: number): string {
+  return svg
+    .slice(svg.indexOf('<svg'))
+    .replace(/<!--.*?-->/gs, '')
+    .replace(/\s+xmlns:(rdkit|xlink)=(["']).*?\2/g, '')
+    .replace(/\s(xml:space|baseProfile|version)=(["']).*?\2/g, '')
+    .replace(/\sid=(["'])(.*?)\1/g, ` id="${prefix}-$2"`)
+    .replace(/url\(#(.*?)\)/g, `url(#${prefix}-$1)`)
+    .replace(/\s(?:xlink:)?href=(["'])#(.*?)\1/g, ` href="#${prefix}-$2"`)
+    .replace(/^<svg/, `<svg x="${n(x)}" y="${n(y)}"`)
+    .trim();
+}
+
+/** Classes by what they mean; each tier has a colour. */
+export const STYLE = `
+text { font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+.mono { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+.bold { font-weight: 600; }
+.page { fill: #f4f5f6; }
+.panel { fill: #ffffff; stroke: #dfe2e6; }
+.paper { fill: #ffffff; }
+.ink { fill: #1c2128; }
+.muted { fill: #5a6472; }
+.axis { stroke: #aab2bc; stroke-width: 1; }
+.grid { stroke: #e7eaed; stroke-width: 1; }
+.track { fill: #e9ecef; }
+.window { fill: #a5d9b1; }
+.dashed { stroke: #8a94a0; stroke-width: 1; stroke-dasharray: 4 4; }
+.fast { fill: #6b7785; }
+.simulation { fill: #b45f06; }
+.high-fidelity { fill: #1f63b5; }
+.world { fill: #7442a8; }
+.simulation-line { stroke: #b45f06; stroke-width: 2; }
+.high-fidelity-line { stroke: #1f63b5; stroke-width: 2; }
+.faint { opacity: 0.32; }
+.point { fill: #1f63b5; fill-opacity: 0.5; }
+.before { fill: #ffffff; stroke: #6b7785; stroke-width: 2; }
+.before-line { stroke: #6b7785; stroke-width: 2; }
+@media (prefers-color-scheme: dark) {
+  .page { fill: #14171b; }
+  .panel { fill: #1d2127; stroke: #343a43; }
+  .paper { fill: #f3f4f5; }
+  .ink { fill: #e8eaed; }
+  .muted { fill: #a3acb8; }
+  .axis { stroke: #6d7682; }
+  .grid { stroke: #2b3038; }
+  .track { fill: #31373f; }
+  .window { fill: #2f6b41; }
+  .fast { fill: #9aa5b1; }
+  .simulation { fill: #f0a04b; }
+  .high-fidelity { fill: #74aef0; }
+  .world { fill: #bd93e8; }
+  .simulation-line { stroke: #f0a04b; }
+  .high-fidelity-line { stroke: #74aef0; }
+  .point { fill: #74aef0; }
+  .before { fill: #1d2127; stroke: #9aa5b1; }
+  .before-line { stroke: #9aa5b1; }
+}
+`;

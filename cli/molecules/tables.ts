@@ -1,0 +1,84 @@
+import Table from 'cli-table3';
+import { rate } from '../../core/intervals.ts';
+import type { Interval } from '../../core/intervals.ts';
+import { promptOf } from '../../environments/molecules/targets.ts';
+import { inWords } from '../../environments/molecules/verifiers.ts';
+import { percent } from '../show-progress.ts';
+import { calibrationInWords, count, dollars, duration, toolName } from './names.ts';
+import type { Quality } from './quality.ts';
+import type { MoleculesReport } from './report.ts';
+
+const tableOf = (head: string[], rows: string[][]): string => {
+  const table = new Table({ head, style: { head: [], border: [] } });
+  table.push(...rows);
+  return table.toString();
+};
+
+/** The report for a terminal. */
+export function showReport({ funnel, calibration, best, quality }: MoleculesReport): string {
+  const judge = quality.judge === null ? '' : toolName(quality.judge);
+  const parts = [
+    tableOf(
+      [
+        'tier',
+        'candidates',
+        'different',
+        'passed',
+        'abstained',
+        'deferred',
+        'unanswered',
+        'calculated',
+        'time',
+        'US$',
+      ],
+      funnel.map((tier) => [
+        `${tier.tier}: ${toolName(tier.verifier)}`,
+        ...[tier.candidates, tier.different, tier.passed, tier.abstained, tier.deferred, tier.waiting].map(
+          count,
+        ),
+        tier.computed === null ? '–' : count(tier.computed),
+        tier.seconds === null ? '–' : duration(tier.seconds),
+        tier.usd === null ? '–' : dollars(tier.usd),
+      ]),
+    ),
+    ...calibration.map((one) => `${one.from} → ${one.to}: ${calibrationInWords(one).join(', ')}`),
+  ];
+  if (best.length > 0) {
+    const rows = best.map(({ smiles, score, level, target, tiers }) => [
+      smiles,
+      score.toFixed(3),
+      `${level}: ${promptOf(target)}`,
+      ...Object.values(tiers).map(({ properties }) => inWords(properties)),
+    ]);
+    parts.push(
+      tableOf(['molecule', judge, 'level: target', ...Object.keys(best[0]!.tiers).map(toolName)], rows),
+    );
+  }
+  parts.push(
+    tableOf(['', 'before (warm start)', 'after (RL)'], qualityRows(quality.before, quality.after, judge)),
+  );
+  if (quality.gain) {
+    const { mean, n, ...bounds } = quality.gain;
+    parts.push(`gain in ${judge} score, task by task: ${fixed(mean)} [${spread(bounds)}] over ${n} tasks`);
+  }
+  return parts.join('\n');
+}
+
+function qualityRows(before: Quality, after: Quality, judge: string): string[][] {
+  const share = (of: Quality['good']) =>
+    of === null
+      ? '–'
+      : `${percent(rate(of))}  [${percent(of.low)} – ${percent(of.high)}]  ${of.successes} of ${of.trials}`;
+  const rows = [['valid', share(before.valid), share(after.valid)]];
+  if (judge === '') return rows;
+  const mean = ({ score }: Quality) =>
+    score === null ? '–' : `${fixed(score.mean)}  [${spread(score)}]  of ${score.n}`;
+  return [
+    ...rows,
+    [`mean ${judge} score`, mean(before), mean(after)],
+    [`${judge} score ≥ 0.9`, share(before.good), share(after.good)],
+  ];
+}
+
+const fixed = (value: number): string => value.toFixed(3);
+const spread = ({ low, high }: Interval): string => `${fixed(low)} – ${fixed(high)}`;
