@@ -12,7 +12,7 @@ import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { fail } from './fail.ts';
 import { readDesigns } from './molecules/designs.ts';
 import { fastTierOnly } from './molecules/fast-only.ts';
-import { JUDGE, judgeReport, reportIsDue } from './molecules/judge-report.ts';
+import { JUDGE, judgeReport, reportIsDue, untilLadderIsDone } from './molecules/judge-report.ts';
 import { count, duration } from './molecules/names.ts';
 import { moleculesPage } from './molecules/page/page.ts';
 import { makeReport } from './molecules/report.ts';
@@ -53,12 +53,15 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
   const outcome = await runSpec(run, async (finished) => {
     const { client, installation, result, progress } = finished;
     const confidence = confidenceOf(spec);
-    const judged = chemistry && result.after ? await judgeReport(client, progress.run, say) : null;
+    if (rungs.every(({ tier }) => tier !== 'world')) await untilLadderIsDone(client, progress.run, say);
+    const judged =
+      chemistry && result.after ? await judgeReport(client, progress.run, judgesOf(rungs), say) : null;
     const store = await ObjectStore.connect(installation.settings.store);
     try {
       const read = (stages: string[]) =>
         readDesigns(store, progress.run, stages, [
-          ...new Set([...rungs.map(({ verifier }) => verifier), ...(judged ? [JUDGE] : [])]),
+          ...rungs.map(({ verifier }) => verifier),
+          ...judgesOf(rungs),
         ]);
       const report = makeReport({
         rungs,
@@ -90,6 +93,15 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
 const TITLE = 'Molecules that climbed the verification ladder';
 /** Of a spec without a ladder, or where nothing dearer can be asked. */
 const LOWEST: ReportRung = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
+
+/** Everyone who can measure a molecule: the ladder's own, so that each is shown by all tiers, and last the one that counts. */
+const judgesOf = (rungs: readonly ReportRung[]): string[] => [
+  ...rungs
+    .filter(({ tier, verifier }) => MACHINES.includes(tier) && verifier !== JUDGE)
+    .map(({ verifier }) => verifier),
+  JUDGE,
+];
+const MACHINES: readonly string[] = ['simulation', 'high-fidelity'];
 
 /** False where there is no Python: then the fast tier is all there is. */
 async function makeChemistry(say: (text: string) => void): Promise<boolean> {

@@ -16,7 +16,7 @@ export interface BestMolecule {
 
 /**
  * The best designs by a verifier's score, each molecule once. Of those that score the same, the harder task comes
- * first, then the one nearer to the middle of its windows; and targets that have been met already come last.
+ * first, then the one nearer to the middle of its windows. Targets that nothing better has been shown for are preferred.
  */
 export function bestOf(designs: readonly Design[], judge: string, most: number): BestMolecule[] {
   const measured = designs.flatMap((design) => {
@@ -44,8 +44,9 @@ export function bestOf(designs: readonly Design[], judge: string, most: number):
   // A target that was met twice is of less interest than another one, but of more than a target that was missed.
   const met = (list: typeof molecules) => list.filter(({ score }) => score >= MET);
   const missed = (list: typeof molecules) => list.filter(({ score }) => score < MET);
-  return [...met(first), ...met(again), ...missed(first), ...missed(again)]
-    .slice(0, most)
+  const chosen = new Set([...met(first), ...met(again), ...missed(first), ...missed(again)].slice(0, most));
+  return molecules
+    .filter((one) => chosen.has(one))
     .map(({ smiles, task, target, score, verdicts }) => ({
       smiles,
       level: task.level,

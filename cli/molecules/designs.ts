@@ -98,7 +98,7 @@ async function designOf(
   const smiles = score === 1 && molecule !== null ? molecule.smiles : null;
   const design: Design = { id, stage, basis, task, target, smiles, verdicts: {} };
   const views: RungView[] = [];
-  for (const name of verifiers) {
+  for (const name of new Set(verifiers)) {
     const verifier = environment.verifiers.find((other) => other.name === name);
     if (verifier?.tier === 'fast') {
       const said = await judgeBy(verifier, candidate, new AbortController().signal);

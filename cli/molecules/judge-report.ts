@@ -6,27 +6,43 @@ import { moleculesEnvironment } from '../../environments/molecules/environment.t
 import type { Progress } from '../../workflows/messages.ts';
 import type { reverify, ReverifyOutcome } from '../../workflows/reverify.ts';
 
-/** Who judges the report: the dearest verifier that is no person. The rung below it is what training mostly sees. */
+/** Who judges the report: the dearest verifier that is no person. */
 export const JUDGE = 'dft';
 const STAGES = ['before', 'after'] as const;
 
-const judgement = (run: string, stage: (typeof STAGES)[number]) => {
-  const { version } = moleculesEnvironment().verifiers.find(({ name }) => name === JUDGE)!;
-  return { run, verifier: JUDGE, version, stage };
+const judgement = (run: string, verifier: string, stage: string) => {
+  const { version } = moleculesEnvironment().verifiers.find(({ name }) => name === verifier)!;
+  return { run, verifier, version, stage };
 };
 
+/** By verifier, what judging the report took. */
+export type Judged = Record<string, Record<(typeof STAGES)[number], ReverifyOutcome>>;
+
+/** Waits for what training has asked and not heard of yet, so that the ledger is whole. People are not waited for. */
+export async function untilLadderIsDone(
+  client: Client,
+  run: string,
+  say: (text: string) => void,
+): Promise<void> {
+  const status = await statusOf(client, ids.ladder(run));
+  if (status === null || status === 'COMPLETED') return;
+  say('waiting for the last verdicts of training …');
+  await client.workflow.getHandle(ids.ladder(run)).result();
+}
+
 /**
- * Has the answers to the report's tasks judged by DFT, before and after: evaluations are judged by the fast tier
- * alone. One that was interrupted goes on where it was.
+ * Has the answers to the report's tasks judged by these verifiers, before and after: evaluations are judged by the
+ * fast tier alone. One that was interrupted goes on where it was.
  */
 export async function judgeReport(
   client: Client,
   run: string,
+  verifiers: readonly string[],
   say: (text: string) => void,
-): Promise<Record<(typeof STAGES)[number], ReverifyOutcome>> {
-  const judged = async (stage: (typeof STAGES)[number]): Promise<ReverifyOutcome> => {
-    const input = judgement(run, stage);
-    say(`judging the report's answers ${stage} RL by ${JUDGE} …`);
+): Promise<Judged> {
+  const by = async (verifier: string, stage: (typeof STAGES)[number]): Promise<ReverifyOutcome> => {
+    const input = judgement(run, verifier, stage);
+    say(`judging the report's answers ${stage} RL by ${verifier} …`);
     const outcome = await client.workflow.execute<typeof reverify>('reverify', {
       workflowId: ids.reverify(input),
       taskQueue: QUEUES.orchestrator,
@@ -36,7 +52,11 @@ export async function judgeReport(
     say(`  ${outcome.computed} calculated in ${outcome.seconds.toFixed(1)} s`);
     return outcome;
   };
-  return { before: await judged('before'), after: await judged('after') };
+  const judged: Judged = {};
+  for (const verifier of verifiers) {
+    judged[verifier] = { before: await by(verifier, 'before'), after: await by(verifier, 'after') };
+  }
+  return judged;
 }
 
 /** Whether the last run of this id went to its end, and its report has not been judged yet. */
@@ -46,7 +66,7 @@ export async function reportIsDue(client: Client, workflowId: string): Promise<b
   const { after } = (await handle.result()) as CurriculumResult;
   if (after === null) return false;
   const { run } = await handle.query<Progress>('progress');
-  return (await statusOf(client, ids.reverify(judgement(run, 'after')))) !== 'COMPLETED';
+  return (await statusOf(client, ids.reverify(judgement(run, JUDGE, 'after')))) !== 'COMPLETED';
 }
 
 /** Of the last execution; null where there has been none. */

@@ -16,27 +16,22 @@ export function duration(seconds: number): string {
 
 export const dollars = (usd: number): string => `US$ ${usd.toFixed(2)}`;
 
-/** What the pairs of two neighbours say, in short lines. */
-export function calibrationInWords({
-  from,
-  to,
-  pairs,
-  line,
-  residual,
-  passesHold,
-}: CalibrationReport): string[] {
-  const [cheap, dear] = [toolName(from), toolName(to)];
+/** What the pairs of two neighbours say. */
+export function calibrationInWords(of: CalibrationReport): string[] {
+  const { pairs, line, residual, passesHold } = of;
+  const [from, to] = [toolName(of.from), toolName(of.to)];
   const words = [`${count(pairs.length)} pairs`];
   if (line !== null && residual !== null) {
-    words.push(`${dear} ≈ ${line.intercept.toFixed(2)} + ${line.slope.toFixed(2)} · ${cheap}`);
-    words.push(`points lie ${residual.toFixed(2)} off it (rms)`);
+    const sign = line.slope < 0 ? '−' : '+';
+    words.push(
+      `${to} ≈ ${line.intercept.toFixed(2)} ${sign} ${Math.abs(line.slope).toFixed(2)} · ${from}`,
+      `points lie ${residual.toFixed(2)} off it (rms)`,
+    );
   }
-  const { held, of, mean, deviation } = passesHold;
-  if (of === 0) return [...words, `no pass of ${cheap} was judged`];
+  const { successes, trials, low, high } = passesHold;
+  if (trials === 0) return [...words, `no pass of ${from} was judged`];
   return [
     ...words,
-    `a pass of ${cheap} held`,
-    `${count(held)} of ${count(of)} times`,
-    `(${percent(mean)} ± ${percent(deviation)})`,
+    `a pass of ${from} held ${count(successes)} of ${count(trials)} times (${percent(low)} – ${percent(high)})`,
   ];
 }

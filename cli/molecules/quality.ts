@@ -6,6 +6,11 @@ import type { Design } from './designs.ts';
 
 export interface Share extends Proportion, Interval {}
 
+export const shareOf = (proportion: Proportion, confidence: number): Share => ({
+  ...proportion,
+  ...wilson(proportion, confidence),
+});
+
 /** How good a checkpoint's answers to the report's tasks are. */
 export interface Quality {
   /** Answers that are molecules within the limits of their task. */
@@ -52,7 +57,7 @@ export function compare(
 }
 
 function qualityOf(designs: readonly Design[], judge: string | null, confidence: number): Quality {
-  const share = (proportion: Proportion): Share => ({ ...proportion, ...wilson(proportion, confidence) });
+  const share = (proportion: Proportion) => shareOf(proportion, confidence);
   const said = judge === null ? [] : designs.map((design) => scoreOf(design, judge));
   const scores = said.filter((score) => typeof score === 'number');
   return {

@@ -1,4 +1,4 @@
-import { agreement, addPairs, noCalibration, predict } from '../../core/ladder/calibration.ts';
+import { addPairs, noCalibration, predict } from '../../core/ladder/calibration.ts';
 import type { ScorePair } from '../../core/ladder/calibration.ts';
 import { addEntries, noTotals } from '../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
@@ -7,8 +7,8 @@ import { promptOf } from '../../environments/molecules/targets.ts';
 import { bestOf } from './best.ts';
 import type { BestMolecule } from './best.ts';
 import type { Design } from './designs.ts';
-import { compare } from './quality.ts';
-import type { Comparison } from './quality.ts';
+import { compare, shareOf } from './quality.ts';
+import type { Comparison, Share } from './quality.ts';
 
 /** A rung of the ladder that the run had, the cheapest first. */
 export interface ReportRung {
@@ -57,7 +57,7 @@ export interface CalibrationReport {
   /** Root mean square of what the pairs are off that line. */
   residual: number | null;
   /** How often the dearer tier passed what the cheaper one had passed. */
-  passesHold: { held: number; of: number; mean: number; deviation: number };
+  passesHold: Share;
 }
 
 export interface MoleculesReport {
@@ -77,7 +77,9 @@ export function makeReport(record: RunRecord): MoleculesReport {
   const totals = addEntries({}, ledger);
   return {
     funnel: rungs.map((rung, i) => funnelOf(rung, i, reached[i]!)),
-    calibration: rungs.slice(1).map((_, i) => calibrationOf(rungs[i]!, rungs[i + 1]!, reached[i + 1]!)),
+    calibration: rungs
+      .slice(1)
+      .map((_, i) => calibrationOf(rungs[i]!, rungs[i + 1]!, reached[i + 1]!, confidence)),
     best: judge === null ? [] : bestOf([...training, ...after], judge, BEST),
     quality: compare(before, after, judge, confidence),
   };
@@ -94,7 +96,9 @@ export function makeReport(record: RunRecord): MoleculesReport {
     const deferred = [...(asked.deferred.get(rung.verifier) ?? [])].filter((id) => !ids.has(id));
     const { computed, seconds, usd } = totals[rung.verifier] ?? noTotals();
     return {
-      ...rung,
+      verifier: rung.verifier,
+      tier: rung.tier,
+      passAtLeast: rung.passAtLeast,
       candidates: here.length,
       different: new Set(here.flatMap(({ smiles }) => smiles ?? [])).size,
       passed: verdicts.filter((verdict) => (verdict?.score ?? -1) >= rung.passAtLeast).length,
@@ -118,7 +122,12 @@ function askedOf(ledger: readonly LedgerEntry[]) {
   return { escalated, deferred };
 }
 
-function calibrationOf(cheap: ReportRung, dear: ReportRung, designs: readonly Design[]): CalibrationReport {
+function calibrationOf(
+  cheap: ReportRung,
+  dear: ReportRung,
+  designs: readonly Design[],
+  confidence: number,
+): CalibrationReport {
   const pairs = new Map<string, ScorePair>();
   for (const { smiles, target, verdicts } of designs) {
     const [below, above] = [verdicts[cheap.verifier]?.score, verdicts[dear.verifier]?.score];
@@ -143,6 +152,6 @@ function calibrationOf(cheap: ReportRung, dear: ReportRung, designs: readonly De
     pairs: all,
     line: spread ? { intercept, slope } : null,
     residual: spread ? Math.sqrt(off.reduce((sum, x) => sum + x * x, 0) / off.length) : null,
-    passesHold: { held: passPass, of: passPass + passFail, ...agreement(known, true) },
+    passesHold: shareOf({ successes: passPass, trials: passPass + passFail }, confidence),
   };
 }

@@ -1,8 +1,8 @@
 import Table from 'cli-table3';
 import { rate } from '../../core/intervals.ts';
 import type { Interval } from '../../core/intervals.ts';
-import { promptOf } from '../../environments/molecules/targets.ts';
-import { inWords } from '../../environments/molecules/verifiers.ts';
+import type { Target } from '../../environments/molecules/targets.ts';
+import type { Properties } from '../../environments/molecules/verifiers.ts';
 import { percent } from '../show-progress.ts';
 import { calibrationInWords, count, dollars, duration, toolName } from './names.ts';
 import type { Quality } from './quality.ts';
@@ -41,18 +41,19 @@ export function showReport({ funnel, calibration, best, quality }: MoleculesRepo
         tier.usd === null ? '–' : dollars(tier.usd),
       ]),
     ),
-    ...calibration.map((one) => `${one.from} → ${one.to}: ${calibrationInWords(one).join(', ')}`),
+    ...calibration.map(
+      (one) => `${toolName(one.from)} → ${toolName(one.to)}: ${calibrationInWords(one).join(', ')}`,
+    ),
   ];
   if (best.length > 0) {
-    const rows = best.map(({ smiles, score, level, target, tiers }) => [
-      smiles,
-      score.toFixed(3),
-      `${level}: ${promptOf(target)}`,
-      ...Object.values(tiers).map(({ properties }) => inWords(properties)),
+    const tiers = [...new Set(best.flatMap((molecule) => Object.keys(molecule.tiers)))];
+    const rows = best.map((molecule) => [
+      molecule.smiles,
+      molecule.score.toFixed(3),
+      wanted(molecule.target),
+      ...tiers.map((tier) => inWords(molecule.tiers[tier]?.properties)),
     ]);
-    parts.push(
-      tableOf(['molecule', judge, 'level: target', ...Object.keys(best[0]!.tiers).map(toolName)], rows),
-    );
+    parts.push(tableOf(['best molecules', `${judge} score`, 'wanted', ...tiers.map(toolName)], rows));
   }
   parts.push(
     tableOf(['', 'before (warm start)', 'after (RL)'], qualityRows(quality.before, quality.after, judge)),
@@ -62,6 +63,15 @@ export function showReport({ funnel, calibration, best, quality }: MoleculesRepo
     parts.push(`gain in ${judge} score, task by task: ${fixed(mean)} [${spread(bounds)}] over ${n} tasks`);
   }
   return parts.join('\n');
+}
+
+const wanted = ({ gap, dipole }: Target): string =>
+  [`${gap.join('–')} eV`, ...(dipole === null ? [] : [`${dipole.join('–')} D`])].join(', ');
+
+function inWords(properties: Properties | undefined): string {
+  if (properties === undefined) return '–';
+  const { gap, dipole } = properties;
+  return `${gap.value.toFixed(2)} eV, ${dipole.value.toFixed(2)} D`;
 }
 
 function qualityRows(before: Quality, after: Quality, judge: string): string[][] {

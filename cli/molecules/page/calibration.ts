@@ -1,6 +1,6 @@
 import { calibrationInWords, toolName } from '../names.ts';
 import type { CalibrationReport } from '../report.ts';
-import { dot, group, line, panel, text } from './svg.ts';
+import { dot, group, line, panel, text, wrap } from './svg.ts';
 
 const PLOT = { left: 58, top: 64, size: 270 };
 
@@ -25,7 +25,7 @@ export function calibrationChart(
       className: 'muted',
     }),
     group(PLOT.left, PLOT.top, scatter(shown, from, to)),
-    group(PLOT.left + PLOT.size + 24, PLOT.top, words(calibrations)),
+    group(PLOT.left + PLOT.size + 24, PLOT.top, words(calibrations, width - PLOT.left - PLOT.size - 24 - 16)),
   ];
 }
 
@@ -66,15 +66,13 @@ function fitted({ intercept, slope }: { intercept: number; slope: number }): str
 }
 
 /** The figures of each pair of neighbours, the dearest first. */
-function words(calibrations: readonly CalibrationReport[]): string[] {
-  return calibrations
-    .toReversed()
-    .map((one, i) =>
-      group(0, i * 148, [
-        text(0, 10, `${toolName(one.from)} → ${toolName(one.to)}`, { bold: true }),
-        ...calibrationInWords(one).map((words, at) =>
-          text(0, 32 + at * 18, words, { size: 12, className: 'muted' }),
-        ),
-      ]),
-    );
+function words(calibrations: readonly CalibrationReport[], width: number): string[] {
+  return calibrations.toReversed().map((one, i) =>
+    group(0, i * 148, [
+      text(0, 10, `${toolName(one.from)} → ${toolName(one.to)}`, { bold: true }),
+      ...calibrationInWords(one)
+        .flatMap((words) => wrap(words, width, 12))
+        .map((words, at) => text(0, 32 + at * 18, words, { size: 12, className: 'muted' })),
+    ]),
+  );
 }

@@ -41,6 +41,17 @@ function cut(content: string, maxWidth: number, size: number, mono: boolean): st
   return `${shown}…`;
 }
 
+/** Lines of at most so many pixels, broken between words. */
+export function wrap(content: string, maxWidth: number, size: number): string[] {
+  const lines: string[] = [];
+  for (const word of content.split(' ')) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)!} ${word}`;
+    if (lines.length > 0 && widthOf(longer, size) <= maxWidth) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 export const rect = (
   x: number,
   y: number,

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { parseSpec } from '../../../../activities/spec/parse-spec.ts';
+import { fastTierOnly } from '../../../../cli/molecules/fast-only.ts';
+import { builtInEnvironments } from '../../../../environments/index.ts';
+
+const tasks = [{ environment: 'molecules', levels: [1] }];
+const spec = {
+  reward: {
+    components: [
+      { verifier: 'ladder', role: 'outcome' },
+      { verifier: 'format', role: 'bonus', weight: 0.1 },
+    ],
+  },
+  verification: {
+    rungs: [
+      { verifier: 'molecule', passAtLeast: 1 },
+      { verifier: 'xtb', passAtLeast: 0.5 },
+      { verifier: 'dft', passAtLeast: 0.9 },
+    ],
+  },
+  warmStart: { tasks, graduation: { successAtLeast: 0.5 } },
+  stages: [
+    {
+      name: 'design',
+      tasks,
+      maxSteps: 4,
+      budgets: { dft: { count: 3 } },
+      graduation: { successAtLeast: 0.5 },
+    },
+  ],
+  evaluation: { tasks, count: 16 },
+};
+const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
+
+test('without the dearer tiers the lowest rung decides, and the parser takes the spec', () => {
+  expect(parseSpec(spec, 'whole', environments).verification?.rungs).toHaveLength(3);
+  const parsed = parseSpec(fastTierOnly(spec), 'fast', environments);
+  expect(parsed.verification).toBeUndefined();
+  expect(parsed.reward.components.map(({ verifier, role }) => [verifier, role])).toEqual([
+    ['molecule', 'outcome'],
+    ['format', 'bonus'],
+  ]);
+  expect(parsed.stages[0]!.budgets).toBeUndefined();
+});
+
+test('a spec without a ladder stays as it is', () => {
+  const { verification: _, ...plain } = spec;
+  expect(fastTierOnly(plain)).toBe(plain);
+  expect(fastTierOnly({ nonsense: true })).toEqual({ nonsense: true });
+});
