@@ -4,16 +4,16 @@ import { Command } from 'commander';
 import { ObjectStore } from '../activities/store/object-store.ts';
 import { readLedger } from '../activities/store/ledger.ts';
 import { parseSpec } from '../activities/spec/parse-spec.ts';
-import { GradusError } from '../core/errors.ts';
 import { builtInEnvironments } from '../environments/index.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
-import { ensureChemistry } from '../infra/setup/chemistry.ts';
 import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { fail } from './fail.ts';
+import { makeChemistry } from './molecules/chemistry.ts';
 import { readDesigns } from './molecules/designs.ts';
 import { fastTierOnly } from './molecules/fast-only.ts';
-import { JUDGE, judgeReport, reportIsDue, untilLadderIsDone } from './molecules/judge-report.ts';
-import { count, duration } from './molecules/names.ts';
+import { JUDGE, judgeReport, judgesOf, reportIsDue, untilLadderIsDone } from './molecules/judge-report.ts';
+import type { Judged } from './molecules/judge-report.ts';
+import { count, duration, toolName } from './molecules/names.ts';
 import { moleculesPage } from './molecules/page/page.ts';
 import { makeReport } from './molecules/report.ts';
 import type { MoleculesReport, ReportRung } from './molecules/report.ts';
@@ -75,7 +75,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
       const seconds = finished.seconds();
       reportRun(result, progress, confidence, seconds, say);
       say(showReport(report));
-      const text = { title: TITLE, lines: linesOf(finished, report, chemistry) };
+      const text = { title: TITLE, lines: linesOf(finished, report, judged) };
       await writeFile(pageFile, moleculesPage(text, report));
       say(`page ${pageFile}`);
       if (json) {
@@ -94,43 +94,25 @@ const TITLE = 'Molecules that climbed the verification ladder';
 /** Of a spec without a ladder, or where nothing dearer can be asked. */
 const LOWEST: ReportRung = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
 
-/** Everyone who can measure a molecule: the ladder's own, so that each is shown by all tiers, and last the one that counts. */
-const judgesOf = (rungs: readonly ReportRung[]): string[] => [
-  ...rungs
-    .filter(({ tier, verifier }) => MACHINES.includes(tier) && verifier !== JUDGE)
-    .map(({ verifier }) => verifier),
-  JUDGE,
-];
-const MACHINES: readonly string[] = ['simulation', 'high-fidelity'];
-
-/** False where there is no Python: then the fast tier is all there is. */
-async function makeChemistry(say: (text: string) => void): Promise<boolean> {
-  try {
-    await ensureChemistry((text) => say(`setup: ${text}`));
-    return true;
-  } catch (error) {
-    if (!(error instanceof GradusError) || error.type !== 'python-missing') throw error;
-    say(
-      `setup: ${error.message}. Without it xTB and DFT have no worker, so this run goes on with the fast tier alone: ` +
-        'valid molecules are learnt, their properties are not judged',
-    );
-    return false;
-  }
-}
-
 function linesOf(
   { result, progress, seconds }: FinishedRun,
   report: MoleculesReport,
-  chemistry: boolean,
+  judged: Judged | null,
 ): string[] {
   const [lowest] = report.funnel;
-  return [
+  const run =
     `Run ${progress.run}: ${count(result.steps)} steps in ${duration(seconds())}, ` +
-      `${count(lowest?.candidates ?? 0)} candidates, ${count(lowest?.different ?? 0)} different molecules. ` +
-      `Weights ${result.checkpoint.weights.slice(0, 12)}.`,
-    chemistry
-      ? 'Before and after are the warm start and the end of RL, on tasks that no decision of the run has seen, with confidence intervals.'
-      : 'There is no Python for xTB and DFT on this machine: the fast tier alone has judged.',
+    `${count(lowest?.candidates ?? 0)} candidates, ${count(lowest?.different ?? 0)} different molecules. ` +
+    `Weights ${result.checkpoint.weights.slice(0, 12)}.`;
+  if (judged === null) return [run, 'The fast tier alone has judged: xTB and DFT had no worker.'];
+  const cost = Object.entries(judged).map(([verifier, { before, after }]) => {
+    const spent = duration(before.seconds + after.seconds);
+    return `${count(before.computed + after.computed)} calculations by ${toolName(verifier)} (${spent})`;
+  });
+  return [
+    run,
+    'Before and after RL are measured on tasks that no decision of the run has seen, with confidence intervals.',
+    `Judging these took ${cost.join(' and ')}, which are not in the funnel.`,
   ];
 }
 

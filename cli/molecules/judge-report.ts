@@ -5,6 +5,7 @@ import { ids, QUEUES } from '../../core/names.ts';
 import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
 import type { Progress } from '../../workflows/messages.ts';
 import type { reverify, ReverifyOutcome } from '../../workflows/reverify.ts';
+import type { ReportRung } from './report.ts';
 
 /** Who judges the report: the dearest verifier that is no person. */
 export const JUDGE = 'dft';
@@ -17,6 +18,15 @@ const judgement = (run: string, verifier: string, stage: string) => {
 
 /** By verifier, what judging the report took. */
 export type Judged = Record<string, Record<(typeof STAGES)[number], ReverifyOutcome>>;
+
+/** Everyone who can measure a molecule: the ladder's own, so that each is shown by all tiers, and last the one that counts. */
+export const judgesOf = (rungs: readonly ReportRung[]): string[] => [
+  ...rungs
+    .filter(({ tier, verifier }) => MACHINES.includes(tier) && verifier !== JUDGE)
+    .map(({ verifier }) => verifier),
+  JUDGE,
+];
+const MACHINES: readonly string[] = ['simulation', 'high-fidelity'];
 
 /** Waits for what training has asked and not heard of yet, so that the ledger is whole. People are not waited for. */
 export async function untilLadderIsDone(

@@ -86,11 +86,11 @@ function property(
     return label;
   });
   return [
-    text(0, 14, `${name}, ${unit}`, { size: 11, className: 'muted' }),
+    text(0, 14, window === null ? `any ${name}` : `${name}, ${unit}`, { size: 11, className: 'muted' }),
     ...labels,
     rect(0, 22, width, 20, 'track', 4),
     ...(window === null
-      ? [rect(0, 22, width, 20, 'window', 4)]
+      ? []
       : [rect(scale(window[0]), 22, scale(window[1]) - scale(window[0]), 20, 'window')]),
     ...found.flatMap(({ kind, estimate: { value, deviation } }) => {
       const [x, y] = [scale(value), kind === 'high-fidelity' ? 37 : 28];

@@ -1,0 +1,17 @@
+import { GradusError } from '../../core/errors.ts';
+import { ensureChemistry } from '../../infra/setup/chemistry.ts';
+
+/** Makes the Python of xTB and DFT where it is missing. False where that cannot be: then the fast tier is all there is. */
+export async function makeChemistry(say: (text: string) => void): Promise<boolean> {
+  try {
+    await ensureChemistry((text) => say(`setup: ${text}`));
+    return true;
+  } catch (error) {
+    if (!(error instanceof GradusError) || error.type !== 'python-missing') throw error;
+    say(
+      `setup: ${error.message}. Without it xTB and DFT have no worker, so this run goes on with the fast tier alone: ` +
+        'valid molecules are learnt, their properties are not judged',
+    );
+    return false;
+  }
+}
