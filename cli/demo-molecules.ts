@@ -104,6 +104,7 @@ function linesOf(
     `Run ${progress.run}: ${count(result.steps)} steps in ${duration(seconds())}, ` +
     `${count(lowest?.candidates ?? 0)} candidates, ${count(lowest?.different ?? 0)} different molecules. ` +
     `Weights ${result.checkpoint.weights.slice(0, 12)}.`;
+  if (result.after === null) return [run, 'The run was stopped before its end: there is nothing to compare.'];
   if (judged === null) return [run, 'The fast tier alone has judged: xTB and DFT had no worker.'];
   const cost = Object.entries(judged).map(([verifier, { before, after }]) => {
     const spent = duration(before.seconds + after.seconds);

@@ -50,7 +50,7 @@ export function moleculesPage({ title, lines }: PageText, report: MoleculesRepor
   }
 
   const half = (inner - GAP) / 2;
-  const height = Math.max(400, 112 + report.funnel.length * 84);
+  const height = Math.max(report.calibration.length > 0 ? 400 : 0, 112 + report.funnel.length * 84);
   parts.push(group(MARGIN, y, funnelChart(half, height, report.funnel)));
   parts.push(group(MARGIN + half + GAP, y, calibrationChart(half, height, report.calibration)));
   y += height + MARGIN;
