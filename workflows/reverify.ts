@@ -22,10 +22,7 @@ export interface ReverifyOutcome {
 }
 
 /** Judges the stored episodes of a run by another verifier, or another version, without rolling out again. */
-export async function reverify({
-  concurrency = 4,
-  ...input
-}: ReverifyInput): Promise<ReverifyOutcome> {
+export async function reverify({ concurrency = 4, ...input }: ReverifyInput): Promise<ReverifyOutcome> {
   const request = { ...input, writer: `reverify-${workflowInfo().runId}` };
   const heard = new Set<string>();
   const spending = { computed: 0, seconds: 0, usd: 0 };
