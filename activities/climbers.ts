@@ -44,7 +44,7 @@ export interface Climber {
  */
 export async function loadClimbers(
   { store, environments }: { store: ObjectStore; environments: Environments },
-  { rungs }: VerificationSpec,
+  { rungs }: Pick<VerificationSpec, 'rungs'>,
   steps: readonly StepGroups[],
   signal: AbortSignal,
 ): Promise<Climber[]> {

@@ -155,6 +155,7 @@ function report(
     split: 'test',
     sampling: spec.sampling,
     reward: spec.reward,
+    ...(spec.verification && { verification: spec.verification }),
   });
 }
 

@@ -37,12 +37,17 @@ export function shareOut(
   }));
 }
 
+export interface EvaluationPorts extends Pick<TrainingPorts, 'rollout'> {
+  /** The groups, with what the lowest rung passed judged by another one. Left out where there is no ladder. */
+  judge?(request: EvaluationRequest, groups: readonly GroupResult[]): Promise<GroupResult[]>;
+}
+
 /**
- * Measures a checkpoint: one sample of each task. Where no episode could be judged there are no trials, which is no
- * success of zero: whoever decides by it must ask first.
+ * Measures a checkpoint: one sample of each task, judged by the rung that the verification names. Where no episode
+ * could be judged there are no trials, which is no success of zero: whoever decides by it must ask first.
  */
 export async function evaluate(
-  ports: Pick<TrainingPorts, 'rollout'>,
+  ports: EvaluationPorts,
   request: EvaluationRequest,
 ): Promise<EvaluationResult> {
   const tasks = evaluationTasks(request);
@@ -56,7 +61,8 @@ export async function evaluate(
     sampling: request.sampling,
     reward: request.reward,
   });
-  const results = await ports.rollout(groups);
+  const rolledOut = await ports.rollout(groups);
+  const results = isJudgedAbove(request) ? await judgeAbove(ports, request, rolledOut) : rolledOut;
   const summary = summarize(results);
   return {
     arms: summary.arms,
@@ -65,6 +71,18 @@ export async function evaluate(
     sampledTokens: summary.sampledTokens,
     spans: results.flatMap((result) => result.spans),
   };
+}
+
+const isJudgedAbove = ({ verification, reward }: EvaluationRequest): boolean =>
+  verification !== undefined && verification.evaluateBy !== reward.ladder?.verifier;
+
+function judgeAbove(
+  { judge }: EvaluationPorts,
+  request: EvaluationRequest,
+  groups: readonly GroupResult[],
+): Promise<GroupResult[]> {
+  if (!judge) throw new Error(`${request.verification!.evaluateBy} cannot be asked without workflows`);
+  return judge(request, groups);
 }
 
 export interface RolloutSummary extends Pick<

@@ -10,6 +10,7 @@ import type {
   RetentionSpec,
   RewardSpec,
   SamplingSpec,
+  VerificationSpec,
 } from './spec.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
@@ -207,6 +208,8 @@ export interface EvaluationRequest {
   split: Split;
   sampling: SamplingSpec;
   reward: RewardSpec;
+  /** Absent: the fast tier has the last word. */
+  verification?: VerificationSpec;
 }
 
 export interface EvaluationResult {

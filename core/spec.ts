@@ -80,6 +80,8 @@ export interface VerificationSpec {
   rungs: RungSpec[];
   /** For so many steps a late verdict still brings its episodes before the learner again; 0: never. */
   offerLateFor: number;
+  /** The rung whose verdict counts where a checkpoint is measured; the lowest one asks no dearer verifier. */
+  evaluateBy: string;
 }
 
 export interface RungSpec extends Rung {

@@ -249,6 +249,7 @@ async function stageStep(
       split: 'heldout',
       sampling,
       reward,
+      ...(input.spec.verification && { verification: input.spec.verification }),
     });
     spans.push(...evaluation.spans);
     if (total(evaluation.arms).trials === 0) {

@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
+import { createAssessment } from '../activities/assessment.ts';
 import { createLadder } from '../activities/ladder.ts';
 import { createReverify } from '../activities/reverify.ts';
 import { createSweep } from '../activities/sweep.ts';
@@ -17,6 +18,7 @@ export async function createVerifierWorker(runtime: WorkerRuntime): Promise<Role
     ...commonOptions(runtime, 'verifier'),
     activities: durable({
       ...createVerification(runtime),
+      ...createAssessment(runtime),
       ...createLadder(runtime),
       ...createReverify(runtime),
       ...createSweep(runtime),

@@ -2,6 +2,7 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { ActivityOptions } from '@temporalio/workflow';
 import { QUEUES } from '../core/names.ts';
 import type { LongCall } from '../core/requests.ts';
+import type { AssessmentActivities } from '../activities/assessment.ts';
 import type { CurriculumActivities } from '../activities/curriculum.ts';
 import type { LadderActivities } from '../activities/ladder.ts';
 import type { LearnerActivities } from '../activities/learner.ts';
@@ -56,6 +57,13 @@ export const ladderActivities = proxyActivities<LadderActivities>({
 export const reverifyActivities = proxyActivities<ReverifyActivities>({
   taskQueue: QUEUES.verifier,
   startToCloseTimeout: '1 hour',
+  heartbeatTimeout: HEARTBEAT,
+  retry: RETRY,
+});
+
+export const assessmentActivities = proxyActivities<AssessmentActivities>({
+  taskQueue: QUEUES.verifier,
+  startToCloseTimeout: '10 minutes',
   heartbeatTimeout: HEARTBEAT,
   retry: RETRY,
 });

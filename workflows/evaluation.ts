@@ -1,8 +1,54 @@
+import { workflowInfo } from '@temporalio/workflow';
 import { evaluate } from '../core/evaluation.ts';
-import type { EvaluationRequest, EvaluationResult } from '../core/requests.ts';
+import type { LedgerEntry } from '../core/ladder/ledger.ts';
+import type { AssessRequest } from '../core/ladder/requests.ts';
+import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../core/requests.ts';
+import { assessmentActivities, ladderActivities } from './activities.ts';
+import { askVerdicts } from './ask-verdicts.ts';
 import { rolloutChildren } from './ports.ts';
 
 /** Measures a checkpoint on held-out tasks. */
 export function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
-  return evaluate({ rollout: rolloutChildren }, request);
+  return evaluate({ rollout: rolloutChildren, judge: judgeByRung }, request);
 }
+
+/** What it costs is in the run's ledger, under the evaluation's name; no stage's budget pays for it. */
+async function judgeByRung(
+  { run, name, step, reward, verification }: EvaluationRequest,
+  groups: readonly GroupResult[],
+): Promise<GroupResult[]> {
+  const start = Date.now();
+  const { rungs, evaluateBy } = verification!;
+  const rung = rungs.find(({ verifier }) => verifier === evaluateBy)!;
+  const request: AssessRequest = {
+    run,
+    stage: name,
+    step,
+    groups: groups.flatMap(({ trajectories }) => trajectories ?? []),
+    rungs: [rungs[0]!, rung],
+    reward,
+    writer: `evaluation-${workflowInfo().runId}`,
+  };
+  const { asks, count } = await assessmentActivities.planAssessment(request);
+  const arrived = asks === null ? [] : await askVerdicts(asks, count, rung);
+  const late = false;
+  const entries: LedgerEntry[] = arrived.map((one) => ({ kind: 'verdict', stage: name, late, ...one }));
+  for (let page = 0; page * PAGE < entries.length; page++) {
+    await ladderActivities.keepLedger({
+      run,
+      ledger: { writer: request.writer, sequence: page + 1 },
+      entries: entries.slice(page * PAGE, (page + 1) * PAGE),
+    });
+  }
+  const judged = await assessmentActivities.settleAssessment(request);
+  const span: Span = { part: 'verification', start, end: Date.now() };
+  let next = 0;
+  return groups.map((group) => {
+    // Groups that failed as a whole have nothing to judge.
+    if (group.trajectories === null) return group;
+    return { ...judged[next++]!, spans: [...group.spans, span] };
+  });
+}
+
+/** Entries that pass through the history at once. */
+const PAGE = 100;

@@ -281,6 +281,10 @@ function checkVerification(
       `does nothing unless reward.components has { "verifier": "${LADDER}", "role": "outcome" }`,
     );
   }
+  const { evaluateBy } = verification;
+  if (evaluateBy !== undefined && !names.includes(evaluateBy)) {
+    add(['verification', 'evaluateBy'], `no rung has this verifier${didYouMean(evaluateBy, names)}`);
+  }
   verification.rungs.forEach(({ verifier: name }, i) => {
     const at = ['verification', 'rungs', i, 'verifier'];
     if (names.indexOf(name) !== i) add(at, `"${name}" is already a rung`);
@@ -389,6 +393,10 @@ const present = (written: object): [string, unknown][] =>
 const armsOf = (tasks: WrittenTasks): Arm[] =>
   tasks.flatMap(({ environment, levels }) => levels.map((level) => ({ environment, level })));
 
+/** The dearest rung that can judge every candidate: steps wait for it, and no budget ends it. */
+const whatAllCanHave = (rungs: NonNullable<WrittenSpec['verification']>['rungs']): string =>
+  rungs.findLast(({ wait, budget }, i) => i === 0 || (wait && Object.keys(budget).length === 0))!.verifier;
+
 function verificationOf(
   { verification, stages }: WrittenSpec,
   environments: ReadonlyMap<string, Environment>,
@@ -399,6 +407,7 @@ function verificationOf(
   const tierOf = (name: string) => verifiers.find((verifier) => verifier.name === name)!.tier;
   return {
     ...verification,
+    evaluateBy: verification.evaluateBy ?? whatAllCanHave(verification.rungs),
     rungs: verification.rungs.map((rung) => ({ ...rung, tier: tierOf(rung.verifier) })),
   };
 }

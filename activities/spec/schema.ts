@@ -214,6 +214,12 @@ const verification = z
       .max(32)
       .default(0)
       .describe('For so many steps a late verdict brings its episodes before the learner again; 0: never.'),
+    evaluateBy: z
+      .string()
+      .optional()
+      .describe(
+        'The rung that judges every held-out answer which the lowest one passes; otherwise the dearest rung that steps wait for and that has no budget.',
+      ),
   })
   .describe(
     'The ladder that candidates climb, cheapest verifier first. The reward names its dearest verdict "ladder".',

@@ -1,6 +1,6 @@
 import type { GroupResult, ArmTally } from '../requests.ts';
 import type { BlobRef } from '../refs.ts';
-import type { RewardSpec, VerificationSpec } from '../spec.ts';
+import type { RewardSpec, RungSpec, VerificationSpec } from '../spec.ts';
 import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
 import type { Account, Budget } from './budget.ts';
 import type { Calibration } from './calibration.ts';
@@ -119,6 +119,21 @@ export interface ClimbRequest extends StepGroups {
 
 export interface ClimbReply extends Omit<SettleResult, 'totals'> {
   id: string;
+}
+
+/** Of an evaluation: every episode that the lowest rung passed is judged by one other rung. */
+export interface AssessRequest extends StepGroups {
+  run: string;
+  /** The lowest rung and the one that judges. */
+  rungs: [RungSpec, RungSpec];
+  reward: RewardSpec;
+  /** Of the ledger. */
+  writer: string;
+}
+
+export interface PlannedAssessment {
+  asks: BlobRef | null;
+  count: number;
 }
 
 export interface PlanSweep {

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { evaluate, evaluationTasks, summarize } from '../../../core/evaluation.ts';
 import { armName } from '../../../core/names.ts';
 import { noOutcomes } from '../../../core/outcome.ts';
-import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
+import type { EvaluationRequest, GroupRequest, GroupResult } from '../../../core/requests.ts';
+import type { RungSpec } from '../../../core/spec.ts';
 import { arm, checkpoint, reward, sampling, ScriptedTraining } from './scripted-training.ts';
 
 const request = {
@@ -50,6 +51,39 @@ describe('the tasks of an evaluation', () => {
 });
 
 describe('an evaluation', () => {
+  const rung = (verifier: string): RungSpec => ({
+    verifier,
+    tier: 'simulation',
+    passAtLeast: 0.5,
+    escalate: { valueAtLeast: 1, uncertaintyAtLeast: 1 },
+    wait: true,
+    deadlineSeconds: 60,
+    missing: 'cheaper',
+    budget: {},
+    concurrency: 4,
+    reviewers: 1,
+  });
+  const ladder = (evaluateBy: string) => ({
+    ...request,
+    reward: { ...reward, ladder: { verifier: 'cheap', passAtLeast: 0.5 } },
+    verification: { rungs: [rung('cheap'), rung('dear')], offerLateFor: 0, evaluateBy },
+  });
+
+  test('counts what the rung says that the verification names', async () => {
+    const training = new ScriptedTraining({ heldOut: [] });
+    const judged: string[] = [];
+    const judge = async (asked: EvaluationRequest, groups: readonly GroupResult[]) => {
+      judged.push(asked.verification!.evaluateBy);
+      return groups.map((group) => ({ ...group, arms: [{ arm: arm(1), successes: 1, trials: 8 }] }));
+    };
+    const ports = { rollout: training.rollout.bind(training), judge };
+    const { arms } = await evaluate(ports, ladder('dear'));
+    expect(arms).toEqual([{ arm: arm(1), successes: 3, trials: 24 }]);
+    expect((await evaluate(ports, ladder('cheap'))).arms).toMatchObject([{ successes: 4 }, {}, {}]);
+    expect(judged).toEqual(['dear']);
+    await expect(evaluate(training, ladder('dear'))).rejects.toThrow('dear cannot be asked');
+  });
+
   const failing = (group: GroupRequest): Partial<GroupResult> => ({
     trajectories: null,
     failure: 'the store is away',
