@@ -39,7 +39,7 @@ export function shareOut(
 
 export interface EvaluationPorts extends Pick<TrainingPorts, 'rollout'> {
   /** The groups, with what the lowest rung passed judged by another one. Left out where there is no ladder. */
-  judge?(request: EvaluationRequest, groups: readonly GroupResult[]): Promise<GroupResult[]>;
+  judge?: (request: EvaluationRequest, groups: readonly GroupResult[]) => Promise<GroupResult[]>;
 }
 
 /**
