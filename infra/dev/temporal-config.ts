@@ -85,6 +85,10 @@ export const DYNAMIC_CONFIG: Readonly<Record<string, unknown>> = {
   'system.enableActivityEagerExecution': true,
   'system.namespaceCacheRefreshInterval': '500ms',
   'frontend.enableServerVersionCheck': false,
+  // A task that is 5 s old is no longer forwarded between the parts of its queue: with several parts and as few pollers
+  // as one machine has, it would wait for minutes until a poll happens to reach its part.
+  'matching.numTaskqueueReadPartitions': 1,
+  'matching.numTaskqueueWritePartitions': 1,
 };
 
 export function dynamicConfig(): object {
