@@ -12,6 +12,7 @@ import { messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/messages.ts';
+import type { WorkerSettings } from '../workers/settings.ts';
 import type { BenchOptions } from './bench.ts';
 
 /** Seldom, because a query takes time from what is measured. */
@@ -32,18 +33,24 @@ export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>
 
 /** Servers and workers with empty stores and caches, gone when `use` has ended, whichever way. */
 export function withInstallation<T>(
-  { say, signal }: BenchOptions,
-  use: (client: Client) => Promise<T>,
+  { say, signal, chemistry }: BenchOptions & { chemistry?: boolean },
+  use: (client: Client, settings: WorkerSettings) => Promise<T>,
 ): Promise<T> {
   return withTemporaryFolder(async (stateDir) => {
     signal.throwIfAborted();
-    const installation = await startInstallation({ stateDir, ui: false, onEvent: say });
+    const installation = await startInstallation({
+      stateDir,
+      ui: false,
+      onEvent: say,
+      ...(chemistry && { chemistry }),
+    });
     try {
       signal.throwIfAborted();
-      const { temporalAddress, namespace } = installation.settings;
+      const { settings } = installation;
+      const { temporalAddress, namespace } = settings;
       const connection = await Connection.connect({ address: temporalAddress });
       try {
-        return await use(new Client({ connection, namespace }));
+        return await use(new Client({ connection, namespace }), settings);
       } finally {
         await connection.close();
       }
@@ -64,12 +71,12 @@ export interface DurableRun {
 export async function durableRun(
   client: Client,
   spec: unknown,
-  { say, signal }: BenchOptions,
+  { say, signal, workflowId = 'bench' }: BenchOptions & { workflowId?: string },
 ): Promise<DurableRun> {
   const start = performance.now();
   const handle = await client.workflow.start<typeof curriculum>('curriculum', {
     args: [spec],
-    workflowId: 'bench',
+    workflowId,
     taskQueue: QUEUES.orchestrator,
   });
   const done = new AbortController();

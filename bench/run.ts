@@ -4,6 +4,7 @@ import { untilInterrupted } from '../cli/stack-with-workers.ts';
 import type { Bench } from './bench.ts';
 import { decodeBench, turnsBench } from './engine/decode.ts';
 import { learnerEngineBench } from './engine/learner.ts';
+import { ladderBench } from './ladder/ladder.ts';
 import { demoBench } from './demo.ts';
 import { historyBench } from './history.ts';
 import { learnerBench } from './learner.ts';
@@ -16,6 +17,7 @@ const BENCHES: Record<string, Bench> = {
   orchestration: orchestrationBench,
   history: historyBench,
   demo: demoBench,
+  ladder: ladderBench,
   'engine:decode': decodeBench,
   'engine:turns': turnsBench,
   'engine:learner': learnerEngineBench,

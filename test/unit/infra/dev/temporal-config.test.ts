@@ -27,10 +27,12 @@ test('each of the four services has two ports of its own', () => {
   expect(new Set(TEMPORAL_PORT_NAMES).size).toBe(8);
 });
 
-test('the settings that make activities fast are there', () => {
+test('the settings that make tasks go out fast are there', () => {
   expect(dynamicConfig()).toMatchObject({
     'history.transferProcessorMaxPollRPS': [{ value: 500 }],
     'system.enableActivityEagerExecution': [{ value: true }],
+    'matching.numTaskqueueReadPartitions': [{ value: 1 }],
+    'matching.numTaskqueueWritePartitions': [{ value: 1 }],
   });
   expect(JSON.stringify(temporalConfig('/data', ports))).toContain('"journal_mode":"wal","synchronous":"1"');
 });

@@ -1,0 +1,88 @@
+import molecules from '../../examples/molecules.json' with { type: 'json' };
+import { parseSpec } from '../../activities/spec/parse-spec.ts';
+import type { EvaluationRequest } from '../../core/requests.ts';
+import { builtInEnvironments } from '../../environments/index.ts';
+
+/** Whom an arm's training asks about its molecules. */
+export const ARMS = {
+  ladder: 'the ladder',
+  everything: 'DFT of every valid candidate',
+  xtb: 'xTB alone',
+  fast: 'the fast tier alone',
+} as const;
+export type ArmName = keyof typeof ARMS;
+
+interface Size {
+  quick: boolean;
+}
+
+/** More steps than fit into any time that an arm is given. */
+const ENDLESS = 5000;
+/** What no policy shows in so few tasks: an arm ends by its steps or by its time. */
+const NEVER = { successAtLeast: 0.9, confidence: 0.999, tasks: 64, everySteps: ENDLESS };
+
+const { verification, warmStart, model, ...rest } = molecules;
+const [fastRung, xtbRung, dftRung] = verification.rungs;
+const fastReward = { components: [{ verifier: fastRung!.verifier, role: 'outcome' }] };
+/** What dearer rungs would have said is not asked while an arm trains: its time is for training. */
+const ladderOf = (rungs: readonly object[]) => ({ ...verification, rungs, evaluateBy: fastRung!.verifier });
+
+/** The demo's warm start, and one small step after it. */
+export function warmSpec({ quick }: Size) {
+  const [stage] = rest.stages;
+  return {
+    ...rest,
+    model,
+    reward: fastReward,
+    warmStart: quick
+      ? { ...warmStart, maxRounds: 1, graduation: { successAtLeast: 0, tasksPerLevel: 8 } }
+      : warmStart,
+    stages: [{ ...stage!, budgets: {}, maxSteps: 1, groupsPerStep: 1, graduation: NEVER }],
+    evaluation: { ...rest.evaluation, count: 16 },
+  };
+}
+
+/** The demo's stages after that warm start, judged as the arm has it; one without end where it ends by its time. */
+export function armSpec(arm: ArmName, { from, endless, quick }: Size & { from: string; endless: boolean }) {
+  const { budget: _, ...dftOfAll } = dftRung!;
+  const rungs = {
+    ladder: verification.rungs,
+    everything: [fastRung!, dftOfAll],
+    xtb: [fastRung!, xtbRung!],
+    fast: null,
+  }[arm];
+  const stages = rest.stages.map(({ budgets, ...stage }) => ({
+    ...stage,
+    ...(arm === 'ladder' && { budgets }),
+    ...(quick && { maxSteps: 2, groupsPerStep: 2 }),
+    graduation: NEVER,
+  }));
+  return {
+    ...rest,
+    model: { from },
+    reward: rungs === null ? fastReward : rest.reward,
+    ...(rungs !== null && { verification: ladderOf(rungs) }),
+    stages: endless ? [{ ...stages[0]!, maxSteps: ENDLESS }] : stages,
+    evaluation: { ...rest.evaluation, count: 16 },
+  };
+}
+
+/** How what an arm has learnt is judged: by DFT, for the tasks of the demo's report. */
+export function judgedBy({ quick }: Size): Omit<EvaluationRequest, 'run' | 'name' | 'step' | 'checkpoint'> {
+  const environments = new Map(builtInEnvironments.map((one) => [one.name, one]));
+  const spec = parseSpec(
+    { ...molecules, verification: { ...verification, evaluateBy: 'dft' } },
+    'quality',
+    environments,
+  );
+  const { seed, sampling, reward } = spec;
+  return {
+    seed,
+    sampling,
+    reward,
+    arms: spec.evaluation.arms,
+    tasks: quick ? 8 : spec.evaluation.tasks,
+    split: 'test',
+    verification: spec.verification!,
+  };
+}
