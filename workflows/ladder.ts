@@ -8,7 +8,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { emptyAccount, reserve, settle } from '../core/ladder/budget.ts';
+import { emptyAccount, ofStep, reserve, settle } from '../core/ladder/budget.ts';
 import type { Account, Budget } from '../core/ladder/budget.ts';
 import { agreement, noCalibration } from '../core/ladder/calibration.ts';
 import type { Calibration } from '../core/ladder/calibration.ts';
@@ -149,11 +149,12 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     });
     for (let rung = 1; rung < rungs.length; rung++) {
       const wanted: string[] = [];
+      const budget = ofStep(state.budgets[rung]!, state.accounts[rung]!);
       for (let more = true; more;) {
         const plan = await ladderActivities.planClimb({
           ...common(),
           rung,
-          budget: state.budgets[rung]!,
+          budget,
           account: state.accounts[rung]!,
           underWay: underWay(rung),
           ledger: place(),

@@ -177,6 +177,7 @@ const budget = z
     count: z.int().min(0).optional().describe('Computations.'),
     seconds: z.number().min(0).optional(),
     usd: z.number().min(0).optional(),
+    perStep: z.int().min(1).optional().describe('Computations of one step at most.'),
   })
   .describe('What may be spent in each stage; what is left out has no limit.');
 

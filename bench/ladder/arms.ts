@@ -37,7 +37,7 @@ export function warmSpec({ quick }: Size) {
     warmStart: quick
       ? { ...warmStart, maxRounds: 1, graduation: { successAtLeast: 0, tasksPerLevel: 8 } }
       : warmStart,
-    stages: [{ ...stage!, budgets: {}, maxSteps: 1, groupsPerStep: 1, graduation: NEVER }],
+    stages: [{ ...stage!, maxSteps: 1, groupsPerStep: 1, graduation: NEVER }],
     evaluation: { ...rest.evaluation, count: 16 },
   };
 }
@@ -51,9 +51,8 @@ export function armSpec(arm: ArmName, { from, endless, quick }: Size & { from: s
     xtb: [fastRung!, xtbRung!],
     fast: null,
   }[arm];
-  const stages = rest.stages.map(({ budgets, ...stage }) => ({
+  const stages = rest.stages.map((stage) => ({
     ...stage,
-    ...(arm === 'ladder' && { budgets }),
     ...(quick && { maxSteps: 2, groupsPerStep: 2 }),
     graduation: NEVER,
   }));

@@ -6,6 +6,8 @@ export interface Budget {
   count?: number | undefined;
   seconds?: number | undefined;
   usd?: number | undefined;
+  /** Computations of one step at most, so that the first steps do not take what better candidates would need. */
+  perStep?: number | undefined;
 }
 
 /** What was spent of a budget, and what is promised to computations that are under way. */
@@ -35,6 +37,12 @@ export function hasRoom(budget: Budget, account: Account, cost: Spent): boolean 
     fits(budget.seconds, account.seconds + account.reserved.seconds + cost.seconds) &&
     fits(budget.usd, account.usd + account.reserved.usd + cost.usd)
   );
+}
+
+/** What a step that begins with this account may spend. */
+export function ofStep({ perStep, ...budget }: Budget, { count, reserved }: Account): Budget {
+  if (perStep === undefined) return budget;
+  return { ...budget, count: Math.min(budget.count ?? Infinity, count + reserved.count + perStep) };
 }
 
 export const reserve = (account: Account, cost: Spent): Account => ({

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { emptyAccount, hasRoom, reserve, settle } from '../../../../core/ladder/budget.ts';
+import { emptyAccount, hasRoom, ofStep, reserve, settle } from '../../../../core/ladder/budget.ts';
 import { addPairs, noCalibration } from '../../../../core/ladder/calibration.ts';
 import { basisOf, decide, planRung } from '../../../../core/ladder/policy.ts';
 import type { PlanCandidate, Rung, Scores } from '../../../../core/ladder/policy.ts';
@@ -157,4 +157,12 @@ test('an account holds what is promised until it is settled, and what was really
   const after = settle(settle(held, promised, { seconds: 3, usd: 0.4 }), promised, null);
   expect(after).toEqual({ count: 1, seconds: 3, usd: 0.4, reserved: { count: 0, seconds: 0, usd: 0 } });
   expect(hasRoom({ count: 2 }, after, promised)).toBe(true);
+});
+
+test('a step takes no more than its part, and no more than is left', () => {
+  const spent = { ...emptyAccount(), count: 7, reserved: { count: 1, seconds: 0, usd: 0 } };
+  expect(ofStep({ count: 100, perStep: 3 }, spent)).toEqual({ count: 11 });
+  expect(ofStep({ count: 9, perStep: 3 }, spent)).toEqual({ count: 9 });
+  expect(ofStep({ seconds: 5, perStep: 3 }, spent)).toEqual({ count: 11, seconds: 5 });
+  expect(ofStep({ count: 9 }, spent)).toEqual({ count: 9 });
 });
