@@ -7,12 +7,12 @@ import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { progressLine } from '../cli/show-progress.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
+import type { Installation } from '../cli/stack-with-workers.ts';
 import type { CurriculumResult } from '../core/curriculum.ts';
 import { messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/messages.ts';
-import type { WorkerSettings } from '../workers/settings.ts';
 import type { BenchOptions } from './bench.ts';
 
 /** Seldom, because a query takes time from what is measured. */
@@ -34,7 +34,7 @@ export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>
 /** Servers and workers with empty stores and caches, gone when `use` has ended, whichever way. */
 export function withInstallation<T>(
   { say, signal, chemistry }: BenchOptions & { chemistry?: boolean },
-  use: (client: Client, settings: WorkerSettings) => Promise<T>,
+  use: (client: Client, installation: Installation) => Promise<T>,
 ): Promise<T> {
   return withTemporaryFolder(async (stateDir) => {
     signal.throwIfAborted();
@@ -46,11 +46,10 @@ export function withInstallation<T>(
     });
     try {
       signal.throwIfAborted();
-      const { settings } = installation;
-      const { temporalAddress, namespace } = settings;
+      const { temporalAddress, namespace } = installation.settings;
       const connection = await Connection.connect({ address: temporalAddress });
       try {
-        return await use(new Client({ connection, namespace }), settings);
+        return await use(new Client({ connection, namespace }), installation);
       } finally {
         await connection.close();
       }

@@ -24,32 +24,39 @@ export interface PlainRunOptions {
   onStep?: (report: StepReport) => void;
 }
 
-/**
- * The training of a curriculum as a plain loop in one process: the same algorithm and operations as the durable run,
- * without Temporal. What dies with the process is lost; it is here to measure what durability costs. Tools must be
- * inline.
- */
-export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
-  const { store, environments, policies, learner } = options;
-  const { signal } = new AbortController();
-  setMaxListeners(0, signal);
+/** Rollout groups as function calls. Tools must be inline. */
+export function plainRollout(
+  { store, environments, policies }: Pick<PlainRunOptions, 'store' | 'environments' | 'policies'>,
+  signal: AbortSignal,
+): TrainingPorts['rollout'] {
   const rollouts = createRollout({ store, environments, policies });
   const verification = createVerification({ store, environments });
-  const curriculum = createCurriculum({ store, environments });
-  const training = createTraining({ store, learner });
-
   const rolloutGroup = async (group: GroupRequest): Promise<GroupResult> => {
     const advanced = await rollouts.advance({ group }, signal);
     if (advanced.calls.length > 0) throw new Error('a plain run has no place for long tool calls');
     const verified = await verification.verifyGroup({ group, parts: [advanced.part] }, signal);
     return { ...verified, spans: [...advanced.spans, ...verified.spans] };
   };
+  return (requests) => Promise.all(requests.map(rolloutGroup));
+}
+
+/**
+ * The training of a curriculum as a plain loop in one process: the same algorithm and operations as the durable run,
+ * without Temporal. What dies with the process is lost; it is here to measure what durability costs. Tools must be
+ * inline.
+ */
+export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
+  const { store, environments, learner } = options;
+  const { signal } = new AbortController();
+  setMaxListeners(0, signal);
+  const curriculum = createCurriculum({ store, environments });
+  const training = createTraining({ store, learner });
   const ask = (reason: string): never => {
     throw new Error(`a plain run cannot ask a person: ${reason}`);
   };
   const ports: TrainingPorts = {
     now: () => Date.now(),
-    rollout: (requests) => Promise.all(requests.map(rolloutGroup)),
+    rollout: plainRollout(options, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     batch: (request) => curriculum.buildBatch(request, signal),

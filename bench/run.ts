@@ -3,6 +3,7 @@ import { fail } from '../cli/fail.ts';
 import { untilInterrupted } from '../cli/stack-with-workers.ts';
 import type { Bench } from './bench.ts';
 import { decodeBench, turnsBench } from './engine/decode.ts';
+import { grpoBench } from './engine/grpo.ts';
 import { learnerEngineBench } from './engine/learner.ts';
 import { ladderBench } from './ladder/ladder.ts';
 import { demoBench } from './demo.ts';
@@ -21,6 +22,7 @@ const BENCHES: Record<string, Bench> = {
   'engine:decode': decodeBench,
   'engine:turns': turnsBench,
   'engine:learner': learnerEngineBench,
+  'engine:grpo': grpoBench,
 };
 
 async function bench(name: string, options: { runs?: number; quick?: true }): Promise<number> {

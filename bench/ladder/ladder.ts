@@ -20,7 +20,7 @@ interface Measured extends Trained, Quality {}
 export async function* ladderBench(options: BenchOptions): AsyncGenerator<BenchRow> {
   const { quick, say } = options;
   await ensureChemistry(say);
-  const measured = await withInstallation({ ...options, chemistry: true }, async (client, settings) => {
+  const measured = await withInstallation({ ...options, chemistry: true }, async (client, { settings }) => {
     const laboratory = await Laboratory.open(client, settings, options);
     try {
       const warm = await laboratory.warmStart();

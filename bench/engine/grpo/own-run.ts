@@ -1,0 +1,77 @@
+import path from 'node:path';
+import { importModel } from '../../../activities/store/import-model.ts';
+import { ObjectStore } from '../../../activities/store/object-store.ts';
+import { exportModel } from '../../../cli/export-model.ts';
+import type { StepReport } from '../../../core/ports.ts';
+import type { BenchOptions } from '../../bench.ts';
+import { durableRun, withInstallation } from '../../durable-run.ts';
+import { signalsOf } from '../../histories.ts';
+import { peakBytesOfDescendants } from './peak-memory.ts';
+import { rlSpec, warmStartSpec } from './specs.ts';
+
+const FORMAT = { dtype: 'F32', maxShardBytes: Infinity, onnx: false } as const;
+const WARM = 'warm';
+
+/** Trains the warm start, and puts it into a new folder that everybody begins with. */
+export function trainWarmStart(folder: string, options: BenchOptions): Promise<void> {
+  return withInstallation(options, async (client, { settings }) => {
+    const { result } = await durableRun(client, warmStartSpec(options.quick), options);
+    if (result.reference === null) throw new Error('the run ended before its warm start had');
+    const store = await ObjectStore.connect(settings.store);
+    try {
+      await exportModel(store, result.reference, folder, FORMAT);
+    } finally {
+      store.close();
+    }
+  });
+}
+
+/** A checkpoint of a run, as a folder. */
+export interface Snapshot {
+  step: number;
+  /** Wall seconds of training until it was there. */
+  seconds: number;
+  folder: string;
+}
+
+export interface OwnRun {
+  /** Wall seconds of each RL step; the first from the start of the workflow. */
+  stepSeconds: number[];
+  snapshots: Snapshot[];
+  /** Of servers and workers, all together. */
+  peakBytes: number;
+}
+
+/**
+ * A durable run of `steps` RL steps from the model in the folder `warm`, by new servers and workers. Its time is the
+ * workflow's: with orchestration, checkpoints, and what starts up at the first step. Every `everySteps`-th checkpoint is
+ * put below `folder`, afterwards.
+ */
+export function ownRun(
+  { warm, folder, steps, everySteps }: { warm: string; folder: string; steps: number; everySteps: number },
+  options: BenchOptions,
+): Promise<OwnRun> {
+  return withInstallation(options, async (client, { settings }) => {
+    const store = await ObjectStore.connect(settings.store);
+    try {
+      await importModel(store, warm, WARM);
+      const { handle } = await durableRun(client, rlSpec(options.quick, WARM, steps, everySteps), options);
+      const peakBytes = peakBytesOfDescendants();
+      const history = await handle.fetchHistory();
+      const reports = signalsOf(history, 'stepReported').slice(0, steps);
+      if (reports.length < steps) throw new Error(`the run did ${reports.length} of ${steps} steps`);
+      const started = Number((await handle.describe()).startTime);
+      const seconds = reports.map(({ at }) => (at - started) / 1000);
+      const snapshots: Snapshot[] = [];
+      for (let step = everySteps; step <= steps; step += everySteps) {
+        const { checkpoint } = reports[step - 1]!.value as StepReport;
+        const target = path.join(folder, `step-${step}`);
+        await exportModel(store, checkpoint, target, FORMAT);
+        snapshots.push({ step, seconds: seconds[step - 1]!, folder: target });
+      }
+      return { stepSeconds: seconds.map((at, i) => at - (seconds[i - 1] ?? 0)), snapshots, peakBytes };
+    } finally {
+      store.close();
+    }
+  });
+}
