@@ -79,9 +79,14 @@ def _within(value: int) -> int:
     return value
 
 
-def reward_of(completion: str, expected: str) -> float:
+def turns_of(completion: str) -> list[str]:
+    """What the policy wrote, without the results of tools between."""
+    return [text for text in re.split(r"<tool_response>.*?</tool_response>", completion, flags=re.S) if text]
+
+
+def reward_of(written: list[str], expected: str) -> float:
     """exact-match + 0.05 format where that is right - 0.2 (1 - tool-shaping), as examples/calculator.json has it."""
-    turns = [read_turn(text) for text in re.split(r"<tool_response>.*?</tool_response>", completion, flags=re.S) if text]
+    turns = [read_turn(text) for text in written]
     kind, said = turns[-1] if turns else ("none", None)
     answer = said if kind == "answer" else None
     right = answer is not None and normalize(answer) == normalize(expected)

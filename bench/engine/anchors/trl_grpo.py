@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import torch
-from calculator_task import calculator, reward_of
+from calculator_task import calculator, reward_of, turns_of
 from datasets import Dataset
 from protocol import serve
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
@@ -76,7 +76,7 @@ def judge(episodes: list[dict], prompts: list[str], expressions: list[str]) -> d
     messages = [[{"role": "user", "content": prompt}] for prompt in prompts]
     tokens = state["tokenizer"].apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"]
     return {
-        "rewards": [reward_of(episode["text"], episode["answer"]) for episode in episodes],
+        "rewards": [reward_of(episode["turns"], episode["answer"]) for episode in episodes],
         "prompts": tokens,
         "results": [calculator(expression) for expression in expressions],
     }
@@ -84,7 +84,7 @@ def judge(episodes: list[dict], prompts: list[str], expressions: list[str]) -> d
 
 def reward(completion_ids: list[list[int]], answer: list[str], **_: object) -> list[float]:
     texts = state["tokenizer"].batch_decode(completion_ids, skip_special_tokens=False)
-    return [reward_of(text, expected) for text, expected in zip(texts, answer, strict=True)]
+    return [reward_of(turns_of(text), expected) for text, expected in zip(texts, answer, strict=True)]
 
 
 def trainer_of(callback: TrainerCallback) -> GRPOTrainer:

@@ -2,7 +2,7 @@ import { cp } from 'node:fs/promises';
 import path from 'node:path';
 import type { ParsedSpec } from '../../../activities/spec/parse-spec.ts';
 import { trainableReward } from '../../../core/outcome.ts';
-import type { RolloutGroup, Turn } from '../../../core/episode.ts';
+import type { RolloutGroup } from '../../../core/episode.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import type { AnchorProcess } from '../anchor-process.ts';
 import { anchor, THREADS } from '../engines.ts';
@@ -62,7 +62,7 @@ export class TrlRun {
   ) {
     const cases = casesOf(groups, spec, environments);
     const { rewards, prompts, results } = (await this.process.call('judge', {
-      episodes: cases.episodes.map(({ text, answer }) => ({ text, answer })),
+      episodes: cases.episodes.map(({ written, answer }) => ({ turns: written, answer })),
       prompts: cases.prompts.map(({ prompt }) => prompt),
       expressions: cases.calls.map(({ expression }) => expression),
     })) as unknown as { rewards: number[]; prompts: number[][]; results: string[] };
@@ -71,8 +71,8 @@ export class TrlRun {
         `the two sides do not agree about ${what}: ours ${String(ours)}, TRL's ${String(theirs)}`,
       );
     };
-    cases.episodes.forEach(({ text, reward }, i) => {
-      if (!(Math.abs(reward - rewards[i]!) < 1e-6)) differ(text, reward, rewards[i]);
+    cases.episodes.forEach(({ written, reward }, i) => {
+      if (!(Math.abs(reward - rewards[i]!) < 1e-6)) differ(written.join(' | '), reward, rewards[i]);
     });
     cases.prompts.forEach(({ prompt, tokens }, i) => {
       if (tokens.join() !== prompts[i]!.join()) differ(prompt, tokens, prompts[i]);
@@ -122,7 +122,7 @@ function casesOf(
       const { ref } = group.tasks[task]!;
       const reward = outcome ? trainableReward(outcome, spec.reward.truncated) : null;
       const { answer } = environments.get(ref.environment)!.task(ref);
-      return reward === null ? [] : [{ text: turns.map(textOf).join(''), answer: answer!, reward }];
+      return reward === null ? [] : [{ written: turns.map(({ text }) => text), answer: answer!, reward }];
     }),
   );
   const prompts = groups.flatMap((group) =>
@@ -139,6 +139,3 @@ function casesOf(
   );
   return { episodes, prompts, calls };
 }
-
-const textOf = ({ text, observation }: Turn): string =>
-  observation ? `${text}<tool_response>${observation.text}</tool_response>` : text;
