@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseSpec } from '../../activities/spec/parse-spec.ts';
-import { loadEnvironments } from '../../environments/index.ts';
 import { percent } from '../../cli/show-progress.ts';
+import type { RolloutGroup } from '../../core/episode.ts';
+import { loadEnvironments } from '../../environments/index.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';
@@ -25,6 +26,8 @@ interface Setting extends BenchOptions {
   /** Where the models lie: the warm start that both begin with, and what they became. */
   folder: string;
   warm: string;
+  /** Held-out success of the warm start. */
+  success: number;
   /** File of the training tasks. */
   tasks: string;
 }
@@ -51,7 +54,18 @@ export async function* grpoBench(options: BenchOptions): AsyncGenerator<BenchRow
       const steps = settings.maxSteps * Math.ceil(settings.bound);
       await writeFile(tasks, JSON.stringify(dumpTasks(spec, spec.stages[0]!, steps, environments)));
       await trainWarmStart(warm, options);
-      const setting: Setting = { ...options, settings, heldOut, measure, folder, warm, tasks };
+      const before = await measure(warm);
+      const setting = {
+        ...options,
+        settings,
+        heldOut,
+        measure,
+        folder,
+        warm,
+        tasks,
+        success: before.success,
+      };
+      await seeThatTheyAgree(setting, before.groups);
       rows.push(await stepTimes(setting));
       rows.push(await timesToTarget(setting));
     }),
@@ -61,6 +75,17 @@ export async function* grpoBench(options: BenchOptions): AsyncGenerator<BenchRow
 
 const startTrl = ({ warm, tasks, heldOut: { spec }, say }: Setting): Promise<TrlRun> =>
   TrlRun.start({ warm, tasks, spec }, say);
+
+/** About the warm start's episodes, before anything is timed. */
+async function seeThatTheyAgree(setting: Setting, groups: readonly RolloutGroup[]): Promise<void> {
+  const trl = await startTrl(setting);
+  try {
+    const episodes = await trl.agree(groups, setting.heldOut.spec, setting.heldOut.environments);
+    setting.say(`both sides agree about prompts, tool and reward of ${episodes} episodes`);
+  } finally {
+    await trl.close();
+  }
+}
 
 /** The first step of a run warms up. */
 async function stepTimes(setting: Setting): Promise<BenchRow> {
@@ -94,9 +119,8 @@ async function stepTimes(setting: Setting): Promise<BenchRow> {
 }
 
 async function timesToTarget(setting: Setting): Promise<BenchRow> {
-  const { settings, heldOut, measure, folder, warm, say } = setting;
-  const before = await measure(warm);
-  const start: CurvePoint = { step: 0, seconds: 0, success: before.success };
+  const { settings, measure, folder, warm, say } = setting;
+  const start: CurvePoint = { step: 0, seconds: 0, success: setting.success };
   say(`  both begin at ${showPoint(start)} of ${settings.heldOut} held-out tasks`);
 
   const own = await ownRun(
@@ -114,8 +138,6 @@ async function timesToTarget(setting: Setting): Promise<BenchRow> {
   const theirs = [start];
   const trl = await startTrl(setting);
   try {
-    const episodes = await trl.agree(before.groups, heldOut.spec, heldOut.environments);
-    say(`  both sides agree about prompts, tool and reward of ${episodes} episodes`);
     const limit = settings.bound * reached.seconds;
     while (trl.seconds < limit && !reachedAt(theirs, settings.target)) {
       setting.signal.throwIfAborted();

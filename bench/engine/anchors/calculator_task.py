@@ -64,7 +64,7 @@ def _apply(tree: ast.expr) -> int:
 def _operand(tree: ast.expr) -> int:
     if isinstance(tree, ast.BinOp):
         raise Refusal("one operation at a time, like 12+7")
-    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub) and isinstance(tree.operand, ast.Constant):
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
         return -_operand(tree.operand)
     if not isinstance(tree, ast.Constant):
         raise Refusal("only + - * / and two numbers, like 12+7")

@@ -6,7 +6,6 @@ be written and judged, and another engine measured.
 
 import json
 import queue
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -67,6 +66,8 @@ def load(folder: str, tasks: str, threads: int, settings: dict) -> dict:
     tokenizer.response_template = RESPONSE_TEMPLATE
     state.update(folder=folder, tokenizer=tokenizer, threads=threads, settings=settings)
     state["tasks"] = json.loads(Path(tasks).read_text())
+    # Nothing is saved there, but it is made.
+    state["output"] = str(Path(tasks).with_name("trl-output"))
     torch.set_num_threads(threads)
     return {"threads": torch.get_num_threads(), "cpu": torch.backends.cpu.get_cpu_capability()}
 
@@ -96,7 +97,7 @@ def trainer_of(callback: TrainerCallback) -> GRPOTrainer:
     updates = parts * settings["numIterations"]
     torch.manual_seed(settings["seed"])
     config = GRPOConfig(
-        output_dir=tempfile.mkdtemp(prefix="gradus-bench-trl-"),
+        output_dir=state["output"],
         use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,

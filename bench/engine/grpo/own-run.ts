@@ -51,12 +51,13 @@ export function ownRun(
   { warm, folder, steps, everySteps }: { warm: string; folder: string; steps: number; everySteps: number },
   options: BenchOptions,
 ): Promise<OwnRun> {
+  const others = peakBytesOfDescendants();
   return withInstallation(options, async (client, { settings }) => {
     const store = await ObjectStore.connect(settings.store);
     try {
       await importModel(store, warm, WARM);
       const { handle } = await durableRun(client, rlSpec(options.quick, WARM, steps, everySteps), options);
-      const peakBytes = peakBytesOfDescendants();
+      const peakBytes = peakBytesOfDescendants() - others;
       const history = await handle.fetchHistory();
       const reports = signalsOf(history, 'stepReported').slice(0, steps);
       if (reports.length < steps) throw new Error(`the run did ${reports.length} of ${steps} steps`);
