@@ -5,8 +5,8 @@ const curve = (...points: [step: number, seconds: number, success: number][]) =>
   points.map(([step, seconds, success]) => ({ step, seconds, success }));
 
 test('the target is reached at the first point at or above it, wherever success goes from there', () => {
-  const [, , third] = [...curve([0, 0, 0.7], [5, 6, 0.8], [10, 11, 0.9], [15, 17, 0.88])];
-  expect(reachedAt(curve([0, 0, 0.7], [5, 6, 0.8], [10, 11, 0.9], [15, 17, 0.88]), 0.9)).toEqual(third);
+  const points = curve([0, 0, 0.7], [5, 6, 0.8], [10, 11, 0.9], [15, 17, 0.88]);
+  expect(reachedAt(points, 0.9)).toEqual(points[2]);
   expect(reachedAt(curve([0, 0, 0.7], [5, 6, 0.8]), 0.9)).toBeUndefined();
 });
 
