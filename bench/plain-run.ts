@@ -29,6 +29,8 @@ export function plainRollout(
   { store, environments, policies }: Pick<PlainRunOptions, 'store' | 'environments' | 'policies'>,
   signal: AbortSignal,
 ): TrainingPorts['rollout'] {
+  // Every group listens to it.
+  setMaxListeners(0, signal);
   const rollouts = createRollout({ store, environments, policies });
   const verification = createVerification({ store, environments });
   const rolloutGroup = async (group: GroupRequest): Promise<GroupResult> => {
@@ -48,7 +50,6 @@ export function plainRollout(
 export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
   const { store, environments, learner } = options;
   const { signal } = new AbortController();
-  setMaxListeners(0, signal);
   const curriculum = createCurriculum({ store, environments });
   const training = createTraining({ store, learner });
   const ask = (reason: string): never => {

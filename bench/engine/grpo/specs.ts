@@ -35,7 +35,7 @@ export function grpoSettings(quick: boolean): GrpoSettings {
     bound: fromEnvironment('GRADUS_BENCH_GRPO_BOUND', 6),
     ...(quick
       ? { everySteps: 2, maxSteps: 4, heldOut: 256, shortSteps: 3 }
-      : { everySteps: 5, maxSteps: 100, heldOut: 2000, shortSteps: 6 }),
+      : { everySteps: 5, maxSteps: 60, heldOut: 2000, shortSteps: 6 }),
   };
 }
 
