@@ -1,13 +1,12 @@
-import type { AssessRequest, Ask, PlannedAssessment } from '../core/ladder/requests.ts';
+import type { AssessRequest, PlannedAssessment, Wish } from '../core/ladder/requests.ts';
 import { LADDER } from '../core/ladder/requests.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { GroupResult } from '../core/requests.ts';
+import { askOf } from './ask-of.ts';
 import { loadClimbers, scoreOf } from './climbers.ts';
-import type { Climber } from './climbers.ts';
+import type { Climber, LadderDependencies } from './climbers.ts';
 import type { Durable } from './durable.ts';
 import { judge } from './judge.ts';
-import { askOf } from './ladder.ts';
-import type { LadderDependencies } from './ladder.ts';
 import { asksKey } from './store/keys.ts';
 import { loadTrajectories, saveTrajectories } from './store/trajectories.ts';
 import { tally } from './tally.ts';
@@ -21,17 +20,20 @@ export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;
 export function createAssessment(deps: LadderDependencies) {
   const { store } = deps;
 
+  const load = (request: AssessRequest, signal: AbortSignal): Promise<Climber[]> =>
+    loadClimbers(deps, { run: request.run, verification: request, steps: [request] }, signal);
   const passed = ({ scores: [lowest] }: Climber, [{ passAtLeast }]: AssessRequest['rungs']): boolean =>
     typeof lowest === 'number' && lowest >= passAtLeast;
 
   return {
     /** What the rung must be asked, and has not said yet. */
     async planAssessment(request: AssessRequest, signal: AbortSignal): Promise<PlannedAssessment> {
-      const asks = new Map<string, Ask>();
-      for (const climber of await loadClimbers(deps, request, [request], signal)) {
+      const asks = new Map<string, Wish>();
+      for (const climber of await load(request, signal)) {
         const view = climber.views[1];
         if (!view || view.answer !== null || !passed(climber, request.rungs)) continue;
-        asks.set(view.digest, askOf(view, climber.environment.name, request.rungs[1].reviewers));
+        const ask = askOf(view, climber.environment.name, request.rungs[1].reviewers);
+        asks.set(view.digest, { ask, value: 0, basis: null });
       }
       if (asks.size === 0) return { asks: null, count: 0 };
       const key = asksKey(request.run, request.writer, 0);
@@ -41,7 +43,7 @@ export function createAssessment(deps: LadderDependencies) {
 
     /** The groups with the rung's verdicts in place of the lowest one's. What it has not answered is pending. */
     async settleAssessment(request: AssessRequest, signal: AbortSignal): Promise<GroupResult[]> {
-      const climbers = await loadClimbers(deps, request, [request], signal);
+      const climbers = await load(request, signal);
       for (const climber of climbers) {
         if (passed(climber, request.rungs)) {
           climber.episode.outcome = await outcomeBy(climber, request, signal);

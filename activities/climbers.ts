@@ -1,10 +1,11 @@
 import { canonicalJson } from '../core/canonical-json.ts';
 import type { Episode, RolloutGroup } from '../core/episode.ts';
 import { LADDER } from '../core/ladder/requests.ts';
-import type { StepGroups } from '../core/ladder/requests.ts';
+import type { Climbing, StepGroups } from '../core/ladder/requests.ts';
+import type { LedgerEntry } from '../core/ladder/ledger.ts';
+import type { LadderDecision } from '../core/ladder/policy.ts';
 import type { Json } from '../core/json.ts';
 import type { BlobRef } from '../core/refs.ts';
-import type { VerificationSpec } from '../core/spec.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
 import type { Candidate, Environment, TierVerifier } from '../environments/contract.ts';
 import { environmentOf } from './environment-of.ts';
@@ -14,6 +15,11 @@ import { sha256Hex } from './store/digest.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { loadTrajectories } from './store/trajectories.ts';
 import { findVerdict } from './verdict-cache.ts';
+
+export interface LadderDependencies {
+  store: ObjectStore;
+  environments: Environments;
+}
 
 /** What one rung above the lowest would judge of an episode, and what it has said. */
 export interface RungView {
@@ -43,9 +49,12 @@ export interface Climber {
  * and what the cache of verdicts holds now. A subject of null counts as an abstention: the rung is passed over.
  */
 export async function loadClimbers(
-  { store, environments }: { store: ObjectStore; environments: Environments },
-  { rungs }: Pick<VerificationSpec, 'rungs'>,
-  steps: readonly StepGroups[],
+  { store, environments }: LadderDependencies,
+  {
+    run,
+    verification: { rungs },
+    steps,
+  }: { run: string; verification: Pick<Climbing['verification'], 'rungs'>; steps: readonly StepGroups[] },
   signal: AbortSignal,
 ): Promise<Climber[]> {
   const climbers: Climber[] = [];
@@ -82,7 +91,7 @@ export async function loadClimbers(
       const { name, version } = view.verifier;
       const key = `${name}/${version}/${view.digest}`;
       if (!found.has(key))
-        found.set(key, findVerdict(store, { verifier: name, version, digest: view.digest }, signal));
+        found.set(key, findVerdict(store, { verifier: name, version, digest: view.digest }, { signal, run }));
       view.answer = await found.get(key)!;
     }
   }
@@ -126,4 +135,25 @@ export function scoreOf(view: RungView, candidate: Candidate): { score: number |
     return { score: null, evidence: `${verifier.name} measures, and its environment does not interpret it` };
   }
   return { score: answer.score, ...(answer.evidence === undefined ? {} : { evidence: answer.evidence }) };
+}
+
+/** A decision on a climber, as the ledger has it. */
+export function decisionEntry(
+  { id, step }: Climber,
+  { kind, value, uncertainty, reason }: LadderDecision,
+  verifier: string,
+  digest: string,
+): LedgerEntry {
+  return {
+    kind: 'decision',
+    stage: step.stage,
+    step: step.step,
+    candidate: id,
+    verifier,
+    decision: kind,
+    value,
+    uncertainty,
+    reason,
+    digest,
+  };
 }

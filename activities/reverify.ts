@@ -1,12 +1,11 @@
 import { GradusError } from '../core/errors.ts';
 import type { RolloutGroup } from '../core/episode.ts';
-import type { ReverifyRequest, ReverifyResult } from '../core/ladder/requests.ts';
+import type { ReverifyRequest, ReverifyResult, Wish } from '../core/ladder/requests.ts';
 import { candidateOf, judgeBy } from './judge.ts';
 import { environmentOf } from './environment-of.ts';
 import { scoreOf, viewOf } from './climbers.ts';
-import type { RungView } from './climbers.ts';
-import { askOf } from './ladder.ts';
-import type { LadderDependencies } from './ladder.ts';
+import type { LadderDependencies, RungView } from './climbers.ts';
+import { askOf } from './ask-of.ts';
 import type { Durable } from './durable.ts';
 import { asksKey, reverifiedKey, rolloutsOfRun, rolloutsPrefix } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
@@ -30,12 +29,12 @@ export function createReverify(deps: LadderDependencies) {
   return {
     /** What a verifier must be asked about the stored episodes of a run, and has not said yet. */
     async planReverify(request: ReverifyRequest, signal: AbortSignal): Promise<ReverifyResult> {
-      const asks = new Map<string, ReturnType<typeof askOf>>();
+      const asks = new Map<string, Wish>();
       for await (const { view, environment } of episodesOf(deps, request, signal)) {
         if (!view || asks.has(view.digest)) continue;
         const { name: verifier, version } = view.verifier;
-        if (await findVerdict(store, { verifier, version, digest: view.digest }, signal)) continue;
-        asks.set(view.digest, askOf(view, environment.name, 1));
+        if (await findVerdict(store, { verifier, version, digest: view.digest }, { signal })) continue;
+        asks.set(view.digest, { ask: askOf(view, environment.name, 1), value: 0, basis: null });
       }
       if (asks.size === 0) return { asks: null, count: 0 };
       const ref = await store.putJson(asksKey(request.run, request.writer, 0), [...asks.values()], {
@@ -54,7 +53,7 @@ export function createReverify(deps: LadderDependencies) {
           scores.push({ ...where, digest: null, score, ...(evidence !== undefined && { evidence }) });
         } else if (view) {
           const { name: verifier, version } = view.verifier;
-          const answer = await findVerdict(store, { verifier, version, digest: view.digest }, signal);
+          const answer = await findVerdict(store, { verifier, version, digest: view.digest }, { signal });
           scores.push({ ...where, digest: view.digest, ...scoreOf({ ...view, answer }, candidate) });
         }
       }

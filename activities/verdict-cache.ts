@@ -1,23 +1,31 @@
+import { isPassing } from '../core/ladder/abstentions.ts';
 import { GradusError } from '../core/errors.ts';
 import type { TierAnswer, TierRequest } from '../core/tier-contract.ts';
-import { verdictKey } from './store/keys.ts';
+import { abstentionKey, verdictKey } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 type Named = Pick<TierRequest, 'verifier' | 'version' | 'digest'>;
 
-/** What a verifier has said of a subject, in any run; null where it has not been asked. */
+/**
+ * What a verifier has said of a subject, in any run; null where it has not been asked. With a run's name, also the
+ * abstention that only this run has heard, and that the next one asks about again.
+ */
 export async function findVerdict(
   store: ObjectStore,
   { verifier, version, digest }: Named,
-  signal?: AbortSignal,
+  { signal, run }: { signal?: AbortSignal | undefined; run?: string } = {},
 ): Promise<TierAnswer | null> {
-  const ref = await store.head(verdictKey(verifier, version, digest), { signal });
+  const ref =
+    (await store.head(verdictKey(verifier, version, digest), { signal })) ??
+    (run === undefined
+      ? undefined
+      : await store.head(abstentionKey(run, verifier, version, digest), { signal }));
   return ref ? ((await store.getJson(ref, { signal })) as unknown as TierAnswer) : null;
 }
 
 /**
- * Keeps an answer for ever; where another one was first, that one counts, and is returned. An abstention because
- * attempts were lost says nothing of the subject, and is not kept.
+ * Keeps an answer for ever; where another one was first, that one counts, and is returned. An abstention that says
+ * nothing of the subject is not kept.
  * Throws GradusError('verifier', 'bad-answer') for what is none.
  */
 export async function keepVerdict(
@@ -34,15 +42,35 @@ export async function keepVerdict(
       `${asked.verifier} ${asked.version} ${problem}: mend its worker`,
     );
   }
-  if (answer.kind === 'abstained' && answer.type === LOST) return answer;
+  if (answer.kind === 'abstained' && isPassing(answer.type)) return answer;
   const ref = await store.putJson(verdictKey(asked.verifier, asked.version, asked.digest), answer, {
     signal,
   });
   return (await store.getJson(ref, { signal })) as unknown as TierAnswer;
 }
 
-/** The type of the abstention that stands for attempts that came to nothing. */
-export const LOST = 'lost';
+/** Keeps a passing abstention for the run that heard it. */
+export async function keepAbstention(
+  store: ObjectStore,
+  run: string,
+  { verifier, version, digest }: Named,
+  type: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const reason = 'says nothing of the subject: another run, or a sweep, asks again';
+  const spent = { seconds: 0, usd: 0 };
+  const answer: TierAnswer = {
+    format: 'gradus.verdict/1',
+    verifier,
+    version,
+    digest,
+    spent,
+    kind: 'abstained',
+    type,
+    reason,
+  };
+  await store.putJson(abstentionKey(run, verifier, version, digest), answer, { signal });
+}
 
 function whatIsWrong(asked: Named, answer: TierAnswer): string | null {
   if (answer.format !== 'gradus.verdict/1') return `answered in the format ${String(answer.format)}`;

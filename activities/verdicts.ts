@@ -1,9 +1,11 @@
+import { Context } from '@temporalio/activity';
 import { WorkflowIdConflictPolicy } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { ids, QUEUES } from '../core/names.ts';
-import type { Ask, RequestVerdicts } from '../core/ladder/requests.ts';
+import type { KeptVerdict, RequestVerdicts, Wish } from '../core/ladder/requests.ts';
 import type { TierAnswer, TierRequest } from '../core/tier-contract.ts';
 import type { Durable } from './durable.ts';
+import { lostAttempts } from './lost-attempts.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { findVerdict, keepVerdict } from './verdict-cache.ts';
 
@@ -16,9 +18,9 @@ export function createVerdicts({ store, client }: { store: ObjectStore; client: 
       { asks, from, to, requester }: RequestVerdicts,
       signal: AbortSignal,
     ): Promise<void> {
-      const all = (await store.getJson(asks, { signal })) as unknown as Ask[];
+      const all = (await store.getJson(asks, { signal })) as unknown as Wish[];
       await Promise.all(
-        all.slice(from, to).map((ask) =>
+        all.slice(from, to).map(({ ask }) =>
           client.workflow.signalWithStart(ask.served.by === 'people' ? 'review' : 'verdict', {
             workflowId: ids.verdict(ask.request),
             taskQueue: QUEUES.orchestrator,
@@ -32,11 +34,19 @@ export function createVerdicts({ store, client }: { store: ObjectStore; client: 
     },
 
     recallVerdict: (request: TierRequest, signal: AbortSignal): Promise<TierAnswer | null> =>
-      findVerdict(store, request, signal),
+      findVerdict(store, request, { signal }),
 
-    keepVerdict: (
+    /** Keeps an answer, and says what was lost on the way to it. */
+    keepVerdict: async (
       { request, answer }: { request: TierRequest; answer: TierAnswer },
       signal: AbortSignal,
-    ): Promise<TierAnswer> => keepVerdict(store, request, answer, signal),
+    ): Promise<KeptVerdict> => {
+      const { workflowId, runId } = Context.current().info.workflowExecution!;
+      const { events } = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+      return {
+        answer: await keepVerdict(store, request, answer, signal),
+        lost: lostAttempts(events ?? [], 'verifySubject'),
+      };
+    },
   };
 }

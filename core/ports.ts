@@ -18,6 +18,7 @@ import type { ArmTally } from './requests.ts';
 import type { OutcomeCounts } from './outcome.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { RewardSpec } from './spec.ts';
+import type { ArmEstimates } from './task-draw.ts';
 import type { TimeSplit } from './time-split.ts';
 
 /** What a person, or a rule that asks one, can decide for a run that waits. */
@@ -69,6 +70,8 @@ export interface StepReport {
   metrics: LearnerMetrics | null;
   backend: string | null;
   outcomes: OutcomeCounts;
+  /** What the stage knows of its arms after this step; empty in a warm start. */
+  estimates: ArmEstimates;
   degenerateGroups: number;
   sampledTokens: number;
   turns: number;

@@ -173,7 +173,8 @@ async function stageStep(
   const summary = summarize(groups);
   const spans: Span[] = [...rolledOut.flatMap((group) => group.spans), ...(climbed?.spans ?? [])];
   const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
-  if (total(summary.arms).trials === 0) {
+  const offered = climbed?.offered ?? [];
+  if (total(summary.arms).trials === 0 && offered.length === 0) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
     const what =
       whole.length === 0
@@ -182,7 +183,7 @@ async function stageStep(
     return {
       decision: askAbout(what),
       state: { ...state, step: stageStep },
-      report: reportOf(null, null, 0),
+      report: reportOf(null, null, 0, state.estimates),
     };
   }
 
@@ -190,7 +191,7 @@ async function stageStep(
     run,
     stage: stage.name,
     step: stageStep,
-    groups: [...whole, ...(climbed?.offered ?? [])],
+    groups: [...whole, ...offered],
     algorithm: {
       scaleRewards: stage.algorithm.scaleRewards,
       aggregation: stage.algorithm.aggregation,
@@ -265,6 +266,7 @@ async function stageStep(
     }
   }
 
+  const estimates = updateEstimates(state.estimates, [...summary.arms, ...(climbed?.arms ?? [])]);
   return {
     decision,
     state: {
@@ -272,17 +274,18 @@ async function stageStep(
       checkpoint,
       resetOptimizer: trained === null ? state.resetOptimizer : false,
       learningRateFactor: state.learningRateFactor,
-      estimates: updateEstimates(state.estimates, [...summary.arms, ...(climbed?.arms ?? [])]),
+      estimates,
       failures: [...drawn.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
       history,
     },
-    report: reportOf(trained, evaluation, batch.degenerateGroups),
+    report: reportOf(trained, evaluation, batch.degenerateGroups, estimates),
   };
 
   function reportOf(
     trained: TrainResult | null,
     evaluation: EvaluationResult | null,
     degenerateGroups: number,
+    estimates: ArmEstimates,
   ): StepReport {
     return {
       stage: stage.name,
@@ -297,6 +300,7 @@ async function stageStep(
       metrics: trained?.metrics ?? null,
       backend: trained?.backend ?? null,
       outcomes: summary.outcomes,
+      estimates,
       degenerateGroups,
       sampledTokens: summary.sampledTokens,
       turns: summary.turns,

@@ -106,6 +106,7 @@ export async function warmStart(
       metrics: trained.metrics,
       backend: trained.backend,
       outcomes: noOutcomes(),
+      estimates: {},
       degenerateGroups: 0,
       sampledTokens: evaluation.sampledTokens,
       turns: 0,

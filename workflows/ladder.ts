@@ -8,66 +8,17 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { emptyAccount, ofStep, reserve, settle } from '../core/ladder/budget.ts';
-import type { Account, Budget } from '../core/ladder/budget.ts';
-import { agreement, noCalibration } from '../core/ladder/calibration.ts';
-import type { Calibration } from '../core/ladder/calibration.ts';
+import { emptyAccount, ofStep, overdrawn, reserve, settle } from '../core/ladder/budget.ts';
 import { addEntries, mergeTotals } from '../core/ladder/ledger.ts';
-import type { LedgerEntry, LedgerTotals } from '../core/ladder/ledger.ts';
-import type {
-  Arrived,
-  CalibrateRequest,
-  ClimbReply,
-  ClimbRequest,
-  StepGroups,
-} from '../core/ladder/requests.ts';
-import type { BlobRef } from '../core/refs.ts';
+import type { LedgerEntry } from '../core/ladder/ledger.ts';
+import type { Arrived, ClimbReply, ClimbRequest, StepGroups, Swept } from '../core/ladder/requests.ts';
 import type { VerificationSpec } from '../core/spec.ts';
-import type { Spent } from '../core/tier-contract.ts';
 import { ladderActivities, verdictActivities } from './activities.ts';
+import { initialLadderState, statusOf } from './ladder-state.ts';
+import type { LadderState, LadderStatus } from './ladder-state.ts';
 import { climbed, climbWanted, ladderClosed, ladderSwept, verdictArrived } from './messages.ts';
 
-/** What `temporal workflow query --type ladder` answers. */
-export interface LadderStatus {
-  stage: string | null;
-  /** By verifier: the budget of the stage, and what is spent and promised of it. */
-  budgets: Record<string, { budget: Budget; account: Account }>;
-  /** Between neighbours, `cheap → dear`. */
-  calibration: Record<string, Calibration & { passesHold: ReturnType<typeof agreement> }>;
-  totals: Record<string, LedgerTotals>;
-  /** Computations that were asked for and have not answered. */
-  waiting: number;
-}
 export const ladderStatus = defineQuery<LadderStatus>('ladder');
-
-interface Asked {
-  rung: number;
-  stage: string;
-  cost: Spent;
-  /** The step that asked has gone on. */
-  late: boolean;
-}
-
-interface LadderState {
-  sequence: number;
-  stage: string | null;
-  budgets: Budget[];
-  accounts: Account[];
-  calibrations: Calibration[];
-  totals: Record<string, LedgerTotals>;
-  /** By `verifier/digest`. */
-  asked: Record<string, Asked>;
-  /** Asks that wait for a free place. */
-  queued: { rung: number; asks: BlobRef; from: number; to: number }[];
-  inFlight: number[];
-  /** Steps whose late verdicts the learner may still hear of. */
-  recent: StepGroups[];
-  late: string[];
-  /** Digests by rung that came since the last calibration. */
-  arrived: string[][];
-  requests: ClimbRequest[];
-  closed: boolean;
-}
 
 export interface LadderInput {
   run: string;
@@ -76,6 +27,9 @@ export interface LadderInput {
 
 const key = (verifier: string, digest: string): string => `${verifier}/${digest}`;
 
+/** Entries that pass through the history at once. */
+const LEDGER_PAGE = 100;
+
 /**
  * Owns the ladder of a run: budgets, calibration, ledger, and the verdicts that are still to come. Steps climb one
  * after the other. Ends when the run has and nothing is waited for; that may be days later.
@@ -83,33 +37,23 @@ const key = (verifier: string, digest: string): string => `${verifier}/${digest}
 export async function ladder(input: LadderInput, from?: LadderState): Promise<LadderStatus> {
   const { run, verification } = input;
   const { rungs } = verification;
-  const state = from ?? {
-    sequence: 0,
-    stage: null,
-    budgets: rungs.map(({ budget }) => budget),
-    accounts: rungs.map(() => emptyAccount()),
-    calibrations: rungs.slice(1).map(() => noCalibration()),
-    totals: {},
-    asked: {},
-    queued: [],
-    inFlight: rungs.map(() => 0),
-    recent: [],
-    late: [],
-    arrived: rungs.map(() => []),
-    requests: [],
-    closed: false,
-  };
+  const state = from ?? initialLadderState(rungs);
   /** What came and is not in the ledger yet. */
   const entries: LedgerEntry[] = [];
   /** The launcher must not be in the middle of something when the state is carried over. */
   let launching = false;
   const place = () => ({ writer: 'run', sequence: ++state.sequence });
+  const idle = (): boolean =>
+    state.requests.length === 0 &&
+    entries.length === 0 &&
+    Object.keys(state.asked).length === 0 &&
+    !launching;
 
   setHandler(climbWanted, (request) => void state.requests.push(request));
   setHandler(ladderClosed, () => void (state.closed = true));
-  setHandler(ladderSwept, (digests) => void state.late.push(...digests));
+  setHandler(ladderSwept, (found) => found.forEach(noteSwept));
   setHandler(verdictArrived, hear);
-  setHandler(ladderStatus, status);
+  setHandler(ladderStatus, () => statusOf(rungs, state));
 
   void launch();
   for (;;) {
@@ -117,19 +61,18 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       () =>
         state.requests.length > 0 ||
         entries.length > 0 ||
-        (state.closed && Object.keys(state.asked).length === 0) ||
+        (state.closed && idle()) ||
         workflowInfo().continueAsNewSuggested,
     );
     const request = state.requests.shift();
     if (request) await serve(request);
     await writeDown();
+    if (state.closed && idle()) return statusOf(rungs, state);
     if (workflowInfo().continueAsNewSuggested) {
       await condition(() => !launching);
       while (entries.length > 0) await writeDown();
-      await continueAsNew<typeof ladder>(input, state);
+      await continueAsNew<typeof ladder>(input, { ...state, continued: state.continued + 1 });
     }
-    const idle = state.requests.length === 0 && entries.length === 0 && Object.keys(state.asked).length === 0;
-    if (state.closed && idle) return status();
   }
 
   async function serve(request: ClimbRequest): Promise<void> {
@@ -141,87 +84,124 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       state.accounts = rungs.map(() => emptyAccount());
     }
     const now: StepGroups = { stage, step, groups };
-    const common = () => ({
+    const climbing = () => ({
       run,
       verification,
       calibrations: state.calibrations,
       steps: [...state.recent, now],
+      came: state.came,
+      ledger: place(),
     });
     for (let rung = 1; rung < rungs.length; rung++) {
       const wanted: string[] = [];
       const budget = ofStep(state.budgets[rung]!, state.accounts[rung]!);
       for (let more = true; more;) {
         const plan = await ladderActivities.planClimb({
-          ...common(),
+          ...climbing(),
           rung,
           budget,
           account: state.accounts[rung]!,
           underWay: underWay(rung),
-          ledger: place(),
         });
+        state.calibrations = plan.calibrations;
         state.totals = mergeTotals(state.totals, plan.totals);
-        plan.digests.forEach((digest, i) => {
-          const cost = plan.costs[i]!;
+        const number = state.sequence;
+        plan.digests.forEach((digest, index) => {
+          const cost = plan.costs[index]!;
           state.accounts[rung] = reserve(state.accounts[rung]!, cost);
-          state.asked[key(plan.verifier, digest)] = { rung, stage, cost, late: false };
-          wanted.push(key(plan.verifier, digest));
+          const name = key(plan.verifier, digest);
+          state.asked[name] = { rung, stage, cost, late: false, plan: number, index };
+          wanted.push(name);
         });
-        if (plan.asks) state.queued.push({ rung, asks: plan.asks, from: 0, to: plan.digests.length });
+        const { asks, digests } = plan;
+        if (asks) state.queued.push({ plan: number, rung, stage, asks, from: 0, to: digests.length });
         more = plan.more;
       }
       const { wait, deadlineSeconds } = rungs[rung]!;
       const all = (): boolean => wanted.every((one) => state.asked[one] === undefined);
       if (wait && !all()) await condition(all, deadlineSeconds * 1000);
-      await calibrate(rung, common());
+      // An abstention that only this run hears of must be known before the next rung is planned.
+      while (entries.length > 0) await writeDown();
     }
     for (const one of Object.values(state.asked)) one.late = true;
-    const { totals, ...settled } = await ladderActivities.settleClimb({
-      ...common(),
-      reward: request.reward,
-      late: state.late.splice(0),
-      ledger: place(),
-    });
+    const settling = { ...climbing(), reward: request.reward };
+    state.came = rungs.map(() => []);
+    const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb(settling);
+    state.calibrations = calibrations;
     state.totals = mergeTotals(state.totals, totals);
     const most = verification.offerLateFor;
-    state.recent = most === 0 ? [] : [...state.recent, now].slice(-most);
-    await reply(request, { id: request.id, ...settled });
-  }
-
-  async function calibrate(rung: number, common: Omit<CalibrateRequest, 'rung' | 'digests'>): Promise<void> {
-    const digests = state.arrived[rung]!.splice(0);
-    if (digests.length === 0) return;
-    state.calibrations[rung - 1] = await ladderActivities.calibrate({ ...common, rung, digests });
+    const remembered = most === 0 ? [] : [...state.recent, now].slice(-most);
+    state.recent = remembered.map((one) => ({
+      ...one,
+      settled: one.groups.map((ref, i) => settled[ref.key] ?? one.settled?.[i] ?? ref),
+    }));
+    await reply(request, { id: request.id, ...answer });
   }
 
   /** A verdict came: its promise is settled, and what it cost is booked. One that comes twice is heard once. */
-  function hear({ verifier, version, digest, result, spent }: Arrived): void {
+  function hear({ verifier, version, digest, result, type, spent, lost }: Arrived): void {
     const asked = state.asked[key(verifier, digest)];
     if (!asked) return;
     delete state.asked[key(verifier, digest)];
     const { rung, stage, cost, late } = asked;
     state.inFlight[rung]!--;
     if (stage === state.stage) state.accounts[rung] = settle(state.accounts[rung]!, cost, spent);
-    state.arrived[rung]!.push(digest);
-    if (late) state.late.push(digest);
-    entries.push({ kind: 'verdict', stage, verifier, version, digest, result, spent, late });
+    state.came[rung]!.push(digest);
+    const about = { stage, verifier, version, digest };
+    if (lost) entries.push({ kind: 'lost', ...about, ...lost });
+    entries.push({ kind: 'verdict', ...about, result, ...(type !== undefined && { type }), spent, late });
+  }
+
+  function noteSwept({ verifier, digest }: Swept): void {
+    const rung = rungs.findIndex((one) => one.verifier === verifier);
+    if (rung > 0) state.came[rung]!.push(digest);
   }
 
   /** Asks as places get free. Goes on beside the steps, because a rung need not be waited for. */
   async function launch(): Promise<void> {
     const free = (rung: number): number => rungs[rung]!.concurrency - state.inFlight[rung]!;
+    const ready = (): number =>
+      state.queued.findIndex(({ rung, stage }) => free(rung) > 0 || isOverdrawn(rung, stage));
     for (;;) {
-      await condition(() => state.queued.some(({ rung }) => free(rung) > 0));
-      const at = state.queued.findIndex(({ rung }) => free(rung) > 0);
-      const next = state.queued[at]!;
-      const { asks, from, rung } = next;
-      const to = Math.min(next.to, from + free(rung));
-      next.from = to;
-      if (to === next.to) state.queued.splice(at, 1);
-      state.inFlight[rung]! += to - from;
+      await condition(() => ready() >= 0);
       launching = true;
-      await verdictActivities.requestVerdicts({ asks, from, to, requester: workflowInfo().workflowId });
+      const at = ready();
+      const next = state.queued[at]!;
+      const { asks, from, rung, stage } = next;
+      if (isOverdrawn(rung, stage)) await withdrawFrom(rung, stage);
+      else {
+        const to = Math.min(next.to, from + free(rung));
+        next.from = to;
+        if (to === next.to) state.queued.splice(at, 1);
+        state.inFlight[rung]! += to - from;
+        await verdictActivities.requestVerdicts({ asks, from, to, requester: workflowInfo().workflowId });
+      }
       launching = false;
     }
+  }
+
+  function isOverdrawn(rung: number, stage: string): boolean {
+    return stage === state.stage && overdrawn(state.budgets[rung]!, state.accounts[rung]!);
+  }
+
+  /** Takes back what was planned last, until the budget holds the rest, or nothing is left that has not begun. */
+  async function withdrawFrom(rung: number, stage: string): Promise<void> {
+    const at = state.queued.findLastIndex((one) => one.rung === rung && one.stage === stage);
+    const queued = state.queued[at]!;
+    const { plan, asks, to } = queued;
+    while (queued.to > queued.from && isOverdrawn(rung, stage)) {
+      const index = --queued.to;
+      const name = Object.keys(state.asked).find((one) => {
+        const asked = state.asked[one]!;
+        return asked.plan === plan && asked.index === index;
+      })!;
+      state.accounts[rung] = settle(state.accounts[rung]!, state.asked[name]!.cost, null);
+      delete state.asked[name];
+    }
+    const from = queued.to;
+    if (queued.to === queued.from) state.queued.splice(at, 1);
+    const totals = await ladderActivities.withdraw({ run, stage, asks, from, to, ledger: place() });
+    state.totals = mergeTotals(state.totals, totals);
   }
 
   async function writeDown(): Promise<void> {
@@ -244,27 +224,4 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     const mine = Object.entries(state.asked).filter(([, asked]) => asked.rung === rung);
     return mine.map(([name]) => name.slice(name.lastIndexOf('/') + 1));
   }
-
-  function status(): LadderStatus {
-    return {
-      stage: state.stage,
-      budgets: Object.fromEntries(
-        rungs.map(({ verifier }, i) => [
-          verifier,
-          { budget: state.budgets[i]!, account: state.accounts[i]! },
-        ]),
-      ),
-      calibration: Object.fromEntries(
-        state.calibrations.map((known, i) => [
-          `${rungs[i]!.verifier} → ${rungs[i + 1]!.verifier}`,
-          { ...known, passesHold: agreement(known, true) },
-        ]),
-      ),
-      totals: state.totals,
-      waiting: Object.keys(state.asked).length,
-    };
-  }
 }
-
-/** Entries that pass through the history at once. */
-const LEDGER_PAGE = 100;

@@ -1,6 +1,6 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { Decision, StepReport } from '../core/ports.ts';
-import type { Arrived, ClimbReply, ClimbRequest } from '../core/ladder/requests.ts';
+import type { Arrived, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
 import type { CurriculumState } from '../core/curriculum.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
@@ -47,6 +47,6 @@ export const climbWanted = defineSignal<[ClimbRequest]>('climbWanted');
 export const climbed = defineSignal<[ClimbReply]>('climbed');
 /** The run is over: the ladder ends when nothing is waited for. */
 export const ladderClosed = defineSignal('ladderClosed');
-/** A sweep brought verdicts of these digests. */
-export const ladderSwept = defineSignal<[string[]]>('ladderSwept');
+/** A sweep brought these verdicts. */
+export const ladderSwept = defineSignal<[Swept[]]>('ladderSwept');
 export const verdictArrived = defineSignal<[Arrived]>('verdictArrived');

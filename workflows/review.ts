@@ -6,38 +6,37 @@ import {
   defineUpdate,
   setHandler,
 } from '@temporalio/workflow';
+import { DEADLINE } from '../core/ladder/abstentions.ts';
 import { majority, refuseOpinion } from '../core/ladder/opinions.ts';
 import type { Opinion } from '../core/ladder/opinions.ts';
 import type { Ask } from '../core/ladder/requests.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
 import { verdictActivities } from './activities.ts';
+import { closedBecause } from './review-state.ts';
+import type { ReviewState } from './review-state.ts';
 import { Waiting } from './verdict.ts';
 
-/** What people are asked, and what they have said so far. */
-export interface ReviewState {
-  ask: Ask;
-  reviewers: number;
-  /** ISO 8601; after it the verdict is an abstention. */
-  deadline: string;
-  opinions: Opinion[];
-}
 export const reviewState = defineQuery<ReviewState>('review');
 /** `temporal workflow update execute --name submitVerdict --input '{"reviewer": "…", "score": 1}'` */
 export const submitVerdict = defineUpdate<ReviewState, [Opinion]>('submitVerdict');
 
-/** A verdict of people: open until more than half of the reviewers agree, or its deadline has passed, and then it abstains. */
+/**
+ * A verdict of people: open until more than half of the reviewers agree, all have answered, or its deadline has passed.
+ * Without a majority it abstains, and after the deadline only for the runs that waited for it.
+ */
 export async function review(ask: Ask): Promise<void> {
   const waiting = new Waiting();
   const { request, limits } = ask;
   const reviewers = ask.served.by === 'people' ? ask.served.reviewers : 1;
   const opinions: Opinion[] = [];
   const start = Date.now();
-  let closed = false;
+  let verdict: TierAnswer | null = null;
   const state = (): ReviewState => ({
     ask,
     reviewers,
     deadline: new Date(start + limits.timeoutSeconds * 1000).toISOString(),
     opinions,
+    verdict,
   });
   setHandler(reviewState, state);
   setHandler(
@@ -48,18 +47,19 @@ export async function review(ask: Ask): Promise<void> {
     },
     {
       validator: (opinion) => {
-        const refusal = closed ? 'this review is closed' : refuseOpinion(opinion, opinions);
+        const refusal = verdict ? closedBecause(verdict) : refuseOpinion(opinion, opinions);
         if (refusal !== null) throw ApplicationFailure.nonRetryable(refusal, 'gradus.verifier.review');
       },
     },
   );
   const known = await verdictActivities.recallVerdict(request);
-  if (known === null)
-    await condition(() => majority(opinions, reviewers) !== null, limits.timeoutSeconds * 1000);
-  closed = true;
-  const answer = known ?? (await verdictActivities.keepVerdict({ request, answer: answerOf() }));
+  const decided = (): boolean => majority(opinions, reviewers) !== null || opinions.length >= reviewers;
+  if (known === null) await condition(decided, limits.timeoutSeconds * 1000);
+  verdict = known ?? answerOf();
+  const kept = known ? null : await verdictActivities.keepVerdict({ request, answer: verdict });
+  verdict = kept?.answer ?? verdict;
   await condition(allHandlersFinished);
-  await waiting.tell(answer, known === null ? answer.spent : null);
+  await waiting.tell(verdict, kept);
 
   function answerOf(): TierAnswer {
     const { verifier, version, digest } = request;
@@ -71,7 +71,10 @@ export async function review(ask: Ask): Promise<void> {
     );
     const evidence = said.join('; ').slice(0, 4000);
     if (score !== null) return { ...base, kind: 'scored', score, evidence };
+    const abstained = { ...base, kind: 'abstained', ...(evidence && { evidence }) } as const;
+    if (opinions.length >= reviewers)
+      return { ...abstained, type: 'no-majority', reason: `${reviewers} reviewers are of two minds` };
     const reason = `${opinions.length} of ${reviewers} reviewers had answered when the time was up, without a majority`;
-    return { ...base, kind: 'abstained', type: 'no-majority', reason, ...(evidence && { evidence }) };
+    return { ...abstained, type: DEADLINE, reason };
   }
 }

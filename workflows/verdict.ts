@@ -8,8 +8,9 @@ import {
   proxyActivities,
   setHandler,
 } from '@temporalio/workflow';
-import type { Ask } from '../core/ladder/requests.ts';
-import type { Spent, TierAnswer } from '../core/tier-contract.ts';
+import { LOST } from '../core/ladder/abstentions.ts';
+import type { Arrived, Ask, KeptVerdict } from '../core/ladder/requests.ts';
+import type { TierAnswer } from '../core/tier-contract.ts';
 import type { TierActivities } from '../activities/tier.ts';
 import { RETRY, verdictActivities } from './activities.ts';
 import { verdictArrived } from './messages.ts';
@@ -25,9 +26,9 @@ export async function verdict(ask: Ask): Promise<void> {
   const waiting = new Waiting();
   await condition(() => waiting.all.length > 0);
   const known = await verdictActivities.recallVerdict(ask.request);
-  const answer =
-    known ?? (await verdictActivities.keepVerdict({ request: ask.request, answer: await compute(ask) }));
-  await waiting.tell(answer, known === null ? answer.spent : null);
+  if (known !== null) return waiting.tell(known, null);
+  const kept = await verdictActivities.keepVerdict({ request: ask.request, answer: await compute(ask) });
+  await waiting.tell(kept.answer, kept);
 }
 
 /** Who waits for a verdict, in the order in which they came; the first one is charged with it. */
@@ -39,10 +40,19 @@ export class Waiting {
   }
 
   /** Who joins while others are being told is told as well. */
-  async tell(answer: TierAnswer, spent: Spent | null): Promise<void> {
+  async tell(answer: TierAnswer, computed: KeptVerdict | null): Promise<void> {
     for (let i = 0; i < this.all.length; i++) {
       const { verifier, version, digest, kind: result } = answer;
-      const told = { verifier, version, digest, result, spent: i === 0 ? spent : null };
+      const charged = i === 0 ? computed : null;
+      const told: Arrived = {
+        verifier,
+        version,
+        digest,
+        result,
+        ...(answer.kind === 'abstained' && { type: answer.type }),
+        spent: charged && charged.answer.spent,
+        ...(charged?.lost && { lost: charged.lost }),
+      };
       try {
         await getExternalWorkflowHandle(this.all[i]!).signal(verdictArrived, told);
       } catch (error) {
@@ -70,7 +80,7 @@ async function compute({ request, limits, served }: Ask): Promise<TierAnswer> {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
     const { verifier, version, digest } = request;
     const reason = `${limits.maxAttempts} attempt(s) came to nothing; the last: ${error.cause?.message ?? error.message}`;
-    // What the lost attempts took, nobody measured.
+    // What the lost attempts took, nobody measured; the ledger has how many there were.
     const spent = { seconds: 0, usd: 0 };
     return {
       format: 'gradus.verdict/1',
@@ -79,7 +89,7 @@ async function compute({ request, limits, served }: Ask): Promise<TierAnswer> {
       digest,
       spent,
       kind: 'abstained',
-      type: 'lost',
+      type: LOST,
       reason,
     };
   }

@@ -6,9 +6,12 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { emptyAccount, hasRoom, reserve, settle } from '../core/ladder/budget.ts';
 import type { Budget } from '../core/ladder/budget.ts';
 import type { LedgerEntry } from '../core/ladder/ledger.ts';
+import type { Swept } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
+import type { Spent } from '../core/tier-contract.ts';
 import { ladderActivities, sweepActivities, verdictActivities } from './activities.ts';
 import { ladderSwept, verdictArrived } from './messages.ts';
 
@@ -27,6 +30,7 @@ export interface SweepInput {
 export interface SweepResult {
   asked: number;
   arrived: number;
+  spent: Spent;
 }
 
 const DEFAULTS = { concurrency: 4, deadlineSeconds: 3600 };
@@ -40,40 +44,65 @@ export async function verificationSweep(input: SweepInput): Promise<SweepResult>
   const { concurrency, deadlineSeconds } = { ...DEFAULTS, ...input };
   const writer = `sweep-${workflowInfo().runId}`;
   const entries: LedgerEntry[] = [];
-  const waiting = new Set<string>();
-  setHandler(verdictArrived, ({ verifier, version, digest, result, spent }) => {
-    if (!waiting.delete(digest)) return;
-    entries.push({ kind: 'verdict', stage: 'sweep', verifier, version, digest, result, spent, late: true });
+  const found: Swept[] = [];
+  const waiting = new Map<string, Spent>();
+  let account = emptyAccount();
+  setHandler(verdictArrived, ({ verifier: by, version, digest, result, type, spent, lost }) => {
+    const promised = waiting.get(digest);
+    if (promised === undefined) return;
+    waiting.delete(digest);
+    account = settle(account, promised, spent);
+    found.push({ verifier: by, digest });
+    const about = { stage: 'sweep', verifier: by, version, digest };
+    if (lost) entries.push({ kind: 'lost', ...about, ...lost });
+    entries.push({
+      kind: 'verdict',
+      ...about,
+      result,
+      ...(type !== undefined && { type }),
+      spent,
+      late: true,
+    });
   });
 
   const planned = await sweepActivities.planSweep({ run, ...(verifier && { verifier }), budget, writer });
-  const { asks, digests } = planned;
-  if (asks === null) return { asked: 0, arrived: 0 };
+  const { asks, digests, costs } = planned;
   const end = Date.now() + deadlineSeconds * 1000;
   let asked = 0;
   while (asked < digests.length && Date.now() < end) {
-    const to = Math.min(digests.length, asked + concurrency - waiting.size);
-    for (const digest of digests.slice(asked, to)) waiting.add(digest);
-    await verdictActivities.requestVerdicts({ asks, from: asked, to, requester: workflowInfo().workflowId });
+    await condition(() => waiting.size === 0 || fits(asked), left());
+    let to = asked;
+    for (; to < digests.length && fits(to); to++) {
+      waiting.set(digests[to]!, costs[to]!);
+      account = reserve(account, costs[to]!);
+    }
+    if (to === asked) break;
+    const requester = workflowInfo().workflowId;
+    await verdictActivities.requestVerdicts({ asks: asks!, from: asked, to, requester });
     asked = to;
-    await condition(() => waiting.size < concurrency, Math.max(1, end - Date.now()));
   }
-  await condition(() => waiting.size === 0, Math.max(1, end - Date.now()));
-  const found = entries.splice(0);
-  for (let i = 0; i * PAGE < found.length; i++) {
-    const page = found.slice(i * PAGE, (i + 1) * PAGE);
+  await condition(() => waiting.size === 0, left());
+  for (let i = 0; i * PAGE < entries.length; i++) {
+    const page = entries.slice(i * PAGE, (i + 1) * PAGE);
     await ladderActivities.keepLedger({ run, ledger: { writer, sequence: i + 1 }, entries: page });
   }
-  await tell(run, found);
-  return { asked, arrived: found.length };
+  if (found.length > 0) await tell(run, found);
+  return { asked, arrived: found.length, spent: { seconds: account.seconds, usd: account.usd } };
+
+  /** By what the computations so far have really taken. */
+  function fits(at: number): boolean {
+    return waiting.size < concurrency && hasRoom(budget, account, costs[at]!);
+  }
+  function left(): number {
+    return Math.max(1, end - Date.now());
+  }
 }
 
 const PAGE = 100;
 
-async function tell(run: string, found: readonly LedgerEntry[]): Promise<void> {
-  const digests = found.flatMap((entry) => (entry.kind === 'verdict' ? [entry.digest] : []));
+async function tell(run: string, found: readonly Swept[]): Promise<void> {
   try {
-    await getExternalWorkflowHandle(ids.ladder(run)).signal(ladderSwept, digests);
+    await getExternalWorkflowHandle(ids.ladder(run)).signal(ladderSwept, [...found]);
   } catch (error) {
     if (isCancellation(error)) throw error;
     log.info('the run has ended; what was found is in the store', { run, reason: String(error) });

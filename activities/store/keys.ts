@@ -79,6 +79,20 @@ const named = (name: string): string =>
 export const verdictKey = (verifier: string, version: string, digest: string): string =>
   `verdicts/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
 
+/** An abstention that holds for one run only. */
+export const abstentionKey = (run: string, verifier: string, version: string, digest: string): string =>
+  `runs/${segment(run)}/abstentions/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
+
+/** Who has counted the pairs of a subject in a run's calibration. */
+export const pairKey = (run: string, verifier: string, digest: string): string =>
+  `runs/${segment(run)}/pairs/${named(verifier)}/${segment(digest)}.json`;
+
+/** A run's calibrations of all rungs after a request that moved them. */
+export const calibrationKey = (run: string, writer: string, sequence: number): string =>
+  `${calibrationPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const calibrationPrefix = (run: string): string => `runs/${segment(run)}/calibration/`;
+
 /** One object of a run's ledger; sorts in the order in which its writer wrote. */
 export const ledgerKey = (run: string, writer: string, sequence: number): string =>
   `${ledgerPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;

@@ -1,6 +1,24 @@
-import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import { ledgerPrefix } from './keys.ts';
+import { addEntries } from '../../core/ladder/ledger.ts';
+import type { LedgerEntry, LedgerTotals } from '../../core/ladder/ledger.ts';
+import type { LedgerPlace } from '../../core/ladder/requests.ts';
+import { ledgerKey, ledgerPrefix } from './keys.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
+
+/**
+ * Writes a page of the ledger and adds it up; an attempt before this one may have written it already, and then that
+ * one counts.
+ */
+export async function appendLedger(
+  store: ObjectStore,
+  run: string,
+  { writer, sequence }: LedgerPlace,
+  entries: readonly LedgerEntry[],
+  options: CallOptions = {},
+): Promise<Record<string, LedgerTotals>> {
+  if (entries.length === 0) return {};
+  const ref = await store.putJson(ledgerKey(run, writer, sequence), entries, options);
+  return addEntries({}, (await store.getJson(ref, options)) as unknown as LedgerEntry[]);
+}
 
 /** Every entry of a run's ledger, in the order in which each writer wrote them. */
 export async function readLedger(

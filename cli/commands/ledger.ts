@@ -29,14 +29,15 @@ export function ledger(): Command {
             'shared',
             'abstained',
             'late',
+            'lost',
             's',
             'US$',
           ],
           style: { head: [], border: [] },
         });
         for (const [verifier, sum] of Object.entries(addEntries({}, entries))) {
-          const { escalated, deferred, accepted, rejected, computed, shared, abstained, late } = sum;
-          const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained, late];
+          const { escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost } = sum;
+          const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost];
           table.push([verifier, ...counts, sum.seconds.toFixed(2), sum.usd.toFixed(4)]);
         }
         console.log(entries.length === 0 ? `${run} has no ledger in this store` : table.toString());

@@ -1,7 +1,9 @@
 import { WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { Command, InvalidArgumentError } from 'commander';
 import { GradusError, messageOf } from '../../core/errors.ts';
-import type { ReviewState } from '../../workflows/review.ts';
+import { closedBecause } from '../../workflows/review-state.ts';
+import type { ReviewState } from '../../workflows/review-state.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 
@@ -30,7 +32,9 @@ const show = (): Command =>
     .argument('<review>', 'as `gradus review list` prints it')
     .action((id: string, options: ConnectionOptions) =>
       withTemporal(options, async (client) => {
-        const state = await clearly(id, () => client.workflow.getHandle(id).query<ReviewState>('review'));
+        const state = await clearly(client, id, () =>
+          client.workflow.getHandle(id).query<ReviewState>('review'),
+        );
         console.log(JSON.stringify(state, null, 2));
       }),
     );
@@ -57,7 +61,7 @@ const submit = (): Command =>
       ) =>
         withTemporal(options, async (client) => {
           const opinion = { reviewer, score, ...(comment !== undefined && { comment }) };
-          const { opinions, reviewers } = await clearly(id, () =>
+          const { opinions, reviewers } = await clearly(client, id, () =>
             client.workflow
               .getHandle(id)
               .executeUpdate<ReviewState, [typeof opinion]>('submitVerdict', { args: [opinion] }),
@@ -67,7 +71,7 @@ const submit = (): Command =>
     );
 
 /** Throws GradusError('verifier', 'no-review' | 'review'). */
-async function clearly<T>(id: string, operation: () => Promise<T>): Promise<T> {
+async function clearly<T>(client: Client, id: string, operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
   } catch (error) {
@@ -78,8 +82,19 @@ async function clearly<T>(id: string, operation: () => Promise<T>): Promise<T> {
     throw new GradusError(
       'verifier',
       'no-review',
-      `no review "${id}" is open: it does not exist, is decided, or its deadline has passed; "gradus review list" shows those that are`,
+      `${await whyNotOpen(client, id)}; "gradus review list" shows those that are open`,
       { cause: error },
     );
   }
+}
+
+/** A review that is over still tells what it came to. */
+async function whyNotOpen(client: Client, id: string): Promise<string> {
+  try {
+    const { verdict } = await client.workflow.getHandle(id).query<ReviewState>('review');
+    if (verdict !== null) return closedBecause(verdict);
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
+  return `there is no review "${id}"`;
 }

@@ -45,6 +45,16 @@ export function ofStep({ perStep, ...budget }: Budget, { count, reserved }: Acco
   return { ...budget, count: Math.min(budget.count ?? Infinity, count + reserved.count + perStep) };
 }
 
+/**
+ * Whether what is spent and promised has outgrown the budget, because computations took more than they had declared.
+ * What has not begun is then taken back, so that spending passes a budget by no more than what the computations in
+ * flight take above what was reserved for them.
+ */
+export const overdrawn = (budget: Budget, { count, seconds, usd, reserved }: Account): boolean =>
+  count + reserved.count > (budget.count ?? Infinity) ||
+  seconds + reserved.seconds > (budget.seconds ?? Infinity) * (1 + SLACK) ||
+  usd + reserved.usd > (budget.usd ?? Infinity) * (1 + SLACK);
+
 export const reserve = (account: Account, cost: Spent): Account => ({
   ...account,
   reserved: {

@@ -1,4 +1,5 @@
 import type { Spent } from '../tier-contract.ts';
+import { LOST } from './abstentions.ts';
 import type { LadderDecision } from './policy.ts';
 
 /** One line of a run's ledger. Written once, never changed; `gradus ledger RUN` shows them in order. */
@@ -23,9 +24,27 @@ export type LedgerEntry =
       version: string;
       digest: string;
       result: 'scored' | 'measured' | 'abstained';
+      /** Of an abstention. */
+      type?: string;
       spent: Spent | null;
       /** After the step that asked for it had gone on. */
       late: boolean;
+    }
+  | ({
+      /** Attempts at a computation that came to nothing. What they cost nobody has measured. */
+      kind: 'lost';
+      stage: string;
+      verifier: string;
+      version: string;
+      digest: string;
+    } & LostAttempts)
+  | {
+      /** Decided to be asked, and not asked after all: others took more than they had declared. */
+      kind: 'withdrawn';
+      stage: string;
+      verifier: string;
+      version: string;
+      digest: string;
     }
   | {
       /** Episodes of an earlier step, offered to the learner again with the verdict that superseded theirs. */
@@ -35,6 +54,15 @@ export type LedgerEntry =
       fromStep: number;
       episodes: number;
     };
+
+/** What is known of attempts that were lost. */
+export interface LostAttempts {
+  attempts: number;
+  /** From being asked to the last attempt's start, or its end where all were lost: what they took at most. */
+  seconds: number;
+  /** Of the last one. */
+  reason: string;
+}
 
 /** What a verifier did and cost in a run. */
 export interface LedgerTotals {
@@ -50,6 +78,9 @@ export interface LedgerTotals {
   shared: number;
   abstained: number;
   late: number;
+  /** Attempts that came to nothing, and what they took at most; in no budget. */
+  lost: number;
+  lostSeconds: number;
 }
 
 export const noTotals = (): LedgerTotals => ({
@@ -63,6 +94,8 @@ export const noTotals = (): LedgerTotals => ({
   shared: 0,
   abstained: 0,
   late: 0,
+  lost: 0,
+  lostSeconds: 0,
 });
 
 const COUNTER = {
@@ -85,8 +118,17 @@ export function addEntries(
       sum[COUNTER[entry.decision]]++;
       continue;
     }
+    if (entry.kind === 'withdrawn') {
+      sum.deferred++;
+      continue;
+    }
+    if (entry.kind === 'lost') {
+      sum.lost += entry.attempts;
+      sum.lostSeconds += entry.seconds;
+      continue;
+    }
     if (entry.spent === null) sum.shared++;
-    else {
+    else if (entry.type !== LOST) {
       sum.computed++;
       sum.seconds += entry.spent.seconds;
       sum.usd += entry.spent.usd;

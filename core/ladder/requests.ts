@@ -4,7 +4,7 @@ import type { RewardSpec, RungSpec, VerificationSpec } from '../spec.ts';
 import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
 import type { Account, Budget } from './budget.ts';
 import type { Calibration } from './calibration.ts';
-import type { LedgerEntry, LedgerTotals } from './ledger.ts';
+import type { LedgerEntry, LedgerTotals, LostAttempts } from './ledger.ts';
 
 // What the workflows of the ladder ask of activities and of each other.
 
@@ -26,14 +26,19 @@ export interface StepGroups {
   stage: string;
   step: number;
   groups: BlobRef[];
+  /** Of a step that has gone on: the same groups as they were last judged. */
+  settled?: BlobRef[];
 }
 
 /** What every look at the ladder's candidates needs. The last of `steps` is the one that is climbing now. */
-interface Climbing {
+export interface Climbing {
   run: string;
   verification: VerificationSpec;
   calibrations: Calibration[];
   steps: StepGroups[];
+  /** By rung: digests whose verdicts came since the last step settled, whoever asked for them. */
+  came: string[][];
+  ledger: LedgerPlace;
 }
 
 /** Which object of the ledger is written: one writer, numbers without gaps. */
@@ -48,11 +53,20 @@ export interface PlanRequest extends Climbing {
   account: Account;
   /** Digests that have been asked and have not answered. */
   underWay: string[];
-  ledger: LedgerPlace;
+}
+
+/** A computation that somebody wants, and what speaks for it. */
+export interface Wish {
+  ask: Ask;
+  value: number;
+  /** The verdict that the value was predicted from; null where no rung could judge. */
+  basis: { rung: number; score: number } | null;
 }
 
 export interface PlanResult {
-  /** An array of `Ask`, best value first; null where there is nothing to ask. */
+  /** With the pairs that came. */
+  calibrations: Calibration[];
+  /** An array of `Wish`, best value first; null where there is nothing to ask. */
   asks: BlobRef | null;
   digests: string[];
   verifier: string;
@@ -63,21 +77,15 @@ export interface PlanResult {
   totals: Record<string, LedgerTotals>;
 }
 
-export interface CalibrateRequest extends Climbing {
-  rung: number;
-  /** What came since the last time. */
-  digests: string[];
-}
-
 export interface SettleRequest extends Climbing {
   reward: RewardSpec;
-  /** Verdicts that came after their step had gone on. */
-  late: string[];
-  ledger: LedgerPlace;
 }
 
 export interface SettleResult {
+  calibrations: Calibration[];
   groups: GroupResult[];
+  /** What was judged anew, by the key of the group as the fast tier has judged it. */
+  settled: Record<string, BlobRef>;
   /** Groups of earlier steps whose verdicts changed, for the learner to see again. */
   offered: BlobRef[];
   /** By how much those verdicts move what is known of the arms. */
@@ -99,8 +107,34 @@ export interface Arrived {
   version: string;
   digest: string;
   result: TierAnswer['kind'];
+  /** Of an abstention. */
+  type?: string;
   /** null for those who did not cause the computation. */
   spent: Spent | null;
+  /** Attempts that came to nothing, for the one who is charged. */
+  lost?: LostAttempts;
+}
+
+/** An answer as it counts from now on. */
+export interface KeptVerdict {
+  answer: TierAnswer;
+  lost: LostAttempts | null;
+}
+
+/** Takes asks back for want of budget. */
+export interface Withdraw {
+  run: string;
+  stage: string;
+  asks: BlobRef;
+  from: number;
+  to: number;
+  ledger: LedgerPlace;
+}
+
+/** What a sweep found. */
+export interface Swept {
+  verifier: string;
+  digest: string;
 }
 
 export interface KeepLedger {
@@ -117,7 +151,7 @@ export interface ClimbRequest extends StepGroups {
   reward: RewardSpec;
 }
 
-export interface ClimbReply extends Omit<SettleResult, 'totals'> {
+export interface ClimbReply extends Omit<SettleResult, 'totals' | 'calibrations' | 'settled'> {
   id: string;
 }
 
@@ -147,6 +181,8 @@ export interface PlanSweep {
 export interface PlannedSweep {
   asks: BlobRef | null;
   digests: string[];
+  /** Declared, of each. */
+  costs: Spent[];
 }
 
 export interface ReverifyRequest {

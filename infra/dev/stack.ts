@@ -24,6 +24,8 @@ export interface StackOptions {
   ui?: boolean;
   /** Bring a server back when it ends without having been asked to; on unless false. */
   supervise?: boolean;
+  /** Of the Temporal server, beside what it has anyway; for tests. */
+  dynamicConfig?: Readonly<Record<string, unknown>>;
   /** Told what happens, in sentences. */
   onEvent?: (text: string) => void;
 }
@@ -149,6 +151,7 @@ async function startServers(
       logFile: logFile(stateDir, 'temporal'),
       port: options.temporalPort,
       recorded: recorded.temporal?.ports,
+      dynamicConfig: options.dynamicConfig,
     }).then(note),
   ]);
   if (temporal.status === 'rejected') throw temporal.reason;

@@ -91,8 +91,9 @@ export const DYNAMIC_CONFIG: Readonly<Record<string, unknown>> = {
   'matching.numTaskqueueWritePartitions': 1,
 };
 
-export function dynamicConfig(): object {
-  const entries = Object.entries(DYNAMIC_CONFIG);
+/** With `changes` to it, for tests of what only happens at the server's limits. */
+export function dynamicConfig(changes: Readonly<Record<string, unknown>> = {}): object {
+  const entries = Object.entries({ ...DYNAMIC_CONFIG, ...changes });
   return Object.fromEntries(entries.map(([name, value]) => [name, [{ value, constraints: {} }]]));
 }
 

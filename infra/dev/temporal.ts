@@ -24,6 +24,8 @@ export interface TemporalOptions extends SuperviseOptions {
   port?: number | undefined;
   /** The ports of an earlier start, taken again where free. */
   recorded?: Partial<TemporalPorts> | undefined;
+  /** Beside what a server has anyway, by the names of Temporal's dynamic configuration. */
+  dynamicConfig?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface TemporalServer extends ServerHandle {
@@ -70,7 +72,10 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
     const config = path.join(options.dataDir, 'server.yaml');
     // JSON is YAML.
     await writeFile(config, JSON.stringify(temporalConfig(options.dataDir, ports), undefined, 2));
-    await writeFile(path.join(options.dataDir, 'dynamic-config.yaml'), JSON.stringify(dynamicConfig()));
+    await writeFile(
+      path.join(options.dataDir, 'dynamic-config.yaml'),
+      JSON.stringify(dynamicConfig(options.dynamicConfig)),
+    );
     const address = `${LOOPBACK}:${ports.frontendGrpc}`;
     const server = await ManagedServer.start(
       {

@@ -6,7 +6,7 @@ import { ledgerPrefix } from '../../../activities/store/keys.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import { ids } from '../../../core/names.ts';
-import type { LadderStatus } from '../../../workflows/ladder.ts';
+import type { LadderStatus } from '../../../workflows/ladder-state.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { until } from '../../support/run-client.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
@@ -235,7 +235,7 @@ test('a sweep works through the archive, best value first, under its own budget;
     () => 'the schedule started nothing',
   );
   await schedule.delete();
-  expect(done).toEqual({ asked: 2, arrived: 2 });
+  expect(done).toMatchObject({ asked: 2, arrived: 2, spent: { usd: 0.02 } });
   expect((await counted('near')) - before).toBe(2);
   const sweeps = (await ledgerOf('poor')).filter(({ stage }) => stage === 'sweep');
   expect(sweeps).toHaveLength(2);

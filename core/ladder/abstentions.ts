@@ -1,0 +1,13 @@
+/** The type of the abstention that stands for attempts that came to nothing. */
+export const LOST = 'lost';
+
+/** Of people, when the time was up before enough of them had answered. */
+export const DEADLINE = 'deadline';
+
+/**
+ * Abstentions that say something of the moment and nothing of the subject. They hold for the run that heard them, so
+ * that it does not ask again at every step; another run, or a sweep, asks anew.
+ */
+const PASSING: readonly string[] = [LOST, DEADLINE, 'crashed', 'time-limit'];
+
+export const isPassing = (type: string): boolean => PASSING.includes(type);

@@ -1,0 +1,20 @@
+import type { Opinion } from '../core/ladder/opinions.ts';
+import type { Ask } from '../core/ladder/requests.ts';
+import type { TierAnswer } from '../core/tier-contract.ts';
+
+/** What people are asked, and what they have said so far. */
+export interface ReviewState {
+  ask: Ask;
+  reviewers: number;
+  /** ISO 8601; after it the verdict is an abstention. */
+  deadline: string;
+  opinions: Opinion[];
+  /** What it came to, once it is closed; null while it is open. */
+  verdict: TierAnswer | null;
+}
+
+/** For those who come too late. */
+export const closedBecause = (verdict: TierAnswer): string =>
+  verdict.kind === 'abstained'
+    ? `this review is closed without a verdict: ${verdict.reason}`
+    : `this review is closed: ${verdict.kind === 'scored' ? `the verdict is ${verdict.score}` : 'there is a verdict'}`;
