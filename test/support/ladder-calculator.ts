@@ -3,11 +3,26 @@ import { appendFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../core/json.ts';
 import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import type { Candidate, TierVerifier, Verifier } from '../../environments/contract.ts';
+import type { Candidate, TierFinding, TierVerifier, Verifier } from '../../environments/contract.ts';
 
 // The calculator with a ladder of its own, for workers that are started with this module in GRADUS_ENVIRONMENTS: a
 // cheap rung that only sees whether there is a number, a middle one that sees how near it is, and a dear one that knows.
-// Every computation is a line in the file GRADUS_TEST_VERDICTS, so that a test can count what really ran.
+// The others have a quirk each, for tests that must not hang on what the policy answers. Every computation is a line in
+// the file GRADUS_TEST_VERDICTS, so that a test can count what really ran and when; it is held up while there is a file
+// GRADUS_TEST_VERDICTS.hold-NAME.
+
+export interface Computation {
+  name: string;
+  subject: Subject;
+  /** Epoch milliseconds. */
+  start: number;
+}
+
+interface Subject {
+  expected: number;
+  /** null where no number was answered. */
+  value: number | null;
+}
 
 const numberOf = (answer: string | null): number | null => {
   const value = answer === null ? Number.NaN : Number(answer);
@@ -15,10 +30,14 @@ const numberOf = (answer: string | null): number | null => {
 };
 
 /** What the verdict depends on: asked for and answered. */
-const subject = ({ task, answer }: Candidate): Json => {
-  const value = numberOf(answer);
-  return value === null ? null : { expected: Number(task.answer), value };
-};
+const subject = ({ task, answer }: Candidate): Json => ({
+  expected: Number(task.answer),
+  value: numberOf(answer),
+});
+
+const scored = (score: number): TierFinding => ({ kind: 'scored', score });
+const off = ({ expected, value }: Subject): number =>
+  value === null ? Infinity : Math.abs(expected - value);
 
 const verifiers: Verifier[] = [
   {
@@ -28,7 +47,28 @@ const verifiers: Verifier[] = [
     cost: { seconds: 0, usd: 0 },
     verify: ({ answer }) => ({ kind: 'score', score: numberOf(answer) === null ? 0 : 0.6 }),
   },
-  rung('near', 'simulation', 0.01, (off) => 1 / (1 + off)),
+  rung('near', 'simulation', 0.01, (asked) => scored(1 / (1 + off(asked)))),
+  // Says the same of everything.
+  rung('stern', 'simulation', 0.01, () => scored(0.4)),
+  // Has nothing to say of tasks whose answer is even.
+  {
+    ...rung('odd', 'simulation', 0.01, () => scored(1)),
+    subject: (candidate) => (Math.abs(Number(candidate.task.answer)) % 2 === 1 ? subject(candidate) : null),
+  },
+  // Takes three times what it says.
+  rung('greedy', 'simulation', 1, () => ({ ...scored(1), usd: 3 })),
+  // Works at the third attempt.
+  rung('frail', 'simulation', 0.01, (asked) => {
+    const name = JSON.stringify(asked);
+    attempts.set(name, (attempts.get(name) ?? 0) + 1);
+    if (attempts.get(name)! < 3) throw new Error(`attempt ${attempts.get(name)} came to nothing`);
+    return scored(1);
+  }),
+  rung('crashing', 'simulation', 0.01, () => ({
+    kind: 'abstained',
+    type: 'crashed',
+    reason: 'it always does',
+  })),
   {
     name: 'expert',
     version: '1',
@@ -36,16 +76,17 @@ const verifiers: Verifier[] = [
     cost: { seconds: 60, usd: 5 },
     subject,
     served: { by: 'people' },
-    limits: { timeoutSeconds: 3600 },
   },
-  rung('exact', 'high-fidelity', 1, (off) => (off === 0 ? 1 : 0)),
+  rung('exact', 'high-fidelity', 1, (asked) => scored(off(asked) === 0 ? 1 : 0)),
 ];
+
+const attempts = new Map<string, number>();
 
 function rung(
   name: string,
   tier: 'simulation' | 'high-fidelity',
   usd: number,
-  score: (off: number) => number,
+  judge: (asked: Subject) => TierFinding,
 ): TierVerifier {
   return {
     name,
@@ -56,15 +97,17 @@ function rung(
     served: {
       by: 'function',
       verify: async (asked, context) => {
-        const { expected, value } = asked as { expected: number; value: number };
+        const start = Date.now();
         const file = process.env['GRADUS_TEST_VERDICTS'];
         // Held up as long as the test wants it.
         for (let beat = 0; existsSync(`${file}.hold-${name}`); beat++) {
           context.heartbeat();
           await wait(50, undefined, { signal: context.signal });
         }
-        if (file !== undefined) await appendFile(file, `${JSON.stringify({ name, expected, value })}\n`);
-        return { kind: 'scored', score: score(Math.abs(expected - value)), usd };
+        const found = judge(asked as unknown as Subject);
+        const line: Computation = { name, subject: asked as unknown as Subject, start };
+        if (file !== undefined) await appendFile(file, `${JSON.stringify(line)}\n`);
+        return { usd, ...found };
       },
     },
     limits: { timeoutSeconds: 600, heartbeatSeconds: 2, maxAttempts: 20 },

@@ -1,263 +1,220 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
-import { ledgerPrefix } from '../../../activities/store/keys.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { loadTrajectories } from '../../../activities/store/trajectories.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
-import { ids } from '../../../core/names.ts';
-import type { LadderStatus } from '../../../workflows/ladder-state.ts';
-import { briefSpec } from '../../support/brief-spec.ts';
-import { until } from '../../support/run-client.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
-import { startTestInstallation } from '../../support/test-installation.ts';
-import type { TestInstallation } from '../../support/test-installation.ts';
+import calculatorWithLadder from '../../support/ladder-calculator.ts';
+import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
+import type { LadderInstallation } from '../../support/ladder-installation.ts';
+import { until } from '../../support/run-client.ts';
 
-let installation: TestInstallation;
-let store: ObjectStore;
-let verdicts: string;
-
+let installation: LadderInstallation;
 beforeAll(async () => {
-  verdicts = path.join(process.env['TMPDIR'] ?? '/tmp', `gradus-verdicts-${process.pid}`);
-  installation = await startTestInstallation({
-    processes: [
-      ['orchestrator', 'verifier', 'tool'],
-      ['simulation'],
-      ['high-fidelity'],
-      ['rollout'],
-      ['learner'],
-    ],
-    env: {
-      GRADUS_ENVIRONMENTS: path.resolve('test/support/ladder-calculator.ts'),
-      GRADUS_TEST_VERDICTS: verdicts,
-    },
-  });
-  store = await ObjectStore.connect(installation.settings.store);
+  installation = await startLadderInstallation();
 }, 240_000);
-afterAll(async () => {
-  store?.close();
-  await installation?.remove();
-  await rm(verdicts, { force: true });
-});
+afterEach(() => installation.releaseAll());
+afterAll(() => installation?.remove());
 
-interface RungOptions {
-  wait?: boolean;
-  budget?: object;
-  deadlineSeconds?: number;
-  missing?: 'cheaper' | 'pending';
-}
+const NEAR = { verifier: 'near', passAtLeast: 0.3 };
+const EXACT = { verifier: 'exact', passAtLeast: 0.9 };
 
-function spec(
-  near: RungOptions = {},
-  exact: RungOptions = {},
-  options: { maxSteps?: number; offer?: number } = {},
-) {
-  const brief = briefSpec({ environment: 'calculator-ladder', maxSteps: options.maxSteps ?? 2 });
-  return {
-    ...brief,
-    warmStart: { ...brief.warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
-    reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
-    verification: {
-      rungs: [
-        { verifier: 'is-number', passAtLeast: 0.5 },
-        { verifier: 'near', passAtLeast: 0.3, ...near },
-        { verifier: 'exact', passAtLeast: 0.9, ...exact },
-      ],
-      offerLateFor: options.offer ?? 0,
-    },
-    stages: brief.stages.map((stage) => ({ ...stage, algorithm: { ...stage.algorithm, importanceCap: 2 } })),
-  };
-}
+const verdictsIn = (entries: readonly LedgerEntry[]) => entries.filter((entry) => entry.kind === 'verdict');
 
-async function counted(name: string): Promise<number> {
-  const text = await readFile(verdicts, 'utf8').catch(() => '');
-  return text
-    .split('\n')
-    .filter((line) => line !== '' && (JSON.parse(line) as { name: string }).name === name).length;
-}
-
-async function ledgerOf(run: string): Promise<LedgerEntry[]> {
-  const pages = await store.list(ledgerPrefix(run));
-  const entries: LedgerEntry[] = [];
-  for (const { key } of pages) {
-    entries.push(...((await store.getJson((await store.head(key))!)) as unknown as LedgerEntry[]));
-  }
-  return entries;
-}
-
-const statusOf = (run: string): Promise<LadderStatus> =>
-  installation.runs.client.workflow.getHandle(ids.ladder(run)).query<LadderStatus>('ladder');
+/** Resolves when the ladder of a run waits for something. */
+const waits = (run: string): Promise<number> =>
+  until(
+    async () => (await installation.status(run))?.waiting || undefined,
+    120_000,
+    () => `${run} waits for no verdict`,
+  );
 
 test('candidates climb, the ledger adds up to what the verifiers counted, and nothing is computed twice', async () => {
-  const run = await installation.runs.start('climbs', spec());
-  const result = await run.result();
+  const { runs, computed, ladderEnd, ledger } = installation;
+  const spec = ladderSpec([NEAR, EXACT], { passAtLeast: 0.5 });
+  const result = await (await runs.start('climbs', spec)).result();
   expect(result.end).toBe('completed');
-  const ladder = installation.runs.client.workflow.getHandle(ids.ladder('climbs'));
-  const final = (await ladder.result()) as LadderStatus;
+  const final = await ladderEnd('climbs');
   expect(final.waiting).toBe(0);
 
-  const [near, exact] = [await counted('near'), await counted('exact')];
-  expect(near).toBeGreaterThan(0);
-  expect(final.totals['near']!.computed).toBe(near);
-  expect(final.totals['exact']?.computed ?? 0).toBe(exact);
-  const entries = await ledgerOf('climbs');
-  expect(addEntries({}, entries)).toEqual(
-    Object.fromEntries(
-      Object.entries(final.totals).map(([name, totals]) => [
-        name,
-        {
-          ...totals,
-          seconds: expect.closeTo(totals.seconds, 9) as number,
-          usd: expect.closeTo(totals.usd, 9) as number,
-        },
-      ]),
-    ),
-  );
-  const lines = (await readFile(verdicts, 'utf8')).trim().split('\n');
-  expect(new Set(lines).size).toBe(lines.length);
-  expect(final.calibration['is-number → near']!.n).toBeGreaterThan(0);
+  const near = await computed('near');
+  const exact = await computed('exact');
+  expect(near.length).toBeGreaterThan(0);
+  expect(final.totals['near']!.computed).toBe(near.length);
+  expect(final.totals['exact']?.computed ?? 0).toBe(exact.length);
+  expect(new Set(near.map(({ subject }) => JSON.stringify(subject))).size).toBe(near.length);
+  const close = Object.entries(final.totals).map(([name, totals]) => [
+    name,
+    {
+      ...totals,
+      seconds: expect.closeTo(totals.seconds, 9) as number,
+      usd: expect.closeTo(totals.usd, 9) as number,
+    },
+  ]);
+  expect(addEntries({}, await ledger('climbs'))).toEqual(Object.fromEntries(close));
+  expect(final.calibration['is-number → near']!.n).toBe(near.length);
 
-  // The same run again: everything is known, so nothing is computed and nothing is charged.
-  const again = await (await installation.runs.start('climbs-again', spec())).result();
+  // The same run again: everything is known, so nothing is computed or charged, and as much is learnt of the rungs.
+  const again = await (await runs.start('climbs-again', spec)).result();
   expect(again.checkpoint.weights).toBe(result.checkpoint.weights);
-  expect(await counted('near')).toBe(near);
-  expect(await counted('exact')).toBe(exact);
+  expect(await computed('near')).toHaveLength(near.length);
+  expect(await computed('exact')).toHaveLength(exact.length);
+  expect((await ladderEnd('climbs-again')).calibration).toEqual(final.calibration);
+});
+
+test('two runs that want the same verdicts at once share each computation, and one of them is charged', async () => {
+  const { runs, computed, ladderEnd, ledger, hold } = installation;
+  const before = (await computed('near')).length;
+  const spec = ladderSpec([{ ...NEAR, passAtLeast: 0 }], { seed: 80, maxSteps: 1 });
+  const release = await hold('near');
+  const both = await Promise.all(['twin-a', 'twin-b'].map((name) => runs.start(name, spec)));
+  expect(await waits('twin-a')).toBe(await waits('twin-b'));
+  await release();
+  const [one, other] = await Promise.all(both.map((run) => run.result()));
+  expect(one!.checkpoint.weights).toBe(other!.checkpoint.weights);
+  const [a, b] = await Promise.all([ladderEnd('twin-a'), ladderEnd('twin-b')]);
+  const made = (await computed('near')).length - before;
+  expect(made).toBeGreaterThan(0);
+  expect(a.totals['near']!.computed + b.totals['near']!.computed).toBe(made);
+  expect(a.totals['near']!.shared + b.totals['near']!.shared).toBe(made);
+  const entries = verdictsIn([...(await ledger('twin-a')), ...(await ledger('twin-b'))]);
+  const charged = entries.flatMap(({ digest, spent }) => (spent === null ? [] : [digest]));
+  expect(new Set(charged).size).toBe(charged.length);
 });
 
 test('a spent budget defers candidates to the archive, and training goes on with the cheaper verdict', async () => {
-  const before = await counted('near');
-  const other = { ...spec({ budget: { count: 3 } }), seed: 77 };
-  const result = await (await installation.runs.start('poor', other)).result();
-  expect(result.end).toBe('completed');
-  const totals = addEntries({}, await ledgerOf('poor'));
-  expect(totals['near']!.computed + totals['near']!.shared).toBeLessThanOrEqual(3);
-  expect((await counted('near')) - before).toBe(totals['near']!.computed);
+  const { runs, computed, ledger, store } = installation;
+  const before = (await computed('near')).length;
+  const spec = ladderSpec([{ ...NEAR, budget: { count: 3 } }, EXACT], { seed: 77 });
+  expect((await (await runs.start('poor', spec)).result()).end).toBe('completed');
+  const totals = addEntries({}, await ledger('poor'));
+  expect(totals['near']!.computed + totals['near']!.shared).toBe(3);
+  expect((await computed('near')).length - before).toBe(totals['near']!.computed);
   expect(totals['near']!.deferred).toBeGreaterThan(0);
   expect((await store.list('runs/poor/archive/')).length).toBeGreaterThan(0);
 });
 
-test('a verdict that comes late, with workers and server killed in between, is booked and offered to the learner', async () => {
-  await writeFile(`${verdicts}.hold-near`, '');
-  const other = { ...spec({ wait: false }, {}, { maxSteps: 40, offer: 8 }), seed: 78 };
-  const run = await installation.runs.start('late', other);
-  await until(
-    async () => ((await statusOf('late').catch(() => null))?.waiting ?? 0) > 0 || undefined,
-    120_000,
-    () => 'nothing is waited for',
-  );
-  await killAndReplace(installation.workers, 'orchestrator', 'simulation');
-  process.kill(installation.stack.temporal.pid, 'SIGKILL');
-  await rm(`${verdicts}.hold-near`);
-  const ledger = await until(
-    async () => {
-      const entries = await ledgerOf('late');
-      return entries.some(({ kind }) => kind === 'offered') ? entries : undefined;
-    },
-    200_000,
-    () => 'nothing was offered again',
-  );
-  expect(ledger.some((entry) => entry.kind === 'verdict' && entry.late)).toBe(true);
-  await run.signal('stop');
-  expect((await run.result()).end).toBe('stopped');
+test('a verifier that takes more than it declared passes its budget by no more than what was in flight', async () => {
+  const { runs, computed, ladderEnd, ledger } = installation;
+  // US$ 1 declared, 3 taken: of four that were planned the second is the last one that the budget still promises.
+  const greedy = { verifier: 'greedy', passAtLeast: 0, budget: { usd: 4 }, concurrency: 1 };
+  const spec = ladderSpec([greedy], { seed: 82, maxSteps: 1 });
+  expect((await (await runs.start('greedy', spec)).result()).end).toBe('completed');
+  const { budgets, totals, waiting } = await ladderEnd('greedy');
+  expect(await computed('greedy')).toHaveLength(2);
+  expect(budgets['greedy']!.account).toMatchObject({ count: 2, usd: 6, reserved: { count: 0, usd: 0 } });
+  expect(totals['greedy']).toMatchObject({ computed: 2, usd: 6 });
+  expect(waiting).toBe(0);
+  expect((await ledger('greedy')).filter(({ kind }) => kind === 'withdrawn')).toHaveLength(2);
 });
 
-test('people judge by majority; what they may not say is refused, and the run goes on meanwhile', async () => {
-  const base = spec({}, { wait: false, missing: 'cheaper' });
-  const [fast, near] = base.verification.rungs;
-  const expert = { verifier: 'expert', passAtLeast: 0.5, wait: false, reviewers: 3, budget: { count: 1 } };
-  // Whatever `near` says, the expert is asked: what this test shows must not hang on how well the policy guesses.
-  const rungs = [fast, { ...near, passAtLeast: 0 }, expert];
-  const other = { ...base, seed: 79, verification: { ...base.verification, rungs } };
-  expect((await (await installation.runs.start('reviewed', other)).result()).end).toBe('completed');
-
-  const { client } = installation.runs;
-  const id = await until(
-    async () => {
-      const query = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
-      for await (const { workflowId } of client.workflow.list({ query })) return workflowId;
-      return undefined;
-    },
-    30_000,
-    () => 'nobody is asked',
+test('a tier whose worker is down delays only itself', async () => {
+  const { runs, computed, ladderEnd, workers, status } = installation;
+  const before = (await computed('exact')).length;
+  process.kill(workers.pid('high-fidelity')!, 'SIGSTOP');
+  const spec = ladderSpec(
+    [
+      { ...NEAR, passAtLeast: 0 },
+      { ...EXACT, wait: false },
+    ],
+    { seed: 81 },
   );
-  const review = client.workflow.getHandle(id);
-  const say = (reviewer: string, score: number, comment?: string) =>
-    review.executeUpdate('submitVerdict', { args: [{ reviewer, score, comment }] });
-  const refusal = async (said: Promise<unknown>): Promise<string> =>
-    said.then(
-      () => 'it was taken',
-      (error: Error) => (error.cause as Error).message,
+  expect((await (await runs.start('lame', spec)).result()).end).toBe('completed');
+  const meanwhile = await status('lame');
+  expect(meanwhile!.totals['near']!.computed).toBeGreaterThan(0);
+  expect(meanwhile!.waiting).toBeGreaterThan(0);
+  expect(await computed('exact')).toHaveLength(before);
+  await killAndReplace(workers, 'high-fidelity');
+  const final = await ladderEnd('lame');
+  expect(final.totals['exact']).toMatchObject({ computed: meanwhile!.waiting, late: meanwhile!.waiting });
+  expect((await computed('exact')).length - before).toBe(meanwhile!.waiting);
+});
+
+test('what a rung does not say before its deadline is pending, is not trained on, and is when it has been said', async () => {
+  const { runs, hold, store, ledger, status } = installation;
+  // Only tasks with an odd answer have something to wait for.
+  const odd = { verifier: 'odd', passAtLeast: 0.5, deadlineSeconds: 1, missing: 'pending' as const };
+  const spec = ladderSpec([odd], { seed: 83, offer: 4 });
+  const release = await hold('odd');
+  const run = await runs.start('pending', spec);
+  await waits('pending');
+  await run.signal('pause');
+  const { step } = await runs.progress(
+    run,
+    (now) => now.status === 'paused' && now.step?.stage === 'rl' && now.step.stageStep === 1,
+  );
+
+  const outcomes = async (kind: string): Promise<{ odd: boolean; outcome: string }[]> => {
+    const refs = await Promise.all(
+      (await store.list('runs/pending/rollouts/rl/000001/')).map(({ key }) => store.head(key)),
     );
-  expect(await refusal(say('ann', 1.5))).toContain('1.5 is not in [0, 1]');
-  await say('ann', 0.9, 'right');
-  expect(await refusal(say('ann', 0.8))).toContain('ann has given a verdict already');
-  await say('bob', 0.2);
-  await say('cho', 0.7);
-  await review.result();
-  await expect(say('dan', 1)).rejects.toThrow(/not found|completed/);
+    const groups = refs.flatMap((ref) => (ref?.key.includes(kind) ? [loadTrajectories(store, ref)] : []));
+    return (await Promise.all(groups)).flatMap(({ episodes, tasks }) =>
+      episodes.map((episode) => ({
+        odd: Math.abs(Number(calculatorWithLadder.task(tasks[episode.task]!.ref).answer)) % 2 === 1,
+        outcome: episode.outcome!.kind,
+      })),
+    );
+  };
+  const settled = await outcomes('.judged.');
+  const pending = settled.filter(({ outcome }) => outcome === 'pending');
+  expect(pending.length).toBeGreaterThan(0);
+  expect(pending.length).toBeLessThan(settled.length);
+  expect(pending).toEqual(settled.filter((episode) => episode.odd));
+  expect(step!.outcomes.pending).toBe(pending.length);
+  const [trials] = Object.values(step!.estimates).map((arm) => arm.trials);
+  expect(trials).toBe(settled.length - pending.length);
 
-  const final = (await client.workflow.getHandle(ids.ladder('reviewed')).result()) as LadderStatus;
-  expect(final.totals['expert']).toMatchObject({ computed: 1, late: 1, usd: 5 });
-  const [kept] = await store.list('verdicts/expert/');
-  expect(await store.getJson((await store.head(kept!.key))!)).toMatchObject({
-    kind: 'scored',
-    score: 0.8,
-    evidence: 'ann: 0.9, right; bob: 0.2; cho: 0.7',
-  });
-});
-
-test('a sweep works through the archive, best value first, under its own budget; a schedule starts it', async () => {
-  const before = await counted('near');
-  const { client } = installation.runs;
-  const schedule = await client.schedule.create({
-    scheduleId: 'nightly',
-    spec: { intervals: [{ every: '1 day' }] },
-    policies: { overlap: 'SKIP' },
-    action: {
-      type: 'startWorkflow',
-      workflowType: 'verificationSweep',
-      taskQueue: 'gradus',
-      workflowId: 'sweep-poor',
-      args: [{ run: 'poor', budget: { count: 2 }, concurrency: 1 }],
-    },
-    state: { paused: true },
-  });
-  await schedule.trigger();
-  const done = await until(
-    async () => {
-      const { info } = await schedule.describe();
-      const [last] = info.recentActions;
-      if (last?.action.type !== 'startWorkflow') return undefined;
-      const { workflowId, firstExecutionRunId } = last.action.workflow;
-      return (await client.workflow.getHandle(workflowId, firstExecutionRunId).result()) as unknown;
-    },
-    60_000,
-    () => 'the schedule started nothing',
+  await release();
+  await until(
+    async () => (await status('pending'))?.waiting === 0 || undefined,
+    30_000,
+    () => 'the verdicts did not come',
   );
-  await schedule.delete();
-  expect(done).toMatchObject({ asked: 2, arrived: 2, spent: { usd: 0.02 } });
-  expect((await counted('near')) - before).toBe(2);
-  const sweeps = (await ledgerOf('poor')).filter(({ stage }) => stage === 'sweep');
-  expect(sweeps).toHaveLength(2);
+  await run.signal('resume');
+  expect((await run.result()).end).toBe('completed');
+  const offered = (await ledger('pending')).filter((entry) => entry.kind === 'offered');
+  expect(offered.every(({ step: at, fromStep }) => at === 2 && fromStep === 1)).toBe(true);
+  expect(offered.reduce((sum, { episodes }) => sum + episodes, 0)).toBe(pending.length);
+  expect((await outcomes('.late-')).filter(({ outcome }) => outcome === 'pending')).toEqual([]);
 });
 
-test('stored episodes are judged anew, without rolling them out again', async () => {
-  const before = await counted('exact');
-  const { client } = installation.runs;
-  const anew = (version: string) =>
-    client.workflow.execute('reverify', {
-      workflowId: `poor/reverify/exact/${version}`,
-      taskQueue: 'gradus',
-      args: [{ run: 'poor', verifier: 'exact', version }],
-    }) as Promise<{ computed: number; scores: string }>;
-  const { computed, scores } = await anew('1');
-  expect(computed).toBeGreaterThan(0);
-  expect((await counted('exact')) - before).toBe(computed);
-  const kept = (await store.getJson((await store.head(scores))!)) as { score: number | null }[];
-  expect(kept.length).toBeGreaterThanOrEqual(computed);
-  expect(kept.every(({ score }) => score === 0 || score === 1)).toBe(true);
-  expect((await anew('1')).computed).toBe(0);
-  await expect(anew('2')).rejects.toMatchObject({
-    cause: { cause: { message: expect.stringContaining('has version 1 of it, not exact 2') as string } },
-  });
+test('lost attempts are in the ledger, and an abstention that says nothing of the subject is asked about again by the next run', async () => {
+  const { runs, computed, ladderEnd, ledger, store } = installation;
+  const rungs = [
+    { verifier: 'frail', passAtLeast: 0 },
+    { verifier: 'crashing', passAtLeast: 0.5 },
+  ];
+  const spec = ladderSpec(rungs, { seed: 84, offer: 2 });
+  const result = await (await runs.start('frail', spec)).result();
+  expect(result.end).toBe('completed');
+  const { totals } = await ladderEnd('frail');
+  const lost = (await ledger('frail')).filter((entry) => entry.kind === 'lost');
+  const frail = await computed('frail');
+  expect(lost).toHaveLength(frail.length);
+  for (const { attempts, seconds, reason, verifier } of lost) {
+    expect({ attempts, reason, verifier }).toEqual({
+      attempts: 2,
+      reason: 'attempt 2 came to nothing',
+      verifier: 'frail',
+    });
+    // Temporal waits 0.2 s, and then 0.4 s, before it tries again.
+    expect(seconds).toBeGreaterThan(0.5);
+  }
+  expect(totals['frail']).toMatchObject({ computed: frail.length, lost: 2 * frail.length });
+
+  const crashed = await computed('crashing');
+  const subjects = new Set(crashed.map(({ subject }) => JSON.stringify(subject)));
+  // Once in a run, though the second step sees the candidates of the first again.
+  expect(subjects.size).toBe(crashed.length);
+  expect(crashed).toHaveLength(frail.length);
+  expect(totals['crashing']).toMatchObject({ abstained: crashed.length, computed: crashed.length });
+  expect(verdictsIn(await ledger('frail')).filter(({ type }) => type === 'crashed')).toHaveLength(
+    crashed.length,
+  );
+  expect(await store.list('verdicts/crashing/')).toEqual([]);
+
+  const again = await (await runs.start('frail-again', spec)).result();
+  expect(again.checkpoint.weights).toBe(result.checkpoint.weights);
+  expect(await computed('frail')).toHaveLength(frail.length);
+  expect(await computed('crashing')).toHaveLength(2 * crashed.length);
 });

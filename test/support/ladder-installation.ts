@@ -1,0 +1,121 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ObjectStore } from '../../activities/store/object-store.ts';
+import { readLedger } from '../../activities/store/ledger.ts';
+import type { InstallationOptions } from '../../cli/stack-with-workers.ts';
+import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import { ids } from '../../core/names.ts';
+import type { Role } from '../../core/names.ts';
+import type { LadderStatus } from '../../workflows/ladder-state.ts';
+import { briefSpec } from './brief-spec.ts';
+import type { Computation } from './ladder-calculator.ts';
+import { startTestInstallation } from './test-installation.ts';
+import type { TestInstallation } from './test-installation.ts';
+
+/** What the tests of the ladder have in common: an installation that serves ladder-calculator.ts. */
+export interface LadderInstallation extends TestInstallation {
+  store: ObjectStore;
+  roles: Role[];
+  /** Holds up the computations of a verifier; the function that it gives lets them go. */
+  hold(verifier: string): Promise<() => Promise<void>>;
+  /** Lets everything go, for a test that failed while it held something up: what is held takes the tier's slots. */
+  releaseAll(): Promise<void>;
+  /** What a verifier computed, as it counted itself. */
+  computed(verifier: string): Promise<Computation[]>;
+  ledger(run: string): Promise<LedgerEntry[]>;
+  /** The query `ladder`; null while nobody can answer it. */
+  status(run: string): Promise<LadderStatus | null>;
+  /** What the ladder ends with, when nothing is waited for any more. */
+  ladderEnd(run: string): Promise<LadderStatus>;
+}
+
+const PROCESSES: Role[][] = [
+  ['orchestrator', 'verifier', 'tool'],
+  ['simulation'],
+  ['high-fidelity'],
+  ['rollout'],
+  ['learner'],
+];
+
+export async function startLadderInstallation(
+  options: InstallationOptions = {},
+): Promise<LadderInstallation> {
+  const file = path.join(process.env['TMPDIR'] ?? '/tmp', `gradus-verdicts-${process.pid}`);
+  const processes = options.processes ?? PROCESSES;
+  const installation = await startTestInstallation({
+    ...options,
+    processes,
+    env: {
+      GRADUS_ENVIRONMENTS: path.resolve('test/support/ladder-calculator.ts'),
+      GRADUS_TEST_VERDICTS: file,
+      ...options.env,
+    },
+  });
+  const store = await ObjectStore.connect(installation.settings.store);
+  const held = new Set<string>();
+  const releaseAll = async (): Promise<void> => {
+    for (const name of held) await rm(name, { force: true });
+  };
+  const ladder = (run: string) => installation.runs.client.workflow.getHandle(ids.ladder(run));
+  return {
+    ...installation,
+    store,
+    roles: processes.flat(),
+    hold: async (verifier) => {
+      const name = `${file}.hold-${verifier}`;
+      held.add(name);
+      await writeFile(name, '');
+      return () => rm(name);
+    },
+    releaseAll,
+    computed: async (verifier) => {
+      const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return '';
+        throw error;
+      });
+      const lines = text.split('\n').filter((line) => line !== '');
+      return lines.map((line) => JSON.parse(line) as Computation).filter(({ name }) => name === verifier);
+    },
+    ledger: (run) => readLedger(store, run),
+    status: (run) =>
+      ladder(run)
+        .query<LadderStatus>('ladder')
+        .catch(() => null),
+    ladderEnd: (run) => ladder(run).result() as Promise<LadderStatus>,
+    remove: async () => {
+      store.close();
+      await installation.remove();
+      await releaseAll();
+      await rm(file, { force: true });
+    },
+  };
+}
+
+/** A rung of a spec. */
+export interface RungOptions {
+  verifier: string;
+  passAtLeast: number;
+  wait?: boolean;
+  deadlineSeconds?: number;
+  missing?: 'cheaper' | 'pending';
+  budget?: object;
+  concurrency?: number;
+  reviewers?: number;
+}
+
+/** The brief spec with these rungs above the fast one, which all candidates pass where `passAtLeast` is 0. */
+export function ladderSpec(
+  rungs: RungOptions[],
+  options: { seed?: number; maxSteps?: number; offer?: number; passAtLeast?: number } = {},
+) {
+  const { seed = 5, maxSteps = 2, offer = 0, passAtLeast = 0 } = options;
+  const brief = briefSpec({ environment: 'calculator-ladder', maxSteps });
+  return {
+    ...brief,
+    seed,
+    warmStart: { ...brief.warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
+    reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
+    verification: { rungs: [{ verifier: 'is-number', passAtLeast }, ...rungs], offerLateFor: offer },
+    stages: brief.stages.map((stage) => ({ ...stage, algorithm: { ...stage.algorithm, importanceCap: 2 } })),
+  };
+}
