@@ -2,6 +2,34 @@ import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { GradusError } from '../core/errors.ts';
 
+/** Tiers with a worker in TypeScript. */
+export type ServedTier = 'simulation' | 'high-fidelity';
+const TIERS: readonly ServedTier[] = ['simulation', 'high-fidelity'];
+
+/** `4` for every tier, or `simulation=8,high-fidelity=2`; tiers that are left out have `otherwise`. */
+const perTier = <T>(number: z.ZodType<number>, otherwise: T) =>
+  z
+    .string()
+    .default('')
+    .transform((text, context): Record<ServedTier, number | T> => {
+      const values: Record<ServedTier, number | T> = { simulation: otherwise, 'high-fidelity': otherwise };
+      for (const part of text.split(',').filter((one) => one.trim() !== '')) {
+        const [name, written] = part.includes('=') ? part.split('=', 2) : [undefined, part];
+        const tier = name?.trim() as ServedTier | undefined;
+        const value = number.safeParse(Number(written!.trim() === '' ? Number.NaN : written));
+        if ((tier !== undefined && !TIERS.includes(tier)) || !value.success) {
+          const message = `"${part}" is neither a number nor TIER=NUMBER, with a tier of ${TIERS.join(', ')}`;
+          context.addIssue({ code: 'custom', message });
+          return z.NEVER;
+        }
+        for (const one of tier === undefined ? TIERS : [tier]) values[one] = value.data;
+      }
+      return values;
+    });
+
+const tierList = (values: Record<ServedTier, number | undefined>): string =>
+  TIERS.flatMap((tier) => (values[tier] === undefined ? [] : [`${tier}=${values[tier]}`])).join(',');
+
 const schema = z.object({
   TEMPORAL_ADDRESS: z
     .string()
@@ -15,8 +43,8 @@ const schema = z.object({
   GRADUS_BLOB_CACHE: z.string().optional(),
   GRADUS_ENVIRONMENTS: z.string().default(''),
   GRADUS_DECODER_THREADS: z.coerce.number().int().min(1).default(Math.min(availableParallelism(), 8)),
-  GRADUS_TIER_CONCURRENCY: z.coerce.number().int().min(1).default(4),
-  GRADUS_TIER_RATE: z.coerce.number().positive().optional(),
+  GRADUS_TIER_CONCURRENCY: perTier(z.int().min(1), 4),
+  GRADUS_TIER_RATE: perTier(z.number().positive(), undefined),
   GRADUS_PAYLOAD_LIMIT: z.coerce.number().int().min(1024).optional(),
 });
 
@@ -36,10 +64,10 @@ export interface WorkerSettings {
   /** Modules that export environments, beside the built-in ones. */
   environmentModules: string[];
   decoderThreads: number;
-  /** Computations at once, of each tier that this process serves. */
-  tierConcurrency: number;
-  /** Computations begun per second, at most. */
-  tierRate: number | undefined;
+  /** Computations at once in a worker of the tier. */
+  tierConcurrency: Record<ServedTier, number>;
+  /** Computations of the tier begun per second at most, by all of its workers together. */
+  tierRate: Record<ServedTier, number | undefined>;
   /** Refuse payloads above this many bytes, for tests; undefined lets Temporal's own limits hold. */
   payloadLimit: number | undefined;
 }
@@ -95,8 +123,8 @@ export function settingsToEnv(settings: WorkerSettings): Record<string, string> 
     GRADUS_S3_BUCKET: store.bucket,
     GRADUS_ENVIRONMENTS: settings.environmentModules.join(','),
     GRADUS_DECODER_THREADS: String(settings.decoderThreads),
-    GRADUS_TIER_CONCURRENCY: String(settings.tierConcurrency),
-    ...(settings.tierRate === undefined ? {} : { GRADUS_TIER_RATE: String(settings.tierRate) }),
+    GRADUS_TIER_CONCURRENCY: tierList(settings.tierConcurrency),
+    GRADUS_TIER_RATE: tierList(settings.tierRate),
     ...(store.cacheDir === undefined ? {} : { GRADUS_BLOB_CACHE: store.cacheDir }),
     ...(settings.payloadLimit === undefined ? {} : { GRADUS_PAYLOAD_LIMIT: String(settings.payloadLimit) }),
   };

@@ -1,4 +1,6 @@
+import { WorkflowFailedError } from '@temporalio/client';
 import { Command } from 'commander';
+import { GradusError } from '../../core/errors.ts';
 import { ids, QUEUES } from '../../core/names.ts';
 import type { reverify as workflow, ReverifyInput } from '../../workflows/reverify.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
@@ -16,13 +18,24 @@ export function reverify(): Command {
       withTemporal(options, async (client) => {
         const { verifier, version, stage } = options;
         const input = { run, verifier, version, ...(stage !== undefined && { stage }) };
-        const { computed, seconds, scores } = await client.workflow.execute<typeof workflow>('reverify', {
-          workflowId: ids.reverify(input),
-          taskQueue: QUEUES.orchestrator,
-          args: [input],
-        });
+        const { computed, seconds, scores } = await client.workflow
+          .execute<typeof workflow>('reverify', {
+            workflowId: ids.reverify(input),
+            taskQueue: QUEUES.orchestrator,
+            args: [input],
+          })
+          .catch((error: unknown) => {
+            throw error instanceof WorkflowFailedError ? refused(error) : error;
+          });
         const spent = `${computed} verdict(s) computed in ${seconds.toFixed(1)} s`;
         console.log(`${spent}; the scores of all episodes are in ${scores}`);
       }),
     );
+}
+
+/** What the activity said that could not go on, e.g. that there is no such verifier. */
+function refused(error: WorkflowFailedError): GradusError {
+  let at: Error = error;
+  while (at.cause instanceof Error) at = at.cause;
+  return new GradusError('verifier', 'reverify', at.message, { cause: error });
 }

@@ -3,7 +3,7 @@ import { appendFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../core/json.ts';
 import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import type { Candidate, TierFinding, TierVerifier, Verifier } from '../../environments/contract.ts';
+import type { Candidate, Task, TierFinding, TierVerifier, Verifier } from '../../environments/contract.ts';
 
 // The calculator with a ladder of its own, for workers that are started with this module in GRADUS_ENVIRONMENTS: a
 // cheap rung that only sees whether there is a number, a middle one that sees how near it is, and a dear one that knows.
@@ -35,6 +35,8 @@ const subject = ({ task, answer }: Candidate): Json => ({
   value: numberOf(answer),
 });
 
+export const isLarge = ({ answer }: Task): boolean => Number(answer) > 100;
+
 const scored = (score: number): TierFinding => ({ kind: 'scored', score });
 const off = ({ expected, value }: Subject): number =>
   value === null ? Infinity : Math.abs(expected - value);
@@ -50,10 +52,10 @@ const verifiers: Verifier[] = [
   rung('near', 'simulation', 0.01, (asked) => scored(1 / (1 + off(asked)))),
   // Says the same of everything.
   rung('stern', 'simulation', 0.01, () => scored(0.4)),
-  // Has nothing to say of tasks whose answer is even.
+  // Has nothing to say of tasks with a small answer.
   {
-    ...rung('odd', 'simulation', 0.01, () => scored(1)),
-    subject: (candidate) => (Math.abs(Number(candidate.task.answer)) % 2 === 1 ? subject(candidate) : null),
+    ...rung('large', 'simulation', 0.01, () => scored(1)),
+    subject: (candidate) => (isLarge(candidate.task) ? subject(candidate) : null),
   },
   // Takes three times what it says.
   rung('greedy', 'simulation', 1, () => ({ ...scored(1), usd: 3 })),

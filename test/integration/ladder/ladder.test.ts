@@ -3,7 +3,7 @@ import { loadTrajectories } from '../../../activities/store/trajectories.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
-import calculatorWithLadder from '../../support/ladder-calculator.ts';
+import calculatorWithLadder, { isLarge } from '../../support/ladder-calculator.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
@@ -131,10 +131,10 @@ test('a tier whose worker is down delays only itself', async () => {
 
 test('what a rung does not say before its deadline is pending, is not trained on, and is when it has been said', async () => {
   const { runs, hold, store, ledger, status } = installation;
-  // Only tasks with an odd answer have something to wait for.
-  const odd = { verifier: 'odd', passAtLeast: 0.5, deadlineSeconds: 1, missing: 'pending' as const };
-  const spec = ladderSpec([odd], { seed: 83, offer: 4 });
-  const release = await hold('odd');
+  // Only tasks with a large answer have something to wait for.
+  const large = { verifier: 'large', passAtLeast: 0.5, deadlineSeconds: 1, missing: 'pending' as const };
+  const spec = ladderSpec([large], { seed: 83, offer: 4 });
+  const release = await hold('large');
   const run = await runs.start('pending', spec);
   await waits('pending');
   await run.signal('pause');
@@ -143,14 +143,14 @@ test('what a rung does not say before its deadline is pending, is not trained on
     (now) => now.status === 'paused' && now.step?.stage === 'rl' && now.step.stageStep === 1,
   );
 
-  const outcomes = async (kind: string): Promise<{ odd: boolean; outcome: string }[]> => {
+  const outcomes = async (kind: string): Promise<{ large: boolean; outcome: string }[]> => {
     const refs = await Promise.all(
       (await store.list('runs/pending/rollouts/rl/000001/')).map(({ key }) => store.head(key)),
     );
     const groups = refs.flatMap((ref) => (ref?.key.includes(kind) ? [loadTrajectories(store, ref)] : []));
     return (await Promise.all(groups)).flatMap(({ episodes, tasks }) =>
       episodes.map((episode) => ({
-        odd: Math.abs(Number(calculatorWithLadder.task(tasks[episode.task]!.ref).answer)) % 2 === 1,
+        large: isLarge(calculatorWithLadder.task(tasks[episode.task]!.ref)),
         outcome: episode.outcome!.kind,
       })),
     );
@@ -159,7 +159,7 @@ test('what a rung does not say before its deadline is pending, is not trained on
   const pending = settled.filter(({ outcome }) => outcome === 'pending');
   expect(pending.length).toBeGreaterThan(0);
   expect(pending.length).toBeLessThan(settled.length);
-  expect(pending).toEqual(settled.filter((episode) => episode.odd));
+  expect(pending).toEqual(settled.filter((episode) => episode.large));
   expect(step!.outcomes.pending).toBe(pending.length);
   const [trials] = Object.values(step!.estimates).map((arm) => arm.trials);
   expect(trials).toBe(settled.length - pending.length);

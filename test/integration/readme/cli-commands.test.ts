@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -7,10 +7,8 @@ import { ObjectStore } from '../../../activities/store/object-store.ts';
 import { startInstallation } from '../../../cli/stack-with-workers.ts';
 import type { Installation } from '../../../cli/stack-with-workers.ts';
 import type { CurriculumResult } from '../../../core/curriculum.ts';
-import { runCommand } from '../../../infra/setup/command.ts';
-import { requireBinary } from '../../../infra/setup/server-binaries.ts';
 import type { Progress } from '../../../workflows/messages.ts';
-import { ROOT, taggedBlock } from '../../support/markdown.ts';
+import { jsonIn, readmeCommands } from '../../support/readme-commands.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
 const SPEC_OF_README = 'examples/calculator.json';
@@ -19,20 +17,13 @@ const WAIT = { timeout: 60_000, interval: 200 };
 
 let folder: string;
 let installation: Installation;
-let env: NodeJS.ProcessEnv;
+let shell: Awaited<ReturnType<typeof readmeCommands>>;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-readme-'));
-  // The README's commands say `temporal`, whatever the file of the CLI is called.
-  const bin = path.join(folder, 'bin');
-  await mkdir(bin);
-  await symlink(await requireBinary('temporal-cli'), path.join(bin, 'temporal'));
   await writeFile(path.join(folder, 'spec.json'), JSON.stringify(spec()));
   installation = await startInstallation({ stateDir: path.join(folder, 'state'), ui: false });
-  env = {
-    ...process.env,
-    PATH: `${bin}${path.delimiter}${process.env['PATH']}`,
-    TEMPORAL_ADDRESS: installation.settings.temporalAddress,
-  };
+  const usual = (block: string): string => block.replaceAll(SPEC_OF_README, path.join(folder, 'spec.json'));
+  shell = await readmeCommands({ folder, stack: installation.stack, prefix: 'cli' }, usual);
 });
 afterAll(async () => {
   await installation?.stop();
@@ -56,23 +47,7 @@ function spec() {
   };
 }
 
-/** Runs a block of the README in a shell, as a person would; only the spec is a smaller one. */
-async function shell(tag: string, change = (block: string): string => block): Promise<string> {
-  const block = taggedBlock('README.md', `cli ${tag}`);
-  const commands = change(block).replaceAll(SPEC_OF_README, path.join(folder, 'spec.json'));
-  const { code, stdout, stderr } = await runCommand('bash', ['-euc', commands], { env, cwd: ROOT });
-  if (code !== 0) throw new Error(`${commands}ended with ${code}:\n${stdout}${stderr}`);
-  return stdout;
-}
-
-/** The JSON in what the CLI prints for people. */
-function json(printed: string): unknown {
-  const found = /\{.*\}/s.exec(printed);
-  if (!found) throw new Error(`no JSON in:\n${printed}`);
-  return JSON.parse(found[0]) as unknown;
-}
-
-const progress = async (): Promise<Progress> => json(await shell('progress')) as Progress;
+const progress = async (): Promise<Progress> => jsonIn(await shell('progress')) as Progress;
 const until = (condition: () => Promise<void>): Promise<void> => vi.waitFor(condition, WAIT);
 
 test('a run is started, watched, asked, paused, found and stopped with the commands of the README', async () => {
@@ -102,7 +77,7 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
   expect(await shell('list-by-reward', (block) => block.replace('> 0.9', '> -9'))).toContain(WORKFLOW_ID);
 
   await shell('stop');
-  const result = json(await shell('result')) as CurriculumResult;
+  const result = jsonIn(await shell('result')) as CurriculumResult;
   expect(result).toMatchObject({ end: 'stopped', after: null, stages: [{ name: 'rl', end: 'stopped' }] });
   expect(await progress()).toMatchObject({ status: 'stopped', checkpoint: result.checkpoint });
 

@@ -63,8 +63,32 @@ describe('the settings of a worker', () => {
     });
   });
 
+  test('give each tier a concurrency and a rate of its own', () => {
+    expect(readSettings(needed)).toMatchObject({
+      tierConcurrency: { simulation: 4, 'high-fidelity': 4 },
+      tierRate: { simulation: undefined, 'high-fidelity': undefined },
+    });
+    const GRADUS_TIER_CONCURRENCY = 'simulation=8, high-fidelity=1';
+    expect(
+      readSettings({ ...needed, GRADUS_TIER_CONCURRENCY, GRADUS_TIER_RATE: 'high-fidelity=0.5' }),
+    ).toMatchObject({
+      tierConcurrency: { simulation: 8, 'high-fidelity': 1 },
+      tierRate: { simulation: undefined, 'high-fidelity': 0.5 },
+    });
+    expect(readSettings({ ...needed, GRADUS_TIER_CONCURRENCY: '2' }).tierConcurrency).toEqual({
+      simulation: 2,
+      'high-fidelity': 2,
+    });
+    for (const wrong of ['many', 'simulation=', 'simulation=0', 'world=3', 'simulation=1.5']) {
+      expect(refusal({ ...needed, GRADUS_TIER_CONCURRENCY: wrong })).toContain(
+        `GRADUS_TIER_CONCURRENCY: "${wrong}" is neither a number nor TIER=NUMBER`,
+      );
+    }
+  });
+
   test('come back from the variables that they are written into', () => {
     const word = fc.stringMatching(/^[a-z][a-z0-9]{2,8}$/u);
+    const tiers = <T>(each: fc.Arbitrary<T>) => fc.record({ simulation: each, 'high-fidelity': each });
     const settings = fc.record({
       temporalAddress: fc
         .tuple(word, fc.integer({ min: 1, max: 65535 }))
@@ -84,8 +108,8 @@ describe('the settings of a worker', () => {
       ),
       environmentModules: fc.array(word.map((name) => `./${name}.ts`)),
       decoderThreads: fc.integer({ min: 1, max: 64 }),
-      tierConcurrency: fc.integer({ min: 1, max: 64 }),
-      tierRate: fc.option(fc.integer({ min: 1, max: 100 }), { nil: undefined }),
+      tierConcurrency: tiers(fc.integer({ min: 1, max: 64 })),
+      tierRate: tiers(fc.option(fc.double({ min: 0.01, max: 100, noNaN: true }), { nil: undefined })),
       payloadLimit: fc.option(fc.integer({ min: 1024, max: 2 ** 21 }), { nil: undefined }),
     });
     fc.assert(
