@@ -40,7 +40,16 @@ const environmentShape = z.object({
         version: z.string(),
         tier: z.enum(TIERS),
         verify: isFunction.optional(),
+        cost: z.object({ seconds: z.number().min(0), usd: z.number().min(0) }).optional(),
         subject: isFunction.optional(),
+        interpret: isFunction.optional(),
+        limits: z
+          .object({
+            timeoutSeconds: z.number().positive().optional(),
+            heartbeatSeconds: z.number().positive().optional(),
+            maxAttempts: z.int().min(1).optional(),
+          })
+          .optional(),
         served: z
           .discriminatedUnion('by', [
             z.object({ by: z.literal('function'), verify: isFunction }),
@@ -53,9 +62,13 @@ const environmentShape = z.object({
         message: 'a fast verifier needs a function',
         path: ['verify'],
       })
-      .refine(({ tier, subject, served }) => tier === 'fast' || (subject && served), {
-        message: "a verifier of a dearer tier needs 'subject' and 'served'",
+      .refine(({ tier, subject, served, cost }) => tier === 'fast' || (subject && served && cost), {
+        message: "a verifier of a dearer tier needs 'subject', 'served' and 'cost'",
         path: ['served'],
+      })
+      .refine(({ tier, served }) => served?.by !== 'people' || tier === 'world', {
+        message: "people are of the tier 'world'",
+        path: ['tier'],
       }),
   ),
   task: isFunction,

@@ -16,7 +16,7 @@ const perTier = <T>(number: z.ZodType<number>, otherwise: T) =>
       for (const part of text.split(',').filter((one) => one.trim() !== '')) {
         const [name, written] = part.includes('=') ? part.split('=', 2) : [undefined, part];
         const tier = name?.trim() as ServedTier | undefined;
-        const value = number.safeParse(Number(written!.trim() === '' ? Number.NaN : written));
+        const value = number.safeParse(Number(written.trim() === '' ? Number.NaN : written));
         if ((tier !== undefined && !TIERS.includes(tier)) || !value.success) {
           const message = `"${part}" is neither a number nor TIER=NUMBER, with a tier of ${TIERS.join(', ')}`;
           context.addIssue({ code: 'custom', message });

@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { WorkflowHandle } from '@temporalio/client';
+import { ObjectStore } from '../../activities/store/object-store.ts';
+import { readLedger } from '../../activities/store/ledger.ts';
 import { startInstallation } from '../../cli/stack-with-workers.ts';
+import { ids, QUEUES } from '../../core/names.ts';
 import { decide, pause, resume } from '../../workflows/messages.ts';
+import { ladderSpec } from '../support/ladder-installation.ts';
 import { RunClient } from '../support/run-client.ts';
 import { tinySpec } from '../support/tiny-spec.ts';
 
@@ -12,8 +16,8 @@ import { tinySpec } from '../support/tiny-spec.ts';
 //
 //   npx tsx test/replay/record.ts 0.2.0
 //
-// into `histories/0.2.0/`. A history is a promise: runs that were started with that version are continued by the
-// workflow code of today. So record a folder for each version that is released, never over an earlier one; and when
+// into `histories/0.2.0/`; what is there already is left as it is. A history is a promise: runs that were started with
+// that version are continued by the workflow code of today. So record a folder for each version that is released, never over an earlier one; and when
 // the replay of an old folder fails, the workflows need `patched()`, not a new recording. A folder may go when no
 // run of its version can be alive any more.
 
@@ -24,12 +28,17 @@ if (version === undefined || !/^\d+\.\d+\.\d+$/.test(version)) {
 }
 
 const LONG = 'calculator-brief';
+const SUPPORT = path.join(import.meta.dirname, '..', 'support');
 const folder = path.join(import.meta.dirname, 'histories', version);
 const stateDir = await mkdtemp(path.join(tmpdir(), 'gradus-record-'));
 const installation = await startInstallation({
   stateDir,
   ui: false,
-  env: { GRADUS_ENVIRONMENTS: path.join(import.meta.dirname, '..', 'support', 'brief-calculator.ts') },
+  env: {
+    GRADUS_ENVIRONMENTS: ['brief-calculator.ts', 'ladder-calculator.ts']
+      .map((name) => path.join(SUPPORT, name))
+      .join(','),
+  },
 });
 const runs = await RunClient.connect(installation.settings);
 try {
@@ -53,10 +62,51 @@ try {
   await record('evaluation', child('evaluation/before/0'));
   await record('rollout-group', inline);
   await record('rollout-group-with-long-calls', long);
+  await recordLadder();
 } finally {
   await runs.close();
   await installation.stop();
   await rm(stateDir, { recursive: true, force: true });
+}
+
+/** A step that climbs, a verdict of people and a sweep while the run is paused, and a step that learns from them. */
+async function recordLadder(): Promise<void> {
+  const handle = (id: string): WorkflowHandle => runs.client.workflow.getHandle(id);
+  const near = { verifier: 'near', passAtLeast: 0, budget: { count: 1 } };
+  const expert = { verifier: 'expert', passAtLeast: 0.5, wait: false, budget: { count: 1 } };
+  const whole = ladderSpec([near, expert], { offer: 4 });
+  const stages = whole.stages.map((stage) => ({ ...stage, groupsPerStep: 2, numGenerations: 2 }));
+  const run = await runs.start('ladder-recorded', { ...whole, stages });
+  await runs.progress(run, ({ phase }) => phase === 'rl');
+  await run.signal(pause);
+  await runs.progress(run, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
+  const store = await ObjectStore.connect(installation.settings.store);
+  const entries = await readLedger(store, 'ladder-recorded');
+  store.close();
+  const asked = (verifier: string): WorkflowHandle => {
+    const entry = entries.find(
+      (one) => one.kind === 'decision' && one.decision === 'escalate' && one.verifier === verifier,
+    );
+    if (entry?.kind !== 'decision') throw new Error(`${verifier} was not asked: choose another seed`);
+    return handle(ids.verdict({ verifier, version: '1', digest: entry.digest }));
+  };
+  const review = asked('expert');
+  await review.executeUpdate('submitVerdict', { args: [{ reviewer: 'ann', score: 0.75 }] });
+  await review.result();
+  const sweepInput = { run: 'ladder-recorded', verifier: 'near', budget: { count: 2 }, concurrency: 1 };
+  const sweep = await runs.client.workflow.start('verificationSweep', {
+    workflowId: 'sweep-recorded',
+    taskQueue: QUEUES.orchestrator,
+    args: [sweepInput],
+  });
+  await sweep.result();
+  await run.signal(resume);
+  await run.result();
+  await handle(ids.ladder('ladder-recorded')).result();
+  await record('ladder', handle(ids.ladder('ladder-recorded')));
+  await record('verdict', asked('near'));
+  await record('review', review);
+  await record('verification-sweep', sweep);
 }
 
 /** Groups of both calculators, a warm start that asks, two steps with a measurement. */
@@ -98,8 +148,13 @@ async function firstWhere<T>(all: readonly T[], wanted: (one: T) => Promise<bool
 async function record(name: string, handle: WorkflowHandle): Promise<void> {
   const history = JSON.parse(historyToJSON(await handle.fetchHistory()), withoutMachine) as unknown;
   const file = path.join(folder, `${name}.json`);
-  await writeFile(file, `${JSON.stringify(history)}\n`);
-  console.log(file);
+  await writeFile(file, `${JSON.stringify(history)}\n`, { flag: 'wx' }).then(
+    () => console.log(file),
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+      console.log(`${file} is there already`);
+    },
+  );
 }
 
 /** Replay needs neither who recorded a history nor where its code lay. */

@@ -17,16 +17,16 @@ export interface LadderInstallation extends TestInstallation {
   store: ObjectStore;
   roles: Role[];
   /** Holds up the computations of a verifier; the function that it gives lets them go. */
-  hold(verifier: string): Promise<() => Promise<void>>;
+  hold: (verifier: string) => Promise<() => Promise<void>>;
   /** Lets everything go, for a test that failed while it held something up: what is held takes the tier's slots. */
-  releaseAll(): Promise<void>;
+  releaseAll: () => Promise<void>;
   /** What a verifier computed, as it counted itself. */
-  computed(verifier: string): Promise<Computation[]>;
-  ledger(run: string): Promise<LedgerEntry[]>;
+  computed: (verifier: string) => Promise<Computation[]>;
+  ledger: (run: string) => Promise<LedgerEntry[]>;
   /** The query `ladder`; null while nobody can answer it. */
-  status(run: string): Promise<LadderStatus | null>;
+  status: (run: string) => Promise<LadderStatus | null>;
   /** What the ladder ends with, when nothing is waited for any more. */
-  ladderEnd(run: string): Promise<LadderStatus>;
+  ladderEnd: (run: string) => Promise<LadderStatus>;
 }
 
 const PROCESSES: Role[][] = [

@@ -34,6 +34,71 @@ describe('loadEnvironments', () => {
     expect([...found.keys()].slice(builtInEnvironments.length)).toEqual(['one', 'two', 'three']);
   });
 
+  const tierVerifier = (code: string): string =>
+    `export default ${whole.replace('NAME', '"tiers"').replace('verifiers: []', `verifiers: [${code}]`)}`;
+  const subject = `version: '1', cost: { seconds: 1, usd: 0 }, subject: () => ({ x: 1 })`;
+
+  test.each([
+    [
+      'a function',
+      `{ name: 'f', tier: 'simulation', ${subject}, served: { by: 'function', verify: async () => ({ kind: 'scored', score: 1 }) }, limits: { timeoutSeconds: 5 } }`,
+    ],
+    [
+      'workers in another language',
+      `{ name: 'p', tier: 'high-fidelity', ${subject}, served: { by: 'pool', pool: 'chemistry' }, interpret: () => ({ kind: 'score', score: 1 }) }`,
+    ],
+    ['people', `{ name: 'e', tier: 'world', ${subject}, served: { by: 'people' } }`],
+  ])(
+    'takes a verifier of a dearer tier that is served by %s and has no verify of its own',
+    async (_, code) => {
+      const found = await loadEnvironments([moduleWith(tierVerifier(code))]);
+      expect(found.get('tiers')!.verifiers).toHaveLength(1);
+    },
+  );
+
+  test.each([
+    [
+      'nobody who serves it',
+      `{ name: 'f', tier: 'simulation', ${subject} }`,
+      "needs 'subject', 'served' and 'cost'",
+    ],
+    [
+      'no subject',
+      `{ name: 'p', version: '1', tier: 'simulation', cost: { seconds: 1, usd: 0 }, served: { by: 'pool', pool: 'x' } }`,
+      "needs 'subject', 'served' and 'cost'",
+    ],
+    [
+      'no cost',
+      `{ name: 'p', version: '1', tier: 'simulation', subject: () => 1, served: { by: 'pool', pool: 'x' } }`,
+      "needs 'subject', 'served' and 'cost'",
+    ],
+    [
+      'a pool without a name',
+      `{ name: 'p', tier: 'simulation', ${subject}, served: { by: 'pool' } }`,
+      'served.pool',
+    ],
+    [
+      'people before the world tier',
+      `{ name: 'e', tier: 'simulation', ${subject}, served: { by: 'people' } }`,
+      "people are of the tier 'world'",
+    ],
+    [
+      'no attempts',
+      `{ name: 'p', tier: 'simulation', ${subject}, served: { by: 'pool', pool: 'x' }, limits: { maxAttempts: 0 } }`,
+      'limits.maxAttempts',
+    ],
+    [
+      'a fast tier without verify',
+      `{ name: 'f', version: '1', tier: 'fast' }`,
+      'a fast verifier needs a function',
+    ],
+  ])('refuses a verifier with %s', async (_, code, message) => {
+    await expect(loadEnvironments([moduleWith(tierVerifier(code))])).rejects.toMatchObject({
+      type: 'shape',
+      message: expect.stringContaining(message) as string,
+    });
+  });
+
   test.each([
     [
       'a name that is taken',
