@@ -6,51 +6,47 @@ import { calibrationKey, calibrationPrefix, pairKey } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 /**
- * Adds the pairs of scores of neighbouring rungs that a run has not counted yet: those of the step that climbs now,
- * wherever its verdicts are from, and those of earlier steps whose verdicts have come. A subject counts once in a run,
- * however often the policy proposes it.
+ * Adds the pairs of scores of a rung and the one below it that a run has not counted yet: those of the step that climbs
+ * now, wherever its verdicts are from, and those of earlier steps whose verdicts have come. A subject counts once in a
+ * run, however often the policy proposes it.
  */
 export async function calibrate(
   store: ObjectStore,
   { run, verification: { rungs }, calibrations, steps, came, ledger }: Climbing,
+  rung: number,
   climbers: readonly Climber[],
   signal: AbortSignal,
 ): Promise<Calibration[]> {
+  const below = rung - 1;
   const present = steps.at(-1);
-  let any = false;
-  const after = await Promise.all(
-    calibrations.map(async (known, below) => {
-      const rung = below + 1;
-      const arrived = new Set(came[rung]);
-      const bySubject = new Map<string, Map<string, ScorePair>>();
-      for (const { step, scores, digests, group, episode } of climbers) {
-        const [cheap, dear] = [scores[below], scores[rung]];
-        const digest = digests[rung];
-        if (typeof cheap !== 'number' || typeof dear !== 'number' || !digest) continue;
-        if (step !== present && !arrived.has(digest)) continue;
-        const pairs = bySubject.get(digest) ?? new Map<string, ScorePair>();
-        bySubject.set(digest, pairs);
-        // Several episodes with the same answer to the same task are one pair.
-        pairs.set(`${JSON.stringify(group.tasks[episode.task]!.ref)} ${cheap}`, {
-          cheap,
-          dear,
-          cheapPassed: cheap >= rungs[below]!.passAtLeast,
-          dearPassed: dear >= rungs[rung]!.passAtLeast,
-        });
-      }
-      const fresh = await Promise.all(
-        [...bySubject].map(async ([digest, pairs]) => {
-          const key = pairKey(run, rungs[rung]!.verifier, digest);
-          return (await claim(store, key, ledger, signal)) ? [...pairs.values()] : [];
-        }),
-      );
-      if (fresh.flat().length === 0) return known;
-      any = true;
-      return addPairs(known, fresh.flat());
+  const arrived = new Set(came[rung]);
+  const bySubject = new Map<string, Map<string, ScorePair>>();
+  for (const { step, scores, digests, group, episode } of climbers) {
+    const [cheap, dear] = [scores[below], scores[rung]];
+    const digest = digests[rung];
+    if (typeof cheap !== 'number' || typeof dear !== 'number' || !digest) continue;
+    if (step !== present && !arrived.has(digest)) continue;
+    const pairs = bySubject.get(digest) ?? new Map<string, ScorePair>();
+    bySubject.set(digest, pairs);
+    // Several episodes with the same answer to the same task are one pair.
+    pairs.set(`${JSON.stringify(group.tasks[episode.task]!.ref)} ${cheap}`, {
+      cheap,
+      dear,
+      cheapPassed: cheap >= rungs[below]!.passAtLeast,
+      dearPassed: dear >= rungs[rung]!.passAtLeast,
+    });
+  }
+  const claimed = await Promise.all(
+    [...bySubject].map(async ([digest, pairs]) => {
+      const key = pairKey(run, rungs[rung]!.verifier, digest);
+      return (await claim(store, key, ledger, signal)) ? [...pairs.values()] : [];
     }),
   );
+  const fresh = claimed.flat();
+  if (fresh.length === 0) return calibrations;
+  const after = calibrations.with(below, addPairs(calibrations[below]!, fresh));
   // For sweeps, which have no ladder to ask.
-  if (any) await store.putJson(calibrationKey(run, ledger.writer, ledger.sequence), after, { signal });
+  await store.putJson(calibrationKey(run, ledger.writer, ledger.sequence), after, { signal });
   return after;
 }
 

@@ -26,7 +26,7 @@ export type LadderActivities = Durable<ReturnType<typeof createLadder>>;
 /** Computations of one plan: their digests pass through histories. */
 const MOST_ASKS = 200;
 
-export function createLadder(deps: LadderDependencies) {
+export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } = {}) {
   const { store } = deps;
   return {
     /**
@@ -37,7 +37,9 @@ export function createLadder(deps: LadderDependencies) {
       const { run, verification, rung, ledger, steps, came } = request;
       const { verifier, reviewers } = verification.rungs[rung]!;
       const climbers = await loadClimbers(deps, request, signal);
-      const calibrations = await calibrate(store, request, climbers, signal);
+      // What the rung below has said since it was asked.
+      const calibrations =
+        rung > 1 ? await calibrate(store, request, rung - 1, climbers, signal) : request.calibrations;
       const wishes = new Map<string, Wish>();
       for (const { views, environment, digests } of climbers) {
         const view = views[rung];
@@ -49,9 +51,10 @@ export function createLadder(deps: LadderDependencies) {
         rung,
         climbers,
         { rungs: verification.rungs, calibrations },
-        { ...request, cost, most: MOST_ASKS, underWay: new Set(request.underWay) },
+        { ...request, cost, most: mostAsks, underWay: new Set(request.underWay) },
       );
       const asked = new Set(plan.asks.map(({ digest }) => digest));
+      const more = plan.asks.length === mostAsks;
       const arrived = new Set(came.flat());
       const deferred = new Set<string>();
       const entries: LedgerEntry[] = [];
@@ -63,6 +66,8 @@ export function createLadder(deps: LadderDependencies) {
         if (wish.basis === null || decision.value > wish.value) {
           Object.assign(wish, { value: decision.value, basis: basisFor(climber) });
         }
+        // What the plan had no place for, or what an earlier plan of the step has decided, is another one's.
+        if (decision.kind === 'defer' ? more : request.again && !asked.has(digest)) return;
         // Of an earlier step only what changed is new.
         const fresh =
           climber.step === steps.at(-1) || climber.digests.some((one) => one !== null && arrived.has(one));
@@ -86,7 +91,7 @@ export function createLadder(deps: LadderDependencies) {
         digests: asks.map(({ ask }) => ask.request.digest),
         verifier,
         costs: asks.map(({ ask }) => ask.cost),
-        more: asks.length === MOST_ASKS,
+        more,
         totals,
       };
     },

@@ -30,7 +30,7 @@ export async function settleClimb(
   const { store } = deps;
   const { run, verification, reward, ledger, steps } = request;
   const climbers = await loadClimbers(deps, request, signal);
-  const calibrations = await calibrate(store, request, climbers, signal);
+  const calibrations = await calibrate(store, request, verification.rungs.length - 1, climbers, signal);
   const present = steps.at(-1)!;
   const came = new Set(request.came.flat());
   const groups: GroupResult[] = [];

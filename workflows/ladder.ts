@@ -95,10 +95,11 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     for (let rung = 1; rung < rungs.length; rung++) {
       const wanted: string[] = [];
       const budget = ofStep(state.budgets[rung]!, state.accounts[rung]!);
-      for (let more = true; more;) {
+      for (let more = true, again = false; more; again = true) {
         const plan = await ladderActivities.planClimb({
           ...climbing(),
           rung,
+          again,
           budget,
           account: state.accounts[rung]!,
           underWay: underWay(rung),

@@ -51,6 +51,8 @@ export interface PlanRequest extends Climbing {
   rung: number;
   budget: Budget;
   account: Account;
+  /** Another plan of this step and rung has come before, and found more than it could ask. */
+  again: boolean;
   /** Digests that have been asked and have not answered. */
   underWay: string[];
 }

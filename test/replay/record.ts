@@ -104,6 +104,7 @@ async function recordLadder(): Promise<void> {
   await run.result();
   await handle(ids.ladder('ladder-recorded')).result();
   await record('ladder', handle(ids.ladder('ladder-recorded')));
+  await record('stage-that-climbs', handle(ids.stage('ladder-recorded', 'rl')));
   await record('verdict', asked('near'));
   await record('review', review);
   await record('verification-sweep', sweep);

@@ -106,9 +106,15 @@ export interface RungOptions {
 /** The brief spec with these rungs above the fast one, which all candidates pass where `passAtLeast` is 0. */
 export function ladderSpec(
   rungs: RungOptions[],
-  options: { seed?: number; maxSteps?: number; offer?: number; passAtLeast?: number } = {},
+  options: {
+    seed?: number;
+    maxSteps?: number;
+    groupsPerStep?: number;
+    offer?: number;
+    passAtLeast?: number;
+  } = {},
 ) {
-  const { seed = 5, maxSteps = 2, offer = 0, passAtLeast = 0 } = options;
+  const { seed = 5, maxSteps = 2, groupsPerStep = 4, offer = 0, passAtLeast = 0 } = options;
   const brief = briefSpec({ environment: 'calculator-ladder', maxSteps });
   return {
     ...brief,
@@ -116,6 +122,10 @@ export function ladderSpec(
     warmStart: { ...brief.warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
     verification: { rungs: [{ verifier: 'is-number', passAtLeast }, ...rungs], offerLateFor: offer },
-    stages: brief.stages.map((stage) => ({ ...stage, algorithm: { ...stage.algorithm, importanceCap: 2 } })),
+    stages: brief.stages.map((stage) => ({
+      ...stage,
+      groupsPerStep,
+      algorithm: { ...stage.algorithm, importanceCap: 2 },
+    })),
   };
 }
