@@ -193,6 +193,11 @@ test('what a rung does not say before its deadline is pending, is not trained on
   const offered = (await ledger('pending')).filter((entry) => entry.kind === 'offered');
   expect(offered.every(({ step: at, fromStep }) => at === 2 && fromStep === 1)).toBe(true);
   expect(offered.reduce((sum, { episodes }) => sum + episodes, 0)).toBe(pending.length);
+  // What was pending had moved no estimate; its verdict does, in the step that hears of it.
+  const { step: last } = await runs.progress(run, (now) => now.status === 'completed');
+  const [moved] = Object.values(last!.estimates).map((arm) => arm.trials);
+  const freshTrials = settled.length - last!.outcomes.pending;
+  expect(moved).toBeCloseTo(0.9 * trials! + pending.length + freshTrials, 9);
   expect((await outcomes('.late-')).filter(({ outcome }) => outcome === 'pending')).toEqual([]);
 });
 
