@@ -1,6 +1,6 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { evaluate } from '../core/evaluation.ts';
-import type { LedgerEntry } from '../core/ladder/ledger.ts';
+import { entriesOf } from '../core/ladder/arrivals.ts';
 import type { AssessRequest } from '../core/ladder/requests.ts';
 import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../core/requests.ts';
 import { assessmentActivities, ladderActivities } from './activities.ts';
@@ -31,8 +31,7 @@ async function judgeByRung(
   };
   const { asks, count } = await assessmentActivities.planAssessment(request);
   const arrived = asks === null ? [] : await askVerdicts(asks, count, rung);
-  const late = false;
-  const entries: LedgerEntry[] = arrived.map((one) => ({ kind: 'verdict', stage: name, late, ...one }));
+  const entries = arrived.flatMap((one) => entriesOf(one, { stage: name, late: false }));
   for (let page = 0; page * PAGE < entries.length; page++) {
     await ladderActivities.keepLedger({
       run,

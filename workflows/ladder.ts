@@ -9,6 +9,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { emptyAccount, ofStep, overdrawn, reserve, settle } from '../core/ladder/budget.ts';
+import { entriesOf } from '../core/ladder/arrivals.ts';
 import { addEntries, mergeTotals } from '../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../core/ladder/ledger.ts';
 import type { Arrived, ClimbReply, ClimbRequest, StepGroups, Swept } from '../core/ladder/requests.ts';
@@ -140,7 +141,8 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   }
 
   /** A verdict came: its promise is settled, and what it cost is booked. One that comes twice is heard once. */
-  function hear({ verifier, version, digest, result, type, spent, lost }: Arrived): void {
+  function hear(arrived: Arrived): void {
+    const { verifier, digest, spent } = arrived;
     const asked = state.asked[key(verifier, digest)];
     if (!asked) return;
     delete state.asked[key(verifier, digest)];
@@ -148,9 +150,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     state.inFlight[rung]!--;
     if (stage === state.stage) state.accounts[rung] = settle(state.accounts[rung]!, cost, spent);
     state.came[rung]!.push(digest);
-    const about = { stage, verifier, version, digest };
-    if (lost) entries.push({ kind: 'lost', ...about, ...lost });
-    entries.push({ kind: 'verdict', ...about, result, ...(type !== undefined && { type }), spent, late });
+    entries.push(...entriesOf(arrived, { stage, late }));
   }
 
   function noteSwept({ verifier, digest }: Swept): void {

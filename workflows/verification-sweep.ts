@@ -6,6 +6,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { entriesOf } from '../core/ladder/arrivals.ts';
 import { emptyAccount, hasRoom, reserve, settle } from '../core/ladder/budget.ts';
 import type { Budget } from '../core/ladder/budget.ts';
 import type { LedgerEntry } from '../core/ladder/ledger.ts';
@@ -47,22 +48,13 @@ export async function verificationSweep(input: SweepInput): Promise<SweepResult>
   const found: Swept[] = [];
   const waiting = new Map<string, Spent>();
   let account = emptyAccount();
-  setHandler(verdictArrived, ({ verifier: by, version, digest, result, type, spent, lost }) => {
-    const promised = waiting.get(digest);
+  setHandler(verdictArrived, (arrived) => {
+    const promised = waiting.get(arrived.digest);
     if (promised === undefined) return;
-    waiting.delete(digest);
-    account = settle(account, promised, spent);
-    found.push({ verifier: by, digest });
-    const about = { stage: 'sweep', verifier: by, version, digest };
-    if (lost) entries.push({ kind: 'lost', ...about, ...lost });
-    entries.push({
-      kind: 'verdict',
-      ...about,
-      result,
-      ...(type !== undefined && { type }),
-      spent,
-      late: true,
-    });
+    waiting.delete(arrived.digest);
+    account = settle(account, promised, arrived.spent);
+    found.push({ verifier: arrived.verifier, digest: arrived.digest });
+    entries.push(...entriesOf(arrived, { stage: 'sweep', late: true }));
   });
 
   const planned = await sweepActivities.planSweep({ run, ...(verifier && { verifier }), budget, writer });

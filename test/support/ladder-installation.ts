@@ -121,7 +121,12 @@ export function ladderSpec(
     seed,
     warmStart: { ...brief.warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
-    verification: { rungs: [{ verifier: 'is-number', passAtLeast }, ...rungs], offerLateFor: offer },
+    verification: {
+      rungs: [{ verifier: 'is-number', passAtLeast }, ...rungs],
+      offerLateFor: offer,
+      // What a test counts is what the ladder asked for.
+      evaluateBy: 'is-number',
+    },
     stages: brief.stages.map((stage) => ({
       ...stage,
       groupsPerStep,

@@ -69,7 +69,7 @@ async function planAll(run: string, budget: Budget): Promise<PlanResult[]> {
   const rungs = [rung('is-number', 'fast'), rung('near', 'simulation')];
   let request: PlanRequest = {
     run,
-    verification: { rungs, offerLateFor: 0 },
+    verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' },
     calibrations: [noCalibration()],
     steps: [{ stage: 'rl', step: 1, groups }],
     came: [[], []],
