@@ -7,7 +7,7 @@ import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { progressLine } from '../cli/show-progress.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
-import type { Installation } from '../cli/stack-with-workers.ts';
+import type { Installation, InstallationOptions } from '../cli/stack-with-workers.ts';
 import type { CurriculumResult } from '../core/curriculum.ts';
 import { messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
@@ -33,7 +33,7 @@ export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>
 
 /** Servers and workers with empty stores and caches, gone when `use` has ended, whichever way. */
 export function withInstallation<T>(
-  { say, signal, chemistry }: BenchOptions & { chemistry?: boolean },
+  { say, signal, chemistry, env }: BenchOptions & Pick<InstallationOptions, 'chemistry' | 'env'>,
   use: (client: Client, installation: Installation) => Promise<T>,
 ): Promise<T> {
   return withTemporaryFolder(async (stateDir) => {
@@ -43,6 +43,7 @@ export function withInstallation<T>(
       ui: false,
       onEvent: say,
       ...(chemistry && { chemistry }),
+      ...(env && { env }),
     });
     try {
       signal.throwIfAborted();

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { total } from '../../core/stage-policy.ts';
 import { ensureChemistry } from '../../infra/setup/chemistry.ts';
 import type { BenchOptions } from '../bench.ts';
@@ -20,7 +21,10 @@ interface Measured extends Trained, Quality {}
 export async function* ladderBench(options: BenchOptions): AsyncGenerator<BenchRow> {
   const { quick, say } = options;
   await ensureChemistry(say);
-  const measured = await withInstallation({ ...options, chemistry: true }, async (client, { settings }) => {
+  // Training waits for calculations, and so they may have all cores.
+  const env = { GRADUS_CHEMISTRY_SLOTS: String(availableParallelism()) };
+  const installation = { ...options, chemistry: true, env };
+  const measured = await withInstallation(installation, async (client, { settings }) => {
     const laboratory = await Laboratory.open(client, settings, options);
     try {
       const warm = await laboratory.warmStart();
@@ -47,7 +51,9 @@ export async function* ladderBench(options: BenchOptions): AsyncGenerator<BenchR
   const { before, ladder, ...others } = measured;
   say(`warm start: ${inWords(before)}`);
   for (const [arm, one] of [['ladder', ladder], ...Object.entries(others)] as [ArmName, Measured][]) {
-    const work = Object.entries(one.computed).map(([verifier, count]) => `${count} × ${verifier}`);
+    const work = Object.entries(one.computed)
+      .filter(([, count]) => count > 0)
+      .map(([verifier, count]) => `${count} × ${verifier}`);
     say(
       `${ARMS[arm]}: ${one.steps} steps, ${one.seconds.toFixed(0)} s, ${work.join(', ') || 'none'}; ${inWords(one)}`,
     );
