@@ -105,7 +105,14 @@ export interface RungPlan {
 }
 
 /**
- * Decides for all candidates that stand below a rung, best value first, within what is left of its budget. One
+ * What a computation is worth: the values of all candidates that it serves together. In an order of their own, so that
+ * the sum does not depend on the order in which they come.
+ */
+export const worthOf = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b).reduce((sum, value) => sum + value, 0);
+
+/**
+ * Decides for all candidates that stand below a rung, best worth first, within what is left of its budget. One
  * computation serves every candidate with the same digest. What order the candidates come in makes no difference.
  */
 export function planRung(
@@ -118,13 +125,14 @@ export function planRung(
     const wish = decide(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
     return wish.kind === 'escalate' && wish.rung === rung && candidate.digests[rung] != null ? wish : null;
   });
-  const values = new Map<string, number>();
+  const served = new Map<string, number[]>();
   wishes.forEach((wish, i) => {
     if (wish === null) return;
     const digest = candidates[i]!.digests[rung]!;
-    values.set(digest, Math.max(values.get(digest) ?? -Infinity, wish.value));
+    served.set(digest, [...(served.get(digest) ?? []), wish.value]);
   });
-  const ordered = [...values].toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+  const values = [...served].map(([digest, all]) => [digest, worthOf(all)] as const);
+  const ordered = values.toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
   const asks: RungPlan['asks'] = [];
   let { account } = money;
   for (const [digest, value] of ordered) {
@@ -133,11 +141,11 @@ export function planRung(
     account = reserve(account, money.cost);
     asks.push({ digest, value });
   }
-  const served = new Set([...money.underWay, ...asks.map(({ digest }) => digest)]);
+  const answered = new Set([...money.underWay, ...asks.map(({ digest }) => digest)]);
   const decisions = wishes.map((wish, i) => {
     if (wish === null) return null;
     const { scores, digests } = candidates[i]!;
-    return decide(scores, ladder.rungs, ladder.calibrations, () => served.has(digests[rung]!));
+    return decide(scores, ladder.rungs, ladder.calibrations, () => answered.has(digests[rung]!));
   });
   return { decisions, asks };
 }
