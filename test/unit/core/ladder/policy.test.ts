@@ -166,3 +166,26 @@ test('a step takes no more than its part, and no more than is left', () => {
   expect(ofStep({ seconds: 5, perStep: 3 }, spent)).toEqual({ count: 11, seconds: 5 });
   expect(ofStep({ count: 9 }, spent)).toEqual({ count: 9 });
 });
+
+test('of two computations the one goes first that serves more, and of two that serve as many the more valuable one', () => {
+  const standing = (id: string, score: number, digest: string) => ({
+    id,
+    scores: [score, undefined],
+    digests: [null, digest],
+  });
+  const first = (...all: ReturnType<typeof standing>[]) =>
+    planRung(
+      1,
+      all,
+      { rungs: rungs.slice(0, 2), calibrations: [noCalibration()] },
+      {
+        budget: { count: 1 },
+        account: emptyAccount(),
+        cost: { seconds: 1, usd: 0 },
+        most: 9,
+        underWay: new Set(),
+      },
+    ).asks[0]!.digest;
+  expect(first(standing('a', 0.9, 'one'), standing('b', 0.7, 'two'), standing('c', 0.7, 'two'))).toBe('two');
+  expect(first(standing('a', 0.9, 'one'), standing('b', 0.7, 'two'))).toBe('one');
+});
