@@ -4,6 +4,7 @@ import { untilInterrupted } from '../cli/stack-with-workers.ts';
 import type { Bench } from './bench.ts';
 import { decodeBench, turnsBench } from './engine/decode.ts';
 import { grpoBench } from './engine/grpo.ts';
+import { handoverBench } from './engine/handover.ts';
 import { learnerEngineBench } from './engine/learner.ts';
 import { ladderBench } from './ladder/ladder.ts';
 import { demoBench } from './demo.ts';
@@ -23,6 +24,7 @@ const BENCHES: Record<string, Bench> = {
   'engine:turns': turnsBench,
   'engine:learner': learnerEngineBench,
   'engine:grpo': grpoBench,
+  'engine:handover': handoverBench,
 };
 
 async function bench(name: string, options: { runs?: number; quick?: true }): Promise<number> {
