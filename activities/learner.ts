@@ -98,7 +98,12 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         undefined,
         signal,
       );
-      const checkpoint = await saveCheckpoint(
+      const report = { stage: request.stage, step: request.step, metrics };
+      // Beside the checkpoint, because whoever waits for the new weights waits for this activity.
+      const reported = store.putJson(metricsKey(request.run, request.stage, request.stageStep), report, {
+        signal,
+      });
+      const saved = saveCheckpoint(
         store,
         {
           run: request.run,
@@ -114,14 +119,13 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         },
         { signal },
       );
+      const [checkpoint] = await Promise.all([saved, reported]);
       newest = {
         manifest: checkpoint.manifest.sha256,
         state,
         files: parent.files,
         base,
       };
-      const key = metricsKey(request.run, request.stage, request.stageStep);
-      await store.putJson(key, { stage: request.stage, step: request.step, metrics }, { signal });
       return {
         checkpoint,
         metrics,

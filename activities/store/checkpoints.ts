@@ -62,10 +62,15 @@ export async function saveCheckpoint(
   content: CheckpointContent,
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
-  const contents = contentsOf(content);
-  const digests = [...contents].map(([name, bytes]) => [name, { sha256: sha256Hex(bytes) }] as const);
+  const contents = [...contentsOf(content)].map(([name, bytes]) => ({
+    name,
+    bytes,
+    sha256: sha256Hex(bytes),
+  }));
   const weights = policyVersion({
-    files: Object.fromEntries(digests) as CheckpointManifest['files'],
+    files: Object.fromEntries(
+      contents.map(({ name, sha256 }) => [name, { sha256 }]),
+    ) as CheckpointManifest['files'],
     base: content.base,
   });
   const folder = checkpointFolder(content.run, content.step, weights);
@@ -74,12 +79,10 @@ export async function saveCheckpoint(
   if (committed) return refOf(committed, await readManifest(store, committed, options), weights);
   const files = Object.fromEntries(
     await Promise.all(
-      [...contents].map(async ([name, bytes]): Promise<[string, BlobRef]> => {
-        const ref = await store.put(`${folder}/${name}`, bytes, {
-          ...options,
-          contentType: contentTypeOf(name),
-        });
-        if (ref.sha256 !== sha256Hex(bytes)) throw conflict(ref.key);
+      contents.map(async ({ name, bytes, sha256 }): Promise<[string, BlobRef]> => {
+        const contentType = contentTypeOf(name);
+        const ref = await store.put(`${folder}/${name}`, bytes, { ...options, contentType, sha256 });
+        if (ref.sha256 !== sha256) throw conflict(ref.key);
         return [name, ref];
       }),
     ),

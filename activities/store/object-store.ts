@@ -34,6 +34,8 @@ export interface CallOptions {
 
 export interface PutOptions extends CallOptions {
   contentType?: string;
+  /** The SHA-256 of the bytes, from a caller that has computed it. */
+  sha256?: string;
 }
 
 /** The S3 metadata that carries the digest, as `x-amz-meta-sha256`. */
@@ -111,11 +113,12 @@ export class ObjectStore {
   async putOnce(
     key: string,
     bytes: Uint8Array,
-    { contentType = 'application/octet-stream', signal }: PutOptions = {},
+    { contentType = 'application/octet-stream', sha256 = sha256Hex(bytes), signal }: PutOptions = {},
   ): Promise<{ ref: BlobRef; adopted: boolean }> {
     assertKey(key);
-    const sha256 = sha256Hex(bytes);
-    const created = await this.putIfAbsent(key, bytes, sha256, contentType, signal);
+    // Beside the upload. Whether that goes well does not matter to a cache that knows its contents by their digest.
+    const remembered = this.remember(sha256, bytes);
+    const created = await this.putIfAbsent(key, bytes, sha256, contentType, signal).finally(() => remembered);
     const ref = created ? { key, sha256, bytes: bytes.length } : await this.head(key, { signal });
     if (!ref) {
       throw new GradusError(
@@ -125,7 +128,6 @@ export class ObjectStore {
         { retryable: true },
       );
     }
-    if (ref.sha256 === sha256) await this.remember(sha256, bytes);
     return { ref, adopted: !created };
   }
 

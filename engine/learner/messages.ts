@@ -18,11 +18,16 @@ export type ToLearner =
       next: number;
     };
 
+/** Without the weights where they are the parent's: an adapter's base is not sent back every step. */
+export type SentState = Omit<TrainState, 'weights'> & { weights?: Weights };
+/** The descriptor under which the learner process has that file. */
+export const STATE_FILE = 4;
+
 export type FromLearner =
   | { kind: 'ready'; backend: string }
   | { kind: 'progress'; done: number; total: number }
-  /** Without the weights where they are the parent's: an adapter's base is not sent back every step. */
-  | { kind: 'done'; state: Omit<TrainState, 'weights'> & { weights?: Weights }; metrics: TrainMetrics }
+  /** A `SentState` of so many bytes is in the file that both processes hold. */
+  | { kind: 'done'; stateBytes: number; metrics: TrainMetrics }
   | { kind: 'failed'; error: SentError };
 
 export interface SentError {

@@ -2,7 +2,9 @@
 import type { Weights } from '../model-config.ts';
 import type { Learner, TrainState } from './contract.ts';
 import { createLocalLearner } from './local-learner.ts';
-import { toSentError, type FromLearner, type Sent, type ToLearner } from './messages.ts';
+import { STATE_FILE, toSentError } from './messages.ts';
+import type { FromLearner, Sent, SentState, ToLearner } from './messages.ts';
+import { writeValue } from './shared-file.ts';
 
 const send = (message: FromLearner) => {
   process.send?.(message);
@@ -37,7 +39,8 @@ async function handle(message: ToLearner): Promise<void> {
   });
   lastState = { id: message.next, value: state };
   const { weights, ...others } = state;
-  send({ kind: 'done', state: weights === parent.weights ? others : state, metrics });
+  const sent: SentState = weights === parent.weights ? others : state;
+  send({ kind: 'done', stateBytes: writeValue(STATE_FILE, sent), metrics });
 }
 
 process.on('message', (message: ToLearner) => {

@@ -5,7 +5,9 @@ import { GradusError } from '../../core/errors.ts';
 import type { Weights } from '../model-config.ts';
 import type { Learner, TrainState } from './contract.ts';
 import type { LocalLearnerOptions } from './local-learner.ts';
-import { fromSentError, type FromLearner, type Sent, type ToLearner } from './messages.ts';
+import { fromSentError } from './messages.ts';
+import type { FromLearner, Sent, SentState, ToLearner } from './messages.ts';
+import { closeFile, openUnnamedFile, readValue } from './shared-file.ts';
 
 export type LearnerOptions = LocalLearnerOptions;
 
@@ -77,6 +79,7 @@ class Connection {
   backend = '';
   alive = true;
   private readonly child: ChildProcess;
+  private readonly stateFile = openUnnamedFile();
   private readonly exited: Promise<void>;
   private waiting: Waiting | undefined;
   private closing = false;
@@ -91,7 +94,7 @@ class Connection {
     this.child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [], {
       execArgv: ['--import', loader],
       serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc', this.stateFile],
     });
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.words = (this.words + text).slice(-2000);
@@ -99,6 +102,7 @@ class Connection {
     this.child.on('message', (message: FromLearner) => this.receive(message));
     this.exited = new Promise((resolve) => {
       const end = (how: string) => {
+        if (this.alive) closeFile(this.stateFile);
         this.alive = false;
         this.waiting?.reject(this.closing ? closedError() : this.deathError(how));
         this.waiting = undefined;
@@ -142,7 +146,8 @@ class Connection {
     const answer = await this.ask(message, onProgress);
     if (answer.kind !== 'done') throw new Error(`the learner process answered "${answer.kind}" to a step`);
     const { metrics } = answer;
-    const state = { ...answer.state, weights: answer.state.weights ?? parent.weights };
+    const sent = readValue(this.stateFile, answer.stateBytes) as SentState;
+    const state = { ...sent, weights: sent.weights ?? parent.weights };
     this.state = { value: new WeakRef(state), id: next };
     return { state, metrics };
   }
