@@ -43,7 +43,7 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
     if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
     const left = room - episode.tokens.length;
     if (left <= 0) return truncate(episode, 'tokens');
-    const sampled = await sampleTurn(context, episode.tokens, left);
+    const sampled = await sampleTurn(context, episode, left);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
       append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!);

@@ -1,4 +1,5 @@
 import type { SampleResult } from '../engine/policy.ts';
+import type { Episode } from '../core/episode.ts';
 import type { AdvanceContext } from './advance-episode.ts';
 
 /** Tokens that are sampled before the text of a turn is looked at again; those past its end are thrown away. */
@@ -11,7 +12,7 @@ const PIECE_TOKENS = 32;
  */
 export async function sampleTurn(
   { policy, tokenizer, dialect, sampling, ...context }: AdvanceContext,
-  continuation: readonly number[],
+  { tokens: continuation, mask }: Pick<Episode, 'tokens' | 'mask'>,
   most: number,
 ): Promise<SampleResult> {
   const sample = (soFar: readonly number[], maxNewTokens: number): Promise<SampleResult> =>
@@ -20,6 +21,7 @@ export async function sampleTurn(
         session: context.session,
         prefix: context.promptTokens,
         continuation: soFar,
+        mask: [...mask, ...soFar.slice(mask.length).map(() => 1)],
         maxNewTokens,
         stopTokens: dialect.stopTokens,
         sampling: { temperature: sampling.temperature, topK: sampling.topK, topP: sampling.topP },

@@ -25,18 +25,20 @@ export function showArms(arms: readonly ArmTally[]): string {
     .join('  ');
 }
 
-/** A run at a glance, one line: stage, step, bar, held-out success, reward, entropy, tokens/s. */
+/** A run at a glance, one line: stage, step, bar, held-out success, reward, entropy, gap of log-probs, tokens/s. */
 export function progressLine(progress: Progress): string {
   const { step, heldOut } = progress;
   const status = progress.status === 'running' ? '' : ` [${progress.status}]`;
   if (!step) return `${progress.phase}${status} …`;
   const seconds = step.seconds.rollout;
+  const gap = step.metrics?.logprobGapMax ?? null;
   const fields = [
     `${step.stage}${status}`.padEnd(12),
     `${bar(step.stageStep / step.maxSteps)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`,
     heldOut ? `held-out ${percent(rate(total(heldOut.arms)))} (${showArms(heldOut.arms)})` : 'held-out –',
     step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`,
     step.metrics ? `entropy ${step.metrics.entropy.toFixed(3)}` : null,
+    gap === null ? null : `gap ${gap.toExponential(0)}`,
     seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null,
   ];
   return fields.filter((field) => field !== null).join('  ');

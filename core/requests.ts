@@ -180,9 +180,12 @@ export interface LearnerMetrics {
   kl: number;
   /** Part of the masked tokens whose ratio was clipped. */
   clipFraction: number;
-  /** Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines. */
-  logprobGapMax: number;
-  logprobGapMean: number;
+  /**
+   * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines. null where nothing
+   * was sampled, as in a supervised step.
+   */
+  logprobGapMax: number | null;
+  logprobGapMean: number | null;
   updates: number;
   /** Tokens that went through forward and backward, without padding. */
   tokens: number;

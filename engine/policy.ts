@@ -22,6 +22,11 @@ export interface SampleRequest {
   prefix: readonly number[];
   /** All tokens after the prompt so far: sampled ones and observations. */
   continuation: readonly number[];
+  /**
+   * [continuation], 1 where a token was sampled and 0 where it was observed: observations may be fed in larger pieces, which
+   * are other bits. Absent: all were sampled.
+   */
+  mask?: readonly number[];
   /** Stop after this many new tokens at the latest. */
   maxNewTokens: number;
   /** Sampling one of these ids ends the turn; it is the last id returned. */

@@ -168,7 +168,7 @@ async function withRun(
       const written = performance.now();
       lease = await policies.lease(checkpoint);
       const loaded = performance.now();
-      await turn(lease.policy, `first/${number}`, scripts[0]!.prefix, [], 1);
+      await turn(lease.policy, `first/${number}`, scripts[0]!.prefix, [], [], 1);
       const answered = performance.now();
       return {
         rollout: (rolledOut - begun) / 1000,
@@ -227,7 +227,7 @@ async function episode(
   const logprobs = zeros(prefix.length);
   const continuation: number[] = [];
   for (const { sampled, observation } of turns) {
-    const drawn = await turn(policy, session, prefix, continuation, sampled);
+    const drawn = await turn(policy, session, prefix, continuation, mask.slice(prefix.length), sampled);
     continuation.push(...drawn.tokens, ...observation);
     mask.push(...drawn.tokens.map(() => 1), ...zeros(observation.length));
     logprobs.push(...drawn.logprobs, ...zeros(observation.length));
@@ -248,12 +248,14 @@ function turn(
   session: string,
   prefix: number[],
   continuation: readonly number[],
+  mask: readonly number[],
   count: number,
 ) {
   return policy.sample({
     session,
     prefix,
     continuation,
+    mask,
     maxNewTokens: count,
     stopTokens: [],
     sampling: { temperature: 1, topK: 0, topP: 1 },

@@ -67,9 +67,11 @@ const operations = {
     await Promise.all(
       Array.from({ length: samples }, async (_, i) => {
         const continuation: number[] = [];
+        const mask: number[] = [];
         for (const result of results) {
-          const { tokens } = await sample(`${run}/${i}`, prompt, continuation, new_tokens, top_p);
+          const { tokens } = await sample(`${run}/${i}`, prompt, continuation, new_tokens, top_p, mask);
           continuation.push(...tokens, ...result);
+          mask.push(...tokens.map(() => 1), ...result.map(() => 0));
         }
         loaded.policy!.release(`${run}/${i}`);
       }),
@@ -107,6 +109,7 @@ function sample(
   continuation: readonly number[],
   maxNewTokens: number,
   topP: number,
+  mask?: readonly number[],
 ) {
   const key = randomKey(session);
   const sampling = sampled(topP);
@@ -114,6 +117,7 @@ function sample(
     session,
     prefix,
     continuation,
+    ...(mask && { mask }),
     maxNewTokens,
     stopTokens: [],
     sampling,

@@ -1,4 +1,15 @@
+import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
+
+/** One sequence of those that are fed a piece of several tokens together; its row of `Draws` is its place among them. */
+export interface Lane {
+  block: KvBlock;
+  slot: number;
+  tokens: readonly number[];
+}
+
+/** Sequences that are fed a piece together, at most. */
+export const LANES = 8;
 
 /**
  * What the scheduler asks of the engine that runs the model. Each call is a pure function of the weights and of
@@ -12,6 +23,11 @@ export interface DecoderBackend {
    * into the block, and draws the tokens that `block.draws` asks for. The caller advances the lengths.
    */
   step(block: KvBlock): Promise<void>;
+  /**
+   * Feeds up to `LANES` sequences a piece each, from its slot's length on, and draws what `draws` asks for. The caller
+   * advances the lengths. A lane gets the same bits in any company.
+   */
+  feed(lanes: readonly Lane[], draws: Draws): Promise<void>;
   /** Logits [count, V] of the last step, in memory that the next step may write to. */
   logits(block: KvBlock): Float32Array;
   dispose(): Promise<void>;

@@ -37,11 +37,10 @@ export class Batch {
     return [...this.byCapacity.values()].flat().filter(({ block }) => block.count > 0);
   }
 
-  /** Seats a sequence whose first `length` cached tokens are in `rows`; its next token is fed in the next step. */
+  /** Seats a sequence whose first `length` cached tokens are in `rows`; its next piece is fed in the next step. */
   add(sequence: Sequence, rows: KvRows, length: number): void {
-    const { block, sequences } = this.seatFor(length + 1);
+    const { block, sequences } = this.seatFor(length + sequence.size);
     const slot = block.insert(rows, length);
-    block.tokens[slot] = sequence.next;
     sequences[slot] = sequence;
   }
 
@@ -57,7 +56,8 @@ export class Batch {
     for (const seats of this.seats()) {
       const { block, sequences } = seats;
       for (let slot = block.count - 1; slot >= 0; slot--) {
-        if (block.capacity === block.lengths[slot]) this.move(seats, slot, sequences[slot]!);
+        if (block.capacity < block.lengths[slot]! + sequences[slot]!.size)
+          this.move(seats, slot, sequences[slot]!);
       }
     }
     for (const [capacity, all] of this.byCapacity) {

@@ -61,6 +61,12 @@ export class KvBlock {
     return slot;
   }
 
+  /** A slot's own memory: keys and values of each layer in turn, each [K, capacity, D]. */
+  views(slot: number): Float32Array[] {
+    const size = this.offset(1, 0);
+    return this.parts.map((part) => part.subarray(slot * size, (slot + 1) * size));
+  }
+
   /** A copy of a slot's cache. */
   extract(slot: number): KvRows {
     const { layers, heads, headSize } = this.shape;

@@ -3,9 +3,10 @@ import type { KvRows } from './kv-block.ts';
 /** What a sequence that is not being decoded has left behind. */
 export interface CachedSequence {
   rows: KvRows;
-  /** The tokens of `rows` that were fed as one piece, and those that were fed one by one after them. */
+  /** The tokens of `rows` that were fed as one piece, and those that were fed after them, in pieces of these sizes. */
   prefix: readonly number[];
   tokens: readonly number[];
+  pieces: readonly number[];
   /** Logits [V] of the last token, kept for prefixes only. */
   logits?: Float32Array;
 }

@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ModelConfig } from '../model-config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
-import type { DecoderBackend } from './backend.ts';
+import { LANES } from './backend.ts';
+import type { DecoderBackend, Lane } from './backend.ts';
+import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
 import type { Binding, NativeAddon, Session } from './native/addon.ts';
 
@@ -17,14 +19,18 @@ interface BoundBlock {
  */
 export class NativeBackend implements DecoderBackend {
   private readonly addon: NativeAddon;
-  private readonly session: Session;
   private readonly config: ModelConfig;
+  private readonly session: Session;
+  private readonly openPieces: () => Session;
+  /** For pieces, opened when there is the first: it is one more copy of the weights. */
+  private pieces: { session: Session; logits: Float32Array } | undefined;
   private readonly bound = new WeakMap<KvBlock, BoundBlock>();
 
-  private constructor(addon: NativeAddon, session: Session, config: ModelConfig) {
+  private constructor(addon: NativeAddon, config: ModelConfig, open: (lanes: number) => Session) {
     this.addon = addon;
-    this.session = session;
     this.config = config;
+    this.session = open(0);
+    this.openPieces = () => open(LANES);
   }
 
   /** `weights` holds all tensors of `weightShapes(config)` end to end; the session reads them where they are. */
@@ -34,17 +40,19 @@ export class NativeBackend implements DecoderBackend {
     weights: Float32Array,
     threads: number,
   ): NativeBackend {
-    const session = addon.open(library, {
-      graph: buildDecoderGraph(config, { lastRows: false }),
-      weights,
-      weightsFile: WEIGHTS_FILE,
-      threads,
-      layers: config.layers,
-      heads: config.keyValueHeads,
-      headSize: config.headSize,
-      vocabulary: config.vocabSize,
-    });
-    return new NativeBackend(addon, session, config);
+    return new NativeBackend(addon, config, (lanes) =>
+      addon.open(library, {
+        graph: buildDecoderGraph(config, { lastRows: false, lanes }),
+        weights,
+        weightsFile: WEIGHTS_FILE,
+        threads,
+        layers: config.layers,
+        heads: config.keyValueHeads,
+        headSize: config.headSize,
+        vocabulary: config.vocabSize,
+        lanes,
+      }),
+    );
   }
 
   async prefill(tokens: readonly number[]): Promise<{ logits: Float32Array; rows: KvRows }> {
@@ -63,12 +71,31 @@ export class NativeBackend implements DecoderBackend {
     await nextTurn();
   }
 
+  async feed(lanes: readonly Lane[], draws: Draws): Promise<void> {
+    const { vocabSize, maxPositions } = this.config;
+    this.pieces ??= { session: this.openPieces(), logits: new Float32Array(LANES * vocabSize) };
+    const { session, logits } = this.pieces;
+    const capacities = Int32Array.from(lanes, ({ block }) => block.capacity);
+    const piece = {
+      tokens: Int32Array.from(lanes.flatMap(({ tokens }) => tokens)),
+      sizes: Int32Array.from(lanes, ({ tokens }) => tokens.length),
+      lengths: Int32Array.from(lanes, ({ block, slot }) => block.lengths[slot]!),
+      capacities,
+      totals: capacities.map((capacity) => Math.min(capacity, maxPositions)),
+      caches: lanes.flatMap(({ block, slot }) => block.views(slot)),
+      logits,
+    };
+    this.addon.feed(session, piece, draws);
+    await nextTurn();
+  }
+
   logits(block: KvBlock): Float32Array {
     return this.bindingOf(block).logits;
   }
 
   dispose(): Promise<void> {
     this.addon.close(this.session);
+    if (this.pieces !== undefined) this.addon.close(this.pieces.session);
     return Promise.resolve();
   }
 
@@ -81,7 +108,15 @@ export class NativeBackend implements DecoderBackend {
     // Any bound on the lengths will do, and one that stays the same need not be bound anew; the rotary caches end at
     // maxPositions.
     const total = Math.min(capacity, maxPositions);
-    const binding = this.addon.bind(this.session, { parts, tokens, lengths, logits, count, capacity, total });
+    const binding = this.addon.bind(this.session, {
+      parts,
+      tokens,
+      lengths,
+      logits,
+      count,
+      capacity,
+      total,
+    });
     const made = { count, binding, logits };
     this.bound.set(block, made);
     return made;

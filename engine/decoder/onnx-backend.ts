@@ -1,7 +1,9 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import type { ModelConfig } from '../model-config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
-import type { DecoderBackend } from './backend.ts';
+import { LANES } from './backend.ts';
+import type { DecoderBackend, Lane } from './backend.ts';
+import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
 import { Sampler } from './sampler.ts';
 
@@ -20,6 +22,9 @@ interface BlockFeeds {
  */
 export class OnnxBackend implements DecoderBackend {
   private readonly session: InferenceSession;
+  private readonly openPieces: () => Promise<InferenceSession>;
+  /** For pieces, opened when there is the first: it is one more copy of the weights. */
+  private pieces: Promise<InferenceSession> | undefined;
   private readonly config: ModelConfig;
   /** Held, because the session may read weights that it has not repacked from where they lie. */
   readonly weights: Float32Array;
@@ -30,8 +35,14 @@ export class OnnxBackend implements DecoderBackend {
   private readonly feedsOf = new WeakMap<KvBlock, BlockFeeds>();
   private readonly logitsOf = new WeakMap<KvBlock, Float32Array>();
 
-  private constructor(session: InferenceSession, config: ModelConfig, weights: Float32Array) {
+  private constructor(
+    session: InferenceSession,
+    open: (lanes: number) => Promise<InferenceSession>,
+    config: ModelConfig,
+    weights: Float32Array,
+  ) {
     this.session = session;
+    this.openPieces = () => open(LANES);
     this.weights = weights;
     this.config = config;
     this.sampler = new Sampler(config.vocabSize);
@@ -50,11 +61,14 @@ export class OnnxBackend implements DecoderBackend {
     intraOpThreads: number,
   ): Promise<OnnxBackend> {
     const data = new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength);
-    const session = await InferenceSession.create(buildDecoderGraph(config), {
-      intraOpNumThreads: intraOpThreads,
-      externalData: [{ path: WEIGHTS_FILE, data }],
-    });
-    return new OnnxBackend(session, config, weights);
+    const open = (lanes: number) =>
+      InferenceSession.create(buildDecoderGraph(config, { lanes }), {
+        intraOpNumThreads: intraOpThreads,
+        externalData: [{ path: WEIGHTS_FILE, data }],
+        // As the addon does: the kernels for packed weights round otherwise.
+        ...(lanes > 0 && { extra: { session: { disable_prepacking: '1' } } }),
+      });
+    return new OnnxBackend(await open(0), open, config, weights);
   }
 
   async prefill(tokens: readonly number[]): Promise<{ logits: Float32Array; rows: KvRows }> {
@@ -93,7 +107,50 @@ export class OnnxBackend implements DecoderBackend {
     }
     const logits = floats(outputs['logits']);
     this.logitsOf.set(block, logits);
-    this.draw(block, logits);
+    this.draw(block.draws, block.count, logits);
+  }
+
+  async feed(lanes: readonly Lane[], draws: Draws): Promise<void> {
+    const { keyValueHeads: K, headSize: D, maxPositions } = this.config;
+    this.pieces ??= this.openPieces();
+    // A lane without a sequence computes one token that nobody reads.
+    const given = Array.from({ length: LANES }, (_, i) => {
+      const lane = lanes[i];
+      if (lane === undefined) {
+        const caches = this.parts.map(() => new Float32Array(K * D));
+        return { tokens: [0], start: 0, capacity: 1, total: 1, caches };
+      }
+      const { block, slot, tokens } = lane;
+      const { capacity } = block;
+      const total = Math.min(capacity, maxPositions);
+      return { tokens, start: block.lengths[slot]!, capacity, total, caches: block.views(slot) };
+    });
+    const sizes = given.map(({ tokens }) => tokens.length);
+    let end = 0;
+    const ends = sizes.map((size) => BigInt((end += size) - 1));
+    const feeds: Feeds = {
+      input_ids: new Tensor('int32', Int32Array.from(given.flatMap(({ tokens }) => tokens)), [1, end]),
+      piece_sizes: new Tensor('int64', BigInt64Array.from(sizes, BigInt), [LANES]),
+      last_index: new Tensor('int64', BigInt64Array.from(ends), [LANES]),
+      seqlens_k: ints(given.map(({ start, tokens }) => start + tokens.length - 1)),
+      total_sequence_length: ints(given.map(({ total }) => total)),
+    };
+    for (const [lane, { caches, capacity }] of given.entries()) {
+      for (const [i, part] of this.parts.entries())
+        feeds[`past.${part}.${lane}`] = new Tensor('float32', caches[i]!, [1, K, capacity, D]);
+    }
+    const wanted = lanes.flatMap((_, lane) => this.parts.map((part) => `present.${part}.${lane}`));
+    const outputs = await (await this.pieces).run(feeds, ['logits', ...wanted]);
+    for (const [lane, { tokens, start, capacity, caches }] of given.slice(0, lanes.length).entries()) {
+      for (const [i, part] of this.parts.entries()) {
+        const present = floats(outputs[`present.${part}.${lane}`]);
+        for (let head = 0; head < K; head++) {
+          const from = (head * capacity + start) * D;
+          caches[i]!.set(present.subarray(from, from + tokens.length * D), from);
+        }
+      }
+    }
+    this.draw(draws, lanes.length, floats(outputs['logits']));
   }
 
   logits(block: KvBlock): Float32Array {
@@ -102,9 +159,10 @@ export class OnnxBackend implements DecoderBackend {
 
   async dispose(): Promise<void> {
     await this.session.release();
+    await (await this.pieces)?.release();
   }
 
-  private draw({ count, draws }: KvBlock, logits: Float32Array): void {
+  private draw(draws: Draws, count: number, logits: Float32Array): void {
     for (let slot = 0; slot < count; slot++) {
       if (draws.wanted[slot] === 0) continue;
       const sampling = {
@@ -140,6 +198,9 @@ export class OnnxBackend implements DecoderBackend {
     return made;
   }
 }
+
+const ints = (values: readonly number[]): Tensor =>
+  new Tensor('int32', Int32Array.from(values), [values.length]);
 
 function floats(tensor: Tensor | undefined): Float32Array {
   if (!(tensor?.data instanceof Float32Array)) throw new Error('the session gave no float32 output');

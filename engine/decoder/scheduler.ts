@@ -1,10 +1,13 @@
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { ModelConfig } from '../model-config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
+import { LANES } from './backend.ts';
 import type { DecoderBackend } from './backend.ts';
 import { Batch, type Seats } from './batch.ts';
+import { Draws } from './draws.ts';
 import { kvShape } from './kv-block.ts';
 import { KvCache, type CachedSequence } from './kv-cache.ts';
+import { problemOf } from './request-problem.ts';
 import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
 
@@ -32,6 +35,8 @@ interface Model {
   sampler: Sampler;
   cache: KvCache;
   batch: Batch;
+  /** What is drawn where several sequences are fed a piece together. */
+  draws: Draws;
 }
 
 type Order =
@@ -42,8 +47,8 @@ type Order =
  * Continuous batching: every request joins the batch as soon as there is room and leaves it when its turn ends.
  *
  * What a request samples does not depend on that, because its tokens are always fed in the same pieces: the prefix
- * as one piece in a batch of its own, then every further token, sampled or observed, as a piece of one. Whatever is
- * missing from the cache is fed again in these pieces, so a lost cache shows nowhere but in time.
+ * as one piece in a batch of its own, then what follows in the pieces of `piecesOf`. Whatever is missing from the cache
+ * is fed again in these pieces, so a lost cache shows nowhere but in time.
  *
  * Orders are taken in turn: a load waits until the requests before it are done, the requests after it wait for it.
  */
@@ -104,6 +109,7 @@ export class Scheduler {
           if (this.queue.length === 0) return;
           continue;
         }
+        await this.feedPieces(model);
         for (const seats of model.batch.seats()) await this.step(model, seats);
         model.batch.settle();
       }
@@ -135,6 +141,7 @@ export class Scheduler {
         sampler: new Sampler(config.vocabSize),
         cache: new KvCache(this.settings.cacheBytes),
         batch: new Batch(kvShape(config), SLOTS),
+        draws: new Draws(LANES),
       };
       this.replies.loaded(id);
     } catch (cause) {
@@ -158,26 +165,27 @@ export class Scheduler {
       );
       return;
     }
-    const problem = invalid(request, model.config);
+    const problem = problemOf(request, model.config);
     if (problem !== undefined) {
       this.replies.failed(id, new GradusError('policy', 'bad-request', problem));
       return;
     }
     const { config, cache, batch, sampler } = model;
     const known = cache.get(sessionKey(request.session));
-    const fed = known === undefined ? 0 : reusable(known, request);
-    const sequence = new Sequence(id, request, fed, config.maxPositions);
+    const sequence = new Sequence(id, request, config.maxPositions);
+    if (known !== undefined) sequence.reuse(known);
     this.admitting = sequence;
     try {
       if (sequence.result === undefined) {
-        const entry = fed > 0 ? known! : await this.prefix(model, request.prefix);
+        const entry = sequence.fed > 0 ? known! : await this.prefix(model, request.prefix);
         if (request.continuation.length === 0) {
           const { sampling, u } = sequence.draw;
           const draw = sampler.draw(entry.logits!, 0, sampling, u);
           sequence.append({ token: draw.token, logprob: logprobOf(draw) });
         }
         if (sequence.aborted) return;
-        if (sequence.result === undefined) batch.add(sequence, entry.rows, request.prefix.length + fed);
+        if (sequence.result === undefined)
+          batch.add(sequence, entry.rows, request.prefix.length + sequence.fed);
       }
       if (sequence.result !== undefined) this.replies.sampled(id, sequence.result);
     } finally {
@@ -189,63 +197,69 @@ export class Scheduler {
     const key = `prefix ${tokens.join(' ')}`;
     const known = cache.get(key);
     if (known !== undefined) return known;
-    const entry = { ...(await backend.prefill(tokens)), prefix: tokens, tokens: [] };
+    const entry = { ...(await backend.prefill(tokens)), prefix: tokens, tokens: [], pieces: [] };
     cache.set(key, entry);
     return entry;
   }
 
+  /** Feeds the pieces of several tokens that are due, until every sequence is to be fed one token. */
+  private async feedPieces(model: Model): Promise<void> {
+    const { backend, batch, draws } = model;
+    for (;;) {
+      const lanes = batch
+        .seats()
+        .flatMap(({ block, sequences }) =>
+          sequences.flatMap((sequence, slot) =>
+            sequence.size > 1 ? [{ block, sequence, slot, tokens: sequence.next }] : [],
+          ),
+        );
+      if (lanes.length === 0) return;
+      const fed = lanes.slice(0, LANES);
+      fed.forEach(({ sequence }, lane) => draws.ask(lane, sequence.wanted));
+      await backend.feed(fed, draws);
+      fed.forEach(({ block, sequence, slot, tokens }, lane) => {
+        block.lengths[slot]! += tokens.length;
+        sequence.advance(drawnAt(draws, lane));
+      });
+      for (const seats of batch.seats()) this.dismiss(model, seats);
+      batch.settle();
+    }
+  }
+
   private async step(model: Model, seats: Seats): Promise<void> {
-    const { backend, cache, batch } = model;
     const { block, sequences } = seats;
     const { draws } = block;
-    for (let slot = 0; slot < block.count; slot++) draws.ask(slot, sequences[slot]!.wanted);
-    await backend.step(block);
+    for (const [slot, sequence] of sequences.entries()) {
+      block.tokens[slot] = sequence.next[0]!;
+      draws.ask(slot, sequence.wanted);
+    }
+    await model.backend.step(block);
+    for (const [slot, sequence] of sequences.entries()) {
+      block.lengths[slot]!++;
+      sequence.advance(drawnAt(draws, slot));
+    }
+    this.dismiss(model, seats);
+  }
+
+  /** Sequences whose turn is over leave their slots, and their caches are kept. */
+  private dismiss({ cache, batch }: Model, seats: Seats): void {
+    const { block, sequences } = seats;
     // From the end, because the last sequence moves into a slot that is freed.
     for (let slot = block.count - 1; slot >= 0; slot--) {
-      block.lengths[slot]!++;
       const sequence = sequences[slot]!;
-      const drawn = draws.wanted[slot] === 1;
-      sequence.advance(drawn ? { token: draws.token[slot]!, logprob: draws.logprob(slot) } : undefined);
-      const { result } = sequence;
-      if (result === undefined && !sequence.aborted) {
-        block.tokens[slot] = sequence.next;
-        continue;
-      }
-      if (!sequence.aborted && !sequence.released) {
+      const { result, aborted } = sequence;
+      if (result === undefined && !aborted) continue;
+      if (!aborted && !sequence.released) {
         const { session, prefix } = sequence.request;
-        cache.set(sessionKey(session), { rows: block.extract(slot), prefix, tokens: sequence.history });
+        cache.set(sessionKey(session), { rows: block.extract(slot), prefix, ...sequence.history });
       }
       batch.remove(seats, slot);
-      if (result !== undefined && !sequence.aborted) this.replies.sampled(sequence.id, result);
+      if (result !== undefined && !aborted) this.replies.sampled(sequence.id, result);
     }
   }
 }
 
+const drawnAt = (draws: Draws, row: number): { token: number; logprob: number } | undefined =>
+  draws.wanted[row] === 1 ? { token: draws.token[row]!, logprob: draws.logprob(row) } : undefined;
+
 const sessionKey = (session: string) => `session ${session}`;
-
-/**
- * How many tokens after the prefix can be taken from a cache. The last one of the continuation is always fed again,
- * for its logits; a cache that shares only a beginning with the request is used up to where they part.
- */
-function reusable(known: CachedSequence, { prefix, continuation }: SampleRequest): number {
-  // The same tokens in other pieces are other bits: the prefix has to be the same prefix.
-  if (known.prefix.length !== prefix.length || prefix.some((token, i) => known.prefix[i] !== token)) return 0;
-  const most = Math.min(known.tokens.length, continuation.length - 1);
-  let fed = 0;
-  while (fed < most && known.tokens[fed] === continuation[fed]) fed++;
-  return fed;
-}
-
-function invalid({ prefix, continuation, sampling }: SampleRequest, config: ModelConfig): string | undefined {
-  if (prefix.length === 0) return 'The prefix is empty. Give at least one prompt token.';
-  const known = (token: number) => Number.isInteger(token) && token >= 0 && token < config.vocabSize;
-  const stranger = prefix.find((token) => !known(token)) ?? continuation.find((token) => !known(token));
-  if (stranger !== undefined) {
-    return `Token ${stranger} is not in the vocabulary of ${config.vocabSize}. Tokenize with this model's tokenizer.`;
-  }
-  const { temperature, topK, topP } = sampling;
-  if (!(temperature >= 0) || !(topK >= 0) || !(topP >= 0 && topP <= 1)) {
-    return `Temperature ${temperature}, top-k ${topK} or top-p ${topP} is out of range. Use ≥ 0, ≥ 0 and 0 to 1.`;
-  }
-  return undefined;
-}

@@ -1,5 +1,7 @@
 import { uniform } from '../../core/random.ts';
 import type { SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
+import type { CachedSequence } from './kv-cache.ts';
+import { piecesOf } from './pieces.ts';
 
 /** One request while it is being decoded: which of its tokens have been fed, and what was sampled. */
 export class Sequence {
@@ -10,30 +12,58 @@ export class Sequence {
   /** The episode ended while this turn ran: its cache is not worth keeping. */
   released = false;
   /** Tokens after the prefix that lie in the cache. */
-  private fed: number;
+  fed = 0;
+  /** Sizes of the pieces in which the continuation is fed, and how many of them lie in the cache. */
+  private readonly pieces: number[];
+  private done = 0;
   private readonly tokens: number[] = [];
   private readonly logprobs: number[] = [];
   private readonly limit: number;
 
-  constructor(id: number, request: SampleRequest, fed: number, maxPositions: number) {
+  constructor(id: number, request: SampleRequest, maxPositions: number) {
     this.id = id;
     this.request = request;
-    this.fed = fed;
+    this.pieces = piecesOf(request.continuation.length, request.mask);
     const room = maxPositions - request.prefix.length - request.continuation.length;
     this.limit = Math.max(0, Math.min(request.maxNewTokens, room));
   }
 
-  /** What lies in the cache after the prefix. */
-  get history(): number[] {
-    return [...this.request.continuation, ...this.tokens].slice(0, this.fed);
+  /**
+   * Takes over what a cache holds of these very pieces. The last piece of the continuation is always fed again, for its
+   * logits; a cache that shares only a beginning with the request is used up to the piece where they part.
+   */
+  reuse(known: CachedSequence): void {
+    const { prefix, continuation } = this.request;
+    // The same tokens in other pieces are other bits: the prefix has to be the same prefix.
+    if (known.prefix.length !== prefix.length || prefix.some((token, i) => known.prefix[i] !== token)) return;
+    for (const [i, size] of this.pieces.entries()) {
+      const end = this.fed + size;
+      if (known.pieces[i] !== size || end >= continuation.length) return;
+      for (let at = this.fed; at < end; at++) if (known.tokens[at] !== continuation[at]) return;
+      this.fed = end;
+      this.done = i + 1;
+    }
   }
 
-  /** The next token to be fed. */
-  get next(): number {
+  /** What lies in the cache after the prefix. */
+  get history(): Pick<CachedSequence, 'tokens' | 'pieces'> {
+    const tokens = [...this.request.continuation, ...this.tokens].slice(0, this.fed);
+    const sampled = Math.max(0, this.done - this.pieces.length);
+    const pieces = [...this.pieces.slice(0, this.done), ...Array.from({ length: sampled }, () => 1)];
+    return { tokens, pieces };
+  }
+
+  /** How many tokens are fed next, as one piece. */
+  get size(): number {
+    return this.pieces[this.done] ?? 1;
+  }
+
+  /** The tokens that are fed next. */
+  get next(): readonly number[] {
     const { continuation } = this.request;
     return this.fed < continuation.length
-      ? continuation[this.fed]!
-      : this.tokens[this.fed - continuation.length]!;
+      ? continuation.slice(this.fed, this.fed + this.size)
+      : [this.tokens[this.fed - continuation.length]!];
   }
 
   /** The answer, once the turn is over. */
@@ -47,7 +77,7 @@ export class Sequence {
 
   /** What is to be drawn when `next` has been fed: nothing while history is fed. */
   get wanted(): { sampling: SamplingSettings; u: number } | undefined {
-    return this.aborted || this.fed + 1 < this.request.continuation.length ? undefined : this.draw;
+    return this.aborted || this.fed + this.size < this.request.continuation.length ? undefined : this.draw;
   }
 
   /** The draw of the token that follows everything so far. */
@@ -58,7 +88,8 @@ export class Sequence {
 
   /** `next` has been fed; `drawn` is what was drawn where something was wanted. */
   advance(drawn: { token: number; logprob: number } | undefined): void {
-    this.fed++;
+    this.fed += this.size;
+    this.done++;
     if (drawn !== undefined) this.append(drawn);
   }
 

@@ -138,11 +138,12 @@ function tokenWeights({ batch, settings: { objective } }: StepArguments, sequenc
 
 /** How far the learner's log-probs are from those that the rollout engine reported, over masked tokens. */
 function logprobGap({ batch, settings }: StepArguments, logprobs: Float32Array) {
+  const none = { logprobGapMax: null, logprobGapMean: null };
+  // A demonstration was not sampled.
+  if (settings.objective.kind === 'supervised') return none;
   let max = 0;
   let sum = 0;
   let count = 0;
-  // Nothing was sampled for a supervised batch.
-  if (settings.objective.kind === 'supervised') return { logprobGapMax: 0, logprobGapMean: 0 };
   batch.mask.forEach((masked, i) => {
     if (masked !== 1) return;
     const gap = Math.abs(logprobs[i]! - batch.rolloutLogprobs[i]!);
@@ -150,5 +151,5 @@ function logprobGap({ batch, settings }: StepArguments, logprobs: Float32Array) 
     sum += gap;
     count++;
   });
-  return { logprobGapMax: max, logprobGapMean: sum / count };
+  return count === 0 ? none : { logprobGapMax: max, logprobGapMean: sum / count };
 }

@@ -23,11 +23,17 @@ const float = (value: number) => ({ float: value });
  * these few rows and not the whole cache. Without `lastRows` there is neither `row` nor `last.*`: whoever can have
  * past and present in one memory needs them not.
  *
+ * GroupQueryAttention takes several new tokens after a past of one sequence only. With `lanes` the graph is for pieces
+ * of that many sequences, of any sizes: they lie end to end in `input_ids` [1, S], int64 `piece_sizes` [B] says how many
+ * tokens of each and `last_index` [B] where its last one is, `total_sequence_length` is [B], and every sequence has caches
+ * of its own, `past.{layer}.{key|value}.{lane}` [1, K, P, D] and `present` likewise. Attention alone is computed sequence
+ * by sequence.
+ *
  * Llama (Touvron et al. 2023), Qwen2 and Qwen3 as Hugging Face computes them: RMSNorm, rotary embedding with rotated
  * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU, biases and norms of heads where the model has them.
  * Throws `policy/unsupported-model`.
  */
-export function buildDecoderGraph(config: ModelConfig, { lastRows = true } = {}): Uint8Array {
+export function buildDecoderGraph(config: ModelConfig, { lastRows = true, lanes = 0 } = {}): Uint8Array {
   assertServable(config);
   const { hiddenSize: d, intermediateSize: F, headSize: D, attentionHeads: H, keyValueHeads: K } = config;
   const epsilon = float(config.rmsNormEpsilon);
@@ -53,10 +59,20 @@ export function buildDecoderGraph(config: ModelConfig, { lastRows = true } = {})
     return [outputs[0]!, outputs[3]!];
   };
 
-  const ids = graph.input({ name: 'input_ids', type: 'int32', shape: ['B', 'S'] });
-  const lengths = graph.input({ name: 'seqlens_k', type: 'int32', shape: ['B'] });
-  const total = graph.input({ name: 'total_sequence_length', type: 'int32', shape: [1] });
-  const row = lastRows ? graph.input({ name: 'row', type: 'int64', shape: ['B', K, 1] }) : undefined;
+  const ids = graph.input({ name: 'input_ids', type: 'int32', shape: [lanes > 0 ? 1 : 'B', 'S'] });
+  const sizes = lanes > 0 ? graph.input({ name: 'piece_sizes', type: 'int64', shape: [lanes] }) : undefined;
+  // What attention reads of all sequences at once, or lane by lane.
+  const perLane = (x: string, parts: () => string, axis: number): string[] =>
+    lanes === 0 ? [x] : graph.split(x, lanes, parts(), axis);
+  const ones = () => graph.integers(Array.from({ length: lanes }, () => 1));
+  const lengths = perLane(graph.input({ name: 'seqlens_k', type: 'int32', shape: [lanes || 'B'] }), ones, 0);
+  const total = perLane(
+    graph.input({ name: 'total_sequence_length', type: 'int32', shape: [lanes || 1] }),
+    ones,
+    0,
+  );
+  const row =
+    lastRows && lanes === 0 ? graph.input({ name: 'row', type: 'int64', shape: ['B', K, 1] }) : undefined;
   const tables = rotaryTables(config, config.maxPositions);
   const cos = graph.floats('cos_cache', [config.maxPositions, D / 2], tables.cos);
   const sin = graph.floats('sin_cache', [config.maxPositions, D / 2], tables.sin);
@@ -66,14 +82,6 @@ export function buildDecoderGraph(config: ModelConfig, { lastRows = true } = {})
   let branch: string | undefined;
   for (let layer = 0; layer < config.layers; layer++) {
     const named = (name: string) => `layer.${layer}.${name}`;
-    const past: string[] = [];
-    const present: string[] = [];
-    for (const part of ['key', 'value']) {
-      const name = `${layer}.${part}`;
-      past.push(graph.input({ name: `past.${name}`, type: 'float32', shape: ['B', K, 'P', D] }));
-      present.push(graph.output({ name: `present.${name}`, type: 'float32', shape: ['B', K, 'T', D] }));
-    }
-
     const inputScale = weight(named('input_layernorm'), [d]);
     let x: string;
     if (branch === undefined) {
@@ -84,27 +92,14 @@ export function buildDecoderGraph(config: ModelConfig, { lastRows = true } = {})
     // The q, k and v projections follow each other in the file: read as one matrix they make one product.
     const rows = (H + 2 * K) * D;
     const qkv = biased(linear(x, weight(named('qkv_proj'), [rows, d])), 'qkv', named('qkv_proj'), rows);
-    const queryKeyValue = config.queryKeyNorm ? normedHeads(qkv, named) : [qkv, '', ''];
-    const attention = graph.fresh('attention');
-    graph.microsoft(
-      'GroupQueryAttention',
-      [...queryKeyValue, ...past, lengths, total, cos, sin],
-      [attention, ...present],
-      {
-        num_heads: int(H),
-        kv_num_heads: int(K),
-        scale: float(1 / Math.sqrt(D)),
-        do_rotary: int(1),
-        rotary_interleaved: int(0),
-      },
+    const queryKeyValue = (config.queryKeyNorm ? normedHeads(qkv, named) : [qkv]).map((x) =>
+      perLane(x, () => sizes!, 1),
     );
-    for (const [i, part] of ['key', 'value'].entries()) {
-      if (row === undefined) break;
-      const name = `last.${layer}.${part}`;
-      graph.output({ name, type: 'float32', shape: ['B', K, D] });
-      graph.node('GatherND', [present[i]!, row], { batch_dims: int(2) }, name);
-    }
-    branch = linear(attention, weight(named('o_proj'), [d, H * D]));
+    const attended = lengths.map((_, lane) => attention(layer, lane, queryKeyValue));
+    branch = linear(
+      lanes > 0 ? graph.node('Concat', attended, { axis: int(1) }) : attended[0]!,
+      weight(named('o_proj'), [d, H * D]),
+    );
     branch = biased(branch, 'output', named('o_proj'), d);
 
     [x, residual] = addThenNorm(branch, residual, weight(named('post_attention_layernorm'), [d]));
@@ -115,22 +110,65 @@ export function buildDecoderGraph(config: ModelConfig, { lastRows = true } = {})
     branch = biased(branch, 'mlp', named('down_proj'), d);
   }
   const [x] = addThenNorm(branch!, residual, weight('norm', [d]));
-  // One index of rank 0 takes the sequence axis away: [B, S, d] -> [B, d].
-  const lastIndex = graph.initializer({
-    name: 'last_index',
-    type: 'int64',
-    shape: [],
-    data: new Uint8Array(BigInt64Array.of(-1n).buffer),
-  });
-  const last = graph.node('Gather', [x, lastIndex], { axis: int(1) });
+  const last = lanes > 0 ? lastOfPieces(x) : lastOfAll(x);
   const head = config.tieEmbeddings ? embedding : weight('lm_head', [config.vocabSize, d]);
   graph.output({ name: linear(last, head, 'logits'), type: 'float32', shape: ['B', config.vocabSize] });
   return encodeModel(graph.build());
 
+  /** [B, S, d] -> [B, d]: one index of rank 0 takes the sequence axis away. */
+  function lastOfAll(x: string): string {
+    const data = new Uint8Array(BigInt64Array.of(-1n).buffer);
+    const index = graph.initializer({ name: 'last_index', type: 'int64', shape: [], data });
+    return graph.node('Gather', [x, index], { axis: int(1) });
+  }
+
+  /** [1, S, d] -> [lanes, d] */
+  function lastOfPieces(x: string): string {
+    const index = graph.input({ name: 'last_index', type: 'int64', shape: [lanes] });
+    const rows = graph.node('Gather', [x, index], { axis: int(1) });
+    return graph.node('Reshape', [rows, graph.integers([lanes, d])]);
+  }
+
+  /** All sequences, or the one of a lane: [.., S, H · D]. */
+  function attention(layer: number, lane: number, queryKeyValue: readonly string[][]): string {
+    const result = graph.fresh('attention');
+    const parts = ['key', 'value'].map((part) => `${layer}.${part}${lanes > 0 ? `.${lane}` : ''}`);
+    const [rows, past, all] = lanes > 0 ? [1, `P${lane}`, `T${lane}`] : ['B', 'P', 'T'];
+    const cache = (kind: string, length: string) =>
+      parts.map(
+        (part) => ({ name: `${kind}.${part}`, type: 'float32', shape: [rows, K, length, D] }) as const,
+      );
+    const present = cache('present', all).map((value) => graph.output(value));
+    graph.microsoft(
+      'GroupQueryAttention',
+      [
+        ...['', '', ''].map((none, i) => queryKeyValue[i]?.[lane] ?? none),
+        ...cache('past', past).map((value) => graph.input(value)),
+        lengths[lane]!,
+        total[lane]!,
+        cos,
+        sin,
+      ],
+      [result, ...present],
+      {
+        num_heads: int(H),
+        kv_num_heads: int(K),
+        scale: float(1 / Math.sqrt(D)),
+        do_rotary: int(1),
+        rotary_interleaved: int(0),
+      },
+    );
+    if (row === undefined) return result;
+    for (const [i, part] of parts.entries()) {
+      graph.output({ name: `last.${part}`, type: 'float32', shape: ['B', K, D] });
+      graph.node('GatherND', [present[i]!, row], { batch_dims: int(2) }, `last.${part}`);
+    }
+    return result;
+  }
+
   /** Query, key and value [B, S, heads · D], the first two normed head by head (Qwen3). */
   function normedHeads(qkv: string, named: (name: string) => string): string[] {
-    const parts = ['query', 'key', 'value'].map((part) => graph.fresh(part));
-    graph.split(qkv, parts, [H * D, K * D, K * D]);
+    const parts = graph.split(qkv, 3, graph.integers([H * D, K * D, K * D]), -1);
     const perHead = (x: string, count: number, norm: string) => {
       // 0 keeps an axis as it is.
       const heads = graph.node('Reshape', [x, graph.integers([0, 0, count, D])]);

@@ -39,9 +39,11 @@ export class GraphBuilder {
     return this.add('', op, inputs, [output ?? this.fresh(op)], attributes)[0]!;
   }
 
-  /** Cuts the last axis into parts of these sizes. */
-  split(x: string, outputs: readonly string[], sizes: readonly number[]): void {
-    this.add('', 'Split', [x, this.integers(sizes)], outputs, { axis: { int: -1 } });
+  /** Cuts an axis into so many parts, of the sizes that are in a value [parts]. */
+  split(x: string, parts: number, sizes: string, axis: number): string[] {
+    const outputs = Array.from({ length: parts }, () => this.fresh('Split'));
+    this.add('', 'Split', [x, sizes], outputs, { axis: { int: axis } });
+    return outputs;
   }
 
   /** Adds a node of an operator of ONNX Runtime and returns its outputs; '' leaves an output out. */

@@ -15,6 +15,7 @@ export interface NativeAddon {
   prefill(session: Session, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
   bind(session: Session, block: BindRequest): Binding;
   step(binding: Binding, draws: Draws): void;
+  feed(session: Session, piece: FeedRequest, draws: Draws): void;
   /** One row; `out` gets token, margin and total. */
   draw(
     logits: Float32Array,
@@ -35,6 +36,23 @@ export interface OpenRequest {
   heads: number;
   headSize: number;
   vocabulary: number;
+  /** Sequences that a graph for pieces of several tokens is for; 0 for one that prefills and decodes. */
+  lanes: number;
+}
+
+/** A piece for each of n lanes, of the G that the session has; arrays of [n] unless said otherwise. */
+export interface FeedRequest {
+  /** [S], the pieces end to end. */
+  tokens: Int32Array;
+  sizes: Int32Array;
+  lengths: Int32Array;
+  capacities: Int32Array;
+  /** Any bound on the lengths after the piece. */
+  totals: Int32Array;
+  /** The lanes' caches in turn, keys and values of each layer, each [K, C, D]. */
+  caches: readonly Float32Array[];
+  /** [G, V] */
+  logits: Float32Array;
 }
 
 export interface BindRequest {

@@ -2,7 +2,7 @@
 // logits are sampled where they lie, and nothing is copied out. The library is the one that onnxruntime-node brings.
 //
 // All calls are synchronous and must come from the thread that opened the session: a decoder's thread has nothing else
-// to do. Shapes: L layers, K key-value heads, D head size, V vocabulary, n slots in use, C capacity of a block.
+// to do. Shapes: L layers, K key-value heads, D head size, V vocabulary, n slots in use, C capacity of a block, G lanes.
 
 #include <dlfcn.h>
 #include <node_api.h>
@@ -132,6 +132,8 @@ struct Session {
   int64_t heads = 0;
   int64_t headSize = 0;
   int64_t vocabulary = 0;
+  // Sequences that a graph for pieces of several tokens is for; 0 for one that decodes.
+  int64_t lanes = 0;
   std::vector<std::string> inputNames;
   std::vector<std::string> outputNames;
   // What a run is given that no array of JavaScript holds.
@@ -195,7 +197,37 @@ struct OptionsGuard {
   }
 };
 
-// open(library, {graph, weights, weightsFile, threads, layers, heads, headSize, vocabulary}) -> session
+// Draws from the rows of `logits` where it is wanted.
+struct Draws {
+  View<uint8_t> wanted;
+  View<double> temperature, topP, u, margin, total;
+  View<int32_t> topK, token;
+
+  // {wanted, temperature, topK, topP, u, token, margin, total}: at least `count` of each
+  Draws(napi_env env, napi_value draws, size_t count)
+      : wanted(view<uint8_t>(env, field(env, draws, "wanted"), napi_uint8_array, count, "wanted")),
+        temperature(doubles(env, field(env, draws, "temperature"), count, "temperature")),
+        topP(doubles(env, field(env, draws, "topP"), count, "topP")),
+        u(doubles(env, field(env, draws, "u"), count, "u")),
+        margin(doubles(env, field(env, draws, "margin"), count, "margin")),
+        total(doubles(env, field(env, draws, "total"), count, "total")),
+        topK(integers(env, field(env, draws, "topK"), count, "topK")),
+        token(integers(env, field(env, draws, "token"), count, "token")) {}
+
+  void draw(const float* logits, size_t count, size_t vocabulary) const {
+    static thread_local gradus::Sampler sampler;
+    for (size_t row = 0; row < count; row++) {
+      if (wanted.data[row] == 0) continue;
+      const gradus::Draw drawn = sampler.draw(logits + row * vocabulary, vocabulary, temperature.data[row],
+                                              topK.data[row], topP.data[row], u.data[row]);
+      token.data[row] = drawn.token;
+      margin.data[row] = drawn.margin;
+      total.data[row] = drawn.total;
+    }
+  }
+};
+
+// open(library, {graph, weights, weightsFile, threads, layers, heads, headSize, vocabulary, lanes}) -> session
 napi_value open(napi_env env, napi_callback_info info) {
   return guarded(env, [&]() {
     size_t count = 2;
@@ -208,12 +240,17 @@ napi_value open(napi_env env, napi_callback_info info) {
     session->heads = integer(env, field(env, model, "heads"), "heads");
     session->headSize = integer(env, field(env, model, "headSize"), "headSize");
     session->vocabulary = integer(env, field(env, model, "vocabulary"), "vocabulary");
+    session->lanes = integer(env, field(env, model, "lanes"), "lanes");
     session->inputNames = {"input_ids", "seqlens_k", "total_sequence_length"};
+    if (session->lanes > 0) session->inputNames.insert(session->inputNames.end(), {"piece_sizes", "last_index"});
     session->outputNames = {"logits"};
-    for (int64_t layer = 0; layer < session->layers; layer++) {
-      for (const char* part : {".key", ".value"}) {
-        session->inputNames.push_back("past." + std::to_string(layer) + part);
-        session->outputNames.push_back("present." + std::to_string(layer) + part);
+    for (int64_t lane = 0; lane < (session->lanes > 0 ? session->lanes : 1); lane++) {
+      const std::string suffix = session->lanes > 0 ? "." + std::to_string(lane) : "";
+      for (int64_t layer = 0; layer < session->layers; layer++) {
+        for (const char* part : {".key", ".value"}) {
+          session->inputNames.push_back("past." + std::to_string(layer) + part + suffix);
+          session->outputNames.push_back("present." + std::to_string(layer) + part + suffix);
+        }
       }
     }
     napi_value weightsValue = field(env, model, "weights");
@@ -227,6 +264,10 @@ napi_value open(napi_env env, napi_callback_info info) {
     check(api->SetIntraOpNumThreads(guard.options, threads));
     check(api->SetInterOpNumThreads(guard.options, 1));
     check(api->SetSessionGraphOptimizationLevel(guard.options, ORT_ENABLE_ALL));
+    // Packed for its kernels a model is in memory twice; a piece of many rows repays reading it as it lies.
+    if (session->lanes > 0) {
+      check(api->AddSessionConfigEntry(guard.options, "session.disable_prepacking", "1"));
+    }
     const char* files[] = {file.c_str()};
     char* buffers[] = {reinterpret_cast<char*>(weights.data)};
     size_t lengths[] = {weights.length * sizeof(float)};
@@ -359,28 +400,88 @@ napi_value step(napi_env env, napi_callback_info info) {
     auto* binding = static_cast<Binding*>(pointer);
     Session* session = binding->session;
     if (session->session == nullptr) throw Failure{"the session is closed"};
-    napi_value draws = args[1];
-    const size_t count = binding->count;
-    auto wanted = view<uint8_t>(env, field(env, draws, "wanted"), napi_uint8_array, count, "wanted");
-    auto temperature = doubles(env, field(env, draws, "temperature"), count, "temperature");
-    auto topK = integers(env, field(env, draws, "topK"), count, "topK");
-    auto topP = doubles(env, field(env, draws, "topP"), count, "topP");
-    auto u = doubles(env, field(env, draws, "u"), count, "u");
-    auto token = integers(env, field(env, draws, "token"), count, "token");
-    auto margin = doubles(env, field(env, draws, "margin"), count, "margin");
-    auto total = doubles(env, field(env, draws, "total"), count, "total");
+    const Draws draws(env, args[1], binding->count);
     session->run(binding->inputs, binding->outputs);
+    draws.draw(binding->logits.data, binding->count, static_cast<size_t>(session->vocabulary));
+    return nullptr;
+  });
+}
+
+// feed(session, {tokens [S], sizes [n], lengths [n], capacities [n], totals [n], caches: [n · 2L] of [K, C, D],
+// logits [G, V]}, draws of [n]): a piece for each of n ≤ G lanes, the pieces end to end in `tokens`, written into the
+// lane's caches from its length on.
+napi_value feed(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 3;
+    napi_value args[3];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    Session* session = sessionOf(env, args[0]);
+    const auto lanes = static_cast<size_t>(session->lanes);
+    napi_value pieces = args[1];
+    View<int32_t> given = integers(env, field(env, pieces, "tokens"), 1, "tokens");
+    View<int32_t> sizes = integers(env, field(env, pieces, "sizes"), 1, "sizes");
+    const size_t count = sizes.length;
+    if (count > lanes) throw Failure{"more pieces than lanes"};
+    View<int32_t> lengths = integers(env, field(env, pieces, "lengths"), count, "lengths");
+    View<int32_t> capacities = integers(env, field(env, pieces, "capacities"), count, "capacities");
+    View<int32_t> bounds = integers(env, field(env, pieces, "totals"), count, "totals");
     const auto vocabulary = static_cast<size_t>(session->vocabulary);
-    static thread_local gradus::Sampler sampler;
-    for (size_t slot = 0; slot < count; slot++) {
-      if (wanted.data[slot] == 0) continue;
-      const float* row = binding->logits.data + slot * vocabulary;
-      const gradus::Draw drawn = sampler.draw(row, vocabulary, temperature.data[slot], topK.data[slot],
-                                              topP.data[slot], u.data[slot]);
-      token.data[slot] = drawn.token;
-      margin.data[slot] = drawn.margin;
-      total.data[slot] = drawn.total;
+    View<float> logits = floats(env, field(env, pieces, "logits"), lanes * vocabulary, "logits");
+    const Draws draws(env, args[2], count);
+
+    // A lane without a sequence computes one token that nobody reads.
+    std::vector<int32_t> tokens(given.data, given.data + given.length);
+    std::vector<int32_t> last(lanes, 0);
+    std::vector<int32_t> totals(lanes, 1);
+    std::vector<int64_t> parts(lanes, 1);
+    std::vector<int64_t> lastIndex;
+    std::vector<float> idle(static_cast<size_t>(session->heads * session->headSize));
+    size_t fed = 0;
+    for (size_t lane = 0; lane < count; lane++) {
+      const int64_t size = sizes.data[lane];
+      const int64_t end = lengths.data[lane] + size;
+      if (lengths.data[lane] < 1 || size < 1 || end > bounds.data[lane] || bounds.data[lane] > capacities.data[lane]) {
+        throw Failure{"a piece does not fit its cache"};
+      }
+      fed += static_cast<size_t>(size);
+      parts[lane] = size;
+      last[lane] = static_cast<int32_t>(end - 1);
+      totals[lane] = bounds.data[lane];
     }
+    if (fed != given.length) throw Failure{"the pieces are not as long as their sizes"};
+    tokens.resize(fed + lanes - count, 0);
+    int64_t end = 0;
+    for (int64_t size : parts) lastIndex.push_back((end += size) - 1);
+
+    const auto laneCount = static_cast<int64_t>(lanes);
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+    inputs.push_back(integerTensor(tokens.data(), {1, static_cast<int64_t>(tokens.size())}));
+    inputs.push_back(integerTensor(last.data(), {laneCount}));
+    inputs.push_back(integerTensor(totals.data(), {laneCount}));
+    for (auto* values : {&parts, &lastIndex}) {
+      inputs.push_back(
+          tensor(values->data(), lanes * sizeof(int64_t), {laneCount}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64));
+    }
+    outputs.push_back(floatTensor(logits.data, {laneCount, session->vocabulary}));
+    napi_value caches = field(env, pieces, "caches");
+    uint32_t index = 0;
+    for (size_t lane = 0; lane < lanes; lane++) {
+      const int64_t capacity = lane < count ? capacities.data[lane] : 1;
+      const std::vector<int64_t> shape{1, session->heads, capacity, session->headSize};
+      for (int64_t part = 0; part < 2 * session->layers; part++) {
+        float* rows = idle.data();
+        if (lane < count) {
+          napi_value cache;
+          check(napi_get_element(env, caches, index++, &cache), "caches");
+          rows = floats(env, cache, static_cast<size_t>(session->heads * capacity * session->headSize), "caches").data;
+        }
+        inputs.push_back(floatTensor(rows, shape));
+        outputs.push_back(floatTensor(rows, shape));
+      }
+    }
+    session->run(inputs, outputs);
+    draws.draw(logits.data, count, vocabulary);
     return nullptr;
   });
 }
@@ -414,7 +515,7 @@ NAPI_MODULE_INIT() {
     const char* name;
     napi_callback function;
   } functions[] = {{"open", open}, {"close", close}, {"prefill", prefill},
-                   {"bind", bind}, {"step", step},   {"draw", draw}};
+                   {"bind", bind}, {"step", step},   {"feed", feed}, {"draw", draw}};
   for (const auto& [name, function] : functions) {
     napi_value value;
     napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);

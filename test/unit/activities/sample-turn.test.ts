@@ -44,8 +44,13 @@ async function contextOf(
 
 /** Two turns with an observation between them. */
 async function twoTurns(context: AdvanceContext): Promise<[SampleResult, SampleResult]> {
-  const first = await sampleTurn(context, [], MOST);
-  const second = await sampleTurn(context, [...first.tokens, 7, 8, 9], MOST);
+  const first = await sampleTurn(context, { tokens: [], mask: [] }, MOST);
+  const observation = Array.from({ length: 40 }, (_, i) => i);
+  const history = {
+    tokens: [...first.tokens, ...observation],
+    mask: [...first.tokens.map(() => 1 as const), ...observation.map(() => 0 as const)],
+  };
+  const second = await sampleTurn(context, history, MOST);
   return [first, second];
 }
 

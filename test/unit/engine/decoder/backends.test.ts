@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
+import { LANES } from '../../../../engine/decoder/backend.ts';
 import type { DecoderBackend } from '../../../../engine/decoder/backend.ts';
+import { Draws } from '../../../../engine/decoder/draws.ts';
 import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
@@ -93,6 +95,36 @@ describe.each(kinds)('the %s backend', (kind) => {
         for (let i = 0; i <= neighbours; i++) block.lengths[i]!++;
       }
       expect(block.extract(place)).toEqual(alone.rows);
+    }
+    await backend.dispose();
+  });
+
+  it.each([1, 2])('gives a piece the same bits in any company (%i threads inside)', async (threads) => {
+    const config = { ...smallConfig, ...(threads === 2 && { queryKeyNorm: true as const }) };
+    const backend = await loadBackend(kind, config, flat(config, randomWeights(config)), threads);
+    /** Pieces of these sizes, each in a slot and a block of its own; the first is looked at. */
+    const feed = async (sizes: readonly number[], capacity: number) => {
+      const draws = new Draws(LANES);
+      const lanes = [];
+      for (const [i, size] of sizes.entries()) {
+        const block = new KvBlock(kvShape(config), 3, i === 0 ? capacity : 128);
+        const { rows } = await backend.prefill(tokensOf(10 + i, 9 + i));
+        for (let slot = 0; slot <= i % 3; slot++) block.insert(rows, rows.length);
+        draws.ask(i, { sampling: { temperature: 1, topK: 0, topP: 1 }, u: 0.4 });
+        lanes.push({ block, slot: i % 3, tokens: tokensOf(20 + i, size) });
+      }
+      await backend.feed(lanes, draws);
+      const { block } = lanes[0]!;
+      block.lengths[0]! += sizes[0]!;
+      return { token: draws.token[0], logprob: draws.logprob(0), rows: block.extract(0) };
+    };
+    for (const size of [1, 16, 37, 64]) {
+      const alone = await feed([size], 128);
+      for (const others of [[1], [16, 16], [64, 1, 5, 17], [64, 64, 64, 64, 64, 64, 64]]) {
+        expect(await feed([size, ...others], 128)).toEqual(alone);
+      }
+      expect(await feed([size], 256)).toEqual(alone);
+      expect(await feed([size, 20], 300)).toEqual(alone);
     }
     await backend.dispose();
   });

@@ -39,25 +39,29 @@ const request = (change: Partial<SampleRequest> = {}): SampleRequest => ({
   ...change,
 });
 
-/** An episode of several turns with observations between them; groups of four share a prompt. */
+/** An episode of several turns with observations between them, short and long; groups of four share a prompt. */
 async function episode(policy: LocalPolicy, index: number, forget = false): Promise<SampleResult[]> {
   const group = new RandomStream('group', Math.floor(index / 4));
   const own = new RandomStream('episode', index);
   const prefix = Array.from({ length: group.int(1, 30) }, () => group.int(0, 96));
   const continuation: number[] = [];
+  const mask: number[] = [];
   const turns: SampleResult[] = [];
   for (let turn = 0; turn < 3; turn++) {
     const result = await policy.sample({
       session: `episode ${index}`,
       prefix,
       continuation,
+      mask,
       maxNewTokens: own.int(1, 40),
       stopTokens: [5],
       sampling: { temperature: 1, topK: index % 2 === 0 ? 0 : 20, topP: index % 3 === 0 ? 0.9 : 1 },
       key: randomKey('episode', index),
     });
     turns.push(result);
-    continuation.push(...result.tokens, ...Array.from({ length: own.int(0, 9) }, () => own.int(0, 96)));
+    const observed = Array.from({ length: own.pick([0, 4, 15, 16, 33, 70]) }, () => own.int(0, 96));
+    continuation.push(...result.tokens, ...observed);
+    mask.push(...result.tokens.map(() => 1), ...observed.map(() => 0));
     if (forget) policy.release(`episode ${index}`);
   }
   policy.release(`episode ${index}`);
@@ -136,6 +140,41 @@ describe.each(kinds)('%s decoder', (kind) => {
       expect([...head.logprobs, ...tail.logprobs]).toEqual(whole.logprobs);
     });
 
+    it('does not depend on where earlier turns were asked to stop, nor on how an observation came', async () => {
+      const policy = await decoder();
+      const observation = Array.from({ length: 50 }, (_, i) => i);
+      const ask = (session: string, tokens: readonly number[], observed: number, maxNewTokens: number) =>
+        policy.sample(
+          request({
+            session,
+            continuation: [...tokens, ...observation.slice(0, observed)],
+            mask: [...tokens.map(() => 1), ...observation.slice(0, observed).map(() => 0)],
+            maxNewTokens,
+          }),
+        );
+      const { tokens } = await policy.sample(request({ session: 'a', maxNewTokens: 6 }));
+      const whole = await ask('fresh', tokens, 50, 10);
+      // Fed in parts first, some of them pieces that the whole does not have.
+      for (const observed of [0, 3, 20, 41]) await ask('a', tokens, observed, observed % 2);
+      expect(await ask('a', tokens, 50, 10)).toEqual(whole);
+      // A tail of what was sampled is thrown away: the piece that was fed alone now begins a run.
+      await policy.sample(request({ session: 'b', maxNewTokens: 20 }));
+      expect(await ask('b', tokens, 50, 10)).toEqual(whole);
+    });
+
+    it('follows the model behind long observations, too', async () => {
+      const policy = await decoder();
+      const observation = Array.from({ length: 81 }, (_, i) => (i * 13) % 97);
+      const { tokens, logprobs } = await policy.sample(
+        request({ continuation: [9, ...observation], mask: [1, ...observation.map(() => 0)] }),
+      );
+      const start = 3 + 1 + observation.length;
+      const logits = referenceLogits(smallConfig, weights, [1, 2, 3, 9, ...observation, ...tokens]);
+      for (const [i, token] of tokens.entries()) {
+        expect(Math.abs(Math.log(softmax(logits[start - 1 + i]!)[token]!) - logprobs[i]!)).toBeLessThan(1e-4);
+      }
+    });
+
     it('is not misled by a cache of another history', async () => {
       const policy = await decoder();
       await policy.sample(request({ continuation: [7, 8, 9, 10] }));
@@ -179,6 +218,9 @@ describe.each(kinds)('%s decoder', (kind) => {
       const policy = await decoder();
       await expect(policy.sample(request({ prefix: [] }))).rejects.toMatchObject({ type: 'bad-request' });
       await expect(policy.sample(request({ continuation: [97] }))).rejects.toMatchObject({
+        type: 'bad-request',
+      });
+      await expect(policy.sample(request({ continuation: [9], mask: [] }))).rejects.toMatchObject({
         type: 'bad-request',
       });
       const sampling = { temperature: -1, topK: 0, topP: 1 };

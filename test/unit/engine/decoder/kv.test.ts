@@ -29,7 +29,7 @@ describe('a block of caches', () => {
 });
 
 describe('the cache of idle sequences', () => {
-  const entry = (length: number) => ({ rows: rowsOf(0, length), prefix: [], tokens: [] });
+  const entry = (length: number) => ({ rows: rowsOf(0, length), prefix: [], tokens: [], pieces: [] });
   const bytes = 4 * 3 * 4 * 4;
 
   it('forgets what was used longest ago when the budget is passed', () => {

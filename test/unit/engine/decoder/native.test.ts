@@ -23,6 +23,7 @@ describe.runIf('addon' in found)('the native addon', () => {
     heads: smallConfig.keyValueHeads,
     headSize: smallConfig.headSize,
     vocabulary: smallConfig.vocabSize,
+    lanes: 0,
   };
 
   it('draws the bits that the sampler in TypeScript draws', () => {

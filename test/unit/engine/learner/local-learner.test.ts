@@ -138,6 +138,11 @@ describe('a GRPO step', () => {
     }
   });
 
+  it('has no such gap to tell of where nothing was sampled', async () => {
+    const { metrics } = await learner.step(freshState(), batch, settings({ kind: 'supervised' }));
+    expect([metrics.logprobGapMax, metrics.logprobGapMean]).toEqual([null, null]);
+  });
+
   it('weighs tokens alike, or sequences alike', async () => {
     const counts = Array.from({ length: 6 }, (_, i) =>
       batch.mask.slice(batch.offsets[i], batch.offsets[i + 1]).reduce((sum, value) => sum + value, 0),

@@ -57,8 +57,8 @@ describe('a LoRA step', () => {
     const adapted = await learner.step(state, batch, once);
     const plain = await learner.step(merged, batch, once);
     // Log-probs under the parent, by way of their gap to the same rollout.
-    expect(adapted.metrics.logprobGapMax).toBeCloseTo(plain.metrics.logprobGapMax, 4);
-    expect(adapted.metrics.logprobGapMean).toBeCloseTo(plain.metrics.logprobGapMean, 5);
+    expect(adapted.metrics.logprobGapMax).toBeCloseTo(plain.metrics.logprobGapMax!, 4);
+    expect(adapted.metrics.logprobGapMean).toBeCloseTo(plain.metrics.logprobGapMean!, 5);
     expect(adapted.metrics.entropy).toBeCloseTo(plain.metrics.entropy, 5);
   });
 

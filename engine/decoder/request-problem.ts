@@ -1,0 +1,23 @@
+import type { ModelConfig } from '../model-config.ts';
+import type { SampleRequest } from '../policy.ts';
+
+/** Why a request makes no sense to a model, or undefined. */
+export function problemOf(
+  { prefix, continuation, mask, sampling }: SampleRequest,
+  config: ModelConfig,
+): string | undefined {
+  if (prefix.length === 0) return 'The prefix is empty. Give at least one prompt token.';
+  const known = (token: number) => Number.isInteger(token) && token >= 0 && token < config.vocabSize;
+  const stranger = prefix.find((token) => !known(token)) ?? continuation.find((token) => !known(token));
+  if (stranger !== undefined) {
+    return `Token ${stranger} is not in the vocabulary of ${config.vocabSize}. Tokenize with this model's tokenizer.`;
+  }
+  if (mask !== undefined && mask.length !== continuation.length) {
+    return `The mask has ${mask.length} entries for ${continuation.length} tokens. Give one for each.`;
+  }
+  const { temperature, topK, topP } = sampling;
+  if (!(temperature >= 0) || !(topK >= 0) || !(topP >= 0 && topP <= 1)) {
+    return `Temperature ${temperature}, top-k ${topK} or top-p ${topP} is out of range. Use ≥ 0, ≥ 0 and 0 to 1.`;
+  }
+  return undefined;
+}
