@@ -36,15 +36,16 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
     '',
   ];
   if (spec === null) {
-    return [...lines, 'An imported model, not trained further.', ''].join('\n');
+    const what = manifest.parent
+      ? `An imported LoRA adapter, merged into \`${folderOf(manifest.parent)}\``
+      : 'An imported model';
+    return [...lines, `${what}, not trained further.`, ''].join('\n');
   }
   lines.push('## How it was trained', '', '| | |', '| --- | --- |');
   const row = (name: string, value: string | number): void => void lines.push(`| ${name} | ${value} |`);
   row(
     'first weights',
-    spec.model.kind === 'from'
-      ? `\`${spec.model.checkpoint.manifest.key.replace(/\/manifest\.json$/, '')}\``
-      : 'random, from the seed',
+    spec.model.kind === 'from' ? `\`${folderOf(spec.model.checkpoint)}\`` : 'random, from the seed',
   );
   row('seed', spec.seed);
   row(
@@ -95,3 +96,5 @@ function show(tallies: readonly ArmTally[] | null, confidence: number): string {
   const sum = total(tallies);
   return `${percent(rate(sum))} (${interval(wilson(sum, confidence))})`;
 }
+
+const folderOf = ({ manifest }: CheckpointRef): string => manifest.key.replace(/\/manifest\.json$/, '');

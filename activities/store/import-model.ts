@@ -1,12 +1,12 @@
+import { createHash } from 'node:crypto';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { withDtype } from '../../engine/hf-dtype.ts';
 import { loadHfDirectory } from '../../engine/hf-directory.ts';
-import type { ModelConfig } from '../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../engine/model-config.ts';
 import { assertServable } from '../../engine/onnx/decoder-graph.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { saveCheckpoint, textOf } from './checkpoints.ts';
-import { sha256Hex } from './digest.ts';
 import { runKey } from './keys.ts';
 import { CREATED_BY } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
@@ -23,8 +23,23 @@ export async function importModel(
   folder: string,
   name: string,
   options: CallOptions = {},
-): Promise<{ ref: CheckpointRef; config: ModelConfig }> {
-  const { config, weights, files } = await loadHfDirectory(folder);
+): Promise<Imported> {
+  return saveImported(store, folder, name, await loadHfDirectory(folder), options);
+}
+
+export interface Imported {
+  ref: CheckpointRef;
+  config: ModelConfig;
+}
+
+/** A model that came out of `folder`, and perhaps out of `parent`, as `importModel` says. */
+export async function saveImported(
+  store: ObjectStore,
+  folder: string,
+  name: string,
+  { config, weights, files }: { config: ModelConfig; weights: Weights; files: Map<string, Uint8Array> },
+  { parent, ...options }: CallOptions & { parent?: CheckpointRef | undefined } = {},
+): Promise<Imported> {
   assertServable(config);
   const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
   if (tokenizer.vocabSize > config.vocabSize) {
@@ -37,7 +52,10 @@ export async function importModel(
   files.set('config.json', withDtype(files.get('config.json')!, 'F32'));
   const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
   // The claim names the content, so that another model cannot come under the same name.
-  const claim = { import: sha256Hex(Buffer.concat([...files.values()])), spec: null };
+  const content = createHash('sha256');
+  for (const bytes of files.values()) content.update(bytes);
+  for (const { data } of weights.values()) content.update(data);
+  const claim = { import: content.digest('hex'), spec: null };
   const taken = await store.getJson(await store.putJson(runKey(name), claim, options), options);
   if (JSON.stringify(taken) !== JSON.stringify(claim)) {
     throw new GradusError(
@@ -48,7 +66,7 @@ export async function importModel(
   }
   const ref = await saveCheckpoint(
     store,
-    { run: name, stage: 'import', step: 0, backend: 'none', createdBy: CREATED_BY, state, files },
+    { run: name, stage: 'import', step: 0, parent, backend: 'none', createdBy: CREATED_BY, state, files },
     options,
   );
   return { ref, config };

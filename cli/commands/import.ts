@@ -1,30 +1,69 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { checkpointOf } from '../../activities/store/find-checkpoints.ts';
+import { importAdapter, isAdapterFolder, statedBase } from '../../activities/store/import-adapter.ts';
+import type { AdapterBase } from '../../activities/store/import-adapter.ts';
 import { importModel } from '../../activities/store/import-model.ts';
+import type { ObjectStore } from '../../activities/store/object-store.ts';
+import { GradusError } from '../../core/errors.ts';
 import { parameterCount } from '../../engine/model-config.ts';
+import { parseCheckpointName } from '../checkpoint-name.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 
 interface ImportOptions extends ConnectionOptions {
   as?: string;
+  base?: string;
 }
 
-/** `gradus import DIR`: a Hugging Face folder becomes the first checkpoint of a run that a spec can begin with. */
+/**
+ * `gradus import DIR`: a Hugging Face folder, or an adapter of PEFT's merged into `--base`, becomes the first checkpoint of
+ * a run that a spec can begin with.
+ */
 export function importCommand(): Command {
   return withConnectionFlags(new Command('import'))
     .description('Brings in a Hugging Face folder; a spec begins with it by {"model": {"from": "NAME"}}.')
-    .argument('<dir>', 'has config.json, tokenizer.json and the weights in safetensors')
+    .argument(
+      '<dir>',
+      'has config.json, tokenizer.json and the weights in safetensors; or an adapter in the layout of PEFT',
+    )
+    .option('--base <model>', 'of a LoRA adapter: the folder, RUN or RUN@STEP that it is for')
     .option('--as <name>', "what it is called in the store (default: the folder's name)", parseName)
     .action((folder: string, options: ImportOptions) =>
       withStore(options, async (store) => {
         const name = options.as ?? parseName(path.basename(path.resolve(folder)));
-        const { ref, config } = await importModel(store, folder, name);
+        const base = await baseOf(store, folder, options.base);
+        const { ref, config } = base
+          ? await importAdapter(store, folder, base, name)
+          : await importModel(store, folder, name);
         console.log(
           `${name}: ${(parameterCount(config) / 1e6).toFixed(1)} million parameters, ` +
             `SHA-256 of its weights ${ref.weights}\nbegin with it: {"model": {"from": "${name}"}}`,
         );
       }),
     );
+}
+
+/** What a folder's adapter is merged into; undefined for a folder with a model. */
+async function baseOf(
+  store: ObjectStore,
+  folder: string,
+  base: string | undefined,
+): Promise<AdapterBase | undefined> {
+  const refuse = (why: string): never => {
+    throw new GradusError('store', 'adapter-base', `${folder} ${why}`);
+  };
+  if (!isAdapterFolder(folder)) {
+    return base === undefined ? undefined : refuse('has no LoRA adapter alone: leave out --base');
+  }
+  if (base === undefined) {
+    const stated = await statedBase(folder);
+    const whose = stated === undefined ? '' : `, which its maker calls "${stated}"`;
+    return refuse(`has a LoRA adapter and not its base${whose}: name the folder or the run by --base`);
+  }
+  if (existsSync(base)) return { folder: base };
+  return { checkpoint: await checkpointOf(store, parseCheckpointName(base)) };
 }
 
 function parseName(text: string): string {
