@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -8,16 +8,13 @@ import { ObjectStore } from '../../../activities/store/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import { SPECIAL_TOKENS } from '../../../engine/dialect/gradus/special-tokens.ts';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
-import { writeHfWeights } from '../../../engine/hf-weights.ts';
-import { initialWeights } from '../../../engine/learner/initial-weights.ts';
-import type { ModelConfig, Weights } from '../../../engine/model-config.ts';
-import { newModelFiles } from '../../../engine/new-model-files.ts';
-import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
+import type { Weights } from '../../../engine/model-config.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
 import { demonstrationCorpus } from '../../../environments/corpus.ts';
 import { builtInEnvironments } from '../../../environments/index.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { writeTinyQwen } from '../../support/tiny-qwen.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
 // A Hugging Face checkpoint goes in, is trained by a durable run, and comes out as the model that it was.
@@ -31,7 +28,10 @@ beforeAll(async () => {
   scratch = await mkdtemp(path.join(tmpdir(), 'gradus-brought-'));
   installation = await startTestInstallation();
   store = await ObjectStore.connect(installation.settings.store);
-  weights = await writeQwen(path.join(scratch, 'brought'));
+  const calculator = builtInEnvironments.find(({ name }) => name === 'calculator')!;
+  const tokenizer = trainTokenizer(demonstrationCorpus([calculator], 50), 400, SPECIAL_TOKENS);
+  const folder = path.join(scratch, 'brought');
+  weights = await writeTinyQwen(folder, JSON.stringify(tokenizer), { maxPositions: 128 });
   await importModel(store, path.join(scratch, 'brought'), 'brought');
 });
 afterAll(async () => {
@@ -39,42 +39,6 @@ afterAll(async () => {
   await installation?.remove();
   await rm(scratch, { recursive: true, force: true });
 });
-
-/** A Qwen2 with random weights and a tokenizer for the calculator, stored in bfloat16 with a field of its maker's own. */
-async function writeQwen(folder: string): Promise<Weights> {
-  const calculator = builtInEnvironments.find(({ name }) => name === 'calculator')!;
-  const tokenizerJson = JSON.stringify(
-    trainTokenizer(demonstrationCorpus([calculator], 50), 400, SPECIAL_TOKENS),
-  );
-  const config: ModelConfig = {
-    vocabSize: Tokenizer.fromJson(tokenizerJson).vocabSize,
-    hiddenSize: 32,
-    intermediateSize: 64,
-    layers: 2,
-    attentionHeads: 2,
-    keyValueHeads: 1,
-    headSize: 16,
-    maxPositions: 128,
-    rmsNormEpsilon: 1e-6,
-    ropeTheta: 10_000,
-    tieEmbeddings: true,
-    biases: ['qkv'],
-  };
-  const files = newModelFiles(config, tokenizerJson);
-  const written = {
-    ...(JSON.parse(new TextDecoder().decode(files.get('config.json'))) as object),
-    architectures: ['Qwen2ForCausalLM'],
-    model_type: 'qwen2',
-    dtype: 'bfloat16',
-    makers_own: { anything: true },
-  };
-  await mkdir(folder);
-  for (const [name, bytes] of files) await writeFile(path.join(folder, name), bytes);
-  await writeFile(path.join(folder, 'config.json'), JSON.stringify(written));
-  const random = initialWeights(config, 3);
-  await writeHfWeights(folder, config, random, { dtype: 'BF16', maxShardBytes: 20_000 });
-  return (await loadHfDirectory(folder)).weights;
-}
 
 test.each([
   ['whole', undefined],
