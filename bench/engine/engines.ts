@@ -15,10 +15,10 @@ export function ours(): AnchorProcess {
   return new AnchorProcess('ours', process.execPath, ['--import', tsx, path.join(here, 'ours.ts')]);
 }
 
-/** Python engines that are compared with, from PyPI and pinned; `avx512` as in `withAvx512`. */
+/** Python engines that are compared with, from PyPI and pinned; `avx512` as in `withAvx512`, `more` environment variables. */
 export async function anchor(
   script: 'hf_generate' | 'llama_cpp_decode' | 'torch_learner' | 'trl_grpo',
-  { avx512, say }: { avx512: boolean; say: (text: string) => void },
+  { avx512, say, more = {} }: { avx512: boolean; say: (text: string) => void; more?: NodeJS.ProcessEnv },
 ): Promise<AnchorProcess> {
   const requirements = path.join(here, 'requirements.txt');
   const { python } = await ensurePythonEnvironment('bench-engine', requirements, say);
@@ -28,6 +28,7 @@ export async function anchor(
     TOKENIZERS_PARALLELISM: 'false',
     HF_HUB_OFFLINE: '1',
     CUDA_VISIBLE_DEVICES: '',
+    ...more,
   };
   return new AnchorProcess(script, python, [path.join(here, 'anchors', `${script}.py`)], env);
 }

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { RandomStream } from '../../core/random.ts';
 import type { BenchOptions } from '../bench.ts';
 import type { BenchRow } from '../bench-row.ts';
@@ -59,7 +60,9 @@ async function* precisionRows(
       await mine.call('loadLearner', { folder, precision });
       const contestants: Contestant[] = [];
       for (const mode of modes) {
-        const engine = await anchor('torch_learner', { avx512: mode !== 'eager', say: options.say });
+        // What earlier runs compiled was chosen for how busy the machine was then.
+        const more = { TORCHINDUCTOR_CACHE_DIR: path.join(folder, `inductor-${mode}`) };
+        const engine = await anchor('torch_learner', { avx512: mode !== 'eager', say: options.say, more });
         started.push(engine);
         await engine.call('load', { folder, threads: THREADS, mode });
         contestants.push({ name: NAMES[mode]!, run: () => engine.call('steps', { tokens }) });
