@@ -117,8 +117,10 @@ export class ObjectStore {
   ): Promise<{ ref: BlobRef; adopted: boolean }> {
     assertKey(key);
     // Beside the upload. Whether that goes well does not matter to a cache that knows its contents by their digest.
-    const remembered = this.remember(sha256, bytes);
-    const created = await this.putIfAbsent(key, bytes, sha256, contentType, signal).finally(() => remembered);
+    const [created] = await Promise.all([
+      this.putIfAbsent(key, bytes, sha256, contentType, signal),
+      this.remember(sha256, bytes),
+    ]);
     const ref = created ? { key, sha256, bytes: bytes.length } : await this.head(key, { signal });
     if (!ref) {
       throw new GradusError(

@@ -7,20 +7,18 @@ import { saveBatch } from '../../activities/store/batches.ts';
 import { saveCheckpoint } from '../../activities/store/checkpoints.ts';
 import { ObjectStore } from '../../activities/store/object-store.ts';
 import { packBatch } from '../../activities/training-batch.ts';
-import type { TrainSequence } from '../../activities/training-batch.ts';
-import { randomKey } from '../../core/random.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { TrainRequest } from '../../core/requests.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { createLearner } from '../../engine/learner/remote-learner.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
-import type { LocalPolicy } from '../../engine/policy.ts';
 import { startObjectStore } from '../../infra/dev/object-store.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';
 import { calculatorScripts, calculatorTokenizer, scriptLength } from './calculator-scripts.ts';
 import type { Script } from './calculator-scripts.ts';
+import { rollOut, turn } from './scripted-rollout.ts';
 import { THREADS } from './engines.ts';
 import { MODELS, randomWeights } from './models.ts';
 import type { ModelSize } from './models.ts';
@@ -137,18 +135,18 @@ async function withRun(
       return result;
     },
   };
-  const { trainStep } = createTraining({ store: theirs, learner: watched });
+  const training = createTraining({ store: theirs, learner: watched });
   try {
     let checkpoint = await firstCheckpoint(theirs, size);
     let lease = await policies.lease(checkpoint);
     await use(async (number) => {
       const begun = performance.now();
-      const sequences = await rollOut(lease.policy, scripts, number);
+      const sequences = await rollOut(lease.policy, scripts, SAMPLES, number);
       const rolledOut = performance.now();
       lease.release();
       const taught = packBatch(sequences.slice(0, TAUGHT * SAMPLES));
       const batch = await saveBatch(theirs, `runs/bench/batches/${number}`, taught);
-      ({ checkpoint } = await trainStep(
+      ({ checkpoint } = await training.trainStep(
         {
           ...TRAINING,
           run: 'bench',
@@ -205,60 +203,5 @@ function firstCheckpoint(store: ObjectStore, size: ModelSize): Promise<Checkpoin
       updates: 0,
     },
     files: newModelFiles(config, calculatorTokenizer()),
-  });
-}
-
-/** All samples of all scripts at once. */
-function rollOut(policy: LocalPolicy, scripts: readonly Script[], step: number): Promise<TrainSequence[]> {
-  return Promise.all(
-    scripts.flatMap((script, task) =>
-      Array.from({ length: SAMPLES }, (_, sample) => episode(policy, script, `${step}/${task}/${sample}`)),
-    ),
-  );
-}
-
-async function episode(
-  policy: LocalPolicy,
-  { prefix, turns }: Script,
-  session: string,
-): Promise<TrainSequence> {
-  const zeros = (count: number): number[] => Array.from({ length: count }, () => 0);
-  const mask = zeros(prefix.length);
-  const logprobs = zeros(prefix.length);
-  const continuation: number[] = [];
-  for (const { sampled, observation } of turns) {
-    const drawn = await turn(policy, session, prefix, continuation, mask.slice(prefix.length), sampled);
-    continuation.push(...drawn.tokens, ...observation);
-    mask.push(...drawn.tokens.map(() => 1), ...zeros(observation.length));
-    logprobs.push(...drawn.logprobs, ...zeros(observation.length));
-  }
-  policy.release(session);
-  // Rewards are not what is measured: half of the samples did well.
-  const advantage = randomKey(session).k0 % 2 === 0 ? 1 : -1;
-  return {
-    tokens: [...prefix, ...continuation],
-    mask,
-    advantages: mask.map((bit) => bit * advantage),
-    logprobs,
-  };
-}
-
-function turn(
-  policy: LocalPolicy,
-  session: string,
-  prefix: number[],
-  continuation: readonly number[],
-  mask: readonly number[],
-  count: number,
-) {
-  return policy.sample({
-    session,
-    prefix,
-    continuation,
-    mask,
-    maxNewTokens: count,
-    stopTokens: [],
-    sampling: { temperature: 1, topK: 0, topP: 1 },
-    key: randomKey(session),
   });
 }

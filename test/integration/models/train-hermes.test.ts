@@ -24,8 +24,15 @@ import { tinySpec } from '../../support/tiny-spec.ts';
 
 const STEPS = 6;
 const SPECIAL_TOKENS = [
-  ...['<|endoftext|>', '<|im_start|>', '<|im_end|>', '<tool_call>', '</tool_call>'],
-  ...['<tool_response>', '</tool_response>', '<think>', '</think>'],
+  '<|endoftext|>',
+  '<|im_start|>',
+  '<|im_end|>',
+  '<tool_call>',
+  '</tool_call>',
+  '<tool_response>',
+  '</tool_response>',
+  '<think>',
+  '</think>',
 ];
 const chatTemplate = path.resolve(import.meta.dirname, '../../parity/dialects/templates/qwen2.5-like.jinja');
 const tokenizerConfig = {

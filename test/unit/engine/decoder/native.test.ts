@@ -4,6 +4,7 @@ import { exponential } from '../../../../engine/decoder/exponential.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { NativeBackend } from '../../../../engine/decoder/native-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
+import type { FeedRequest } from '../../../../engine/decoder/native/addon.ts';
 import { Sampler } from '../../../../engine/decoder/sampler.ts';
 import { buildDecoderGraph } from '../../../../engine/onnx/decoder-graph.ts';
 import { flat, randomWeights, smallConfig } from './random-model.ts';
@@ -71,6 +72,31 @@ describe.runIf('addon' in found)('the native addon', () => {
     expect(() => addon.step(binding, block.draws)).toThrow(/indices/);
     block.tokens[0] = 1;
     addon.step(binding, block.draws);
+    const pieces = addon.open(library, {
+      ...model,
+      graph: buildDecoderGraph(smallConfig, { lastRows: false, lanes: 2 }),
+      lanes: 2,
+    });
+    const piece = {
+      tokens: Int32Array.of(1, 2, 3),
+      sizes: Int32Array.of(3),
+      lengths: Int32Array.of(5),
+      capacities: Int32Array.of(64),
+      totals: Int32Array.of(64),
+      caches: block.views(1),
+      logits: new Float32Array(2 * smallConfig.vocabSize),
+    };
+    const feed = (change: Partial<FeedRequest>) => addon.feed(pieces, { ...piece, ...change }, block.draws);
+    expect(() => addon.feed(session, piece, block.draws)).toThrow(/more pieces than lanes/);
+    expect(() => feed({ sizes: Int32Array.of(1, 1, 1) })).toThrow(/more pieces than lanes/);
+    expect(() => feed({ lengths: Int32Array.of(62) })).toThrow(/does not fit its cache/);
+    expect(() => feed({ totals: Int32Array.of(65) })).toThrow(/does not fit its cache/);
+    expect(() => feed({ sizes: Int32Array.of(4) })).toThrow(/not as long as their sizes/);
+    expect(() => feed({ caches: block.views(1).slice(1) })).toThrow(/caches/);
+    expect(() => feed({ logits: new Float32Array(smallConfig.vocabSize) })).toThrow(/logits/);
+    feed({});
+    addon.close(pieces);
+    expect(() => feed({})).toThrow(/closed/);
     addon.close(session);
     expect(() => addon.step(binding, block.draws)).toThrow(/closed/);
     expect(() => addon.close(session)).toThrow(/closed/);
