@@ -6,22 +6,24 @@ import { verdictArrived } from './messages.ts';
 
 /**
  * Asks for `count` verdicts, `concurrency` at a time, and returns those that came until all have, or until the
- * deadline. A workflow asks so once: it listens for what arrives.
+ * deadline where there is one. A workflow asks so once: it listens for what arrives.
  */
 export async function askVerdicts(
   asks: BlobRef,
   count: number,
-  { concurrency, deadlineSeconds }: { concurrency: number; deadlineSeconds: number },
+  { concurrency, deadlineSeconds }: { concurrency: number; deadlineSeconds?: number },
 ): Promise<Arrived[]> {
   const arrived = new Map<string, Arrived>();
   setHandler(verdictArrived, (one) => void arrived.set(one.digest, one));
-  const end = Date.now() + deadlineSeconds * 1000;
-  for (let asked = 0; asked < count && Date.now() < end;) {
+  const end = deadlineSeconds === undefined ? null : Date.now() + deadlineSeconds * 1000;
+  const until = (fulfilled: () => boolean): Promise<unknown> =>
+    end === null ? condition(fulfilled) : condition(fulfilled, Math.max(1, end - Date.now()));
+  for (let asked = 0; asked < count && (end === null || Date.now() < end);) {
     const to = Math.min(count, arrived.size + concurrency);
     await verdictActivities.requestVerdicts({ asks, from: asked, to, requester: workflowInfo().workflowId });
     asked = to;
-    await condition(() => asked - arrived.size < concurrency, Math.max(1, end - Date.now()));
+    await until(() => asked - arrived.size < concurrency);
   }
-  await condition(() => arrived.size === count, Math.max(1, end - Date.now()));
+  await until(() => arrived.size === count);
   return [...arrived.values()];
 }

@@ -3,8 +3,9 @@ import { evaluate } from '../core/evaluation.ts';
 import { entriesOf } from '../core/ladder/arrivals.ts';
 import type { AssessRequest } from '../core/ladder/requests.ts';
 import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../core/requests.ts';
-import { assessmentActivities, ladderActivities } from './activities.ts';
+import { assessmentActivities } from './activities.ts';
 import { askVerdicts } from './ask-verdicts.ts';
+import { keepEntries } from './keep-entries.ts';
 import { rolloutChildren } from './ports.ts';
 
 /** Measures a checkpoint on held-out tasks. */
@@ -32,13 +33,7 @@ async function judgeByRung(
   const { asks, count } = await assessmentActivities.planAssessment(request);
   const arrived = asks === null ? [] : await askVerdicts(asks, count, rung);
   const entries = arrived.flatMap((one) => entriesOf(one, { stage: name, late: false }));
-  for (let page = 0; page * PAGE < entries.length; page++) {
-    await ladderActivities.keepLedger({
-      run,
-      ledger: { writer: request.writer, sequence: page + 1 },
-      entries: entries.slice(page * PAGE, (page + 1) * PAGE),
-    });
-  }
+  await keepEntries(run, request.writer, entries);
   const judged = await assessmentActivities.settleAssessment(request);
   const span: Span = { part: 'verification', start, end: Date.now() };
   let next = 0;
@@ -48,6 +43,3 @@ async function judgeByRung(
     return { ...judged[next++]!, spans: [...group.spans, span] };
   });
 }
-
-/** Entries that pass through the history at once. */
-const PAGE = 100;

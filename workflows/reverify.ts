@@ -1,6 +1,6 @@
-import { condition, setHandler, workflowInfo } from '@temporalio/workflow';
-import { reverifyActivities, verdictActivities } from './activities.ts';
-import { verdictArrived } from './messages.ts';
+import { workflowInfo } from '@temporalio/workflow';
+import { reverifyActivities } from './activities.ts';
+import { askVerdicts } from './ask-verdicts.ts';
 
 export interface ReverifyInput {
   run: string;
@@ -24,30 +24,14 @@ export interface ReverifyOutcome {
 /** Judges the stored episodes of a run by another verifier, or another version, without rolling out again. */
 export async function reverify({ concurrency = 4, ...input }: ReverifyInput): Promise<ReverifyOutcome> {
   const request = { ...input, writer: `reverify-${workflowInfo().runId}` };
-  const heard = new Set<string>();
-  const spending = { computed: 0, seconds: 0, usd: 0 };
-  setHandler(verdictArrived, ({ digest, spent }) => {
-    if (heard.has(digest)) return;
-    heard.add(digest);
-    // What somebody else has caused costs nothing here.
-    if (spent === null) return;
-    spending.computed++;
-    spending.seconds += spent.seconds;
-    spending.usd += spent.usd;
-  });
   const { asks, count } = await reverifyActivities.planReverify(request);
-  let asked = 0;
-  while (asked < count) {
-    const to = Math.min(count, heard.size + concurrency);
-    await verdictActivities.requestVerdicts({
-      asks: asks!,
-      from: asked,
-      to,
-      requester: workflowInfo().workflowId,
-    });
-    asked = to;
-    await condition(() => asked - heard.size < concurrency);
-  }
-  await condition(() => heard.size >= count);
-  return { ...spending, scores: await reverifyActivities.keepReverified(request) };
+  const arrived = asks === null ? [] : await askVerdicts(asks, count, { concurrency });
+  // What somebody else has caused costs nothing here.
+  const paid = arrived.flatMap(({ spent }) => spent ?? []);
+  return {
+    computed: paid.length,
+    seconds: paid.reduce((sum, { seconds }) => sum + seconds, 0),
+    usd: paid.reduce((sum, { usd }) => sum + usd, 0),
+    scores: await reverifyActivities.keepReverified(request),
+  };
 }

@@ -13,7 +13,8 @@ import type { LedgerEntry } from '../core/ladder/ledger.ts';
 import type { Swept } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
 import type { Spent } from '../core/tier-contract.ts';
-import { ladderActivities, sweepActivities, verdictActivities } from './activities.ts';
+import { sweepActivities, verdictActivities } from './activities.ts';
+import { keepEntries } from './keep-entries.ts';
 import { ladderSwept, verdictArrived } from './messages.ts';
 
 /** As a person writes it into a schedule. */
@@ -74,10 +75,7 @@ export async function verificationSweep(input: SweepInput): Promise<SweepResult>
     asked = to;
   }
   await condition(() => waiting.size === 0, left());
-  for (let i = 0; i * PAGE < entries.length; i++) {
-    const page = entries.slice(i * PAGE, (i + 1) * PAGE);
-    await ladderActivities.keepLedger({ run, ledger: { writer, sequence: i + 1 }, entries: page });
-  }
+  await keepEntries(run, writer, entries);
   if (found.length > 0) await tell(run, found);
   return { asked, arrived: found.length, spent: { seconds: account.seconds, usd: account.usd } };
 
@@ -89,8 +87,6 @@ export async function verificationSweep(input: SweepInput): Promise<SweepResult>
     return Math.max(1, end - Date.now());
   }
 }
-
-const PAGE = 100;
 
 async function tell(run: string, found: readonly Swept[]): Promise<void> {
   try {
