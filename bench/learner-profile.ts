@@ -1,6 +1,7 @@
 // Where a training step spends its time, by TensorFlow op: npx tsx bench/learner-profile.ts [small|medium] [float32|bfloat16]
 // Ops are timed one by one, as the eager runner runs them; the traced graph runs the same ops, some of them side by side.
 import type { Tensor } from '@tensorflow/tfjs';
+import { MODEL_DEFAULTS } from '../activities/spec/schema.ts';
 import { loadBackend } from '../engine/learner/backend.ts';
 import { uploadWeights } from '../engine/learner/device-state.ts';
 import { createTracedRunner } from '../engine/learner/graph/traced-runner.ts';
@@ -11,13 +12,7 @@ import type { Precision } from '../engine/learner/runner.ts';
 import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
 
 const small: ModelConfig = {
-  vocabSize: 512,
-  hiddenSize: 128,
-  intermediateSize: 384,
-  layers: 4,
-  attentionHeads: 4,
-  keyValueHeads: 2,
-  headSize: 32,
+  ...MODEL_DEFAULTS,
   maxPositions: 256,
   rmsNormEpsilon: 1e-5,
   ropeTheta: 10_000,

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { MODEL_DEFAULTS } from '../activities/spec/schema.ts';
 import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
@@ -10,13 +11,7 @@ import { benchRow, type BenchRow } from './bench-row.ts';
 
 /** 918,656 parameters. */
 const CONFIG: ModelConfig = {
-  vocabSize: 512,
-  hiddenSize: 128,
-  intermediateSize: 384,
-  layers: 4,
-  attentionHeads: 4,
-  keyValueHeads: 2,
-  headSize: 32,
+  ...MODEL_DEFAULTS,
   maxPositions: 96,
   rmsNormEpsilon: 1e-5,
   ropeTheta: 10_000,

@@ -1,4 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { MODEL_DEFAULTS } from '../activities/spec/schema.ts';
 import { normal, randomKey, RandomStream, uniform, type RandomKey } from '../core/random.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { Sampler } from '../engine/decoder/sampler.ts';
@@ -17,13 +18,7 @@ const sampling = { temperature: 1, topK: 0, topP: 1 };
 
 /** 0.85 M parameters. */
 const config: ModelConfig = {
-  vocabSize: 512,
-  hiddenSize: 128,
-  intermediateSize: 384,
-  layers: 4,
-  attentionHeads: 4,
-  keyValueHeads: 2,
-  headSize: 32,
+  ...MODEL_DEFAULTS,
   maxPositions: 512,
   rmsNormEpsilon: 1e-5,
   ropeTheta: 10000,

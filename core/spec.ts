@@ -53,6 +53,7 @@ export interface ModelSpec {
   attentionHeads: number;
   keyValueHeads: number;
   headSize: number;
+  /** Longest sequence in tokens: prompt + everything after it. */
   maxPositions: number;
   tieEmbeddings: boolean;
 }

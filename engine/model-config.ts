@@ -1,22 +1,13 @@
+import type { ModelSpec } from '../core/spec.ts';
 import type { RopeScaling } from './rope.ts';
 
 /**
  * The shape of a decoder-only transformer of the Llama, Qwen2 or Qwen3 family, as in Hugging Face's `config.json`.
  * d = hiddenSize, H = attentionHeads, K = keyValueHeads, D = headSize, F = intermediateSize, V = vocabSize.
  */
-export interface ModelConfig {
-  vocabSize: number;
-  hiddenSize: number;
-  intermediateSize: number;
-  layers: number;
-  attentionHeads: number;
-  keyValueHeads: number;
-  headSize: number;
-  /** Longest sequence in tokens: prompt + everything after it. */
-  maxPositions: number;
+export interface ModelConfig extends ModelSpec {
   rmsNormEpsilon: number;
   ropeTheta: number;
-  tieEmbeddings: boolean;
   /** Absent: frequencies as they are. */
   ropeScaling?: RopeScaling;
   /** Linear layers with a bias: Qwen2 has them at q, k and v (`qkv`). Absent: none. */
