@@ -40,6 +40,7 @@ function spend(budget: Budget, all: readonly Computation[], concurrency: number,
       }
       continue;
     }
+    if (inFlight.length === 0) break;
     const [done] = inFlight.splice((order[turn % order.length] ?? 0) % inFlight.length, 1);
     account = settle(account, done!.declared, done!.taken);
   }
