@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
+import { sourcesDigest } from '../../engine/decoder/native/sources.ts';
 import { cacheEntry, cacheRoot } from './cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
@@ -27,7 +28,7 @@ export async function ensureNativeDecoder(
 ): Promise<{ addon: string; from: 'cache' | 'built' }> {
   const entry = cacheEntry(cacheRoot(env), {
     name: 'decoder',
-    version: await digestOf(sourcesOf(root)),
+    version: versionOf(sourcesOf(root)),
     variant: `napi${NAPI_VERSION}`,
   });
   const addon = path.join(entry, 'decoder.node');
@@ -68,6 +69,7 @@ export async function compileDecoder(
   const compiled = await runCommand(compiler, [
     ...FLAGS,
     ...EXACT,
+    `-DGRADUS_SOURCES="${sourcesDigest(sources)}"`,
     ...extra,
     ...include.map((folder) => `-I${folder}`),
     ...files.map((file) => path.join(sources, file)),
@@ -99,13 +101,11 @@ async function headers(env: NodeJS.ProcessEnv): Promise<string> {
   return folder;
 }
 
-async function digestOf(sources: string): Promise<string> {
-  const hash = createHash('sha256').update([...FLAGS, ...EXACT, HEADERS].join(' '));
-  for (const name of (await readdir(sources)).toSorted()) {
-    if (/\.(cc|h)$/.test(name)) hash.update(name).update(await readFile(path.join(sources, name)));
-  }
-  return hash.digest('hex').slice(0, 12);
-}
+const versionOf = (sources: string): string =>
+  createHash('sha256')
+    .update([...FLAGS, ...EXACT, HEADERS, sourcesDigest(sources)].join(' '))
+    .digest('hex')
+    .slice(0, 12);
 
 async function link(name: string, target: string): Promise<void> {
   const current = await readlink(name).catch(() => undefined); // absent, or a file that is to be replaced

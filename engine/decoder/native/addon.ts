@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import type { Draws } from '../draws.ts';
+import { sourcesDigest } from './sources.ts';
 
 /** A session, or a block's binding to one; freed with the object, a session earlier by `close`. */
 export type Session = object;
@@ -10,6 +11,8 @@ export type Binding = object;
 
 /** What session.cc exports. Calls are synchronous, and throw what onnxruntime says. */
 export interface NativeAddon {
+  /** What `sourcesDigest` said of the files that it was built from. */
+  sources?: string;
   open(library: string, model: OpenRequest): Session;
   close(session: Session): void;
   prefill(session: Session, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
@@ -85,7 +88,11 @@ function search(): FoundAddon {
   const library = onnxruntimeLibrary();
   if (library === undefined) return { missing: 'onnxruntime-node brings no library for this machine' };
   try {
-    return { addon: createRequire(import.meta.url)(file) as NativeAddon, library };
+    const addon = createRequire(import.meta.url)(file) as NativeAddon;
+    if (addon.sources !== sourcesDigest(import.meta.dirname)) {
+      return { missing: 'the native decoder is of other sources than these: `npm run setup` builds it anew' };
+    }
+    return { addon, library };
   } catch (error) {
     return {
       missing: `the native decoder cannot be loaded (${messageOf(error)}): \`npm run setup\` builds it anew`,

@@ -464,5 +464,8 @@ NAPI_MODULE_INIT() {
     napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);
     napi_set_named_property(env, exports, name, value);
   }
+  napi_value sources;
+  napi_create_string_utf8(env, GRADUS_SOURCES, NAPI_AUTO_LENGTH, &sources);
+  napi_set_named_property(env, exports, "sources", sources);
   return exports;
 }

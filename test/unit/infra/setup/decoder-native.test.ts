@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readlink, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { findOnPath } from '../../../../infra/setup/command.ts';
+import { findOnPath, runCommand } from '../../../../infra/setup/command.ts';
 import { ensureNativeDecoder } from '../../../../infra/setup/decoder-native.ts';
 
 const checkout = path.resolve(import.meta.dirname, '../../../..');
@@ -37,6 +37,20 @@ test.runIf(canBuild)(
     const newer = await ensureNativeDecoder(root, env());
     expect(newer.from).toBe('built');
     expect(await readlink(path.join(native, 'decoder.node'))).toBe(newer.addon);
+
+    // What was built from other sources than a checkout has is not used there.
+    const module = path.join(checkout, 'engine', 'decoder', 'load-backend.ts');
+    const asked = await runCommand(
+      process.execPath,
+      [
+        '--import',
+        'tsx',
+        '-e',
+        `import(${JSON.stringify(module)}).then((it) => console.log(it.backendName()))`,
+      ],
+      { env: { ...process.env, GRADUS_DECODER_ADDON: newer.addon } },
+    );
+    expect(asked.stdout).toMatch(/^stock decoder.*of other sources.*npm run setup/);
   },
 );
 
