@@ -18,7 +18,8 @@ export async function askVerdicts(
   const end = deadlineSeconds === undefined ? null : Date.now() + deadlineSeconds * 1000;
   const until = (fulfilled: () => boolean): Promise<unknown> =>
     end === null ? condition(fulfilled) : condition(fulfilled, Math.max(1, end - Date.now()));
-  for (let asked = 0; asked < count && (end === null || Date.now() < end);) {
+  const late = (): boolean => end !== null && Date.now() >= end;
+  for (let asked = 0; asked < count && !late();) {
     const to = Math.min(count, arrived.size + concurrency);
     await verdictActivities.requestVerdicts({ asks, from: asked, to, requester: workflowInfo().workflowId });
     asked = to;

@@ -23,7 +23,7 @@ let store: ObjectStore;
 function reply({ body }: Asked): Reply {
   // The first thing that it is asked: when it is asked once more, it has no other mind.
   const subject = body.messages.find(({ role }) => role === 'user')!.content;
-  const sum = [...subject].reduce((total, character) => total + character.charCodeAt(0), 0);
+  const sum = Buffer.from(subject).reduce((total, byte) => total + byte, 0);
   if (sum % 3 === 0) return { says: 'I would rather not say.', usage: USAGE };
   return { says: JSON.stringify({ reason: 'it looks so', score: sum % 3 === 1 ? 1 : 0 }), usage: USAGE };
 }
