@@ -33,8 +33,8 @@ export function rowLength(offsets: Int32Array): number {
 
 /**
  * The sequences with these indices as micro-batches of about `positions` in rows of `length`: first-fit decreasing, a pure
- * function of the lengths. A micro-batch has full, a quarter or a sixteenth of the rows: the largest that three
- * quarters of would be used. Where there are as many rows as `parts` their number is a multiple of it.
+ * function of the lengths. A micro-batch has full, a half, a quarter or a sixteenth of the rows: the largest that
+ * three quarters of would be used. Where there are as many rows as `parts` their number is a multiple of it.
  */
 export function packRows(
   tokens: Int32Array,
@@ -59,7 +59,7 @@ export function packRows(
   const most = Math.max(1, Math.floor(positions / length));
   const unit = most < parts ? 1 : parts;
   const full = Math.floor(most / unit) * unit;
-  const sizes = [full, Math.ceil(full / 4 / unit) * unit, Math.ceil(full / 16 / unit) * unit];
+  const sizes = [1, 2, 4, 16].map((part) => Math.ceil(full / part / unit) * unit);
   const batches: Rows[] = [];
   for (let at = 0; at < contents.length;) {
     const left = contents.length - at;
