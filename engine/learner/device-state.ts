@@ -26,7 +26,7 @@ function upload({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] {
   return shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data.slice(), [...shape])));
 }
 
-export async function uploadState(backend: Backend, state: TrainState): Promise<DeviceState> {
+export function uploadState(backend: Backend, state: TrainState): DeviceState {
   const { tf } = backend;
   const { config, adapter } = state;
   const shapes = parameterShapes({ config, lora: adapter?.lora });
@@ -36,7 +36,7 @@ export async function uploadState(backend: Backend, state: TrainState): Promise<
       : shapes.trained.map(([, shape]) => tf.keep(tf.zeros(shape)));
   const frozen = upload(backend, shapes.frozen, state.weights);
   const trained = upload(backend, shapes.trained, adapter?.weights ?? state.weights);
-  const adam = await createAdam(backend, trained, moments(state.firstMoments), moments(state.secondMoments));
+  const adam = createAdam(backend, trained, moments(state.firstMoments), moments(state.secondMoments));
   return {
     frozen,
     adam,

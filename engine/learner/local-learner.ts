@@ -48,7 +48,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
 
     if (last?.state !== parent) forget();
     // An update changes what the device holds in place: it is this step's alone until it ends well.
-    const device = last?.device ?? (await uploadState(backend, parent));
+    const device = last?.device ?? uploadState(backend, parent);
     last = undefined;
     const referenceTensors =
       reference && needsReference ? uploadWeights(backend, config, reference) : undefined;

@@ -49,6 +49,7 @@ export interface KernelBackend {
 export class NativeOps {
   readonly kernels: KernelBackend;
   private readonly tf: Tf;
+  private variables = 0;
 
   constructor(tf: Tf, kernels: KernelBackend) {
     this.tf = tf;
@@ -79,6 +80,63 @@ export class NativeOps {
       2,
     );
     return { loss: loss as Tensor1D, backprop: backprop as Tensor2D };
+  }
+
+  /** Half the squared L2 norm. */
+  halfSquaredNorm(x: Tensor): Tensor {
+    return this.kernels.executeSingleOutput('L2Loss', [this.type('T')], [x]);
+  }
+
+  /** A resource variable that holds `initial`; the caller disposes it with `destroyVariable`. */
+  createVariable(initial: Tensor): Tensor {
+    const { binding } = this.kernels;
+    const text = (name: string, value: string) => ({ name, type: binding.TF_ATTR_STRING, value });
+    const attributes = [
+      text('container', ''),
+      text('shared_name', `gradus-${this.variables++}`),
+      this.type('dtype'),
+      { name: 'shape', type: binding.TF_ATTR_SHAPE, value: initial.shape },
+    ];
+    const handle = this.tf.keep(this.kernels.executeSingleOutput('VarHandleOp', attributes, []));
+    this.execute('AssignVariableOp', [this.type('dtype')], [handle, initial]);
+    return handle;
+  }
+
+  /** The variable's value, without a copy. */
+  readVariable(handle: Tensor): Tensor {
+    return this.kernels.executeSingleOutput('ReadVariableOp', [this.type('dtype')], [handle]);
+  }
+
+  destroyVariable(handle: Tensor): void {
+    this.execute('DestroyResourceOp', [this.flag('ignore_lookup_error', true)], [handle]);
+    handle.dispose();
+  }
+
+  /** ResourceApplyAdam: variable, first and second moment change in place. The other tensors are scalars. */
+  applyAdam(
+    variable: Tensor,
+    firstMoment: Tensor,
+    secondMoment: Tensor,
+    scalars: {
+      beta1Power: Tensor;
+      beta2Power: Tensor;
+      rate: Tensor;
+      beta1: Tensor;
+      beta2: Tensor;
+      epsilon: Tensor;
+    },
+    gradient: Tensor,
+  ): void {
+    const { beta1Power, beta2Power, rate, beta1, beta2, epsilon } = scalars;
+    this.execute(
+      'ResourceApplyAdam',
+      [this.type('T'), this.flag('use_locking', false), this.flag('use_nesterov', false)],
+      [variable, firstMoment, secondMoment, beta1Power, beta2Power, rate, beta1, beta2, epsilon, gradient],
+    );
+  }
+
+  private execute(name: string, attributes: OpAttribute[], inputs: Tensor[]): void {
+    this.kernels.executeMultipleOutputs(name, attributes, inputs, 0);
   }
 
   private type(name: string): OpAttribute {

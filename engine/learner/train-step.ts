@@ -12,6 +12,7 @@ import type { DeviceState } from './device-state.ts';
 import { createMicroBatches, dispose } from './micro-batches.ts';
 import { lossWeights, minibatches } from './minibatches.ts';
 import { rateAt } from './optimizer/adam.ts';
+import { clipProgram } from './optimizer/clip-program.ts';
 import { logprobProgram, tokenInputs, trainingProgram, type TokenInput } from './programs.ts';
 import { packRows, positionsFor, rowLength } from './row-packing.ts';
 import type { Runner } from './runner.ts';
@@ -79,6 +80,16 @@ export async function trainStep(
   }
 
   const program = trainingProgram(backend, model, objective, single);
+  const clipping = clipProgram(backend, optimizer.maxGradientNorm);
+  const clip = async (given: Tensor[]): Promise<{ norm: number; gradients: Tensor[] }> => {
+    const compute = await runner.prepare(clipping, given);
+    const [norm, ...scaled] = backend.tf.tidy(() => compute(given));
+    const [value] = norm!.dataSync();
+    norm!.dispose();
+    if (scaled.length === 0) return { norm: value!, gradients: given };
+    dispose(given);
+    return { norm: value!, gradients: scaled };
+  };
   const metrics = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipFraction: 0 };
   let parentLogprobs = perToken.old;
   for (const [index, { sequences, rows }] of updates.entries()) {
@@ -90,9 +101,9 @@ export async function trainStep(
     if (result.gradients.length === 0) continue;
 
     const before = parent.updates + index;
-    const norm = adam.update(result.gradients, rateAt(optimizer, before), before + 1, optimizer);
-    dispose(result.gradients);
+    const { norm, gradients } = await clip(result.gradients);
     if (!Number.isFinite(result.loss) || !Number.isFinite(norm)) {
+      dispose(gradients);
       throw new GradusError(
         'learner',
         'diverged',
@@ -100,6 +111,9 @@ export async function trainStep(
           'Lower the learning rate, clip the gradient norm, or look at the advantages of this batch.',
       );
     }
+    adam.update(gradients, rateAt(optimizer, before), before + 1, optimizer);
+    dispose(gradients);
+
     const counted = Math.max(1, result.tokens) * updates.length;
     metrics.loss += result.loss / updates.length;
     metrics.gradientNorm += norm / updates.length;

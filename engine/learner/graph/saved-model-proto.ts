@@ -54,33 +54,17 @@ export interface TensorInfoProto {
   tensor_shape: ShapeProto;
 }
 
-/** The first output of a node. */
-export const tensorInfo = (node: string, dtype: number, shape: readonly number[]): TensorInfoProto => ({
-  name: `${node}:0`,
-  dtype,
-  tensor_shape: shapeProto(shape),
-});
-
 export const shapeProto = (shape: readonly number[]): ShapeProto => ({
   dim: shape.map((size) => ({ size })),
 });
 
-/** What one run of a graph is given, and what it gives. */
-export interface Signature {
-  inputs: Record<string, TensorInfoProto>;
-  outputs: Record<string, TensorInfoProto>;
-}
-
-/** The bytes of `saved_model.pb` with one graph. */
+/** The bytes of `saved_model.pb` with one graph and one signature, `serving_default`. */
 export function encodeSavedModel(
   version: string,
   nodes: NodeProto[],
-  signatures: Record<string, Signature>,
+  inputs: Record<string, TensorInfoProto>,
+  outputs: Record<string, TensorInfoProto>,
 ): Uint8Array {
-  const named = Object.entries(signatures).map(([name, signature]) => [
-    name,
-    { ...signature, method_name: 'gradus' },
-  ]);
   const message = savedModel.fromObject({
     saved_model_schema_version: 1,
     meta_graphs: [
@@ -88,7 +72,7 @@ export function encodeSavedModel(
         meta_info_def: { tags: ['serve'], tensorflow_version: version },
         // The oldest producer whose graphs may use every op of TensorFlow 2.20.
         graph_def: { node: nodes, versions: { producer: 1882 } },
-        signature_def: Object.fromEntries(named) as Record<string, object>,
+        signature_def: { serving_default: { inputs, outputs, method_name: 'gradus' } },
       },
     ],
   });

@@ -1,12 +1,24 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Tensor } from '@tensorflow/tfjs';
 import type { Tf } from '../backend.ts';
 import type { NativeOps } from '../native-ops.ts';
 import type { Program } from '../programs.ts';
 import type { Runner } from '../runner.ts';
 import { graphNodes } from './graph-def.ts';
-import { loadGraph, type Graph } from './load-graph.ts';
 import { record } from './recording.ts';
-import { tensorInfo, type Signature } from './saved-model-proto.ts';
+import { encodeSavedModel, shapeProto } from './saved-model-proto.ts';
+
+/** tfjs-node's addition to tfjs that runs a TensorFlow graph. */
+interface TfNode {
+  node: { loadSavedModel(path: string): Promise<SavedModel> };
+}
+
+interface SavedModel {
+  predict(inputs: Record<string, Tensor>): Record<string, Tensor>;
+  dispose(): void;
+}
 
 /** Graphs kept at a time; the one that was used longest ago goes first. */
 const KEPT = 24;
@@ -17,7 +29,7 @@ const KEPT = 24;
  * two times faster than op by op. A new shape costs a trace of 0.2 to 2 s.
  */
 export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
-  const graphs = new Map<string, { graph: Graph<'run'>; outputs: number }>();
+  const graphs = new Map<string, { model: SavedModel; outputs: number }>();
 
   const load = async (program: Program, inputs: Tensor[]) => {
     const { binding } = native.kernels;
@@ -31,40 +43,47 @@ export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
       dtype: dtype === 'int32' ? binding.TF_INT32 : binding.TF_FLOAT,
       shape,
     }));
-    const nodes = graphNodes(binding, recording, described, program.precision);
-    const inputInfo = described.map(({ dtype, shape }, i) => [`in${i}`, tensorInfo(`in${i}`, dtype, shape)]);
-    const outputInfo = recording.outputs.map((_, i) => [
-      `out${i}`,
-      tensorInfo(`out${i}`, binding.TF_FLOAT, []),
-    ]);
-    const run = {
-      inputs: Object.fromEntries(inputInfo) as Signature['inputs'],
-      outputs: Object.fromEntries(outputInfo) as Signature['outputs'],
-    };
-    return { graph: await loadGraph(tf, native, nodes, { run }), outputs: recording.outputs.length };
+    const info = (name: string, dtype: number, shape: readonly number[]) => ({
+      name: `${name}:0`,
+      dtype,
+      tensor_shape: shapeProto(shape),
+    });
+    const bytes = encodeSavedModel(
+      binding.TF_Version,
+      graphNodes(binding, recording, described, program.precision),
+      Object.fromEntries(described.map(({ dtype, shape }, i) => [`in${i}`, info(`in${i}`, dtype, shape)])),
+      Object.fromEntries(recording.outputs.map((_, i) => [`out${i}`, info(`out${i}`, binding.TF_FLOAT, [])])),
+    );
+    const folder = mkdtempSync(join(tmpdir(), 'gradus-graph-'));
+    try {
+      writeFileSync(join(folder, 'saved_model.pb'), bytes);
+      const model = await (tf as unknown as TfNode).node.loadSavedModel(folder);
+      return { model, outputs: recording.outputs.length };
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   };
 
   return {
     precisions: ['float32', 'bfloat16'],
     prepare: async (program, inputs) => {
       const key = `${program.key} ${JSON.stringify(inputs.map(({ shape }) => shape))}`;
-      const traced = graphs.get(key) ?? (await load(program, inputs));
+      const graph = graphs.get(key) ?? (await load(program, inputs));
       graphs.delete(key);
-      graphs.set(key, traced);
-      for (const [oldest, { graph }] of graphs) {
+      graphs.set(key, graph);
+      for (const [oldest, { model }] of graphs) {
         if (graphs.size <= KEPT) break;
-        graph.dispose();
+        model.dispose();
         graphs.delete(oldest);
       }
-      const { graph, outputs } = traced;
+      const { model, outputs } = graph;
       return (inputs) => {
-        const named = Object.fromEntries(inputs.map((tensor, i) => [`in${i}`, tensor]));
-        const results = graph.run('run', named);
+        const results = model.predict(Object.fromEntries(inputs.map((tensor, i) => [`in${i}`, tensor])));
         return Array.from({ length: outputs }, (_, i) => results[`out${i}`]!);
       };
     },
     close: () => {
-      for (const { graph } of graphs.values()) graph.dispose();
+      for (const { model } of graphs.values()) model.dispose();
       graphs.clear();
     },
   };

@@ -1,33 +1,27 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import type { Backend } from '../backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
-import { GraphAdam } from './graph-adam.ts';
+import { NativeAdam } from './native-adam.ts';
 import { PlainAdam } from './plain-adam.ts';
 
 /**
  * Weights and moments on the device, changed by Adam (Kingma & Ba 2015, algorithm 1 in the form at the end of its
- * section 2, where ε is added to √v before the bias is corrected, as TensorFlow does it) on gradients whose global L2
- * norm is clipped (Pascanu et al. 2013, algorithm 1).
+ * section 2, where ε is added to √v before the bias is corrected, as TensorFlow does it).
  */
 export interface Adam {
   /** Valid until the next update. */
   weights(): Tensor[];
-  /** The caller disposes them before the next update. */
   moments(): { first: Tensor[]; second: Tensor[] };
-  /** Gives the gradients' norm before they were clipped. `update` counts from 1. `gradients` stay the caller's. */
-  update(gradients: Tensor[], rate: number, update: number, settings: OptimizerSettings): number;
+  /** `update` counts from 1. `gradients` stay the caller's. */
+  update(gradients: Tensor[], rate: number, update: number, settings: OptimizerSettings): void;
   dispose(): void;
 }
 
 /** Takes ownership of the tensors. */
-export function createAdam(
-  { tf, native }: Backend,
-  weights: Tensor[],
-  first: Tensor[],
-  second: Tensor[],
-): Promise<Adam> {
-  if (native) return GraphAdam.load(tf, native, weights, first, second);
-  return Promise.resolve(new PlainAdam(tf, weights, first, second));
+export function createAdam(backend: Backend, weights: Tensor[], first: Tensor[], second: Tensor[]): Adam {
+  return backend.native
+    ? new NativeAdam(backend.tf, backend.native, weights, first, second)
+    : new PlainAdam(backend.tf, weights, first, second);
 }
 
 /** Linear warm-up: the rate of the update that comes after `updates` others. */

@@ -24,16 +24,14 @@ export class PlainAdam implements Adam {
     };
   }
 
-  update(gradients: Tensor[], rate: number, update: number, settings: OptimizerSettings): number {
+  update(gradients: Tensor[], rate: number, update: number, settings: OptimizerSettings): void {
     const { tf } = this;
-    const { beta1, beta2, epsilon, maxGradientNorm } = settings;
-    const norm = this.norm(gradients);
-    const scale = maxGradientNorm > 0 ? Math.min(1, maxGradientNorm / norm) : 1;
+    const { beta1, beta2, epsilon } = settings;
     const corrected = (rate * Math.sqrt(1 - beta2 ** update)) / (1 - beta1 ** update);
     this.state = this.state.map((old, i) => {
       const next = tf.tidy((): [Tensor, Tensor, Tensor] => {
         const [weight, first, second] = old;
-        const gradient = tf.mul(gradients[i]!, scale);
+        const gradient = gradients[i]!;
         const m = tf.add(tf.mul(first, beta1), tf.mul(gradient, 1 - beta1));
         const v = tf.add(tf.mul(second, beta2), tf.mul(tf.square(gradient), 1 - beta2));
         const change = tf.div(tf.mul(m, corrected), tf.add(tf.sqrt(v), epsilon));
@@ -42,15 +40,6 @@ export class PlainAdam implements Adam {
       old.forEach((tensor) => tensor.dispose());
       return next;
     });
-    return norm;
-  }
-
-  private norm(gradients: Tensor[]): number {
-    const { tf } = this;
-    const squares = tf.tidy(() => tf.addN(gradients.map((gradient) => tf.sum(tf.square(gradient)))));
-    const [sum] = squares.dataSync();
-    squares.dispose();
-    return Math.sqrt(sum!);
   }
 
   dispose(): void {
