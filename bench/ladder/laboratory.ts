@@ -20,6 +20,7 @@ import type { ArmName } from './arms.ts';
 
 /** What an arm's training came to. */
 export interface Trained {
+  arm: ArmName;
   checkpoint: CheckpointRef;
   /** Wall seconds from the start of the run to the end of its last step. */
   seconds: number;
@@ -67,10 +68,11 @@ export class Laboratory {
   async train(arm: ArmName, from: CheckpointRef, { seconds }: { seconds?: number }): Promise<Trained> {
     this.options.say(`— ${arm}${seconds === undefined ? '' : `, for ${seconds.toFixed(0)} s`}`);
     await this.forgetVerdicts();
+    const name = seconds === undefined ? arm : `${arm}-timed`;
     const spec = armSpec(arm, { ...this.options, from: `warm@${from.step}`, endless: seconds !== undefined });
     const ended = new AbortController();
-    const stopping = seconds === undefined ? undefined : this.stopAfter(arm, seconds, ended.signal);
-    const { handle } = await this.run(arm, spec).finally(() => ended.abort());
+    const stopping = seconds === undefined ? undefined : this.stopAfter(name, seconds, ended.signal);
+    const { handle } = await this.run(name, spec).finally(() => ended.abort());
     await stopping;
     const history = await handle.fetchHistory();
     const start = Number(history.events![0]!.eventTime!.seconds) * 1000;
@@ -80,8 +82,9 @@ export class Laboratory {
     }));
     const last = reports.findLast(({ at }) => seconds === undefined || at - start <= seconds * 1000);
     if (!last) throw new Error(`${arm} made no step in ${seconds} s`);
-    const computed = addEntries({}, await readLedger(this.store, arm));
+    const computed = addEntries({}, await readLedger(this.store, name));
     return {
+      arm,
       checkpoint: last.checkpoint,
       seconds: (last.at - start) / 1000,
       steps: last.step,
