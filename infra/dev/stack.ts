@@ -1,5 +1,6 @@
 import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError } from '../../core/errors.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
@@ -60,15 +61,26 @@ const temporalDir = (stateDir: string) => path.join(stateDir, 'temporal');
 const storeDir = (stateDir: string) => path.join(stateDir, 'object-store');
 const logFile = (stateDir: string, name: string) => path.join(stateDir, 'logs', `${name}.log`);
 
-async function claim(stateDir: string): Promise<() => Promise<void>> {
-  const lock = await tryLock(path.join(stateDir, 'stack.lock'));
-  if ('release' in lock) return lock.release;
-  throw new GradusError(
-    'infra',
-    'stack-running',
-    `The servers of ${stateDir} are already up, started by process ${lock.heldBy}. ` +
-      `Use them, stop that process, or choose another state folder.`,
-  );
+/** Whoever ended a process and starts the next at once finds the old one still ending: it is given this long. */
+const ENDING_MS = 3_000;
+
+async function claim(stateDir: string, onEvent: StackOptions['onEvent']): Promise<() => Promise<void>> {
+  const deadline = performance.now() + ENDING_MS;
+  for (let waited = false; ; waited = true) {
+    const lock = await tryLock(path.join(stateDir, 'stack.lock'));
+    if ('release' in lock) return lock.release;
+    if (performance.now() > deadline) {
+      throw new GradusError(
+        'infra',
+        'stack-running',
+        `The servers of ${stateDir} are already up, started by process ${lock.heldBy}. ` +
+          `Use them, stop that process, or choose another state folder.`,
+      );
+    }
+    if (!waited)
+      onEvent?.(`waiting for process ${lock.heldBy}, which has the servers of ${stateDir}, to end`);
+    await delay(50);
+  }
 }
 
 /**
@@ -92,7 +104,7 @@ export async function startStack(
   await checkExplicitPort({ ...TEMPORAL_PORT, explicit: options.temporalPort });
   await checkExplicitPort({ ...S3_PORT, explicit: options.s3Port });
   if (ui) await checkExplicitPort({ ...UI_PORT, explicit: options.uiPort });
-  const release = await claim(stateDir);
+  const release = await claim(stateDir, options.onEvent);
   const started: ServerHandle[] = [];
   const stopAll = async () => {
     await Promise.all(started.map((server) => server.stop()));

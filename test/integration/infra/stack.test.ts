@@ -127,8 +127,13 @@ describe('kill -9', () => {
     const addresses = await readStack(stateDir);
     await put(addresses.objectStore, 'kept', 'bytes');
 
-    child.kill('SIGKILL');
-    const stack = await start('a'); // at once, while the old servers may still be ending
+    // It and its servers are still ending when the next start begins.
+    const stack = await start('a', {
+      onEvent: (text) => {
+        if (text.startsWith(`waiting for process ${child.pid}`)) child.kill('SIGKILL');
+      },
+    });
+    expect(child.killed).toBe(true);
     await untilGone(pids);
     expect(stack.temporal.address).toBe(addresses.temporal.address);
     expect(await get(stack.objectStore, 'kept')).toBe('bytes');
