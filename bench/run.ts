@@ -6,7 +6,7 @@ import { decodeBench, turnsBench } from './engine/decode.ts';
 import { grpoBench } from './engine/grpo.ts';
 import { handoverBench } from './engine/handover.ts';
 import { learnerEngineBench } from './engine/learner.ts';
-import { ladderBench } from './ladder/ladder.ts';
+import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { demoBench } from './demo.ts';
 import { historyBench } from './history.ts';
 import { learnerBench } from './learner.ts';
@@ -19,13 +19,16 @@ const BENCHES: Record<string, Bench> = {
   orchestration: orchestrationBench,
   history: historyBench,
   demo: demoBench,
-  ladder: ladderBench,
+  'ladder:steps': ladderStepsBench,
+  'ladder:time': ladderTimeBench,
   'engine:decode': decodeBench,
   'engine:turns': turnsBench,
   'engine:learner': learnerEngineBench,
   'engine:grpo': grpoBench,
   'engine:handover': handoverBench,
 };
+const NAMES = Object.keys(BENCHES);
+const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
 
 async function bench(name: string, options: { runs?: number; quick?: true }): Promise<number> {
   const say = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -33,7 +36,8 @@ async function bench(name: string, options: { runs?: number; quick?: true }): Pr
   const { signal } = stopping;
   signal.addEventListener('abort', () => say('\nstopping …'));
   void untilInterrupted().then(() => stopping.abort(new Error('stopped by a person')));
-  for (const one of name === 'all' ? Object.keys(BENCHES) : [name]) {
+  const wanted = NAMES.filter((one) => name === 'all' || one === name || one.startsWith(`${name}:`));
+  for (const one of wanted) {
     say(`— ${one}`);
     try {
       for await (const row of BENCHES[one]!({ ...options, quick: options.quick ?? false, say, signal })) {
@@ -55,7 +59,7 @@ function parseRuns(text: string): number {
 
 new Command('bench')
   .description('Measures, and prints one JSON line a row on stdout; progress goes to stderr.')
-  .addArgument(new Argument('<name>', 'what to measure').choices([...Object.keys(BENCHES), 'all']))
+  .addArgument(new Argument('<name>', 'what to measure').choices([...NAMES, ...GROUPS, 'all']))
   .option('--runs <n>', 'measured runs of each side (default: what the benchmark needs)', parseRuns)
   .option('--quick', 'sizes of seconds: to see that it works, not to quote')
   .action((name: string, options: { runs?: number; quick?: true }) =>

@@ -65,6 +65,8 @@ export function armSpec(arm: ArmName, { from, endless, quick }: Size & { from: s
     ...(rungs !== null && { verification: ladderOf(rungs) }),
     stages: endless ? [{ ...stages[0]!, maxSteps: ENDLESS }] : stages,
     evaluation: { ...rest.evaluation, count: 16 },
+    // The fast tier alone makes so many steps that all of them would not fit on a disk.
+    retention: { keepEvery: arm === 'fast' ? 20 : 2 },
   };
 }
 

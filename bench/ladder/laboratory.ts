@@ -18,13 +18,13 @@ import { signalsOf } from '../histories.ts';
 import { armSpec, judgedBy, warmSpec } from './arms.ts';
 import type { ArmName } from './arms.ts';
 
-/** What an arm's training came to. */
-export interface Trained {
+/** How an arm's training went. */
+export interface Training {
   arm: ArmName;
-  checkpoint: CheckpointRef;
-  /** Wall seconds from the start of the run to the end of its last step. */
-  seconds: number;
-  steps: number;
+  /** The workflow's id. */
+  run: string;
+  /** Checkpoints that outlive the training: how many steps were made, and wall seconds since the run began. */
+  kept: { checkpoint: CheckpointRef; steps: number; seconds: number }[];
   /** Verdicts computed, by verifier. */
   computed: Record<string, number>;
 }
@@ -65,29 +65,26 @@ export class Laboratory {
   }
 
   /** Trains for the spec's steps, or for so many seconds. No verdict is known when it begins. */
-  async train(arm: ArmName, from: CheckpointRef, { seconds }: { seconds?: number }): Promise<Trained> {
-    this.options.say(`— ${arm}${seconds === undefined ? '' : `, for ${seconds.toFixed(0)} s`}`);
+  async train(arm: ArmName, from: CheckpointRef, seconds?: number): Promise<Training> {
+    this.options.say(`— ${arm}${seconds === undefined ? '' : `, for ${seconds} s`}`);
     await this.forgetVerdicts();
-    const name = seconds === undefined ? arm : `${arm}-timed`;
     const spec = armSpec(arm, { ...this.options, from: `warm@${from.step}`, endless: seconds !== undefined });
     const ended = new AbortController();
-    const stopping = seconds === undefined ? undefined : this.stopAfter(name, seconds, ended.signal);
-    const { handle } = await this.run(name, spec).finally(() => ended.abort());
+    const stopping = seconds === undefined ? undefined : this.stopAfter(arm, seconds, ended.signal);
+    const { handle } = await this.run(arm, spec).finally(() => ended.abort());
     await stopping;
     const history = await handle.fetchHistory();
-    const start = Number(history.events![0]!.eventTime!.seconds) * 1000;
-    const reports = signalsOf(history, 'stepReported').map(({ at, value }) => ({
-      at,
-      ...(value as StepReport),
-    }));
-    const last = reports.findLast(({ at }) => seconds === undefined || at - start <= seconds * 1000);
-    if (!last) throw new Error(`${arm} made no step in ${seconds} s`);
-    const computed = addEntries({}, await readLedger(this.store, name));
+    const start = Number(history.events![0]!.eventTime!.seconds);
+    const kept = signalsOf(history, 'stepReported').flatMap(({ at, value }) => {
+      const { step, checkpoint } = value as StepReport;
+      if (step % spec.retention.keepEvery !== 0) return [];
+      return [{ checkpoint, steps: step, seconds: at / 1000 - start }];
+    });
+    const computed = addEntries({}, await readLedger(this.store, arm));
     return {
       arm,
-      checkpoint: last.checkpoint,
-      seconds: (last.at - start) / 1000,
-      steps: last.step,
+      run: arm,
+      kept,
       computed: Object.fromEntries(Object.entries(computed).map(([name, totals]) => [name, totals.computed])),
     };
   }
