@@ -76,20 +76,20 @@ export class Batch {
   }
 
   private move(from: Seats, slot: number, sequence: Sequence): void {
-    const rows = from.block.extract(slot);
+    const to = this.seatFor(from.block.lengths[slot]! + sequence.size, from);
+    to.sequences[to.block.adopt(from.block, slot)] = sequence;
     this.remove(from, slot);
-    this.add(sequence, rows, rows.length);
   }
 
-  /** The fullest block with a free slot for a sequence of `length` tokens. */
-  private seatFor(length: number): Seats {
+  /** The fullest block with a free slot for a sequence of `length` tokens, other than the one that it leaves. */
+  private seatFor(length: number, left?: Seats): Seats {
     let capacity = SMALLEST_CAPACITY;
     while (capacity < length) capacity *= 2;
     const all = this.byCapacity.get(capacity) ?? [];
     this.byCapacity.set(capacity, all);
     let best: Seats | undefined;
     for (const seats of all) {
-      const free = seats.block.count < this.slots;
+      const free = seats !== left && seats.block.count < this.slots;
       if (free && (best === undefined || seats.block.count > best.block.count)) best = seats;
     }
     if (best === undefined) {

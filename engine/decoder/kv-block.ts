@@ -61,6 +61,21 @@ export class KvBlock {
     return slot;
   }
 
+  /** Takes a slot and puts there what another block's slot holds, which stays as it is. */
+  adopt(other: KvBlock, slot: number): number {
+    const length = other.lengths[slot]!;
+    const target = this.count++;
+    for (const [i, part] of this.parts.entries()) {
+      for (let head = 0; head < this.shape.heads; head++) {
+        const start = other.offset(slot, head);
+        const rows = other.parts[i]!.subarray(start, start + length * this.shape.headSize);
+        part.set(rows, this.offset(target, head));
+      }
+    }
+    this.lengths[target] = length;
+    return target;
+  }
+
   /** A slot's own memory: keys and values of each layer in turn, each [K, capacity, D]. */
   views(slot: number): Float32Array[] {
     const size = this.offset(1, 0);

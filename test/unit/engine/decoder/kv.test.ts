@@ -20,6 +20,16 @@ describe('a block of caches', () => {
     expect(block.extract(1)).toEqual(all[1]);
   });
 
+  it('takes over a slot of a block of another capacity', () => {
+    const small = new KvBlock(shape, 4, 8);
+    for (const rows of [rowsOf(1, 5), rowsOf(2, 7)]) small.insert(rows, rows.length);
+    const large = new KvBlock(shape, 2, 16);
+    large.insert(rowsOf(3, 16), 16);
+    const slot = large.adopt(small, 1);
+    expect([large.extract(slot), small.extract(1)]).toEqual([rowsOf(2, 7), rowsOf(2, 7)]);
+    expect(large.extract(0)).toEqual(rowsOf(3, 16));
+  });
+
   it('takes the beginning of a longer cache', () => {
     const block = new KvBlock(shape, 1, 8);
     block.insert(rowsOf(1, 7), 2);
