@@ -4,8 +4,8 @@ import calculator from '../examples/calculator.json' with { type: 'json' };
 const OUT_OF_REACH = 0.99;
 
 /**
- * The main job's shapes and sizes, cut to a fixed amount of work: one round of warm start, `steps` RL steps, and
- * reports of `reports` tasks.
+ * The main job's shapes and sizes, cut to a fixed amount of work: one round of warm start, `steps` RL steps of the
+ * first stage, and reports of `reports` tasks.
  */
 export function cutCalculator({
   updates,
@@ -24,7 +24,7 @@ export function cutCalculator({
       maxRounds: 1,
       graduation: { ...calculator.warmStart.graduation, successAtLeast: 0 },
     },
-    stages: calculator.stages.map((stage) => ({
+    stages: calculator.stages.slice(0, 1).map((stage) => ({
       ...stage,
       maxSteps: steps,
       graduation: { ...stage.graduation, successAtLeast: OUT_OF_REACH },
