@@ -1,22 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Episode, Observation, Turn } from '../core/episode.ts';
-import { messageOf } from '../core/errors.ts';
+import type { Episode, Observation, ToolCall, Turn } from '../core/episode.ts';
+import { GradusError, messageOf } from '../core/errors.ts';
 import type { RandomKey } from '../core/random.ts';
 import type { SamplingSpec } from '../core/spec.ts';
 import type { Dialect } from '../engine/dialect/contract.ts';
 import { malformedObservation } from '../engine/dialect/malformed.ts';
 import type { Policy } from '../engine/policy.ts';
 import type { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
-import type { Environment, Tool } from '../environments/contract.ts';
+import { isDeath } from '../environments/host/asks.ts';
+import { attemptsOf } from '../environments/host/facts.ts';
+import type { ToolFacts } from '../environments/host/facts.ts';
+import type { Asker, HostedEnvironment } from '../environments/host/hosted-environment.ts';
 import { sampleTurn } from './sample-turn.ts';
-import { attemptCall, attemptsOf, refuseCall } from './tool-call.ts';
 
 export interface AdvanceContext {
   policy: Policy;
   tokenizer: Tokenizer;
   /** Bound to the tools of the environment. */
   dialect: Dialect;
-  environment: Pick<Environment, 'tools'>;
+  environment: Pick<HostedEnvironment, 'tools' | 'call' | 'refusalOf' | 'threw'>;
   sampling: SamplingSpec;
   /** Longest sequence that the model can hold, prompt included, tokens. */
   maxPositions: number;
@@ -27,6 +29,8 @@ export interface AdvanceContext {
   session: string;
   key: RandomKey;
   signal: AbortSignal;
+  /** Told of what users' code did wrong. */
+  incident?: Asker['incident'];
 }
 
 /** Pause before an inline tool is tried again, milliseconds, doubled each time. */
@@ -59,15 +63,9 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
     } else if (action.kind === 'malformed') {
       observe(context, episode, malformedObservation(action.reason));
     } else {
-      const refusal = refuseCall(action.call, environment.tools);
       const tool = environment.tools.find(({ name }) => name === action.call.name);
-      if (refusal !== null || tool === undefined) {
-        observe(context, episode, refusal ?? malformedObservation('no such tool'));
-      } else if (tool.placement === 'long') {
-        episode.status = { kind: 'calling', call: action.call };
-      } else {
-        await callInline(context, episode, tool);
-      }
+      if (tool?.placement === 'long') await prepareLong(context, episode, action.call);
+      else await callInline(context, episode, action.call, tool);
     }
   }
 }
@@ -78,9 +76,10 @@ export function observe(
   episode: Episode,
   observation: Observation,
 ): void {
-  episode.turns.at(-1)!.observation = observation;
+  const turn = episode.turns.at(-1)!;
+  turn.observation = observation;
   episode.status = { kind: 'running' };
-  const tokens = context.dialect.observationTokens(observation);
+  const tokens = context.dialect.observationTokens(observation, turn.text);
   const left = Math.max(0, roomOf(context) - episode.tokens.length);
   for (const token of tokens.slice(0, left)) append(episode, token, 0, 0);
   if (tokens.length >= left) truncate(episode, 'tokens');
@@ -91,31 +90,53 @@ function roomOf(context: Pick<AdvanceContext, 'sampling' | 'maxPositions' | 'pro
   return Math.min(context.sampling.maxCompletionTokens, context.maxPositions - context.promptTokens.length);
 }
 
-async function callInline(context: AdvanceContext, episode: Episode, tool: Tool): Promise<void> {
-  const { action } = episode.turns.at(-1)!;
-  if (action.kind !== 'call') return;
-  const attempts = attemptsOf(tool);
+/** A call that its tool would not take is answered at once; any other is due. */
+async function prepareLong(context: AdvanceContext, episode: Episode, call: ToolCall): Promise<void> {
+  try {
+    const refusal = await context.environment.refusalOf(call, context);
+    if (refusal) observe(context, episode, refusal);
+    else episode.status = { kind: 'calling', call };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    fail(episode, error);
+  }
+}
+
+/** `tool` is undefined for one that there is not, which is answered in the same way. */
+async function callInline(
+  context: AdvanceContext,
+  episode: Episode,
+  call: ToolCall,
+  tool: ToolFacts | undefined,
+): Promise<void> {
+  const { environment, signal, incident } = context;
+  const attempts = tool ? attemptsOf(tool) : 1;
   for (let attempt = 1; ; attempt++) {
     try {
-      const observation = await attemptCall(tool, action.call, {
+      const observation = await environment.call(call, {
         idempotencyKey: `${context.episodeId}/${episode.turns.length}`,
         attempt,
-        signal: context.signal,
+        signal,
+        incident,
         heartbeat: () => undefined,
       });
       observe(context, episode, observation);
       return;
     } catch (error) {
-      context.signal.throwIfAborted();
-      const retryable = (error as { retryable?: boolean }).retryable === true;
+      signal.throwIfAborted();
+      const retryable = error instanceof GradusError && error.retryable;
       if (!retryable || attempt >= attempts) {
-        // The tool's fault, not the policy's: the episode is an infrastructure outcome, never a zero.
-        episode.status = { kind: 'failed', boundary: 'tool', reason: messageOf(error) };
-        return;
+        if (!isDeath(error)) incident?.(environment.threw(`tool ${call.name}`, messageOf(error)));
+        return fail(episode, error);
       }
-      await delay(INLINE_BACKOFF_MS * 2 ** (attempt - 1), undefined, { signal: context.signal });
+      await delay(INLINE_BACKOFF_MS * 2 ** (attempt - 1), undefined, { signal });
     }
   }
+}
+
+/** The tool's fault, not the policy's: the episode is an infrastructure outcome, never a zero. */
+function fail(episode: Episode, error: unknown): void {
+  episode.status = { kind: 'failed', boundary: 'tool', reason: messageOf(error) };
 }
 
 function append(episode: Episode, token: number, mask: 0 | 1, logprob: number): void {

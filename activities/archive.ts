@@ -1,12 +1,12 @@
 import { predict } from '../core/ladder/calibration.ts';
 import type { Wish } from '../core/ladder/requests.ts';
 import { lastCalibrations } from './calibrate.ts';
-import { archivePrefix } from './store/keys.ts';
+import { archivePrefix, heardKey } from './store/keys.ts';
+import { wishes } from './store/ladder-codecs.ts';
 import type { ObjectStore } from './store/object-store.ts';
-import { findVerdict } from './verdict-cache.ts';
 
 /**
- * What a run deferred and nobody has judged since, best value first. Values are what the rung is expected to say by
+ * What a run deferred and has heard no verdict of since, best value first. Values are what the rung is expected to say by
  * all that the run has learnt of it since then. A later page supersedes an earlier one.
  */
 export async function readArchive(
@@ -17,9 +17,7 @@ export async function readArchive(
   const deferred = new Map<string, Wish>();
   const keys = (await store.list(archivePrefix(run), { signal })).map(({ key }) => key);
   for (const key of keys.toSorted()) {
-    const ref = await store.head(key, { signal });
-    if (!ref) continue;
-    for (const wish of (await store.getJson(ref, { signal })) as unknown as Wish[]) {
+    for (const wish of (await store.find(key, wishes, { signal })) ?? []) {
       const { request } = wish.ask;
       if (verifier !== undefined && request.verifier !== verifier) continue;
       deferred.set(`${request.verifier}/${request.version}/${request.digest}`, wish);
@@ -28,7 +26,8 @@ export async function readArchive(
   const calibrations = await lastCalibrations(store, run, signal);
   const open: [string, Wish][] = [];
   for (const [name, wish] of deferred) {
-    if ((await findVerdict(store, wish.ask.request, { signal })) !== null) continue;
+    const { verifier: asked, version, digest } = wish.ask.request;
+    if (await store.head(heardKey(run, asked, version, digest), { signal })) continue;
     const known = wish.basis && calibrations?.[wish.basis.rung];
     open.push([name, known ? { ...wish, value: predict(known, wish.basis!.score).mean } : wish]);
   }

@@ -1,8 +1,10 @@
 import { addPairs } from '../core/ladder/calibration.ts';
 import type { Calibration, ScorePair } from '../core/ladder/calibration.ts';
-import type { Climbing, LedgerPlace } from '../core/ladder/requests.ts';
+import type { Climbing } from '../core/ladder/requests.ts';
 import type { Climber } from './climbers.ts';
 import { calibrationKey, calibrationPrefix, pairKey } from './store/keys.ts';
+import { calibrationLists, pairClaims } from './store/ladder-codecs.ts';
+import type { Counted } from './store/ladder-codecs.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 /**
@@ -12,11 +14,11 @@ import type { ObjectStore } from './store/object-store.ts';
  */
 export async function calibrate(
   store: ObjectStore,
-  { run, verification: { rungs }, calibrations, steps, came, ledger }: Climbing,
+  { run, verification: { rungs }, calibrations, steps, came }: Climbing,
   rung: number,
   climbers: readonly Climber[],
   signal: AbortSignal,
-): Promise<Calibration[]> {
+): Promise<Counted> {
   const below = rung - 1;
   const present = steps.at(-1);
   const arrived = new Set(came[rung]);
@@ -36,18 +38,33 @@ export async function calibrate(
       dearPassed: dear >= rungs[rung]!.passAtLeast,
     });
   }
-  const claimed = await Promise.all(
-    [...bySubject].map(async ([digest, pairs]) => {
-      const key = pairKey(run, rungs[rung]!.verifier, digest);
-      return (await claim(store, key, ledger, signal)) ? [...pairs.values()] : [];
+  const unclaimed = await Promise.all(
+    [...bySubject.keys()].map(async (digest) => {
+      const claim = await store.head(pairKey(run, rungs[rung]!.verifier, digest), { signal });
+      return claim ? [] : [digest];
     }),
   );
-  const fresh = claimed.flat();
-  if (fresh.length === 0) return calibrations;
-  const after = calibrations.with(below, addPairs(calibrations[below]!, fresh));
+  const counted = unclaimed.flat();
+  if (counted.length === 0) return { calibrations, counted };
+  const fresh = counted.flatMap((digest) => [...bySubject.get(digest)!.values()]);
+  return { calibrations: calibrations.with(below, addPairs(calibrations[below]!, fresh)), counted };
+}
+
+/** Claims the pairs that a request has counted, for all that come later. */
+export async function keepCounted(
+  store: ObjectStore,
+  { run, verification: { rungs }, ledger }: Climbing,
+  rung: number,
+  { calibrations, counted }: Counted,
+  signal: AbortSignal,
+): Promise<void> {
+  if (counted.length === 0) return;
+  const claim = (digest: string) =>
+    store.keep(pairKey(run, rungs[rung]!.verifier, digest), pairClaims, ledger, { signal });
+  await Promise.all(counted.map(claim));
   // For sweeps, which have no ladder to ask.
-  await store.putJson(calibrationKey(run, ledger.writer, ledger.sequence), after, { signal });
-  return after;
+  const key = calibrationKey(run, ledger.writer, ledger.sequence);
+  await store.keep(key, calibrationLists, calibrations, { signal });
 }
 
 /** The newest that a run has kept; null where it has seen no pair. */
@@ -58,18 +75,5 @@ export async function lastCalibrations(
 ): Promise<Calibration[] | null> {
   const keys = await store.list(calibrationPrefix(run), { signal });
   const newest = keys.map(({ key }) => key).toSorted();
-  const ref = newest.length === 0 ? undefined : await store.head(newest.at(-1)!, { signal });
-  return ref ? ((await store.getJson(ref, { signal })) as unknown as Calibration[]) : null;
-}
-
-/** Whether the pairs of a subject belong to this request; another attempt at the same request gets the same answer. */
-async function claim(
-  store: ObjectStore,
-  key: string,
-  { writer, sequence }: LedgerPlace,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const ref = await store.putJson(key, { writer, sequence }, { signal });
-  const first = (await store.getJson(ref, { signal })) as unknown as LedgerPlace;
-  return first.writer === writer && first.sequence === sequence;
+  return newest.length === 0 ? null : store.find(newest.at(-1)!, calibrationLists, { signal });
 }

@@ -1,20 +1,23 @@
 import { canonicalJson } from '../core/canonical-json.ts';
 import type { Episode, RolloutGroup } from '../core/episode.ts';
+import { isPassing } from '../core/ladder/abstentions.ts';
 import { LADDER } from '../core/ladder/requests.ts';
 import type { Climbing, StepGroups } from '../core/ladder/requests.ts';
 import type { LedgerEntry } from '../core/ladder/ledger.ts';
-import type { LadderDecision } from '../core/ladder/policy.ts';
+import type { LadderDecision, Said } from '../core/ladder/policy.ts';
 import type { Json } from '../core/json.ts';
-import type { BlobRef } from '../core/refs.ts';
+import { GradusError } from '../core/errors.ts';
+import type { BlobRef, TaskRef } from '../core/refs.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
-import type { Candidate, Environment, TierVerifier } from '../environments/contract.ts';
+import type { Meaning } from '../environments/host/asks.ts';
+import type { TierFacts } from '../environments/host/facts.ts';
+import type { Asker, HostedEnvironment } from '../environments/host/hosted-environment.ts';
 import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
-import { candidateOf } from './judge.ts';
 import { sha256Hex } from './store/digest.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { loadTrajectories } from './store/trajectories.ts';
-import { findVerdict } from './verdict-cache.ts';
+import { findVerdict, heardVerdict } from './verdict-cache.ts';
 
 export interface LadderDependencies {
   store: ObjectStore;
@@ -23,10 +26,12 @@ export interface LadderDependencies {
 
 /** What one rung above the lowest would judge of an episode, and what it has said. */
 export interface RungView {
-  verifier: TierVerifier;
+  verifier: TierFacts;
   subject: Json;
   digest: string;
   answer: TierAnswer | null;
+  /** What the answer means for the candidate; null as long as there is none. */
+  meaning: Meaning | null;
 }
 
 /** An episode on the ladder. */
@@ -36,27 +41,34 @@ export interface Climber {
   group: RolloutGroup;
   ref: BlobRef;
   episode: Episode;
-  environment: Environment;
-  candidate: Candidate;
+  task: TaskRef;
+  environment: HostedEnvironment;
   /** By rung; null for the lowest, and where there is nothing to ask. */
   views: (RungView | null)[];
-  scores: (number | null | undefined)[];
+  /** Rungs whose question could not be put: the environment's mistake, which says nothing of the subject. */
+  broken: Set<number>;
+  scores: Said[];
   digests: (string | null)[];
 }
 
 /**
  * The episodes of these steps with everything that is known of them: what the fast tier said when they were judged,
- * and what the cache of verdicts holds now. A subject of null counts as an abstention: the rung is passed over.
+ * and what the cache of verdicts holds now, or, where a budget counts verdicts, what the run has heard of it.
  */
 export async function loadClimbers(
   { store, environments }: LadderDependencies,
   {
     run,
-    verification: { rungs },
+    verification: { rungs, counts },
     steps,
-  }: { run: string; verification: Pick<Climbing['verification'], 'rungs'>; steps: readonly StepGroups[] },
-  signal: AbortSignal,
+  }: {
+    run: string;
+    verification: Pick<Climbing['verification'], 'rungs' | 'counts'>;
+    steps: readonly StepGroups[];
+  },
+  asker: Asker,
 ): Promise<Climber[]> {
+  const { signal } = asker;
   const climbers: Climber[] = [];
   for (const step of steps) {
     const groups = await Promise.all(step.groups.map((ref) => loadTrajectories(store, ref, { signal })));
@@ -64,77 +76,155 @@ export async function loadClimbers(
       for (const episode of group.episodes) {
         const { ref: task } = group.tasks[episode.task]!;
         if (episode.status.kind === 'failed') continue;
-        const environment = environmentOf(environments, task.environment);
-        const candidate = candidateOf(environment, task, episode);
-        const views = rungs.map(({ verifier }, rung) =>
-          rung === 0 ? null : viewOf(environment, verifier, candidate),
-        );
         climbers.push({
           id: `${step.stage}/${step.step}/${group.id}/${episode.task}/${episode.sample}`,
           step,
           group,
           ref: step.groups[i]!,
           episode,
-          environment,
-          candidate,
-          views,
+          task,
+          environment: environmentOf(environments, task.environment),
+          views: [null],
+          broken: new Set(),
           scores: [],
-          digests: views.map((view) => view?.digest ?? null),
+          digests: [],
         });
       }
     });
   }
+  for (const [rung, { verifier }] of rungs.entries()) {
+    if (rung === 0) continue;
+    const views = await viewsOf(climbers, verifier, asker);
+    climbers.forEach((climber, i) => {
+      const view = views[i]!;
+      if (view instanceof GradusError) climber.broken.add(rung);
+      climber.views.push(view instanceof GradusError ? null : view);
+    });
+  }
+  for (const climber of climbers) climber.digests = climber.views.map((view) => view?.digest ?? null);
   const found = new Map<string, Promise<TierAnswer | null>>();
   for (const { views } of climbers) {
     for (const view of views) {
       if (view === null) continue;
       const { name, version } = view.verifier;
       const key = `${name}/${version}/${view.digest}`;
-      if (!found.has(key))
-        found.set(key, findVerdict(store, { verifier: name, version, digest: view.digest }, { signal, run }));
+      const asked = { verifier: name, version, digest: view.digest };
+      if (!found.has(key)) {
+        found.set(
+          key,
+          counts === 'verdicts'
+            ? heardVerdict(store, run, asked, signal)
+            : findVerdict(store, asked, { signal, run }),
+        );
+      }
       view.answer = await found.get(key)!;
     }
   }
+  await Promise.all(rungs.slice(1).map((_, i) => interpret(climbers, i + 1, asker)));
   for (const climber of climbers) {
     climber.scores = climber.views.map((view, rung) => {
       if (rung === 0) return fastScore(climber.episode);
-      return view === null ? null : view.answer === null ? undefined : scoreOf(view, climber.candidate).score;
+      return climber.broken.has(rung) ? 'passing' : saidBy(view);
     });
   }
   return climbers;
 }
 
-export function viewOf(environment: Environment, name: string, candidate: Candidate): RungView | null {
-  const verifier = environment.verifiers.find((other) => other.name === name);
-  if (!verifier || verifier.tier === 'fast') return null;
-  const subject = verifier.subject(candidate);
-  if (subject === null) return null;
+/** Whose verdict is asked for. */
+export type Viewed = Pick<Climber, 'environment' | 'task' | 'episode'>;
+
+/**
+ * What a verifier would judge of these, in order; null where there is nothing to ask, and an error where the environment
+ * could not say.
+ */
+export async function viewsOf(
+  viewed: readonly Viewed[],
+  name: string,
+  asker: Asker,
+): Promise<(RungView | GradusError | null)[]> {
+  const views: (RungView | GradusError | null)[] = [];
+  await byEnvironment(viewed, async (environment, members) => {
+    const verifier = environment.verifiers.find((other) => other.name === name);
+    const asked = verifier?.served && members.map(({ one }) => ({ ref: one.task, episode: one.episode }));
+    const subjects = asked && (await environment.subjects(name, asked, asker));
+    members.forEach(({ at }, i) => {
+      const subject = subjects?.[i] ?? null;
+      views[at] =
+        subject === null || subject instanceof GradusError ? subject : viewOf(verifier as TierFacts, subject);
+    });
+  });
+  return views;
+}
+
+function viewOf(verifier: TierFacts, subject: Json): RungView {
   const digest = sha256Hex(new TextEncoder().encode(canonicalJson(subject)));
-  return { verifier, subject, digest, answer: null };
+  return { verifier, subject, digest, answer: null, meaning: null };
 }
 
-function fastScore({ outcome }: Episode): number | null {
-  if (outcome?.kind !== 'scored' && outcome?.kind !== 'truncated') return null;
-  return outcome.components.find(({ verifier }) => verifier === LADDER)?.score ?? null;
+/** Fills in what a rung's answers mean. */
+async function interpret(climbers: readonly Climber[], rung: number, asker: Asker): Promise<void> {
+  const answered = climbers.filter(({ views }) => views[rung]?.answer);
+  const meanings = await meaningsOf(
+    answered.map((climber) => ({ ...climber, view: climber.views[rung]! })),
+    asker,
+  );
+  answered.forEach(({ views }, i) => (views[rung]!.meaning = meanings[i]!));
 }
 
-/** What an answer means for this candidate: a score in [0, 1], or null with the reason. */
-export function scoreOf(view: RungView, candidate: Candidate): { score: number | null; evidence?: string } {
-  const { answer, verifier } = view;
-  if (answer === null) return { score: null };
-  if (verifier.interpret) {
-    const verdict = verifier.interpret(candidate, answer);
-    if (verdict.kind === 'abstain') return { score: null, evidence: verdict.reason };
-    const { score, evidence } = verdict;
-    if (!(score >= 0 && score <= 1))
-      return { score: null, evidence: `said ${score}, which is no score in [0, 1]` };
-    return { score, ...(evidence === undefined ? {} : { evidence }) };
-  }
-  if (answer.kind === 'abstained') return { score: null, evidence: `${answer.type}: ${answer.reason}` };
-  if (answer.kind === 'measured') {
-    return { score: null, evidence: `${verifier.name} measures, and its environment does not interpret it` };
-  }
-  return { score: answer.score, ...(answer.evidence === undefined ? {} : { evidence: answer.evidence }) };
+/** What the answers of these views mean for their candidates, in order; an answer that is missing means nothing yet. */
+export async function meaningsOf(
+  viewed: readonly (Viewed & { view: RungView })[],
+  asker: Asker,
+): Promise<Meaning[]> {
+  const meanings: Meaning[] = [];
+  await byEnvironment(viewed, async (environment, members) => {
+    const { name } = members[0]!.one.view.verifier;
+    const answered = members.filter(({ one }) => one.view.answer !== null);
+    const said = await environment.interpretations(
+      name,
+      answered.map(({ one }) => ({ ref: one.task, episode: one.episode, answer: one.view.answer! })),
+      asker,
+    );
+    for (const { at } of members) meanings[at] = { score: null };
+    answered.forEach(({ at }, i) => {
+      const one = said[i]!;
+      if (one instanceof GradusError) meanings[at] = { score: null, evidence: one.message, broken: true };
+      else {
+        const { fault, ...meaning } = one;
+        meanings[at] = { ...meaning, ...(fault !== undefined && { broken: true }) };
+      }
+    });
+  });
+  return meanings;
+}
+
+async function byEnvironment<T extends Viewed>(
+  all: readonly T[],
+  work: (environment: HostedEnvironment, members: { one: T; at: number }[]) => Promise<void>,
+): Promise<void> {
+  const groups = new Map<HostedEnvironment, { one: T; at: number }[]>();
+  all.forEach((one, at) => {
+    const group = groups.get(one.environment) ?? [];
+    groups.set(one.environment, group);
+    group.push({ one, at });
+  });
+  await Promise.all([...groups].map(([environment, members]) => work(environment, members)));
+}
+
+function fastScore({ outcome }: Episode): Said {
+  if (outcome?.kind !== 'scored' && outcome?.kind !== 'truncated') return 'abstained';
+  return outcome.components.find(({ verifier }) => verifier === LADDER)?.score ?? 'abstained';
+}
+
+/** What a rung above the lowest has said, as the ladder's policy needs it. */
+export function saidBy(view: RungView | null): Said {
+  if (view === null) return 'nothing to ask';
+  const { answer, meaning } = view;
+  if (answer === null) return undefined;
+  if (meaning?.score != null) return meaning.score;
+  // What the environment's own code failed to make of it says nothing of the subject either.
+  if (meaning?.broken) return 'passing';
+  return answer.kind === 'abstained' && isPassing(answer.type) ? 'passing' : 'abstained';
 }
 
 /** A decision on a climber, as the ledger has it. */

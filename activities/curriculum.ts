@@ -1,5 +1,5 @@
 import { GradusError } from '../core/errors.ts';
-import type { BlobRef, CheckpointRef } from '../core/refs.ts';
+import type { CheckpointRef } from '../core/refs.ts';
 import type {
   BatchRequest,
   BatchResult,
@@ -15,28 +15,30 @@ import { stopTokens } from '../engine/dialect/gradus/render.ts';
 import { PAD, SPECIAL_TOKENS } from '../engine/dialect/gradus/special-tokens.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { newModelFiles } from '../engine/new-model-files.ts';
-import { initialWeights } from '../engine/learner/initial-weights.ts';
+import { inTurns } from '../engine/in-pieces.ts';
+import { initialWeightsInPieces } from '../engine/learner/initial-weights.ts';
+import type { TrainBatch } from '../engine/learner/contract.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
-import { trainTokenizer } from '../engine/tokenizer/train-bpe.ts';
-import type { Environment } from '../environments/contract.ts';
-import { demonstrationCorpus } from '../environments/corpus.ts';
+import { trainTokenizerInPieces } from '../engine/tokenizer/train-bpe.ts';
+import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
+import { corpusText } from '../environments/corpus.ts';
 import { demonstrationSequences } from './demonstrations.ts';
-import { describeTools } from './describe-tools.ts';
 import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
+import type { Speaking } from './policy-pool.ts';
 import { assertSpeaks } from './spec/assert-speaks.ts';
 import { parseSpec } from './spec/parse-spec.ts';
-import { saveBatch } from './store/batches.ts';
+import { keepBatch } from './store/batches.ts';
 import { adoptCheckpoint, loadModelFiles, loadPolicy, saveCheckpoint, textOf } from './store/checkpoints.ts';
 import { checkpointOf } from './store/find-checkpoints.ts';
 import { batchKey, runKey } from './store/keys.ts';
 import { CREATED_BY } from './store/manifest.ts';
-import type { ObjectStore } from './store/object-store.ts';
+import type { Kept, ObjectStore } from './store/object-store.ts';
+import { runClaims } from './store/run-claim.ts';
 import { applyRetention, collectGarbage } from './store/retention.ts';
 import { loadTrajectories } from './store/trajectories.ts';
 import { packBatch, trainingSequences } from './training-batch.ts';
-import type { TrainSequence } from './training-batch.ts';
 import type { Durable } from './durable.ts';
 
 export interface CurriculumDependencies {
@@ -55,8 +57,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
     /** Reads the spec, and claims a name for the run in the store. Refuses a wrong spec before anything is spent. */
     async openRun(request: OpenRunRequest, signal: AbortSignal): Promise<CurriculumSpec> {
       const { spec: written, workflowId, firstExecutionRunId } = request;
-      const wanted = workflowId.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '') || 'run';
-      const parsed = parseSpec(written, wanted.slice(0, 100), environments);
+      const parsed = parseSpec(written, runNameOf(workflowId), environments);
       const model: ModelSource =
         parsed.model.kind === 'scratch'
           ? parsed.model
@@ -74,7 +75,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
           environments,
         );
       }
-      return { ...spec, run: await claim(store, spec, firstExecutionRunId, signal) };
+      return claim(store, spec, firstExecutionRunId, signal);
     },
 
     /**
@@ -97,11 +98,12 @@ export function createCurriculum(deps: CurriculumDependencies) {
         return adoptCheckpoint(store, checkpoint, run, { signal, replaced: withDialect(files, dialect) });
       }
       const names = [...new Set(arms.map((arm) => arm.environment))];
-      const corpus = demonstrationCorpus(
+      const corpus = await corpusOf(
         names.map((name) => environmentOf(environments, name)),
-        CORPUS_TASKS,
+        signal,
       );
-      const tokenizerJson = JSON.stringify(trainTokenizer(corpus, model.shape.vocabSize, SPECIAL_TOKENS));
+      const trained = trainTokenizerInPieces(corpus, model.shape.vocabSize, SPECIAL_TOKENS);
+      const tokenizerJson = JSON.stringify(await inTurns(trained, signal));
       // A small corpus may have fewer pairs to merge than the spec allows.
       const tokenizer = Tokenizer.fromJson(tokenizerJson);
       const { vocabSize } = tokenizer;
@@ -120,7 +122,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
           }),
           state: {
             config,
-            weights: initialWeights(config, seed),
+            weights: await inTurns(initialWeightsInPieces(config, seed), signal),
             firstMoments: new Map(),
             secondMoments: new Map(),
             updates: 0,
@@ -135,11 +137,15 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const files = await loadModelFiles(store, request.checkpoint, { signal });
       const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
       const config = tokenizerConfigOf(files);
-      const dialectFor = (environment: Environment): Dialect =>
-        openDialect(tokenizer, config, describeTools(environment.tools));
+      const dialectFor = ({ tools }: Speaking): Dialect =>
+        openDialect(
+          tokenizer,
+          config,
+          tools.map(({ described }) => described),
+        );
       const sequences = await demonstrationSequences(environments, dialectFor, request, signal);
       const key = batchKey(request.run, request.stage, request.round);
-      return finish(await keep(store, key, sequences, signal), sequences, 0, start);
+      return finish(await keepBatch(store, key, packBatch(sequences), { signal }), 0, start);
     },
 
     /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
@@ -148,7 +154,8 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
       const { sequences, degenerateGroups } = trainingSequences(groups, request);
       const key = batchKey(request.run, request.stage, request.step);
-      return finish(await keep(store, key, sequences, signal), sequences, degenerateGroups, start);
+      const kept = await keepBatch(store, key, packBatch(sequences), { signal });
+      return finish(kept, degenerateGroups, start);
     },
 
     async applyRetention(request: RetentionRequest, signal: AbortSignal): Promise<void> {
@@ -160,36 +167,56 @@ export function createCurriculum(deps: CurriculumDependencies) {
   };
 }
 
-async function keep(
-  store: ObjectStore,
-  key: string,
-  sequences: readonly TrainSequence[],
-  signal: AbortSignal,
-): Promise<BlobRef | null> {
-  if (sequences.length === 0) return null;
-  return saveBatch(store, key, packBatch(sequences), { signal });
-}
-
 function finish(
-  batch: BlobRef | null,
-  sequences: readonly TrainSequence[],
+  { ref, value: { offsets, tokens } }: Kept<TrainBatch>,
   degenerateGroups: number,
   start: number,
 ): BatchResult {
+  const sequences = offsets.length - 1;
   return {
-    batch,
-    sequences: sequences.length,
-    tokens: sequences.reduce((sum, { tokens }) => sum + tokens.length, 0),
+    batch: sequences === 0 ? null : ref,
+    sequences,
+    tokens: tokens.length,
     degenerateGroups,
     spans: [{ part: 'data', start, end: Date.now() }],
   };
+}
+
+/** The name of a run whose spec gives it none. */
+const runNameOf = (workflowId: string): string =>
+  workflowId
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/\.{2,}/g, '.')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, 100)
+    .replace(/\.$/, '') || 'run';
+
+/** Text to train a tokenizer on, as `demonstrationCorpus` has it. Throws GradusError('environment', …). */
+async function corpusOf(environments: readonly HostedEnvironment[], signal: AbortSignal): Promise<string[]> {
+  const texts: string[] = [];
+  for (const environment of environments) {
+    for (const level of environment.levels) {
+      const count = Math.min(CORPUS_TASKS, environment.taskCount('train', level));
+      const items = Array.from({ length: count }, (_, index) => ({
+        ref: { environment: environment.name, split: 'train' as const, level, index },
+        index: 0,
+      }));
+      for (const shown of await environment.demonstrations(items, { signal })) {
+        if (shown instanceof GradusError) throw shown;
+        const text = corpusText(shown.prompt, shown.demonstration);
+        if (text !== null) texts.push(text);
+      }
+    }
+  }
+  return texts;
 }
 
 /** How many runs of one name are looked at before giving up. */
 const MOST_RUNS = 1000;
 
 /**
- * The first of `name`, `name.2`, `name.3`, … that is free or already this execution's. Objects are written once, so
+ * The spec under the first of `name`, `name.2`, `name.3`, … that is free or already this execution's, as it was when the
+ * name was claimed: which checkpoint is the newest of another run, say, is decided then. Objects are written once, so
  * a second run under the name of an earlier one would take over what that one left.
  */
 async function claim(
@@ -197,12 +224,11 @@ async function claim(
   spec: CurriculumSpec,
   execution: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<CurriculumSpec> {
   for (let i = 1; i <= MOST_RUNS; i++) {
     const run = i === 1 ? spec.run : `${spec.run}.${i}`;
-    const ref = await store.putJson(runKey(run), { execution, spec }, { signal });
-    const owner = (await store.getJson(ref, { signal })) as { execution?: string };
-    if (owner.execution === execution) return run;
+    const { value: owner } = await store.keep(runKey(run), runClaims, { execution, spec }, { signal });
+    if (owner.execution === execution && owner.spec) return { ...owner.spec, run };
   }
   throw new GradusError(
     'store',

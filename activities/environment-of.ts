@@ -1,10 +1,10 @@
 import { GradusError } from '../core/errors.ts';
-import type { Environment } from '../environments/contract.ts';
+import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
 
-export type Environments = ReadonlyMap<string, Environment>;
+export type Environments = ReadonlyMap<string, HostedEnvironment>;
 
 /** Throws GradusError('environment', 'unknown'), retryable: another worker may have been given it. */
-export function environmentOf(environments: Environments, name: string): Environment {
+export function environmentOf(environments: Environments, name: string): HostedEnvironment {
   const environment = environments.get(name);
   if (environment) return environment;
   throw new GradusError(

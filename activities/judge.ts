@@ -1,52 +1,102 @@
 import type { Episode } from '../core/episode.ts';
-import { messageOf } from '../core/errors.ts';
+import { GradusError } from '../core/errors.ts';
 import { LADDER } from '../core/ladder/requests.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { TaskRef } from '../core/refs.ts';
 import { composeReward } from '../core/reward.ts';
 import type { VerdictOfVerifier } from '../core/reward.ts';
 import type { RewardSpec } from '../core/spec.ts';
-import type { Candidate, Environment, Verifier } from '../environments/contract.ts';
+import type { Said } from '../environments/host/asks.ts';
+import type { Asker, HostedEnvironment } from '../environments/host/hosted-environment.ts';
+import { environmentOf } from './environment-of.ts';
+import type { Environments } from './environment-of.ts';
 
-/** A fast verifier that takes longer has hung, and abstains, milliseconds. */
-export const FAST_LIMIT_MS = 10_000;
-
-export function candidateOf(environment: Environment, ref: TaskRef, episode: Episode): Candidate {
-  const { status } = episode;
-  return {
-    task: environment.task(ref),
-    episode,
-    answer: status.kind === 'answered' ? status.answer : null,
-    tools: environment.tools.map((tool) => tool.name),
-  };
+/** An episode to be judged. */
+export interface Judged {
+  ref: TaskRef;
+  episode: Episode;
+  /** What its dearest rung says. */
+  climbed?: VerdictOfVerifier;
 }
 
 /**
- * Asks the fast verifiers that the reward names, and composes what they say. The component `ladder` is what `climbed`
- * says, and as long as no dearer rung has spoken, what the lowest rung does.
+ * Asks the fast verifiers that the reward names, and composes what they say, in order. The component `ladder` is what
+ * `climbed` says, and as long as no dearer rung has spoken, what the lowest rung does. An episode that a verifier
+ * cannot even be asked about, or whose task cannot be made, is `failed` at that boundary.
  */
-export async function judge(
-  environment: Environment,
-  ref: TaskRef,
-  episode: Episode,
+export async function judgeAll(
+  environments: Environments,
+  judged: readonly Judged[],
   reward: RewardSpec,
-  signal: AbortSignal,
-  climbed?: VerdictOfVerifier,
-): Promise<Outcome> {
-  const { status } = episode;
-  if (status.kind === 'failed') return { kind: 'failed', boundary: status.boundary, reason: status.reason };
-  const candidate = candidateOf(environment, ref, episode);
-  const verdicts: VerdictOfVerifier[] = [];
-  const asked = async (name: string): Promise<VerdictOfVerifier> => {
-    const verifier = environment.verifiers.find((other) => other.name === name);
-    if (verifier) return judgeBy(verifier, candidate, signal);
-    return { verifier: name, version: '', score: null, evidence: `${environment.name} has no such verifier` };
-  };
-  for (const { verifier: name } of reward.components) {
-    if (name !== LADDER) verdicts.push(await asked(name));
-    else
-      verdicts.push(climbed ?? lowestRung(await asked(reward.ladder!.verifier), reward.ladder!.passAtLeast));
+  asker: Asker,
+): Promise<Outcome[]> {
+  const outcomes = new Map<Judged, Outcome>();
+  const byEnvironment = new Map<string, Judged[]>();
+  for (const one of judged) {
+    const { status } = one.episode;
+    if (status.kind === 'failed') {
+      outcomes.set(one, { kind: 'failed', boundary: status.boundary, reason: status.reason });
+      continue;
+    }
+    const { environment } = one.ref;
+    byEnvironment.set(environment, [...(byEnvironment.get(environment) ?? []), one]);
   }
+  await Promise.all(
+    [...byEnvironment].map(async ([name, members]) => {
+      const said = await verdictsOf(environmentOf(environments, name), members, reward, asker);
+      members.forEach((one, i) => outcomes.set(one, outcomeOf(one, said[i]!, reward)));
+    }),
+  );
+  return judged.map((one) => outcomes.get(one)!);
+}
+
+/** `judgeAll` of one. */
+export async function judge(
+  environment: HostedEnvironment,
+  judged: Judged,
+  reward: RewardSpec,
+  asker: Asker,
+): Promise<Outcome> {
+  const [outcome] = await judgeAll(new Map([[judged.ref.environment, environment]]), [judged], reward, asker);
+  return outcome!;
+}
+
+async function verdictsOf(
+  environment: HostedEnvironment,
+  members: readonly Judged[],
+  { components, ladder }: RewardSpec,
+  asker: Asker,
+): Promise<(Said[] | GradusError)[]> {
+  const named = components.map(({ verifier }) => (verifier === LADDER ? ladder!.verifier : verifier));
+  // Where the lowest rung has been overruled by a dearer one, it is not asked again.
+  const others = components.filter(({ verifier }) => verifier !== LADDER).map(({ verifier }) => verifier);
+  const ask = async (verifiers: readonly string[], some: readonly Judged[]) =>
+    verifiers.length === 0
+      ? some.map((): Said[] => [])
+      : environment.verdicts([...new Set(verifiers)], some, asker);
+  const climbed = members.filter(({ climbed }) => climbed);
+  const fresh = members.filter(({ climbed }) => !climbed);
+  const said = new Map<Judged, Said[] | GradusError>();
+  const [ofClimbed, ofFresh] = await Promise.all([ask(others, climbed), ask(named, fresh)]);
+  climbed.forEach((one, i) => said.set(one, ofClimbed[i]!));
+  fresh.forEach((one, i) => said.set(one, ofFresh[i]!));
+  return members.map((one) => said.get(one)!);
+}
+
+function outcomeOf(
+  { episode: { status }, climbed }: Judged,
+  said: Said[] | GradusError,
+  reward: RewardSpec,
+): Outcome {
+  if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
+  const by = (name: string): VerdictOfVerifier => {
+    const { fault: _, ...verdict } = said.find(({ verifier }) => verifier === name)!;
+    return verdict;
+  };
+  const verdicts = reward.components.map(({ verifier }) => {
+    if (verifier !== LADDER) return by(verifier);
+    return climbed ?? lowestRung(by(reward.ladder!.verifier), reward.ladder!.passAtLeast);
+  });
   const composed = composeReward(reward.components, verdicts);
   if (composed.kind !== 'scored' || status.kind !== 'truncated') return composed;
   return { ...composed, kind: 'truncated', limit: status.limit };
@@ -55,52 +105,4 @@ export async function judge(
 function lowestRung(said: VerdictOfVerifier, passAtLeast: number): VerdictOfVerifier {
   const version = `${said.verifier}@${said.version}`;
   return { ...said, verifier: LADDER, version, passed: said.score !== null && said.score >= passAtLeast };
-}
-
-/** A verifier that throws, or says what is no score, abstains: its error is never a zero. */
-export async function judgeBy(
-  verifier: Verifier,
-  candidate: Candidate,
-  signal: AbortSignal,
-): Promise<VerdictOfVerifier> {
-  const { name, version } = verifier;
-  if (verifier.tier !== 'fast')
-    return {
-      verifier: name,
-      version,
-      score: null,
-      evidence: `${verifier.tier} verifiers are rungs of a ladder, not components of a reward`,
-    };
-  try {
-    const verdict = await inTime(signal, (limited) => verifier.verify(candidate, { signal: limited }));
-    if (verdict.kind === 'abstain') return { verifier: name, version, score: null, evidence: verdict.reason };
-    const { score, evidence } = verdict;
-    if (!(score >= 0 && score <= 1)) {
-      return { verifier: name, version, score: null, evidence: `said ${score}, which is no score in [0, 1]` };
-    }
-    return { verifier: name, version, score, ...(evidence === undefined ? {} : { evidence }) };
-  } catch (error) {
-    signal.throwIfAborted();
-    return { verifier: name, version, score: null, evidence: `threw: ${messageOf(error)}` };
-  }
-}
-
-/** Ends with the first of: what `work` gives, the signal, the limit. What goes on all the same is nobody's any more. */
-async function inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => T | Promise<T>): Promise<T> {
-  const controller = new AbortController();
-  const stop = (): void => controller.abort(signal.reason);
-  signal.addEventListener('abort', stop, { once: true });
-  const late = new Error(`gave no verdict in ${FAST_LIMIT_MS / 1000} s`);
-  const timer = setTimeout(() => controller.abort(late), FAST_LIMIT_MS);
-  try {
-    return await new Promise<T>((resolve, reject) => {
-      controller.signal.addEventListener('abort', () => reject(controller.signal.reason as Error));
-      Promise.resolve()
-        .then(() => work(controller.signal))
-        .then(resolve, reject);
-    });
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  }
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { GradusError } from '../core/errors.ts';
 import { randomKey } from '../core/random.ts';
 import type { CheckpointRef } from '../core/refs.ts';
@@ -5,13 +6,15 @@ import type { LoraSpec } from '../core/spec.ts';
 import type { TrainRequest, TrainResult } from '../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../engine/learner/contract.ts';
-import { initialAdapter } from '../engine/lora/initial-adapter.ts';
+import { inTurns } from '../engine/in-pieces.ts';
+import { initialAdapterInPieces } from '../engine/lora/initial-adapter.ts';
 import type { Weights } from '../engine/model-config.ts';
 import { loadBatch } from './store/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from './store/checkpoints.ts';
 import type { ModelFiles } from './store/checkpoints.ts';
+import { jsonCodec } from './store/codec.ts';
 import { metricsKey } from './store/keys.ts';
-import { CREATED_BY } from './store/manifest.ts';
+import { checkpointRef, CREATED_BY } from './store/manifest.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import type { Durable } from './durable.ts';
 
@@ -29,12 +32,16 @@ interface Parent {
 }
 
 /** What a step trains. Throws GradusError('learner', 'adapter') when the parent has another adapter than is asked for. */
-function withAdapter(
+async function withAdapter(
   { state, base }: Parent,
   { lora, parent, seed }: TrainRequest,
-): Pick<Parent, 'state' | 'base'> {
+  signal: AbortSignal,
+): Promise<Pick<Parent, 'state' | 'base'>> {
   if (lora && !state.adapter) {
-    const adapter = { lora, weights: initialAdapter(state.config, lora, seed) };
+    const adapter = {
+      lora,
+      weights: await inTurns(initialAdapterInPieces(state.config, lora, seed), signal),
+    };
     return { state: { ...state, adapter, firstMoments: new Map(), secondMoments: new Map() }, base: parent };
   }
   const sorted = (given: LoraSpec | undefined) =>
@@ -49,6 +56,22 @@ function withAdapter(
   }
   return { state, base };
 }
+
+/** A step as it counts. */
+interface StepRecord extends Pick<TrainResult, 'checkpoint' | 'metrics' | 'backend'> {
+  stage: string;
+  step: number;
+}
+
+const steps = jsonCodec<StepRecord>(
+  'the record of a learner step',
+  z.looseObject({
+    step: z.int(),
+    metrics: z.looseObject({ loss: z.number().nullable() }),
+    checkpoint: checkpointRef,
+    backend: z.string(),
+  }),
+);
 
 export function createTraining({ store, learner }: LearnerDependencies) {
   // What the last steps made, so that a step need not read back what this process has just written.
@@ -77,7 +100,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         loadBatch(store, request.batch, { signal }),
         request.reference ? referenceWeights(request.reference, signal) : undefined,
       ]);
-      const { state: trained, base } = withAdapter(parent, request);
+      const { state: trained, base } = await withAdapter(parent, request, signal);
       const compute = request.compute ?? DEFAULT_COMPUTE;
       const before: TrainState = request.resetOptimizer
         ? { ...trained, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
@@ -98,12 +121,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         undefined,
         signal,
       );
-      const report = { stage: request.stage, step: request.step, metrics };
-      // Beside the checkpoint, because whoever waits for the new weights waits for this activity.
-      const reported = store.putJson(metricsKey(request.run, request.stage, request.stageStep), report, {
-        signal,
-      });
-      const saved = saveCheckpoint(
+      const saved = await saveCheckpoint(
         store,
         {
           run: request.run,
@@ -119,17 +137,20 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         },
         { signal },
       );
-      const [checkpoint] = await Promise.all([saved, reported]);
       newest = {
-        manifest: checkpoint.manifest.sha256,
+        manifest: saved.manifest.sha256,
         state,
         files: parent.files,
         base,
       };
+      // A learner that is not repeatable may have made other weights before: the first step that was reported counts.
+      const { run, stage, step, stageStep } = request;
+      const report: StepRecord = { stage, step, metrics, checkpoint: saved, backend: learner.backend };
+      const { value: kept } = await store.keep(metricsKey(run, stage, stageStep), steps, report, { signal });
       return {
-        checkpoint,
-        metrics,
-        backend: learner.backend,
+        checkpoint: kept.checkpoint,
+        metrics: kept.metrics,
+        backend: kept.backend,
         spans: [{ part: 'learner', start, end: Date.now() }],
       };
     },

@@ -5,11 +5,15 @@ import { openDialect } from '../engine/dialect/open-dialect.ts';
 import type { ModelConfig } from '../engine/model-config.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
-import type { Environment } from '../environments/contract.ts';
-import { describeTools } from './describe-tools.ts';
+import type { ToolFacts } from '../environments/host/facts.ts';
 import { loadPolicy, textOf } from './store/checkpoints.ts';
 import type { Policy } from './store/checkpoints.ts';
 import type { ObjectStore } from './store/object-store.ts';
+
+/** What a dialect must know of an environment. */
+export interface Speaking {
+  tools: readonly Pick<ToolFacts, 'described'>[];
+}
 
 /** A policy that holds the weights of one checkpoint for as long as it is leased. */
 export interface PolicyLease {
@@ -17,7 +21,7 @@ export interface PolicyLease {
   tokenizer: Tokenizer;
   config: ModelConfig;
   /** What the checkpoint speaks with an environment's tools. Throws as `openDialect` does. */
-  dialectFor(environment: Pick<Environment, 'tools'>): Dialect;
+  dialectFor(environment: Speaking): Dialect;
   release(): void;
 }
 
@@ -126,10 +130,14 @@ export class PolicyPool {
       const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
       const tokenizerConfig = tokenizerConfigOf(files);
       const dialects = new Map<object, Dialect>();
-      const dialectFor = (environment: Pick<Environment, 'tools'>): Dialect => {
+      const dialectFor = (environment: Speaking): Dialect => {
         const known = dialects.get(environment);
         if (known) return known;
-        const dialect = openDialect(tokenizer, tokenizerConfig, describeTools(environment.tools));
+        const dialect = openDialect(
+          tokenizer,
+          tokenizerConfig,
+          environment.tools.map(({ described }) => described),
+        );
         dialects.set(environment, dialect);
         return dialect;
       };

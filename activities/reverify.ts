@@ -1,12 +1,18 @@
+import { z } from 'zod';
 import { GradusError } from '../core/errors.ts';
 import type { RolloutGroup } from '../core/episode.ts';
-import type { ReverifyRequest, ReverifyResult, Wish } from '../core/ladder/requests.ts';
-import { candidateOf, judgeBy } from './judge.ts';
+import type { Reverification, ReverifyRequest, ReverifyResult, Wish } from '../core/ladder/requests.ts';
 import { environmentOf } from './environment-of.ts';
-import { scoreOf, viewOf } from './climbers.ts';
-import type { LadderDependencies, RungView } from './climbers.ts';
+import { meaningsOf, viewsOf } from './climbers.ts';
+import type { LadderDependencies, RungView, Viewed } from './climbers.ts';
+import type { Meaning, Said } from '../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
+import { concurrency, givenName, name, runName } from './spec/fields.ts';
+import { parseStrictly } from './spec/strict.ts';
+import { assertRun } from './store/find-run.ts';
 import type { Durable } from './durable.ts';
+import { jsonCodec } from './store/codec.ts';
+import { wishes } from './store/ladder-codecs.ts';
 import { asksKey, reverifiedKey, rolloutsOfRun, rolloutsPrefix } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { loadTrajectories } from './store/trajectories.ts';
@@ -24,41 +30,64 @@ export interface Reverified {
   evidence?: string;
 }
 
+const reverified = jsonCodec<Reverified[]>(
+  'scores of stored episodes',
+  z.array(z.looseObject({ rollout: z.string(), score: z.number().nullable() })),
+);
+
+const reverifySchema = z.strictObject({
+  run: runName,
+  verifier: givenName,
+  version: givenName,
+  stage: name.optional(),
+  concurrency: concurrency.default(4),
+});
+
 export function createReverify(deps: LadderDependencies) {
   const { store } = deps;
   return {
+    /** Reads what a person wrote. Throws GradusError('spec', 'invalid') or ('store', 'no-run'). */
+    async openReverify(written: unknown, signal: AbortSignal): Promise<Reverification> {
+      const { stage, ...read } = parseStrictly(reverifySchema, written, 'the re-verification');
+      await assertRun(store, read.run, { signal });
+      return { ...read, ...(stage !== undefined && { stage }) };
+    },
+
     /** What a verifier must be asked about the stored episodes of a run, and has not said yet. */
     async planReverify(request: ReverifyRequest, signal: AbortSignal): Promise<ReverifyResult> {
       const asks = new Map<string, Wish>();
-      for await (const { view, environment } of episodesOf(deps, request, signal)) {
+      for await (const { view, viewed } of episodesOf(deps, request, signal)) {
         if (!view || asks.has(view.digest)) continue;
         const { name: verifier, version } = view.verifier;
         if (await findVerdict(store, { verifier, version, digest: view.digest }, { signal })) continue;
-        asks.set(view.digest, { ask: askOf(view, environment.name, 1), value: 0, basis: null });
+        asks.set(view.digest, { ask: askOf(view, viewed.environment.name, 1), value: 0, basis: null });
       }
       if (asks.size === 0) return { asks: null, count: 0 };
-      const ref = await store.putJson(asksKey(request.run, request.writer, 0), [...asks.values()], {
-        signal,
-      });
-      return { asks: ref, count: ((await store.getJson(ref, { signal })) as unknown[]).length };
+      const key = asksKey(request.run, request.writer, 0);
+      const kept = await store.keep(key, wishes, [...asks.values()], { signal });
+      return { asks: kept.ref, count: kept.value.length };
     },
 
     /** Keeps the new scores of every stored episode of a run as one object, whose key it returns. */
     async keepReverified(request: ReverifyRequest, signal: AbortSignal): Promise<string> {
       const scores: Reverified[] = [];
-      for await (const { key, episode, view, fast, candidate } of episodesOf(deps, request, signal)) {
+      for await (const { key, viewed, fast, view } of episodesOf(deps, request, signal)) {
+        const { environment, task: ref, episode } = viewed;
         const where = { rollout: key, task: episode.task, sample: episode.sample };
         if (fast) {
-          const { score, evidence } = await judgeBy(fast, candidate, signal);
-          scores.push({ ...where, digest: null, score, ...(evidence !== undefined && { evidence }) });
+          const [said] = await environment.verdicts([request.verifier], [{ ref, episode }], { signal });
+          scores.push({ ...where, digest: null, ...meaningOf(said!) });
         } else if (view) {
           const { name: verifier, version } = view.verifier;
           const answer = await findVerdict(store, { verifier, version, digest: view.digest }, { signal });
-          scores.push({ ...where, digest: view.digest, ...scoreOf({ ...view, answer }, candidate) });
+          const [meaning] = await meaningsOf([{ ...viewed, view: { ...view, answer } }], { signal });
+          const { broken: _, ...said } = meaning!;
+          scores.push({ ...where, digest: view.digest, ...said });
         }
       }
       const { run, verifier, version, writer } = request;
-      return (await store.putJson(reverifiedKey(run, verifier, version, writer), scores, { signal })).key;
+      const key = reverifiedKey(run, verifier, version, writer);
+      return (await store.keep(key, reverified, scores, { signal })).ref.key;
     },
   };
 }
@@ -73,10 +102,11 @@ async function* episodesOf(
     const group: RolloutGroup = await loadTrajectories(store, (await store.head(key, { signal }))!, {
       signal,
     });
+    const members: Viewed[] = [];
     for (const episode of group.episodes) {
       if (episode.status.kind === 'failed') continue;
-      const { ref } = group.tasks[episode.task]!;
-      const environment = environmentOf(environments, ref.environment);
+      const { ref: task } = group.tasks[episode.task]!;
+      const environment = environmentOf(environments, task.environment);
       const verifier = environment.verifiers.find((other) => other.name === name);
       if (verifier?.version !== version) {
         const there = verifier ? `has version ${verifier.version} of it` : 'has no such verifier';
@@ -86,12 +116,23 @@ async function* episodesOf(
           `${environment.name} ${there}, not ${name} ${version}: start the verifier worker with the module that has it`,
         );
       }
-      const candidate = candidateOf(environment, ref, episode);
-      const fast = verifier.tier === 'fast' ? verifier : null;
-      const view: RungView | null = fast ? null : viewOf(environment, name, candidate);
-      yield { key, episode, environment, candidate, fast, view };
+      members.push({ environment, task, episode });
+    }
+    const views = (await viewsOf(members, name, { signal })).map((view): RungView | null => {
+      if (view instanceof GradusError) throw view;
+      return view;
+    });
+    for (const [i, viewed] of members.entries()) {
+      const fast = viewed.environment.verifiers.some((known) => known.name === name && known.tier === 'fast');
+      yield { key, viewed, fast, view: views[i]! };
     }
   }
+}
+
+function meaningOf(said: Said[] | GradusError): Meaning {
+  if (said instanceof GradusError) return { score: null, evidence: said.message };
+  const { score, evidence } = said[0]!;
+  return { score, ...(evidence !== undefined && { evidence }) };
 }
 
 async function rolloutKeys(

@@ -1,18 +1,33 @@
 import { setMaxListeners } from 'node:events';
-import type { Episode, RolloutGroup } from '../core/episode.ts';
+import type { Episode, EpisodeStatus, RolloutGroup } from '../core/episode.ts';
 import { GradusError } from '../core/errors.ts';
 import { ids } from '../core/names.ts';
+import type { BlobRef, TaskRef } from '../core/refs.ts';
 import { randomKey } from '../core/random.ts';
-import type { AdvanceRequest, AdvanceResult, GroupRequest, LongCall } from '../core/requests.ts';
+import type {
+  AdvanceRequest,
+  AdvanceResult,
+  DueCallsRequest,
+  GatherRequest,
+  GroupRequest,
+  LongCall,
+  OpenGroup,
+  ResumeRequest,
+  ResumeResult,
+  ReturnedEpisode,
+} from '../core/requests.ts';
+import { attemptsOf } from '../environments/host/facts.ts';
+import type { Asker } from '../environments/host/hosted-environment.ts';
 import { advanceEpisode, observe } from './advance-episode.ts';
 import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey } from './store/keys.ts';
 import type { ObjectStore } from './store/object-store.ts';
-import { attemptsOf, limitsOf } from './tool-call.ts';
 import type { Durable } from './durable.ts';
-import { episodeOf, readObservation, readPart } from './trajectory-parts.ts';
+import { IncidentList } from './incident-list.ts';
+import { episodeOf, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
+import type { FollowedEpisode } from './trajectory-parts.ts';
 
 export interface RolloutDependencies {
   store: ObjectStore;
@@ -28,31 +43,80 @@ let advances = 0;
 export function createRollout(deps: RolloutDependencies) {
   return {
     /**
-     * Advances the episodes of a group until each has ended or waits for a long tool call. A pure function of the
-     * request: another attempt samples the same tokens, to the bit.
+     * Starts a group and advances its episodes until each has ended or waits for a long tool call. A pure function of
+     * the request: another attempt samples the same tokens, to the bit.
      */
-    async advance(request: AdvanceRequest, signal: AbortSignal): Promise<AdvanceResult> {
+    async advance({ group: request }: AdvanceRequest, signal: AbortSignal): Promise<AdvanceResult> {
       const start = Date.now();
-      const lease = await deps.policies.lease(request.group.checkpoint);
+      const lease = await deps.policies.lease(request.checkpoint);
       try {
-        const { group, active, name } = await openPart(deps, request, lease);
+        const incidents = new IncidentList();
+        const group = await startGroup(deps, request, lease, incidents.asker(signal));
         const number = ++advances;
-        await together(signal, active, (episode, shared) =>
-          advanceOne(deps, request.group, lease, group, episode, number, shared),
+        await together(signal, group.episodes, (episode, shared) => {
+          const followed = { task: group.tasks[episode.task]!, episode };
+          return advanceOne(deps, request, lease, followed, number, incidents.asker(shared));
+        });
+        const part = await deps.store.keep(keyOf(request, 'start'), parts, group, { signal });
+        const waiting = await Promise.all(
+          waitingPages(part.value).map((page, i) =>
+            deps.store.keep(keyOf(request, `start-${i}`), pages, page, { signal }),
+          ),
         );
-        const { run, stage, step, group: index } = request.group;
-        const part = await deps.store.putJson(partKey(run, stage, step, index, name), group, { signal });
         return {
-          part,
-          calls: dueCalls(deps, request.group, group),
+          part: part.ref,
+          pages: waiting.map(({ ref }) => ref),
           spans: [{ part: 'rollout', start, end: Date.now() }],
+          incidents: incidents.all,
         };
       } finally {
         lease.release();
       }
     },
+
+    /** The calls that the episodes of a page wait for. */
+    async dueCalls({ group, page }: DueCallsRequest, signal: AbortSignal): Promise<LongCall[]> {
+      const waiting = await deps.store.read(page, pages, { signal });
+      return waiting.flatMap((one) => dueCall(deps, group, one) ?? []);
+    },
+
+    /** Goes on with episodes whose long calls came back, each as if it were alone. */
+    async resume({ group, returned }: ResumeRequest, signal: AbortSignal): Promise<ResumeResult> {
+      const start = Date.now();
+      const lease = await deps.policies.lease(group.checkpoint);
+      try {
+        const incidents = new IncidentList();
+        const number = ++advances;
+        const episodes: ResumeResult['episodes'] = [];
+        await together(signal, [...returned.entries()], async ([i, one], shared) => {
+          const followed = await openEpisode(deps, group, lease, one);
+          const { episode } = followed;
+          const key = keyOf(group, `${episodeIndex(group, episode)}-${episode.turns.length}`);
+          await advanceOne(deps, group, lease, followed, number, incidents.asker(shared));
+          const kept = await deps.store.keep(key, pages, [followed], { signal: shared });
+          episodes[i] = { part: kept.ref, call: dueCall(deps, group, episodeOf(kept.value, one.call)) };
+        });
+        return {
+          episodes,
+          spans: [{ part: 'rollout', start, end: Date.now() }],
+          incidents: incidents.all,
+        };
+      } finally {
+        lease.release();
+      }
+    },
+
+    /** Makes one object of episodes that have ended, so that whoever judges the group is told of few. */
+    async gather({ group, page, parts: refs }: GatherRequest, signal: AbortSignal): Promise<BlobRef> {
+      const ended = await Promise.all(refs.map((ref) => deps.store.read(ref, pages, { signal })));
+      const kept = await deps.store.keep(keyOf(group, `end-${page}`), pages, ended.flat(), { signal });
+      return kept.ref;
+    },
   };
 }
+
+const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
+  partKey(run, stage, step, group, name);
 
 /** Does all at once. When one fails the others are called off, and have ended before the failure is thrown. */
 async function together<T>(
@@ -77,54 +141,59 @@ async function together<T>(
   if (failure) throw failure.error;
 }
 
-/** The episodes to advance: all of a new group, or the one whose long call came back. */
-async function openPart(
+/** The episode that a long call came back to, with what the call brought. */
+async function openEpisode(
   deps: RolloutDependencies,
-  { group: request, resume }: AdvanceRequest,
+  group: OpenGroup,
   lease: PolicyLease,
-): Promise<{ group: RolloutGroup; active: Episode[]; name: string }> {
-  if (!resume) {
-    const group = startGroup(deps, request, lease);
-    return { group, active: group.episodes, name: 'start' };
-  }
-  const before = await readPart(deps.store, resume.part);
-  const episode = episodeOf(before, resume.call);
+  { part, call, result }: ReturnedEpisode,
+): Promise<FollowedEpisode> {
+  const { task, episode } = episodeOf(await deps.store.read(part, pages), call);
   if (episode.status.kind !== 'calling') {
-    throw new GradusError('policy', 'no-call', `nothing waits for ${resume.call.id}`);
+    throw new GradusError('policy', 'no-call', `nothing waits for ${call.id}`);
   }
-  if ('failed' in resume.result) {
-    episode.status = { kind: 'failed', boundary: 'tool', reason: resume.result.failed };
+  if ('failed' in result) {
+    episode.status = { kind: 'failed', boundary: 'tool', reason: result.failed };
   } else {
-    const observation = await readObservation(deps.store, resume.result.observation);
+    const observation = await deps.store.read(result.observation, observations);
     observe(
       {
-        dialect: lease.dialectFor(
-          environmentOf(deps.environments, before.tasks[episode.task]!.ref.environment),
-        ),
-        sampling: request.sampling,
+        dialect: lease.dialectFor(environmentOf(deps.environments, task.ref.environment)),
+        sampling: group.sampling,
         maxPositions: lease.config.maxPositions,
-        promptTokens: before.tasks[episode.task]!.promptTokens,
+        promptTokens: task.promptTokens,
       },
       episode,
       observation,
     );
   }
-  return {
-    group: { ...before, episodes: [episode] },
-    active: [episode],
-    name: `${episodeIndex(request, episode)}-${episode.turns.length}`,
-  };
+  return { task, episode };
 }
 
-function startGroup(deps: RolloutDependencies, request: GroupRequest, lease: PolicyLease): RolloutGroup {
-  const tasks = request.tasks.map((drawn) => {
-    const environment = environmentOf(deps.environments, drawn.environment);
+async function startGroup(
+  deps: RolloutDependencies,
+  request: GroupRequest,
+  lease: PolicyLease,
+  asker: Asker,
+): Promise<RolloutGroup> {
+  const refs = request.tasks.map((drawn) => {
+    const count = environmentOf(deps.environments, drawn.environment).taskCount(drawn.split, drawn.level);
     // A family with an end is gone through again.
-    const ref = { ...drawn, index: drawn.index % environment.taskCount(drawn.split, drawn.level) };
-    const { prompt } = environment.task(ref);
-    const dialect = lease.dialectFor(environment);
-    return { ref, prompt, promptTokens: dialect.promptTokens([{ role: 'user', content: prompt }]) };
+    return { ...drawn, index: drawn.index % count };
   });
+  const prompts = await promptsOf(deps.environments, refs, asker);
+  const tasks = refs.map((ref, i) => {
+    const prompt = prompts[i]!;
+    const again = i < request.retries && { retried: true as const };
+    if (prompt instanceof GradusError) return { ref, prompt: '', promptTokens: [], ...again };
+    const dialect = lease.dialectFor(environmentOf(deps.environments, ref.environment));
+    const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
+    return { ref, prompt, promptTokens, ...again };
+  });
+  const statusOf = (prompt: string | GradusError): EpisodeStatus =>
+    prompt instanceof GradusError
+      ? { kind: 'failed', boundary: 'environment', reason: prompt.message }
+      : { kind: 'running' };
   const episodes: Episode[] = tasks.flatMap((_, task) =>
     Array.from({ length: request.samples }, (_, sample) => ({
       task,
@@ -133,7 +202,7 @@ function startGroup(deps: RolloutDependencies, request: GroupRequest, lease: Pol
       mask: [],
       logprobs: [],
       turns: [],
-      status: { kind: 'running' },
+      status: statusOf(prompts[task]!),
     })),
   );
   return {
@@ -145,16 +214,33 @@ function startGroup(deps: RolloutDependencies, request: GroupRequest, lease: Pol
   };
 }
 
+/** In order, with one question to each environment. */
+async function promptsOf(
+  environments: Environments,
+  refs: readonly TaskRef[],
+  asker: Asker,
+): Promise<(string | GradusError)[]> {
+  const prompts: (string | GradusError)[] = [];
+  await Promise.all(
+    [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
+      const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
+      const asked = places.map((i) => refs[i]!);
+      const said = await environmentOf(environments, name).prompts(asked, asker);
+      said.forEach((prompt, n) => (prompts[places[n]!] = prompt));
+    }),
+  );
+  return prompts;
+}
+
 async function advanceOne(
   deps: RolloutDependencies,
-  request: GroupRequest,
+  request: OpenGroup,
   lease: PolicyLease,
-  group: RolloutGroup,
-  episode: Episode,
+  { task, episode }: FollowedEpisode,
   advance: number,
-  signal: AbortSignal,
+  asker: Asker,
 ): Promise<void> {
-  const task = group.tasks[episode.task]!;
+  if (episode.status.kind === 'failed') return;
   const index = episodeIndex(request, episode);
   const session = `${advance}/${index}`;
   const room = lease.config.maxPositions;
@@ -187,7 +273,7 @@ async function advanceOne(
           request.firstTask + episode.task,
           episode.sample,
         ),
-        signal,
+        ...asker,
       },
       episode,
     );
@@ -196,28 +282,30 @@ async function advanceOne(
   }
 }
 
-const longName = ({ run, stage, step, group }: GroupRequest): string => ids.group(run, stage, step, group);
-const episodeIndex = (request: GroupRequest, episode: Episode): number =>
+const longName = ({ run, stage, step, group }: OpenGroup): string => ids.group(run, stage, step, group);
+const episodeIndex = (request: OpenGroup, episode: Episode): number =>
   episode.task * request.samples + episode.sample;
 
-function dueCalls(deps: RolloutDependencies, request: GroupRequest, group: RolloutGroup): LongCall[] {
-  return group.episodes.flatMap((episode): LongCall[] => {
-    if (episode.status.kind !== 'calling') return [];
-    const { name } = episode.status.call;
-    const { environment } = group.tasks[episode.task]!.ref;
-    const tool = environmentOf(deps.environments, environment).tools.find((other) => other.name === name)!;
-    const limits = limitsOf(tool);
-    return [
-      {
-        task: episode.task,
-        sample: episode.sample,
-        environment,
-        tool: name,
-        id: `${longName(request)}/${episodeIndex(request, episode)}/${episode.turns.length}`,
-        timeoutSeconds: limits.timeoutSeconds,
-        heartbeatSeconds: limits.heartbeatSeconds,
-        maxAttempts: attemptsOf(tool),
-      },
-    ];
-  });
+/** null for an episode that has ended. */
+function dueCall(
+  deps: RolloutDependencies,
+  group: OpenGroup,
+  { task, episode }: FollowedEpisode,
+): LongCall | null {
+  if (episode.status.kind !== 'calling') return null;
+  const { name } = episode.status.call;
+  const { environment } = task.ref;
+  const { file, tools } = environmentOf(deps.environments, environment);
+  const tool = tools.find((other) => other.name === name)!;
+  return {
+    task: episode.task,
+    sample: episode.sample,
+    environment,
+    file,
+    tool: name,
+    id: `${longName(group)}/${episodeIndex(group, episode)}/${episode.turns.length}`,
+    timeoutSeconds: tool.limits.timeoutSeconds,
+    maxAttempts: attemptsOf(tool),
+    once: tool.effect === 'once',
+  };
 }

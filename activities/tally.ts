@@ -13,11 +13,13 @@ export function tally(
   const outcomes = noOutcomes();
   const arms = new Map<string, ArmTally>();
   const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));
-  const result = { rewardSum: 0, rewardCount: 0, sampledTokens: 0, turns: 0 };
+  const result = { rewardSum: 0, rewardCount: 0, sampledTokens: 0, sampledLogprob: 0, turns: 0 };
   for (const episode of group.episodes) {
     const outcome = episode.outcome!;
     outcomes[outcome.kind]++;
     result.sampledTokens += episode.mask.reduce<number>((sum, bit) => sum + bit, 0);
+    // 0 where a token was not sampled.
+    result.sampledLogprob += episode.logprobs.reduce((sum, logprob) => sum + logprob, 0);
     result.turns += episode.turns.length;
     const earned = trainableReward(outcome, reward.truncated);
     if (earned !== null) {
@@ -26,11 +28,11 @@ export function tally(
     }
     const success = succeeded(reward.components, outcome);
     if (success === null) continue;
-    const { environment, level } = group.tasks[episode.task]!.ref;
-    const arm = { environment, level };
+    const { ref, retried } = group.tasks[episode.task]!;
+    const arm = { environment: ref.environment, level: ref.level };
     const sum = arms.get(armName(arm)) ?? { arm, successes: 0, trials: 0 };
-    arms.set(armName(arm), sum);
-    for (const counted of [sum, perTask[episode.task]!]) {
+    if (!retried) arms.set(armName(arm), sum);
+    for (const counted of retried ? [perTask[episode.task]!] : [sum, perTask[episode.task]!]) {
       counted.trials++;
       if (success) counted.successes++;
     }

@@ -1,6 +1,7 @@
 import { groupAdvantages } from '../core/advantage.ts';
-import type { RolloutGroup } from '../core/episode.ts';
+import type { Episode, RolloutGroup } from '../core/episode.ts';
 import { trainableReward } from '../core/outcome.ts';
+import type { Outcome } from '../core/outcome.ts';
 import type { BatchRequest } from '../core/requests.ts';
 import type { TrainBatch } from '../engine/learner/contract.ts';
 
@@ -10,6 +11,8 @@ export interface TrainSequence {
   mask: number[];
   advantages: number[];
   logprobs: number[];
+  /** Was sampled by an earlier policy than the one that learns from it. */
+  late?: true;
 }
 
 /** Lays sequences end to end. */
@@ -18,6 +21,9 @@ export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
   const batch: TrainBatch = {
     tokens: new Int32Array(total),
     offsets: new Int32Array(sequences.length + 1),
+    ...(sequences.some(({ late }) => late) && {
+      late: Int32Array.from(sequences, ({ late }) => Number(late === true)),
+    }),
     mask: new Float32Array(total),
     advantages: new Float32Array(total),
     rolloutLogprobs: new Float32Array(total),
@@ -34,11 +40,20 @@ export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
   return batch;
 }
 
+type Prompt = Pick<RolloutGroup['tasks'][number], 'promptTokens'>;
+
+/** A difference of advantages that is smaller is one of rounding. */
+const SMALLEST_LESSON = 1e-6;
+
 /**
- * What a step's episodes teach: group-relative advantages, spread over the sampled tokens. Groups without variance
- * and episodes without a trainable reward are left out, and counted. GRPO's mean runs over the groups without
- * variance too (their advantage is zero), so the others are scaled by their part of it, in tokens or in sequences as
- * the loss aggregates: the same gradient without the computation, and a step that few groups inform is a small one.
+ * What a step's episodes teach: group-relative advantages, spread over the sampled tokens. Episodes without a
+ * trainable reward are left out. Those of groups without variance have an advantage of zero and stay, for GRPO's mean
+ * runs over them too, and its minibatches are cut from all; the learner passes over what cannot move it. Without a
+ * pull to the reference a step of nothing but such groups is none.
+ *
+ * Of a group that was learnt from before, with other verdicts, every member whose advantage changed is taught the
+ * difference, also where only the group's mean and deviation did that: what was taught is taken back, so that all
+ * lessons together are those of the last verdicts.
  */
 export function trainingSequences(
   groups: readonly RolloutGroup[],
@@ -46,36 +61,46 @@ export function trainingSequences(
 ): { sequences: TrainSequence[]; degenerateGroups: number } {
   const sequences: TrainSequence[] = [];
   let degenerateGroups = 0;
-  let leftOut = 0;
-  const share = (mask: readonly number[]): number =>
-    algorithm.aggregation === 'sequence' ? 1 : mask.reduce((sum, bit) => sum + bit, 0);
+  let teaches = algorithm.beta > 0;
+  const teach = (
+    { promptTokens }: Prompt,
+    { tokens, mask, logprobs }: Episode,
+    advantage: number,
+    late = false,
+  ): void => {
+    if (advantage !== 0) teaches = true;
+    const nothing = promptTokens.map(() => 0);
+    sequences.push({
+      tokens: [...promptTokens, ...tokens],
+      mask: [...nothing, ...mask],
+      advantages: [...nothing, ...mask.map((bit) => bit * advantage)],
+      logprobs: [...nothing, ...logprobs],
+      ...(late && { late }),
+    });
+  };
+  const advantagesBy = (outcomes: readonly (Outcome | undefined)[]) =>
+    groupAdvantages(
+      outcomes.map((outcome) => (outcome ? trainableReward(outcome, truncated) : null)),
+      algorithm.scaleRewards,
+    );
   for (const group of groups) {
     group.tasks.forEach((task, index) => {
       const episodes = group.episodes.filter((episode) => episode.task === index);
-      const rewards = episodes.map(({ outcome }) => (outcome ? trainableReward(outcome, truncated) : null));
-      const { advantages, degenerate } = groupAdvantages(rewards, algorithm.scaleRewards);
-      if (degenerate) {
-        degenerateGroups++;
+      const { advantages, degenerate } = advantagesBy(episodes.map(({ outcome }) => outcome));
+      if (episodes.some(({ learntAs }) => learntAs)) {
+        const taught = advantagesBy(episodes.map(({ learntAs }) => learntAs)).advantages;
         episodes.forEach((episode, i) => {
-          if (rewards[i] !== null && !episode.learnt) leftOut += share(episode.mask);
+          const lesson = (advantages[i] ?? 0) - (taught[i] ?? 0);
+          if (Math.abs(lesson) > SMALLEST_LESSON) teach(task, episode, lesson, true);
         });
         return;
       }
+      if (degenerate) degenerateGroups++;
       episodes.forEach((episode, i) => {
-        const advantage = advantages[i];
-        if (advantage === null || advantage === undefined || episode.learnt) return;
-        const nothing = task.promptTokens.map(() => 0);
-        sequences.push({
-          tokens: [...task.promptTokens, ...episode.tokens],
-          mask: [...nothing, ...episode.mask],
-          advantages: [...nothing, ...episode.mask.map((bit) => bit * advantage)],
-          logprobs: [...nothing, ...episode.logprobs],
-        });
+        const advantage = advantages[i] ?? null;
+        if (advantage !== null) teach(task, episode, advantage);
       });
     });
   }
-  const kept = sequences.reduce((sum, { mask }) => sum + share(mask), 0);
-  const scale = kept / (kept + leftOut);
-  for (const sequence of sequences) sequence.advantages = sequence.advantages.map((one) => one * scale);
-  return { sequences, degenerateGroups };
+  return { sequences: teaches ? sequences : [], degenerateGroups };
 }

@@ -1,7 +1,8 @@
 import { isPassing } from '../core/ladder/abstentions.ts';
 import { GradusError } from '../core/errors.ts';
 import type { TierAnswer, TierRequest } from '../core/tier-contract.ts';
-import { abstentionKey, verdictKey } from './store/keys.ts';
+import { abstentionKey, heardKey, verdictKey } from './store/keys.ts';
+import { verdicts } from './store/ladder-codecs.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
 type Named = Pick<TierRequest, 'verifier' | 'version' | 'digest'>;
@@ -15,12 +16,43 @@ export async function findVerdict(
   { verifier, version, digest }: Named,
   { signal, run }: { signal?: AbortSignal | undefined; run?: string } = {},
 ): Promise<TierAnswer | null> {
-  const ref =
-    (await store.head(verdictKey(verifier, version, digest), { signal })) ??
-    (run === undefined
-      ? undefined
-      : await store.head(abstentionKey(run, verifier, version, digest), { signal }));
-  return ref ? ((await store.getJson(ref, { signal })) as unknown as TierAnswer) : null;
+  const known = await store.find(verdictKey(verifier, version, digest), verdicts, { signal });
+  if (known !== null || run === undefined) return known;
+  return store.find(abstentionKey(run, verifier, version, digest), verdicts, { signal });
+}
+
+/**
+ * What a run's own ladder or its sweeps have heard of a subject: whatever else is in the store makes no difference to
+ * it. null where they have not asked, or have not been told yet.
+ */
+export async function heardVerdict(
+  store: ObjectStore,
+  run: string,
+  { verifier, version, digest }: Named,
+  signal?: AbortSignal,
+): Promise<TierAnswer | null> {
+  return (
+    (await store.find(heardKey(run, verifier, version, digest), verdicts, { signal })) ??
+    store.find(abstentionKey(run, verifier, version, digest), verdicts, { signal })
+  );
+}
+
+/**
+ * Lets a run know a verdict that it was told of.
+ * Throws GradusError('store', 'no-verdict') where none is kept.
+ */
+export async function keepHeard(
+  store: ObjectStore,
+  run: string,
+  { verifier, version, digest }: Named,
+  signal?: AbortSignal,
+): Promise<void> {
+  const key = verdictKey(verifier, version, digest);
+  const answer = await store.find(key, verdicts, { signal });
+  if (answer === null) {
+    throw new GradusError('store', 'no-verdict', `${key} was told of and is gone: bring it back`);
+  }
+  await store.keep(heardKey(run, verifier, version, digest), verdicts, answer, { signal });
 }
 
 /**
@@ -43,10 +75,8 @@ export async function keepVerdict(
     );
   }
   if (answer.kind === 'abstained' && isPassing(answer.type)) return answer;
-  const ref = await store.putJson(verdictKey(asked.verifier, asked.version, asked.digest), answer, {
-    signal,
-  });
-  return (await store.getJson(ref, { signal })) as unknown as TierAnswer;
+  const key = verdictKey(asked.verifier, asked.version, asked.digest);
+  return (await store.keep(key, verdicts, answer, { signal })).value;
 }
 
 /** Keeps a passing abstention for the run that heard it. */
@@ -69,7 +99,7 @@ export async function keepAbstention(
     type,
     reason,
   };
-  await store.putJson(abstentionKey(run, verifier, version, digest), answer, { signal });
+  await store.keep(abstentionKey(run, verifier, version, digest), verdicts, answer, { signal });
 }
 
 function whatIsWrong(asked: Named, answer: TierAnswer): string | null {
@@ -78,10 +108,20 @@ function whatIsWrong(asked: Named, answer: TierAnswer): string | null {
     if (answer[field] !== asked[field])
       return `was asked about ${field} ${asked[field]} and answered about ${answer[field]}`;
   }
-  const { seconds, usd } = answer.spent;
-  if (!(seconds >= 0 && usd >= 0)) return `says that it spent ${seconds} s and US$ ${usd}`;
-  if (answer.kind === 'scored' && !(answer.score >= 0 && answer.score <= 1)) {
-    return `gave the score ${answer.score}, which is not in [0, 1]`;
+  const { seconds, usd } = answer.spent ?? {};
+  // In any other language the answer may hold anything: text, true and lists compare like numbers here.
+  const isCost = (cost: unknown): boolean => Number.isFinite(cost) && (cost as number) >= 0;
+  if (!isCost(seconds) || !isCost(usd)) {
+    return `says that it spent ${JSON.stringify(seconds)} s and US$ ${JSON.stringify(usd)}`;
+  }
+  if (answer.kind === 'scored') {
+    const { score } = answer;
+    if (!Number.isFinite(score) || score < 0 || score > 1) {
+      return `gave the score ${JSON.stringify(score)}, which is no number in [0, 1]`;
+    }
+  }
+  if (answer.kind === 'measured' && !Object.values(answer.values).every((value) => Number.isFinite(value))) {
+    return `measured ${JSON.stringify(answer.values).slice(0, 200)}, which are not all numbers`;
   }
   return ['scored', 'measured', 'abstained'].includes(answer.kind) ? null : `answered ${answer.kind}`;
 }

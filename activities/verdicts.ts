@@ -2,10 +2,11 @@ import { Context } from '@temporalio/activity';
 import { WorkflowIdConflictPolicy } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { ids, QUEUES } from '../core/names.ts';
-import type { KeptVerdict, RequestVerdicts, Wish } from '../core/ladder/requests.ts';
+import type { KeptVerdict, RequestVerdicts } from '../core/ladder/requests.ts';
 import type { TierAnswer, TierRequest } from '../core/tier-contract.ts';
 import type { Durable } from './durable.ts';
 import { lostAttempts } from './lost-attempts.ts';
+import { wishes } from './store/ladder-codecs.ts';
 import type { ObjectStore } from './store/object-store.ts';
 import { findVerdict, keepVerdict } from './verdict-cache.ts';
 
@@ -18,9 +19,12 @@ export function createVerdicts({ store, client }: { store: ObjectStore; client: 
       { asks, from, to, requester }: RequestVerdicts,
       signal: AbortSignal,
     ): Promise<void> {
-      const all = (await store.getJson(asks, { signal })) as unknown as Wish[];
+      const all = await store.read(asks, wishes, { signal });
+      const wanted = all.slice(from, to);
+      // Damage to a verdict that is kept is met here, where there is a run to ask: the workflow of a verdict has none.
+      await Promise.all(wanted.map(({ ask }) => findVerdict(store, ask.request, { signal })));
       await Promise.all(
-        all.slice(from, to).map(({ ask }) =>
+        wanted.map(({ ask }) =>
           client.workflow.signalWithStart(ask.served.by === 'people' ? 'review' : 'verdict', {
             workflowId: ids.verdict(ask.request),
             taskQueue: QUEUES.orchestrator,

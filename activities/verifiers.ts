@@ -1,10 +1,10 @@
 import type { GroupResult, VerifyRequest } from '../core/requests.ts';
-import { environmentOf } from './environment-of.ts';
 import type { Environments } from './environment-of.ts';
 import type { Durable } from './durable.ts';
-import { judge } from './judge.ts';
+import { IncidentList } from './incident-list.ts';
+import { judgeAll } from './judge.ts';
 import type { ObjectStore } from './store/object-store.ts';
-import { saveTrajectories } from './store/trajectories.ts';
+import { keepTrajectories } from './store/trajectories.ts';
 import { tally } from './tally.ts';
 import { mergeParts } from './trajectory-parts.ts';
 
@@ -18,19 +18,22 @@ export type VerifierActivities = Durable<ReturnType<typeof createVerification>>;
 export function createVerification(deps: VerifierDependencies) {
   return {
     /** Judges a group's episodes, keeps them with their components as one object, and returns what the stage needs. */
-    async verifyGroup({ group: request, parts }: VerifyRequest, signal: AbortSignal): Promise<GroupResult> {
+    async verifyGroup(
+      { group: request, part, followed }: VerifyRequest,
+      signal: AbortSignal,
+    ): Promise<GroupResult> {
       const start = Date.now();
-      const group = await mergeParts(deps.store, parts);
-      for (const episode of group.episodes) {
-        const { ref } = group.tasks[episode.task]!;
-        const environment = environmentOf(deps.environments, ref.environment);
-        episode.outcome = await judge(environment, ref, episode, request.reward, signal);
-      }
-      const trajectories = await saveTrajectories(deps.store, request, group, { signal });
+      const group = await mergeParts(deps.store, part, followed);
+      const incidents = new IncidentList();
+      const judged = group.episodes.map((episode) => ({ ref: group.tasks[episode.task]!.ref, episode }));
+      const outcomes = await judgeAll(deps.environments, judged, request.reward, incidents.asker(signal));
+      group.episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
+      const kept = await keepTrajectories(deps.store, request, group, { signal });
       return {
-        trajectories,
-        ...tally(request.reward, group),
+        trajectories: kept.ref,
+        ...tally(request.reward, kept.value),
         spans: [{ part: 'verification', start, end: Date.now() }],
+        incidents: incidents.all,
       };
     },
   };

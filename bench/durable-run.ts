@@ -107,7 +107,8 @@ async function watch(
       return null;
     });
     if (signal.aborted || progress === null) continue;
-    if (progress.question !== null) throw new Error(`the run waits for a decision: ${progress.question}`);
+    if (progress.question !== null)
+      throw new Error(`the run waits for a decision: ${progress.question.reason}`);
     say(`  ${progressLine(progress)}`);
   }
 }

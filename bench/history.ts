@@ -71,7 +71,8 @@ function weigh(spec: ReturnType<typeof tinySpec> | ReturnType<typeof cutCalculat
       options.signal.throwIfAborted();
       add(weighed.all, workflow);
       const ofStep = stages.some((stage) => workflow.workflowId.startsWith(stage));
-      if (ofStep && workflow.type === 'rolloutGroup') add(weighed.groups, workflow);
+      // What follows the episodes that wait for long calls belongs to the group.
+      if (ofStep && ['rolloutGroup', 'followEpisodes'].includes(workflow.type)) add(weighed.groups, workflow);
       for (const event of workflow.history.events ?? []) {
         for (const { data } of payloadsIn(event)) {
           const bytes = data?.length ?? 0;

@@ -34,6 +34,7 @@ const OBJECTIVES: TrainSettings['objective'][] = [
     clipRatioHigh: 0.28,
     beta: 0,
     aggregation: 'token',
+    maxCompletionTokens: 80,
     temperature: 1,
     importanceCap: 2,
   },
@@ -63,7 +64,7 @@ function batchOf(sequences: number, ragged: boolean): TrainBatch {
 /** The part of the computed positions that holds a token: what packing leaves of padding. */
 export function packedShare(batch: TrainBatch): number {
   const sequences = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
-  const length = rowLength(batch.offsets);
+  const length = rowLength(batch.offsets, sequences);
   const batches = packRows(batch.tokens, batch.offsets, sequences, length, positionsFor(CONFIG.vocabSize));
   const positions = batches.reduce((sum, { rows, length }) => sum + rows * length, 0);
   return (batch.tokens.length - sequences.length) / positions;

@@ -3,6 +3,7 @@ import { PolicyPool } from '../activities/policy-pool.ts';
 import { WARM_START } from '../core/warm-start.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { createLearner } from '../engine/learner/remote-learner.ts';
+import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../environments/index.ts';
 import { readSettings } from '../workers/settings.ts';
 import { plainRun } from './plain-run.ts';
@@ -26,7 +27,7 @@ const tell = (message: FromPlainProcess): void => void process.send!(message);
 async function main(): Promise<void> {
   const settings = readSettings();
   const store = await ObjectStore.connect(settings.store);
-  const environments = await loadEnvironments(settings.environmentModules);
+  const environments = inThisProcess((await loadEnvironments(settings.environmentModules)).values());
   const policies = new PolicyPool(store, () => createDecoder({ threads: settings.decoderThreads }));
   const learner = await createLearner();
   try {

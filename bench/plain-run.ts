@@ -35,8 +35,8 @@ export function plainRollout(
   const verification = createVerification({ store, environments });
   const rolloutGroup = async (group: GroupRequest): Promise<GroupResult> => {
     const advanced = await rollouts.advance({ group }, signal);
-    if (advanced.calls.length > 0) throw new Error('a plain run has no place for long tool calls');
-    const verified = await verification.verifyGroup({ group, parts: [advanced.part] }, signal);
+    if (advanced.pages.length > 0) throw new Error('a plain run has no place for long tool calls');
+    const verified = await verification.verifyGroup({ group, part: advanced.part, followed: [] }, signal);
     return { ...verified, spans: [...advanced.spans, ...verified.spans] };
   };
   return (requests) => Promise.all(requests.map(rolloutGroup));
@@ -52,9 +52,6 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
   const { signal } = new AbortController();
   const curriculum = createCurriculum({ store, environments });
   const training = createTraining({ store, learner });
-  const ask = (reason: string): never => {
-    throw new Error(`a plain run cannot ask a person: ${reason}`);
-  };
   const ports: TrainingPorts = {
     now: () => Date.now(),
     rollout: plainRollout(options, signal),
@@ -67,7 +64,9 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
     train: (request) => training.trainStep(request, signal),
     retain: (request) => curriculum.applyRetention(request, signal),
     report: async (report) => options.onStep?.(report),
-    ask,
+    ask: ({ reason }) => {
+      throw new Error(`a plain run cannot ask a person: ${reason}`);
+    },
   };
   const go = async (): Promise<'go'> => 'go';
   const parsed = await curriculum.openRun(
@@ -77,7 +76,6 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
   return runCurriculum(
     {
       evaluate: (request) => ports.evaluate(request),
-      ask,
       initialize: (request) => curriculum.initializeModel(request, signal),
       warmStart: (input) => warmStart(ports, input, null, go),
       stage: (input) => trainStage(ports, input, null, go),

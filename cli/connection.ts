@@ -1,22 +1,26 @@
-import { Client, Connection } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
-import { ObjectStore } from '../activities/store/object-store.ts';
+import type { ObjectStore } from '../activities/store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
-import { readStack } from '../infra/dev/stack.ts';
+import { readStack, stackEnvironment } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { readSettings } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
-import { stackEnvironment } from './stack-with-workers.ts';
+
+// The clients are loaded when they are needed: each takes half of the second that a command has.
 
 export interface ConnectionOptions {
   stateDir?: string;
 }
 
+/** The variable that stands for `--state-dir`; `npm run dev` prints it where the folder is not the usual one. */
+export const STATE_DIR = 'GRADUS_STATE_DIR';
+
 /** The flag by which a command finds servers that another process holds up. */
 export function withConnectionFlags(command: Command): Command {
   return command.option(
     '--state-dir <dir>',
-    'the folder of the servers that `npm run dev` holds up (default: .gradus in the checkout); ' +
+    `the folder of the servers that \`npm run dev\` holds up (default: ${STATE_DIR}, or .gradus in the checkout); ` +
       'where GRADUS_S3_URL is set, the environment says where they are instead',
   );
 }
@@ -27,15 +31,30 @@ export function withConnectionFlags(command: Command): Command {
  */
 export async function settingsOf({ stateDir }: ConnectionOptions): Promise<WorkerSettings> {
   if (stateDir === undefined && process.env['GRADUS_S3_URL'] !== undefined) return readSettings();
-  const stack = await readStack(stateDir ?? DEFAULT_STATE_DIR);
+  const stack = await readStack(stateDir ?? process.env[STATE_DIR] ?? DEFAULT_STATE_DIR);
   return readSettings({ ...process.env, ...stackEnvironment(stack) });
 }
 
-/** Gives `use` the object store, and closes it afterwards. */
+/** Gives `use` the object store to read from, as it is, and closes it afterwards. */
 export async function withStore<T>(
   options: ConnectionOptions,
   use: (store: ObjectStore) => Promise<T>,
 ): Promise<T> {
+  const { ObjectStore } = await import('../activities/store/object-store.ts');
+  const store = ObjectStore.open((await settingsOf(options)).store);
+  try {
+    return await use(store);
+  } finally {
+    store.close();
+  }
+}
+
+/** The same for commands that write: the bucket is made, and the server's conditional writes are tried. */
+export async function withWritableStore<T>(
+  options: ConnectionOptions,
+  use: (store: ObjectStore) => Promise<T>,
+): Promise<T> {
+  const { ObjectStore } = await import('../activities/store/object-store.ts');
   const store = await ObjectStore.connect((await settingsOf(options)).store);
   try {
     return await use(store);
@@ -53,6 +72,9 @@ export async function withTemporal<T>(
   use: (client: Client) => Promise<T>,
 ): Promise<T> {
   const { temporalAddress, namespace } = await settingsOf(options);
+  const { Client, Connection } = await import('@temporalio/client');
+  const { patiently } = await import('./patient-connection.ts');
+  // Nobody listens where nothing was started: that is said at once. What stalls later is waited for.
   const connection = await Connection.connect({ address: temporalAddress }).catch((cause: unknown) => {
     throw new GradusError(
       'infra',
@@ -62,7 +84,8 @@ export async function withTemporal<T>(
     );
   });
   try {
-    return await use(new Client({ connection, namespace }));
+    const patient = patiently(connection, temporalAddress, { say: (text) => console.error(text) });
+    return await use(new Client({ connection: patient, namespace }));
   } finally {
     await connection.close();
   }

@@ -4,6 +4,7 @@ import type { CurriculumResult } from '../core/curriculum.ts';
 import { armName } from '../core/names.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import { total } from '../core/stage-policy.ts';
+import { totalTime } from '../core/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { interval, measured, percent } from './show-progress.ts';
 
@@ -13,12 +14,12 @@ const DEFAULT_CONFIDENCE = 0.95;
 export const confidenceOf = (spec: unknown): number =>
   (spec as { evaluation?: { confidence?: number } }).evaluation?.confidence ?? DEFAULT_CONFIDENCE;
 
-/** Success before and after RL as a table, and what the run took and left. */
+/** Success before and after RL as a table, and what the run took, over all of its starts, and left. */
 export function reportRun(
   result: CurriculumResult,
   progress: Progress,
   confidence: number,
-  seconds: number,
+  sinceStart: number,
   say: (text: string) => void,
 ): void {
   const { before, after, checkpoint } = result;
@@ -36,7 +37,7 @@ export function reportRun(
   }
   const parts = Object.entries(progress.seconds).filter(([, value]) => value >= 0.05);
   say(
-    `steps ${result.steps}, ${seconds.toFixed(0)} s (${parts.map(([part, value]) => `${part} ${value.toFixed(1)} s`).join(', ')})`,
+    `steps ${result.steps}, ${totalTime(progress.seconds).toFixed(0)} s (${parts.map(([part, value]) => `${part} ${value.toFixed(1)} s`).join(', ')}); ${sinceStart.toFixed(0)} s since this start`,
   );
   say(`learner ${progress.learnerBackend ?? '–'}`);
   say(`checkpoint s3://gradus/${path.posix.dirname(checkpoint.manifest.key)}`);
@@ -53,7 +54,7 @@ export function summarizeRun(
   result: CurriculumResult,
   progress: Progress,
   confidence: number,
-  seconds: number,
+  sinceStart: number,
 ) {
   const of = (evaluation: EvaluationResult | null) =>
     evaluation && {
@@ -69,7 +70,9 @@ export function summarizeRun(
     before: of(result.before),
     after: of(result.after),
     steps: result.steps,
-    seconds: { total: seconds, ...progress.seconds },
+    /** Of the whole run, by part; a run that was interrupted has had several starts. */
+    seconds: { total: totalTime(progress.seconds), ...progress.seconds },
+    sinceStart,
     learner: progress.learnerBackend,
     checkpoint: { key: result.checkpoint.manifest.key, sha256: result.checkpoint.weights },
   };

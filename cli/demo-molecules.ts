@@ -5,6 +5,7 @@ import { ObjectStore } from '../activities/store/object-store.ts';
 import { readLedger } from '../activities/store/ledger.ts';
 import { parseSpec } from '../activities/spec/parse-spec.ts';
 import { builtInEnvironments } from '../environments/index.ts';
+import { totalTime } from '../core/time-split.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { fail } from './fail.ts';
@@ -18,6 +19,7 @@ import { moleculesPage } from './molecules/page/page.ts';
 import { makeReport } from './molecules/report.ts';
 import type { MoleculesReport, ReportRung } from './molecules/report.ts';
 import { showReport } from './molecules/tables.ts';
+import { note, print } from './printable.ts';
 import { readSpec, runSpec } from './run-spec.ts';
 import type { FinishedRun } from './run-spec.ts';
 import { withStackFlags } from './stack-flags.ts';
@@ -31,7 +33,7 @@ interface DemoOptions extends InstallationOptions {
 
 /** Trains a designer of molecules up the verification ladder, and shows what came of it. */
 async function demo({ spec: file, page, json, chemistry: wanted, ...options }: DemoOptions): Promise<number> {
-  const say = (text: string): void => void (json ? process.stderr : process.stdout).write(`${text}\n`);
+  const say = json ? note : print;
   const chemistry = wanted !== false && (await makeChemistry(say));
   const written = await readSpec(file);
   const spec = chemistry ? written : fastTierOnly(written);
@@ -80,7 +82,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
       say(`page ${pageFile}`);
       if (json) {
         const summary = summarizeRun(result, progress, confidence, seconds);
-        console.log(JSON.stringify({ ...summary, chemistry, judged, report: brief(report), page: pageFile }));
+        print(JSON.stringify({ ...summary, chemistry, judged, report: brief(report), page: pageFile }));
       }
       return 0;
     } finally {
@@ -95,13 +97,13 @@ const TITLE = 'Molecules that climbed the verification ladder';
 const LOWEST: ReportRung = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
 
 function linesOf(
-  { result, progress, seconds }: FinishedRun,
+  { result, progress }: FinishedRun,
   report: MoleculesReport,
   judged: Judged | null,
 ): string[] {
   const [lowest] = report.funnel;
   const run =
-    `Run ${progress.run}: ${count(result.steps)} steps in ${duration(seconds())}, ` +
+    `Run ${progress.run}: ${count(result.steps)} steps in ${duration(totalTime(progress.seconds))}, ` +
     `${count(lowest?.candidates ?? 0)} candidates, ${count(lowest?.different ?? 0)} different molecules. ` +
     `Weights ${result.checkpoint.weights.slice(0, 12)}.`;
   if (result.after === null) return [run, 'The run was stopped before its end: there is nothing to compare.'];

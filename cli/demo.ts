@@ -2,6 +2,7 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { fail } from './fail.ts';
+import { note, print } from './printable.ts';
 import { readSpec, runSpec } from './run-spec.ts';
 import { withStackFlags } from './stack-flags.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
@@ -13,7 +14,7 @@ interface DemoOptions extends InstallationOptions {
 
 /** Runs a curriculum from servers to report. With `--json` the last line of stdout is one JSON object. */
 async function demo({ spec: file, json, ...options }: DemoOptions): Promise<number> {
-  const say = (text: string): void => void (json ? process.stderr : process.stdout).write(`${text}\n`);
+  const say = json ? note : print;
   const spec = await readSpec(file);
   const workflowId = `demo-${path.basename(file, '.json')}`;
   const outcome = await runSpec({ ...options, spec, workflowId, say }, async (run) => {
@@ -21,7 +22,7 @@ async function demo({ spec: file, json, ...options }: DemoOptions): Promise<numb
     const confidence = confidenceOf(spec);
     const seconds = run.seconds();
     reportRun(result, progress, confidence, seconds, say);
-    if (json) console.log(JSON.stringify(summarizeRun(result, progress, confidence, seconds)));
+    if (json) print(JSON.stringify(summarizeRun(result, progress, confidence, seconds)));
     return 0;
   });
   return outcome === 'interrupted' ? 130 : outcome;

@@ -1,6 +1,9 @@
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
+import { keysFile } from '../infra/dev/store-keys.ts';
+import { DEFAULT_STATE_DIR, storeDir } from '../infra/dev/state-dir.ts';
+import { STATE_DIR } from './connection.ts';
 import { fail } from './fail.ts';
 import { withStackFlags } from './stack-flags.ts';
 import { startInstallation, untilInterrupted } from './stack-with-workers.ts';
@@ -17,18 +20,18 @@ async function dev(options: InstallationOptions): Promise<void> {
   await mkdir(bin, { recursive: true });
   await rm(path.join(bin, 'temporal'), { force: true });
   await symlink(temporal.cliPath, path.join(bin, 'temporal'));
+  const stateDir = stack.stateDir === DEFAULT_STATE_DIR ? '' : ` ${STATE_DIR}="${stack.stateDir}"`;
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)
   Temporal UI   ${temporal.uiAddress ?? 'off'}
   object store  http://${objectStore.endPoint}:${objectStore.port}   bucket ${objectStore.bucket}
-                access key ${objectStore.accessKey}
-                secret key ${objectStore.secretKey}
+                keys in ${keysFile(storeDir(stack.stateDir))}
   data and logs ${stack.stateDir}
 ${workers.descriptions.map((description) => `  worker        ${description}`).join('\n')}
 
 In another terminal:
 
-  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"
+  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"${stateDir}
   temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file examples/calculator.json
 
 Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);

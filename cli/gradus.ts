@@ -1,24 +1,46 @@
 import { Command } from 'commander';
-import { checkpoints } from './commands/checkpoints.ts';
-import { exportCommand } from './commands/export.ts';
-import { generateCommand } from './commands/generate.ts';
-import { importCommand } from './commands/import.ts';
-import { ledger } from './commands/ledger.ts';
-import { review } from './commands/review.ts';
-import { reverify } from './commands/reverify.ts';
 import { fail } from './fail.ts';
 
-// Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command.
+// Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command,
+// of which only the one that is asked for is loaded: the model's engine alone takes seconds.
+
+const COMMANDS: Record<string, { description: string; load: () => Promise<() => Command> }> = {
+  checkpoints: {
+    description: 'Lists the checkpoints of a run, oldest first.',
+    load: async () => (await import('./commands/checkpoints.ts')).checkpoints,
+  },
+  ledger: {
+    description: 'Shows what the verification ladder of a run decided and spent.',
+    load: async () => (await import('./commands/ledger.ts')).ledger,
+  },
+  review: {
+    description: 'Verdicts that people give.',
+    load: async () => (await import('./commands/review.ts')).review,
+  },
+  generate: {
+    description: 'Talks to a checkpoint; every line is a task of its own, as in training.',
+    load: async () => (await import('./commands/generate.ts')).generateCommand,
+  },
+  reverify: {
+    description: 'Judges the stored episodes of a run anew, without rolling them out again.',
+    load: async () => (await import('./commands/reverify.ts')).reverify,
+  },
+  import: {
+    description: 'Brings in a Hugging Face folder; a spec begins with it by {"model": {"from": "NAME"}}.',
+    load: async () => (await import('./commands/import.ts')).importCommand,
+  },
+  export: {
+    description: 'Writes a checkpoint as a Hugging Face folder, with a model card of how it was trained.',
+    load: async () => (await import('./commands/export.ts')).exportCommand,
+  },
+};
 
 const program = new Command('gradus')
   .description('Looks into runs and moves models in and out.')
-  .showHelpAfterError('(--help says what there is)')
-  .addCommand(checkpoints())
-  .addCommand(ledger())
-  .addCommand(review())
-  .addCommand(generateCommand())
-  .addCommand(reverify())
-  .addCommand(importCommand())
-  .addCommand(exportCommand());
+  .showHelpAfterError('(--help says what there is)');
+for (const [name, { description, load }] of Object.entries(COMMANDS)) {
+  const command = process.argv.includes(name) ? (await load())() : new Command(name);
+  program.addCommand(command.description(description));
+}
 
 program.parseAsync().then(() => process.exit(), fail);

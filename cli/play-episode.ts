@@ -3,7 +3,7 @@ import type { PolicyLease } from '../activities/policy-pool.ts';
 import type { Episode } from '../core/episode.ts';
 import { GradusError } from '../core/errors.ts';
 import { randomKey } from '../core/random.ts';
-import type { Environment } from '../environments/contract.ts';
+import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
 
 export interface PlaySettings {
   temperature: number;
@@ -22,7 +22,7 @@ let played = 0;
  */
 export async function playEpisode(
   lease: PolicyLease,
-  environment: Pick<Environment, 'tools'>,
+  environment: HostedEnvironment,
   prompt: string,
   settings: PlaySettings,
   write: (text: string) => void,

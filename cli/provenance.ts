@@ -1,5 +1,6 @@
 import { readManifest } from '../activities/store/checkpoints.ts';
 import { rolloutsPrefix, runKey } from '../activities/store/keys.ts';
+import { runClaims } from '../activities/store/run-claim.ts';
 import type { ObjectStore } from '../activities/store/object-store.ts';
 import { loadTrajectories } from '../activities/store/trajectories.ts';
 import type { RolloutGroup } from '../core/episode.ts';
@@ -14,8 +15,7 @@ import type { Provenance } from './model-card.ts';
 export async function provenanceOf(store: ObjectStore, ref: CheckpointRef): Promise<Provenance> {
   const manifest = await readManifest(store, ref.manifest);
   const { run } = manifest;
-  const claim = await store.head(runKey(run));
-  const { spec = null } = (claim ? await store.getJson(claim) : {}) as { spec?: CurriculumSpec | null };
+  const spec = (await store.find(runKey(run), runClaims))?.spec ?? null;
   const [before, after] = await Promise.all([
     reportOf(store, run, spec, 'before'),
     reportOf(store, run, spec, 'after'),

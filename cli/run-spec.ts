@@ -1,12 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
+import { Client, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { CurriculumResult } from '../core/curriculum.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
+import type { OpenQuestion } from '../core/question.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/messages.ts';
+import { printable } from './printable.ts';
+import { connectPatiently } from './patient-connection.ts';
 import { progressLine } from './show-progress.ts';
 import { startInstallation, untilInterrupted } from './stack-with-workers.ts';
 import type { Installation, InstallationOptions } from './stack-with-workers.ts';
@@ -51,7 +54,7 @@ export async function runSpec<T>(
     const { stack, settings, workers } = installation;
     for (const description of workers.descriptions) say(`  ${description}`);
     if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
-    const connection = await Connection.connect({ address: settings.temporalAddress });
+    const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
       ? client.workflow.getHandle<typeof curriculum>(workflowId)
@@ -97,6 +100,12 @@ export async function readSpec(file: string): Promise<unknown> {
   }
 }
 
+/** A question with what can be answered. */
+function waiting({ reason, answers }: OpenQuestion): string {
+  const lines = answers.map(({ answer, effect }) => `\n    ${answer}: ${effect}`);
+  return `\n  waits for a decision: ${reason}${lines.join('')}`;
+}
+
 /** Prints progress until the signal is aborted. */
 async function watch(
   handle: WorkflowHandle<typeof curriculum>,
@@ -107,11 +116,11 @@ async function watch(
   let lastAt = 0;
   const show = (progress: Progress): void => {
     const line = progressLine(progress);
-    const question = progress.question === null ? '' : `\n  waits for a decision: ${progress.question}`;
+    const question = progress.question === null ? '' : waiting(progress.question);
     if (line + question === last) return;
     last = line + question;
     if (process.stdout.isTTY) {
-      process.stdout.write(`\r\u001b[2K${line.slice(0, process.stdout.columns)}`);
+      process.stdout.write(`\r\u001b[2K${printable(line).slice(0, process.stdout.columns)}`);
       if (progress.step?.note) say(`\n  ${progress.step.note}`);
     } else if (Date.now() - lastAt >= QUIET_MS || question !== '' || progress.step?.note) {
       say(line + question);

@@ -32,12 +32,13 @@ export function progressLine(progress: Progress): string {
   if (!step) return `${progress.phase}${status} …`;
   const seconds = step.seconds.rollout;
   const gap = step.metrics?.logprobGapMax ?? null;
+  const entropy = step.entropy ?? step.metrics?.entropy ?? null;
   const fields = [
     `${step.stage}${status}`.padEnd(12),
     `${bar(step.stageStep / step.maxSteps)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`,
     heldOut ? `held-out ${percent(rate(total(heldOut.arms)))} (${showArms(heldOut.arms)})` : 'held-out –',
     step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`,
-    step.metrics ? `entropy ${step.metrics.entropy.toFixed(3)}` : null,
+    entropy === null ? null : `entropy ${entropy.toFixed(3)}`,
     gap === null ? null : `gap ${gap.toExponential(0)}`,
     seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null,
   ];

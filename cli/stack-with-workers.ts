@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { startStack } from '../infra/dev/stack.ts';
-import type { Stack, StackAddresses, StackOptions } from '../infra/dev/stack.ts';
-import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
+import { stackEnvironment } from '../infra/dev/stack-addresses.ts';
+import type { Stack, StackOptions } from '../infra/dev/stack.ts';
+import { blobCacheDir, DEFAULT_STATE_DIR, logsDir } from '../infra/dev/state-dir.ts';
 import { startWorkers } from '../workers/all-in-one.ts';
 import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
 import { readSettings } from '../workers/settings.ts';
@@ -29,7 +30,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   try {
     const workers = await startWorkers(settings, {
       ...options,
-      logFile: path.join(stateDir, 'logs', 'workers.log'),
+      logFile: path.join(logsDir(stateDir), 'workers.log'),
     });
     let stopped: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
@@ -47,22 +48,10 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
 export function settingsFor(stack: Stack, env: Record<string, string> = {}): WorkerSettings {
   return readSettings({
     ...process.env,
-    GRADUS_BLOB_CACHE: path.join(stack.stateDir, 'blob-cache'),
+    GRADUS_BLOB_CACHE: blobCacheDir(stack.stateDir),
     ...env,
     ...stackEnvironment(stack),
   });
-}
-
-/** The variables that say where the servers of a stack are. */
-export function stackEnvironment({ temporal, objectStore }: StackAddresses): Record<string, string> {
-  return {
-    TEMPORAL_ADDRESS: temporal.address,
-    TEMPORAL_NAMESPACE: temporal.namespace,
-    GRADUS_S3_URL: `http://${objectStore.endPoint}:${objectStore.port}`,
-    GRADUS_S3_ACCESS_KEY: objectStore.accessKey,
-    GRADUS_S3_SECRET_KEY: objectStore.secretKey,
-    GRADUS_S3_BUCKET: objectStore.bucket,
-  };
 }
 
 /** Ends the installation on the first Ctrl-C or SIGTERM, at once on the second; resolves then. */

@@ -11,7 +11,7 @@ const SMALLEST_DEVIATION = 1e-8;
 
 /**
  * GRPO's group-relative advantage (Shao et al. 2024, section 4.1.2): (r − mean) / deviation over the rewards of one
- * task's samples; `none` leaves the division out (Dr. GRPO, Liu et al. 2025). Rewards that are null (pending,
+ * task's samples; `none` leaves the division out, as Dr. GRPO does (Liu et al. 2025), whose other half is the aggregation `dr-grpo`. Rewards that are null (pending,
  * abstained, failed by infrastructure) enter neither mean nor deviation, so they never act as a zero.
  */
 export function groupAdvantages(

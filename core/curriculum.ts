@@ -1,17 +1,18 @@
-import type { Decision, TrainingPorts } from './ports.ts';
+import type { TrainingPorts } from './ports.ts';
+import { stopOrThrow } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { EvaluationResult, InitializeRequest } from './requests.ts';
 import type { CurriculumSpec, StageSpec } from './spec.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
 import type { WarmStartInput, WarmStartResult } from './warm-start.ts';
 import { armName } from './names.ts';
+import { taskIndexes } from './task-draw.ts';
 
 /** What a curriculum needs done; its stages run their own steps. */
 export interface CurriculumPorts extends Pick<TrainingPorts, 'evaluate'> {
   initialize(request: InitializeRequest): Promise<CheckpointRef>;
   warmStart(input: WarmStartInput): Promise<WarmStartResult>;
   stage(input: StageInput): Promise<StageResult>;
-  ask(reason: string): Promise<Decision>;
   /** Told when the report evaluations are there, and which part of the run comes next. */
   entered(phase: string, evaluations: { before: EvaluationResult | null }): void;
 }
@@ -73,6 +74,9 @@ export async function runCurriculum(
       checkpoint: state.checkpoint,
       reference: state.reference,
       stepsBefore: state.steps,
+      tasksBefore: spec.stages
+        .slice(0, state.stages.length)
+        .reduce((sum, { maxSteps, groupsPerStep }) => sum + taskIndexes({ maxSteps, groupsPerStep }), 0),
     });
     const { end, reason, steps } = result;
     state = {
@@ -84,7 +88,8 @@ export async function runCurriculum(
     if (end === 'stopped') return stopped(state);
   }
   ports.entered('report', { before: state.before });
-  const after = await report(ports, spec, 'after', state.checkpoint);
+  const after = await report(ports, spec, 'after', state.checkpoint).catch(stopOrThrow);
+  if (after === 'stop') return stopped(state);
   return { ...stopped(state), end: 'completed', after };
 }
 
@@ -103,30 +108,30 @@ async function begin(
   if (spec.warmStart === null) return started(initial, 0);
   ports.entered('warm-start', { before: null });
   const warm = await ports.warmStart({ spec: { ...spec, warmStart: spec.warmStart }, checkpoint: initial });
-  const nothingYet: CurriculumResult = {
-    end: 'stopped',
-    checkpoint: warm.checkpoint,
-    reference: null,
-    before: null,
-    after: null,
-    steps: warm.rounds,
-    stages: [],
-  };
-  if (warm.stopped) return nothingYet;
-  if (!warm.graduated) {
-    const decision = await ports.ask(
-      `the warm start did not graduate in ${warm.rounds} rounds: give it more rounds, or lower warmStart.graduation.successAtLeast`,
-    );
-    if (decision === 'stop') return nothingYet;
-  }
+  if (!warm.ready) return notBegun(warm.checkpoint, warm.rounds);
   return started(warm.checkpoint, warm.rounds);
 
   /** RL begins here. */
-  async function started(checkpoint: CheckpointRef, steps: number): Promise<CurriculumState> {
-    const before = await report(ports, spec, 'before', checkpoint);
+  async function started(
+    checkpoint: CheckpointRef,
+    steps: number,
+  ): Promise<CurriculumState | CurriculumResult> {
+    const before = await report(ports, spec, 'before', checkpoint).catch(stopOrThrow);
+    if (before === 'stop') return notBegun(checkpoint, steps);
     return { checkpoint, reference: checkpoint, before, steps, stages: [] };
   }
 }
+
+/** Of a run that was stopped before RL began. */
+const notBegun = (checkpoint: CheckpointRef, steps: number): CurriculumResult => ({
+  end: 'stopped',
+  checkpoint,
+  reference: null,
+  before: null,
+  after: null,
+  steps,
+  stages: [],
+});
 
 const stopped = (state: CurriculumState): CurriculumResult => ({
   end: 'stopped',

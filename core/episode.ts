@@ -50,8 +50,8 @@ export interface Episode {
   turns: Turn[];
   status: EpisodeStatus;
   outcome?: Outcome;
-  /** Has been learnt from already: counts in its group's statistics and not in the loss. */
-  learnt?: true;
+  /** What it was judged to be when its group was last learnt from: only what has changed since is taught. */
+  learntAs?: Outcome;
 }
 
 export type EpisodeStatus =
@@ -60,7 +60,15 @@ export type EpisodeStatus =
   | { kind: 'calling'; call: ToolCall }
   | { kind: 'answered'; answer: string }
   | { kind: 'truncated'; limit: 'tokens' | 'turns' }
-  | { kind: 'failed'; boundary: 'policy' | 'tool'; reason: string };
+  | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment'; reason: string };
+
+export interface GroupTask {
+  ref: TaskRef;
+  prompt: string;
+  promptTokens: number[];
+  /** Drawn again because it had been failed. */
+  retried?: true;
+}
 
 /** Episodes that advance together: G samples of one task in training, one sample of many tasks in an evaluation. */
 export interface RolloutGroup {
@@ -68,6 +76,6 @@ export interface RolloutGroup {
   /** SHA-256 of the weights that sampled. */
   weights: string;
   temperature: number;
-  tasks: { ref: TaskRef; prompt: string; promptTokens: number[] }[];
+  tasks: GroupTask[];
   episodes: Episode[];
 }

@@ -31,5 +31,10 @@ export class GradusError extends Error {
 
 /** The text of anything that can be thrown. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (error instanceof Error) return error.message;
+  try {
+    return String(error);
+  } catch {
+    return `something that is no text (${typeof error})`;
+  }
 }

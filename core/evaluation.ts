@@ -1,7 +1,10 @@
+import { addIncidents } from './incidents.ts';
+import type { Incident } from './incidents.ts';
 import { noOutcomes } from './outcome.ts';
 import type { OutcomeKind } from './outcome.ts';
 import type { TrainingPorts } from './ports.ts';
 import type { TaskRef } from './refs.ts';
+import { addSpans } from './spans.ts';
 import type { ArmTally, EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from './requests.ts';
 import { armName } from './names.ts';
 
@@ -23,17 +26,19 @@ export function evaluationTasks(request: Pick<EvaluationRequest, 'arms' | 'tasks
   return tasks;
 }
 
-/** Requests of at most `size` tasks each, in order. */
+/** Requests of at most `size` tasks each, in order. The first `retries` of all tasks were drawn before. */
 export function shareOut(
   tasks: readonly TaskRef[],
   size: number,
-  common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks'>,
+  common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'>,
+  retries = 0,
 ): GroupRequest[] {
   return Array.from({ length: Math.ceil(tasks.length / size) }, (_, group) => ({
     ...common,
     group,
     firstTask: group * size,
     tasks: tasks.slice(group * size, (group + 1) * size),
+    retries: Math.min(size, Math.max(0, retries - group * size)),
   }));
 }
 
@@ -69,7 +74,11 @@ export async function evaluate(
     outcomes: summary.outcomes,
     meanReward: summary.rewardCount === 0 ? 0 : summary.rewardSum / summary.rewardCount,
     sampledTokens: summary.sampledTokens,
-    spans: results.flatMap((result) => result.spans),
+    spans: addSpans(
+      [],
+      results.flatMap((result) => result.spans),
+    ),
+    incidents: summary.incidents,
   };
 }
 
@@ -87,11 +96,26 @@ function judgeAbove(
 
 export interface RolloutSummary extends Pick<
   GroupResult,
-  'arms' | 'outcomes' | 'rewardSum' | 'rewardCount' | 'sampledTokens' | 'turns' | 'failedTasks'
+  | 'arms'
+  | 'outcomes'
+  | 'rewardSum'
+  | 'rewardCount'
+  | 'sampledTokens'
+  | 'sampledLogprob'
+  | 'turns'
+  | 'failedTasks'
 > {
   /** Why groups failed as a whole. */
   failures: string[];
+  incidents: Incident[];
 }
+
+/**
+ * Entropy of the policy in nats a sampled token, at its temperature: the mean of −log p over what it sampled, whatever
+ * became of it, which is an estimate without bias and needs no learner step. null where nothing was sampled.
+ */
+export const sampledEntropy = ({ sampledTokens, sampledLogprob }: RolloutSummary): number | null =>
+  sampledTokens === 0 ? null : -sampledLogprob / sampledTokens;
 
 /** Adds up what groups brought, in the order of the groups. */
 export function summarize(results: readonly GroupResult[]): RolloutSummary {
@@ -103,9 +127,11 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     rewardSum: 0,
     rewardCount: 0,
     sampledTokens: 0,
+    sampledLogprob: 0,
     turns: 0,
     failedTasks: [],
     failures: [],
+    incidents: [],
   };
   for (const result of results) {
     for (const tally of result.arms) {
@@ -118,9 +144,11 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     summary.rewardSum += result.rewardSum;
     summary.rewardCount += result.rewardCount;
     summary.sampledTokens += result.sampledTokens;
+    summary.sampledLogprob += result.sampledLogprob;
     summary.turns += result.turns;
     summary.failedTasks.push(...result.failedTasks);
     if (result.failure !== undefined) summary.failures.push(result.failure);
+    summary.incidents = addIncidents(summary.incidents, result.incidents ?? []);
   }
   summary.arms = [...arms.values()].toSorted((a, b) =>
     armName(a.arm).localeCompare(armName(b.arm), 'en', { numeric: true }),

@@ -43,11 +43,6 @@ export function meanOf(values: readonly number[], confidence: number): Mean | nu
   return { mean, n, low: mean - spread, high: mean + spread };
 }
 
-/** Wilson's lower bound at a one-sided confidence. */
-export function wilsonLower(p: Proportion, confidence: number): number {
-  return wilson(p, 2 * confidence - 1).low;
-}
-
 /** The inverse of the standard normal distribution function (Acklam's rational approximation, relative error below 1.2e-9). */
 export function normalQuantile(p: number): number {
   if (!(p > 0 && p < 1)) throw new RangeError(`a probability strictly between 0 and 1 is needed, not ${p}`);

@@ -34,6 +34,9 @@ export const ids = {
   warmStart: (run: string) => `${run}/warm-start`,
   stage: (run: string, stage: string) => `${run}/${stage}`,
   group: (run: string, stage: string, step: number, group: number) => `${run}/${stage}/${step}/${group}`,
+  /** Episodes of a group that wait for long calls. */
+  page: (run: string, stage: string, step: number, group: number, page: number) =>
+    `${ids.group(run, stage, step, group)}/${page}`,
   evaluation: (run: string, name: string) => `${run}/evaluation/${name}`,
   ladder: (run: string) => `${run}/ladder`,
   verdict: ({ verifier, version, digest }: { verifier: string; version: string; digest: string }) =>

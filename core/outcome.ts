@@ -10,6 +10,8 @@ export interface RewardComponent {
   version: string;
   /** What the verifier said, in [0, 1]; null when it abstained. */
   score: number | null;
+  /** What that counts for, where it is brought to another scale. */
+  worth?: number;
   /** What it added to the reward after weight, gate and cap. */
   contribution: number;
   /** Whether that is a success, where the full score is not asked for. */
@@ -24,9 +26,16 @@ export interface RewardComponent {
 export type Outcome =
   | { kind: 'scored'; reward: number; components: RewardComponent[] }
   | { kind: 'pending'; tier: Tier }
-  | { kind: 'abstained'; reason: string }
+  /** `ofSubject`: who should confirm it never can, so where success is counted this is none. */
+  | { kind: 'abstained'; reason: string; ofSubject?: true }
   | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
   | { kind: 'failed'; boundary: Boundary; reason: string };
+
+/** An outcome that verdicts were composed into. */
+export type JudgedOutcome = Extract<Outcome, { components: unknown }>;
+
+export const isJudged = (outcome: Outcome): outcome is JudgedOutcome =>
+  outcome.kind === 'scored' || outcome.kind === 'truncated';
 
 export type OutcomeKind = Outcome['kind'];
 export type OutcomeCounts = Record<OutcomeKind, number>;
@@ -38,6 +47,9 @@ export const noOutcomes = (): OutcomeCounts => ({
   truncated: 0,
   failed: 0,
 });
+
+/** How many verdicts were composed for; where there is none, nothing can be learnt or decided. */
+export const judgedCount = ({ scored, truncated }: OutcomeCounts): number => scored + truncated;
 
 /** In words, without the zeros. */
 export function countsOf(counts: OutcomeCounts): string {

@@ -1,3 +1,4 @@
+import type { Incident } from './incidents.ts';
 import type { Budget } from './ladder/budget.ts';
 import type { SettleResult, StepGroups } from './ladder/requests.ts';
 import type {
@@ -16,14 +17,11 @@ import type {
 } from './requests.ts';
 import type { ArmTally } from './requests.ts';
 import type { OutcomeCounts } from './outcome.ts';
+import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { RewardSpec } from './spec.ts';
 import type { ArmEstimates } from './task-draw.ts';
 import type { TimeSplit } from './time-split.ts';
-
-/** What a person, or a rule that asks one, can decide for a run that waits. */
-export const DECISIONS = ['continue', 'advance', 'rollback', 'stop'] as const;
-export type Decision = (typeof DECISIONS)[number];
 
 /**
  * What training needs done. The training logic in core is written against these, so that the durable run (child
@@ -42,8 +40,8 @@ export interface TrainingPorts {
   train(request: TrainRequest): Promise<TrainResult>;
   retain(request: RetentionRequest): Promise<void>;
   report(report: StepReport): Promise<void>;
-  /** Waits for a person. */
-  ask(reason: string): Promise<Decision>;
+  /** Waits for a person, who answers one of the question's answers; `stop` also where the run is stopped meanwhile. */
+  ask<D extends Decision>(question: Question<D>): Promise<D | 'stop'>;
 }
 
 export interface StepClimb extends StepGroups {
@@ -53,7 +51,7 @@ export interface StepClimb extends StepGroups {
 }
 
 /** The groups again, with the ladder's verdicts, and earlier ones whose verdicts came late. */
-export type StepClimbed = Pick<SettleResult, 'groups' | 'offered' | 'arms'> & { spans: Span[] };
+export type StepClimbed = Pick<SettleResult, 'groups' | 'offered' | 'moves'> & { spans: Span[] };
 
 /** One step of the run, for those who watch it. */
 export interface StepReport {
@@ -65,6 +63,7 @@ export interface StepReport {
   checkpoint: CheckpointRef;
   /** Of the trainable episodes of this step; null in a warm start. */
   meanReward: number | null;
+  /** Of tasks that were drawn for the first time; null where none of them could be judged. */
   trainSuccess: number | null;
   heldOut: { arms: ArmTally[]; step: number } | null;
   metrics: LearnerMetrics | null;
@@ -74,8 +73,12 @@ export interface StepReport {
   estimates: ArmEstimates;
   degenerateGroups: number;
   sampledTokens: number;
+  /** Of the policy that sampled, estimated from all that it sampled; nats a token, null in a warm start. */
+  entropy: number | null;
   turns: number;
   seconds: TimeSplit;
+  /** What users' code did wrong in this step, if anything. */
+  incidents?: Incident[];
   /** Decisions taken at this step, in words. */
   note: string | null;
 }

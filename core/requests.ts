@@ -1,3 +1,4 @@
+import type { Incident } from './incidents.ts';
 import type { OutcomeCounts } from './outcome.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
@@ -33,26 +34,70 @@ export interface GroupRequest {
   /** Place of the first task among all of the step: what is sampled follows from it, not from how tasks are shared out. */
   firstTask: number;
   tasks: TaskRef[];
+  /** The first so many of them were failed lately, and are drawn again. */
+  retries: number;
   samples: number;
   checkpoint: CheckpointRef;
   sampling: SamplingSpec;
   reward: RewardSpec;
 }
 
+/** A group whose tasks have been drawn: they are in its parts, and pass through no history again. */
+export type OpenGroup = Omit<GroupRequest, 'tasks' | 'retries' | 'reward'>;
+
+/** Starts all episodes of a group. */
 export interface AdvanceRequest {
   group: GroupRequest;
-  /** Absent for the first advance, which starts all episodes of the group. */
-  resume?: { part: BlobRef; call: LongCall; result: LongCallResult };
+}
+
+export interface AdvanceResult {
+  /** All episodes, wherever they stand now. */
+  part: BlobRef;
+  /** Those of them that wait for long calls, a page of a few each. */
+  pages: BlobRef[];
+  spans: Span[];
+  incidents: Incident[];
+}
+
+export interface DueCallsRequest {
+  group: OpenGroup;
+  page: BlobRef;
+}
+
+/** An episode that waits for a long call. */
+export interface WaitingEpisode {
+  /** Where the episode lies, alone or with a few others. */
+  part: BlobRef;
+  call: LongCall;
 }
 
 /** A long call's observation, or why there is none: then the episode ends as an infrastructure outcome. */
 export type LongCallResult = { observation: BlobRef } | { failed: string };
 
-export interface AdvanceResult {
-  /** The episodes that were advanced, wherever they stand now. */
-  part: BlobRef;
-  calls: LongCall[];
+/** An episode whose long call came back. */
+export interface ReturnedEpisode extends WaitingEpisode {
+  result: LongCallResult;
+}
+
+/** Advances a few episodes whose long calls came back. */
+export interface ResumeRequest {
+  group: OpenGroup;
+  returned: ReturnedEpisode[];
+}
+
+export interface ResumeResult {
+  /** In the order of the request: each episode alone, and the call that it waits for now, unless it has ended. */
+  episodes: { part: BlobRef; call: LongCall | null }[];
   spans: Span[];
+  incidents: Incident[];
+}
+
+/** Makes one object of episodes that have ended. */
+export interface GatherRequest {
+  group: OpenGroup;
+  /** The number of the page that they waited in. */
+  page: number;
+  parts: BlobRef[];
 }
 
 /** A long tool call that is due; what it asks is in the part, so that arguments do not pass through histories. */
@@ -61,18 +106,22 @@ export interface LongCall {
   task: number;
   sample: number;
   environment: string;
+  /** The module that the environment is from. */
+  file: string;
   tool: string;
   /** The idempotency key, unique in the run. */
   id: string;
   timeoutSeconds: number;
-  heartbeatSeconds: number;
   /** 1 for `once` tools. */
   maxAttempts: number;
+  /** Must not be begun a second time, whatever happened to the first. */
+  once: boolean;
 }
 
 export interface CallToolResult {
   observation: BlobRef;
   spans: Span[];
+  incidents: Incident[];
 }
 
 export interface CallToolRequest {
@@ -82,9 +131,11 @@ export interface CallToolRequest {
 }
 
 export interface VerifyRequest {
-  group: GroupRequest;
-  /** In the order in which they were made: a later part supersedes an earlier one's episodes. */
-  parts: BlobRef[];
+  group: OpenGroup & Pick<GroupRequest, 'reward'>;
+  /** All episodes as they stood when the first of them waited. */
+  part: BlobRef;
+  /** Those that have waited, as they ended. */
+  followed: BlobRef[];
 }
 
 /** Successes out of the episodes of an arm that could be judged. */
@@ -98,16 +149,21 @@ export interface GroupResult {
   /** The trajectories; null where the whole group failed, with `failure` saying why. */
   trajectories: BlobRef | null;
   failure?: string;
+  /** Of tasks that were drawn for the first time: those drawn again because they had been failed say too little of an arm. */
   arms: ArmTally[];
   outcomes: OutcomeCounts;
   /** Over the episodes whose reward may be trained on. */
   rewardSum: number;
   rewardCount: number;
   sampledTokens: number;
+  /** Sum of their log-probs when sampled, nats. */
+  sampledLogprob: number;
   turns: number;
   /** Tasks that fewer than half of their samples solved. */
   failedTasks: TaskRef[];
   spans: Span[];
+  /** What users' code did wrong, if anything. */
+  incidents?: Incident[];
 }
 
 export interface BatchRequest {
@@ -115,7 +171,7 @@ export interface BatchRequest {
   stage: string;
   step: number;
   groups: BlobRef[];
-  algorithm: Pick<AlgorithmSpec, 'scaleRewards' | 'aggregation'>;
+  algorithm: Pick<AlgorithmSpec, 'scaleRewards' | 'beta'>;
   truncated: RewardSpec['truncated'];
 }
 
@@ -124,7 +180,7 @@ export interface BatchResult {
   batch: BlobRef | null;
   sequences: number;
   tokens: number;
-  /** Groups whose rewards were all equal, or too few: left out. */
+  /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;
   spans: Span[];
 }
@@ -142,7 +198,7 @@ export interface DemonstrationsRequest {
 
 export type Objective =
   | { kind: 'supervised' }
-  | ({ kind: 'grpo'; temperature: number } & Pick<
+  | ({ kind: 'grpo'; temperature: number; maxCompletionTokens: number } & Pick<
       AlgorithmSpec,
       'clipRatioLow' | 'clipRatioHigh' | 'beta' | 'aggregation' | 'importanceCap'
     >);
@@ -170,7 +226,7 @@ export interface TrainRequest {
   compute?: LearnerSpec | undefined;
 }
 
-/** Means over the updates of a step. All in nats unless said otherwise. */
+/** Of the tokens that the step computed, in nats unless said otherwise. Loss and norm are means over its updates. */
 export interface LearnerMetrics {
   loss: number;
   /** L2 norm before clipping. */
@@ -181,13 +237,13 @@ export interface LearnerMetrics {
   /** Part of the masked tokens whose ratio was clipped. */
   clipFraction: number;
   /**
-   * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines. null where nothing
-   * was sampled, as in a supervised step.
+   * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines, over what the
+   * weights that the step starts from have sampled: in late episodes it would be drift. null where nothing is such.
    */
   logprobGapMax: number | null;
   logprobGapMean: number | null;
   updates: number;
-  /** Tokens that went through forward and backward, without padding. */
+  /** Tokens that went through forward and backward, without padding: those of episodes that nothing is learnt from do not. */
   tokens: number;
   seconds: number;
 }
@@ -221,6 +277,7 @@ export interface EvaluationResult {
   meanReward: number;
   sampledTokens: number;
   spans: Span[];
+  incidents?: Incident[];
 }
 
 export interface InitializeRequest {

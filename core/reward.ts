@@ -1,4 +1,4 @@
-import type { Outcome, RewardComponent } from './outcome.ts';
+import type { JudgedOutcome, Outcome, RewardComponent } from './outcome.ts';
 import type { RewardComponentSpec } from './spec.ts';
 
 /** What a verifier said of one episode, as composition needs it. */
@@ -7,6 +7,8 @@ export interface VerdictOfVerifier {
   version: string;
   /** In [0, 1]; null for an abstention. */
   score: number | null;
+  /** What the score counts for, in [0, 1], where it is brought to another scale. */
+  worth?: number;
   /** Whether that is a success, where the full score is not asked for. */
   passed?: boolean;
   evidence?: string;
@@ -36,21 +38,37 @@ export function composeReward(
     }
     const gate = spec.gatedBy === null ? undefined : byName.get(spec.gatedBy);
     const open = spec.gatedBy === null || (gate?.passed ?? isFull(gate?.score));
+    const worth = verdict.worth ?? verdict.score;
     const contribution =
-      verdict.score === null || !open
+      worth === null || !open
         ? 0
         : spec.role === 'penalty'
-          ? -spec.weight * (1 - verdict.score)
-          : spec.weight * verdict.score;
+          ? -spec.weight * (1 - worth)
+          : spec.weight * worth;
     reward += contribution;
     components.push({ ...verdict, contribution });
   }
   return { kind: 'scored', reward, components };
 }
 
+/** The outcome with this verdict in place of the one that it has of the same verifier. */
+export function withVerdict(
+  specs: readonly RewardComponentSpec[],
+  outcome: JudgedOutcome,
+  verdict: VerdictOfVerifier,
+): Outcome {
+  const composed = composeReward(
+    specs,
+    outcome.components.map((said) => (said.verifier === verdict.verifier ? verdict : said)),
+  );
+  if (composed.kind === 'abstained') return composed;
+  return { ...outcome, reward: composed.reward, components: composed.components };
+}
+
 /** Whether an episode counts as a success; null where it cannot be said (abstained, pending, failed). */
 export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
   if (outcome.kind === 'truncated') return false;
+  if (outcome.kind === 'abstained' && outcome.ofSubject) return false;
   if (outcome.kind !== 'scored') return null;
   const decisive = specs.find((spec) => spec.role === 'outcome');
   const said = outcome.components.find((component) => component.verifier === decisive?.verifier);

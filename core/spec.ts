@@ -60,6 +60,7 @@ export interface ModelSpec {
 
 export interface SamplingSpec {
   temperature: number;
+  /** 0 and 1 in training, where nothing may be cut. */
   topK: number;
   topP: number;
   /** Policy turns per episode. */
@@ -81,6 +82,11 @@ export interface VerificationSpec {
   rungs: RungSpec[];
   /** For so many steps a late verdict still brings its episodes before the learner again; 0: never. */
   offerLateFor: number;
+  /**
+   * What a budget's `count` counts. `verdicts`: all that the run asks for, known to the store or not, so that the same
+   * spec ends the same in any store. `computations`: those that were made for it; what others have computed is free.
+   */
+  counts: 'verdicts' | 'computations';
   /** The rung whose verdict counts where a checkpoint is measured; the lowest one asks no dearer verifier. */
   evaluateBy: string;
 }
@@ -176,24 +182,29 @@ export interface StageSpec {
   algorithm: AlgorithmSpec;
   optimizer: OptimizerSpec;
   graduation: {
-    /** The lower confidence bound of held-out success must reach this. */
+    /** Held-out success that must be shown. */
     successAtLeast: number;
-    /** One-sided. */
+    /** With this probability no evaluation of the stage, of however many, graduates a policy that is worse. */
     confidence: number;
     /** Held-out tasks per evaluation, in equal parts over the arms. */
     tasks: number;
     everySteps: number;
   };
   plateau: {
-    /** Evaluations in a row without a new best by `minImprovement`. */
+    /** Evaluations whose second half is compared with their first. */
     evaluations: number;
+    /** A gain of held-out success that is worth going on for: a plateau is where it can be ruled out. */
     minImprovement: number;
+    /** With this probability no evaluation of the stage finds a plateau where there is that gain on its held-out tasks. */
+    confidence: number;
     action: PlateauAction;
   };
   collapse: {
-    /** Held-out success below this part of the best seen in the stage. */
+    /** Held-out success below this part of the best of the stage; 0 switches the rule off. */
     successBelowBest: number;
-    /** Policy entropy (nats per sampled token) below this. */
+    /** With this probability no evaluation of the stage finds such a fall where there is none. */
+    confidence: number;
+    /** Entropy of the step's policy, estimated from all tokens that it sampled (nats a token), below this. */
     entropyBelow: number;
     action: CollapseAction;
     /** Multiplies the learning rate after a roll-back. */
@@ -206,17 +217,20 @@ export interface StageSpec {
   budgets?: Record<string, Budget>;
 }
 
+export type Aggregation = 'token' | 'sequence' | 'dr-grpo';
+
 export interface AlgorithmSpec {
   kind: 'grpo';
-  /** `group`: divide by the group's standard deviation (GRPO). `none`: do not (Dr. GRPO, Liu et al. 2025). */
+  /** `group`: divide by the group's standard deviation (GRPO). `none`: do not, as Dr. GRPO (Liu et al. 2025) with its `aggregation`. */
   scaleRewards: 'group' | 'none';
   clipRatioLow: number;
   clipRatioHigh: number;
   beta: number;
-  aggregation: 'token' | 'sequence';
+  /** `token`: DAPO's mean. `sequence`: GRPO's. `dr-grpo`: with the constant denominator of Dr. GRPO. */
+  aggregation: Aggregation;
   /** Passes over the batch. */
   numIterations: number;
-  /** Sequences per optimizer update. */
+  /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */
   minibatch: number;
   /** Caps the truncated importance weight between learner and rollout log-probs; 0 leaves it out. */
   importanceCap: number;

@@ -1,18 +1,27 @@
-import { rate, wilsonLower } from './intervals.ts';
+import { chanceOfAtLeast, lowerBound, upperBound } from './binomial.ts';
+import { rate } from './intervals.ts';
 import type { Proportion } from './intervals.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { ArmTally } from './requests.ts';
 import type { CollapseAction, PlateauAction, StageSpec, WarmStartSpec } from './spec.ts';
 import { armName } from './names.ts';
 
+// A stage looks at held-out success again and again, and each look is noisy: what is decided at one look in ten by
+// chance is decided by chance in most stages. So each rule has one error for all looks of the stage, 1 − its
+// `confidence`, which is shared out among them (Bonferroni): that needs nothing of the looks, which judge different
+// checkpoints on the same tasks. Each share is spent on an exact bound. ADR 0024 says why so.
+
 /** What a stage's decisions look back on. */
 export interface StageHistory {
   best: { success: number; checkpoint: CheckpointRef; step: number } | null;
-  /** The success that the next improvement is measured against; null before the first evaluation. */
-  improvedTo: number | null;
-  evaluationsSinceBest: number;
+  /** The largest lower bound of success that any evaluation had; what a collapse is measured against. */
+  shown: number;
+  /** The latest evaluations, as many as a plateau has, oldest first. */
+  recent: Proportion[];
   rollbacks: number;
 }
+
+export const noHistory = (): StageHistory => ({ best: null, shown: 0, recent: [], rollbacks: 0 });
 
 export type StageDecision =
   | { kind: 'continue' }
@@ -20,14 +29,20 @@ export type StageDecision =
   | { kind: 'plateau'; action: PlateauAction; reason: string }
   | { kind: 'collapse'; action: CollapseAction; reason: string };
 
-export const total = (tallies: readonly ArmTally[]): Proportion => ({
+type Rules = Pick<StageSpec, 'graduation' | 'plateau' | 'collapse' | 'maxSteps'>;
+
+export const total = (tallies: readonly Proportion[]): Proportion => ({
   successes: tallies.reduce((sum, tally) => sum + tally.successes, 0),
   trials: tallies.reduce((sum, tally) => sum + tally.trials, 0),
 });
 
 const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
-/** A collapse that shows without an evaluation: the policy no longer explores. */
+/** Evaluations that the stage makes if nothing ends it: every so many steps, and after its last. */
+export const plannedLooks = ({ maxSteps, graduation }: Pick<StageSpec, 'maxSteps' | 'graduation'>): number =>
+  Math.ceil(maxSteps / graduation.everySteps);
+
+/** A collapse that shows without an evaluation: the policy no longer explores. `entropy` in nats a token, as estimated. */
 export function entropyCollapse(spec: Pick<StageSpec, 'collapse'>, entropy: number | null): StageDecision {
   if (entropy === null || entropy >= spec.collapse.entropyBelow) return { kind: 'continue' };
   return {
@@ -37,64 +52,90 @@ export function entropyCollapse(spec: Pick<StageSpec, 'collapse'>, entropy: numb
   };
 }
 
-/** What an evaluation of held-out tasks means for the stage, and the history after it. */
+/** What an evaluation of held-out tasks, of one trial or more, means for the stage, and the history after it. */
 export function judgeEvaluation(
-  spec: Pick<StageSpec, 'graduation' | 'plateau' | 'collapse'>,
+  spec: Rules,
   history: StageHistory,
   evaluation: { arms: readonly ArmTally[]; checkpoint: CheckpointRef; step: number },
 ): { decision: StageDecision; history: StageHistory } {
+  const { checkpoint, step } = evaluation;
   const proportion = total(evaluation.arms);
   const success = rate(proportion);
-  // Against the last improvement, not against the best: many small gains in a row are no plateau.
-  const improved =
-    history.improvedTo === null ||
-    (success > history.improvedTo && success >= history.improvedTo + spec.plateau.minImprovement);
   const next: StageHistory = {
     best:
-      history.best === null || success > history.best.success
-        ? { success, checkpoint: evaluation.checkpoint, step: evaluation.step }
-        : history.best,
-    improvedTo: improved ? success : history.improvedTo,
-    evaluationsSinceBest: improved ? 0 : history.evaluationsSinceBest + 1,
+      history.best === null || success > history.best.success ? { success, checkpoint, step } : history.best,
+    shown: Math.max(history.shown, lowerBound(proportion, boundError(spec))),
+    recent: [...history.recent, proportion].slice(-spec.plateau.evaluations),
     rollbacks: history.rollbacks,
   };
-  return { decision: decide(spec, history, proportion, next), history: next };
+  const decision = graduates(spec, proportion) ??
+    collapses(spec, history, proportion) ??
+    levelsOff(spec, next) ?? { kind: 'continue' };
+  return { decision, history: next };
 }
 
-function decide(
-  spec: Pick<StageSpec, 'graduation' | 'plateau' | 'collapse'>,
-  before: StageHistory,
-  proportion: Proportion,
-  after: StageHistory,
-): StageDecision {
-  const success = rate(proportion);
-  const lower = wilsonLower(proportion, spec.graduation.confidence);
-  if (lower >= spec.graduation.successAtLeast) {
-    return {
-      kind: 'graduate',
-      reason: `held-out success ${percent(success)}, lower bound ${percent(lower)} at ${percent(spec.graduation.confidence)} confidence`,
-    };
-  }
-  if (before.best !== null && success < spec.collapse.successBelowBest * before.best.success) {
-    return {
-      kind: 'collapse',
-      action: spec.collapse.action,
-      reason: `held-out success fell to ${percent(success)} from ${percent(before.best.success)} at step ${before.best.step}`,
-    };
-  }
-  if (after.evaluationsSinceBest >= spec.plateau.evaluations) {
-    return {
-      kind: 'plateau',
-      action: spec.plateau.action,
-      reason: `no gain of ${percent(spec.plateau.minImprovement)} in ${after.evaluationsSinceBest} evaluations; best ${percent(after.best?.success ?? 0)}`,
-    };
-  }
-  return { kind: 'continue' };
+/** The least success in a look of `trials` tasks, all of them solved, that a stage can still show by. */
+export const mostThatCanBeShown = (spec: Pick<StageSpec, 'maxSteps' | 'graduation'>): number =>
+  lowerBound({ successes: spec.graduation.tasks, trials: spec.graduation.tasks }, graduationError(spec));
+
+const graduationError = (spec: Pick<StageSpec, 'maxSteps' | 'graduation'>): number =>
+  (1 - spec.graduation.confidence) / plannedLooks(spec);
+
+/** An exact binomial test that the success of this checkpoint is below the goal. */
+function graduates(spec: Rules, proportion: Proportion): StageDecision | null {
+  const { successAtLeast, confidence } = spec.graduation;
+  const error = graduationError(spec);
+  if (successAtLeast > 0 && chanceOfAtLeast(proportion, successAtLeast) > error) return null;
+  return {
+    kind: 'graduate',
+    reason: `held-out success ${percent(rate(proportion))}, lower bound ${percent(lowerBound(proportion, error))} at ${percent(confidence)} confidence in ${plannedLooks(spec)} evaluations`,
+  };
+}
+
+/** Of each of the bounds of a collapse: one from below and one from above for every look. */
+const boundError = (spec: Rules): number => (1 - spec.collapse.confidence) / (2 * plannedLooks(spec));
+
+/**
+ * The bounds of all looks hold together, so the largest lower one is a lower one of the best success, however the best
+ * look was chosen: no luck of the best is mistaken for a fall after it.
+ */
+function collapses(spec: Rules, { best, shown }: StageHistory, proportion: Proportion): StageDecision | null {
+  const { successBelowBest, action, confidence } = spec.collapse;
+  if (best === null || upperBound(proportion, boundError(spec)) >= successBelowBest * shown) return null;
+  return {
+    kind: 'collapse',
+    action,
+    reason: `held-out success fell to ${percent(rate(proportion))} from ${percent(best.success)} at step ${best.step}, below ${percent(successBelowBest)} of it at ${percent(confidence)} confidence`,
+  };
+}
+
+/**
+ * No gain that is worth the while from the first half of the latest evaluations to the second. The bound of the
+ * difference adds the squares of the halves' own distances to their bounds (Newcombe 1998, method 10, with exact ones).
+ */
+function levelsOff(spec: Rules, { best, recent }: StageHistory): StageDecision | null {
+  const { evaluations, minImprovement, action, confidence } = spec.plateau;
+  if (recent.length < evaluations) return null;
+  const [earlier, later] = [recent.slice(0, evaluations / 2), recent.slice(evaluations / 2)].map(total);
+  const looks = Math.max(1, plannedLooks(spec) - evaluations + 1);
+  const error = (1 - confidence) / looks;
+  const gain = rate(later!) - rate(earlier!);
+  const slack = Math.hypot(
+    upperBound(later!, error) - rate(later!),
+    rate(earlier!) - lowerBound(earlier!, error),
+  );
+  if (gain + slack >= minImprovement) return null;
+  return {
+    kind: 'plateau',
+    action,
+    reason: `held-out success gained less than ${percent(minImprovement)} within ${evaluations} evaluations at ${percent(confidence)} confidence; best ${percent(best?.success ?? 0)}`,
+  };
 }
 
 /**
  * A warm start graduates by what it can do: every arm that RL is to climb must succeed now and then, for what is
- * never sampled is never reinforced. A low loss says nothing of the kind.
+ * never sampled is never reinforced. A low loss says nothing of the kind. This is a rate, no bound: a lucky round
+ * lets RL begin a little early.
  */
 export function warmStartGraduates(
   spec: Pick<WarmStartSpec, 'arms' | 'graduation'>,

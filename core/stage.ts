@@ -1,12 +1,15 @@
 import { rate } from './intervals.ts';
+import { stopOrThrow } from './question.ts';
 import type { StepClimbed, StepReport, TrainingPorts } from './ports.ts';
 import type { CheckpointRef, TaskRef } from './refs.ts';
 import type { EvaluationResult, GroupResult, Span, TrainResult } from './requests.ts';
 import type { CurriculumSpec, StageSpec } from './spec.ts';
-import { shareOut, summarize } from './evaluation.ts';
+import { sampledEntropy, shareOut, summarize } from './evaluation.ts';
 import { HELD_OUT } from './names.ts';
-import { countsOf } from './outcome.ts';
-import { entropyCollapse, judgeEvaluation, total } from './stage-policy.ts';
+import { addIncidents, causesOf } from './incidents.ts';
+import { countsOf, judgedCount } from './outcome.ts';
+import { rollbackTarget, stageQuestion } from './stage-question.ts';
+import { entropyCollapse, judgeEvaluation, noHistory, total } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
 import { drawTasks, updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
@@ -23,6 +26,8 @@ export interface StageInput {
   reference: CheckpointRef;
   /** Steps that the run did before this stage. */
   stepsBefore: number;
+  /** Indexes of training tasks that earlier stages have for themselves. */
+  tasksBefore: number;
 }
 
 /** Everything that a stage carries from step to step, compact enough for continue-as-new. */
@@ -58,7 +63,7 @@ export const initialStageState = (input: StageInput): StageState => ({
   learningRateFactor: 1,
   estimates: {},
   failures: [],
-  history: { best: null, improvedTo: null, evaluationsSinceBest: 0, rollbacks: 0 },
+  history: noHistory(),
 });
 
 /**
@@ -82,8 +87,10 @@ export async function trainStage(
 
   while (state.step < input.stage.maxSteps) {
     if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
-    const { decision, state: next, report } = await stageStep(ports, input, state);
-    state = next;
+    const stepped = await stageStep(ports, input, state).catch(stopOrThrow);
+    if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
+    const { decision, report } = stepped;
+    state = stepped.state;
     const { best } = state.history;
     const rollbacksLeft = state.history.rollbacks < input.stage.collapse.maxRollbacks;
     await ports.report({
@@ -109,12 +116,12 @@ export async function trainStage(
       case 'collapse': {
         const asked =
           decision.action === 'ask' || (decision.action === 'rollback' && !rollbacksLeft)
-            ? await ports.ask(decision.reason)
+            ? await ports.ask(stageQuestion(input, state, decision.reason))
             : decision.action;
         if (asked === 'stop') return end('stopped', decision.reason, bestOrLast());
         if (asked === 'advance') return end('plateau', decision.reason, bestOrLast());
         if (asked === 'rollback') state = rollBack(input, state);
-        else state = { ...state, history: { ...state.history, evaluationsSinceBest: 0 } };
+        else state = { ...state, history: { ...state.history, recent: [] } };
         break;
       }
     }
@@ -126,10 +133,10 @@ export async function trainStage(
 export function rollBack(input: StageInput, state: StageState): StageState {
   return {
     ...state,
-    checkpoint: state.history.best?.checkpoint ?? input.checkpoint,
+    checkpoint: rollbackTarget(input, state),
     resetOptimizer: true,
     learningRateFactor: state.learningRateFactor * input.stage.collapse.learningRateFactor,
-    history: { ...state.history, evaluationsSinceBest: 0, rollbacks: state.history.rollbacks + 1 },
+    history: { ...state.history, recent: [], rollbacks: state.history.rollbacks + 1 },
   };
 }
 
@@ -152,21 +159,27 @@ async function stageStep(
     step: stageStep,
     arms: stage.arms,
     count: stage.groupsPerStep,
+    tasksBefore: input.tasksBefore,
     estimates: state.estimates,
     failures: state.failures,
     retryFailures: stage.retryFailures,
   });
   const rolledOut = await ports.rollout(
-    shareOut(drawn.tasks, stage.groupsPerWorkflow, {
-      run,
-      seed,
-      stage: stage.name,
-      step: stageStep,
-      samples: stage.numGenerations,
-      checkpoint: state.checkpoint,
-      sampling,
-      reward,
-    }),
+    shareOut(
+      drawn.tasks,
+      stage.groupsPerWorkflow,
+      {
+        run,
+        seed,
+        stage: stage.name,
+        step: stageStep,
+        samples: stage.numGenerations,
+        checkpoint: state.checkpoint,
+        sampling,
+        reward,
+      },
+      drawn.retries,
+    ),
   );
   const climbed = input.spec.verification ? await climb(ports, input, stageStep, rolledOut) : null;
   const groups = climbed?.groups ?? rolledOut;
@@ -174,16 +187,21 @@ async function stageStep(
   const spans: Span[] = [...rolledOut.flatMap((group) => group.spans), ...(climbed?.spans ?? [])];
   const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
   const offered = climbed?.offered ?? [];
-  if (total(summary.arms).trials === 0 && offered.length === 0) {
+  const estimates = updateEstimates(state.estimates, summary.arms, {
+    moves: climbed?.moves ?? [],
+    stage: stage.name,
+    step: stageStep,
+  });
+  if (judgedCount(summary.outcomes) === 0 && offered.length === 0) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
     const what =
       whole.length === 0
         ? `every rollout group of step ${stageStep} failed: ${summary.failures[0] ?? 'no reason given'}`
-        : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}`;
+        : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}${causesOf(summary.incidents)}`;
     return {
       decision: askAbout(what),
-      state: { ...state, step: stageStep },
-      report: reportOf(null, null, 0, state.estimates),
+      state: { ...state, step: stageStep, estimates },
+      report: reportOf(null, null, 0),
     };
   }
 
@@ -192,10 +210,7 @@ async function stageStep(
     stage: stage.name,
     step: stageStep,
     groups: [...whole, ...offered],
-    algorithm: {
-      scaleRewards: stage.algorithm.scaleRewards,
-      aggregation: stage.algorithm.aggregation,
-    },
+    algorithm: { scaleRewards: stage.algorithm.scaleRewards, beta: stage.algorithm.beta },
     truncated: reward.truncated,
   });
   spans.push(...batch.spans);
@@ -213,6 +228,7 @@ async function stageStep(
       objective: {
         kind: 'grpo',
         temperature: sampling.temperature,
+        maxCompletionTokens: sampling.maxCompletionTokens,
         clipRatioLow: algorithm.clipRatioLow,
         clipRatioHigh: algorithm.clipRatioHigh,
         beta: algorithm.beta,
@@ -237,7 +253,8 @@ async function stageStep(
 
   let evaluation: EvaluationResult | null = null;
   let history = state.history;
-  let decision: StageDecision = entropyCollapse(stage, trained?.metrics.entropy ?? null);
+  // Of all that was sampled: where no group has variance, as when all have collapsed, the learner sees nothing.
+  let decision: StageDecision = entropyCollapse(stage, sampledEntropy(summary));
   if (stageStep % stage.graduation.everySteps === 0 || stageStep === stage.maxSteps) {
     evaluation = await ports.evaluate({
       run,
@@ -253,9 +270,9 @@ async function stageStep(
       ...(input.spec.verification && { verification: input.spec.verification }),
     });
     spans.push(...evaluation.spans);
-    if (total(evaluation.arms).trials === 0) {
+    if (judgedCount(evaluation.outcomes) === 0) {
       decision = askAbout(
-        `no held-out episode of step ${stageStep} could be judged: ${countsOf(evaluation.outcomes)}`,
+        `no held-out episode of step ${stageStep} could be judged: ${countsOf(evaluation.outcomes)}${causesOf(evaluation.incidents ?? [])}`,
       );
     } else {
       const judged = judgeEvaluation(stage, history, { arms: evaluation.arms, checkpoint, step: stageStep });
@@ -266,7 +283,6 @@ async function stageStep(
     }
   }
 
-  const estimates = updateEstimates(state.estimates, [...summary.arms, ...(climbed?.arms ?? [])]);
   return {
     decision,
     state: {
@@ -278,14 +294,13 @@ async function stageStep(
       failures: [...drawn.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
       history,
     },
-    report: reportOf(trained, evaluation, batch.degenerateGroups, estimates),
+    report: reportOf(trained, evaluation, batch.degenerateGroups),
   };
 
   function reportOf(
     trained: TrainResult | null,
     evaluation: EvaluationResult | null,
     degenerateGroups: number,
-    estimates: ArmEstimates,
   ): StepReport {
     return {
       stage: stage.name,
@@ -303,8 +318,10 @@ async function stageStep(
       estimates,
       degenerateGroups,
       sampledTokens: summary.sampledTokens,
+      entropy: sampledEntropy(summary),
       turns: summary.turns,
       seconds: splitTime(start, ports.now(), spans),
+      incidents: addIncidents(summary.incidents, evaluation?.incidents ?? []),
       note: null,
     };
   }

@@ -1,6 +1,7 @@
 import { RandomStream } from './random.ts';
 import type { TaskRef } from './refs.ts';
-import type { Arm } from './spec.ts';
+import type { ArmTally } from './requests.ts';
+import type { Arm, StageSpec } from './spec.ts';
 import { armName } from './names.ts';
 
 /** What a stage remembers of an arm: successes and trials, decayed so that the estimate follows the policy. */
@@ -27,18 +28,40 @@ export function learnability(estimate: ArmEstimate | undefined): number {
   return p * (1 - p) + FLOOR;
 }
 
-/** Estimates after a step's tallies; what order the groups came in makes no difference. */
+/** By how much late verdicts changed what a step of a stage had counted. */
+export interface LateMove extends ArmTally {
+  stage: string;
+  step: number;
+}
+
+/**
+ * Estimates after a step of a stage; what order the groups came in makes no difference. A move counts as much as is
+ * left of what it corrects, so that estimates are those of a run whose verdicts came in time; what another stage counted
+ * is in none of this one's.
+ */
 export function updateEstimates(
   estimates: ArmEstimates,
-  tallies: readonly { arm: Arm; successes: number; trials: number }[],
+  tallies: readonly ArmTally[],
+  late: { moves: readonly LateMove[]; stage: string; step: number },
 ): ArmEstimates {
   const next: ArmEstimates = {};
-  for (const [name, estimate] of Object.entries(estimates)) {
-    next[name] = { successes: estimate.successes * DECAY, trials: estimate.trials * DECAY };
-  }
-  for (const { arm, successes, trials } of tallies) {
+  const add = ({ arm, successes, trials }: ArmTally, part: number): void => {
     const before = next[armName(arm)] ?? { successes: 0, trials: 0 };
-    next[armName(arm)] = { successes: before.successes + successes, trials: before.trials + trials };
+    next[armName(arm)] = {
+      successes: before.successes + part * successes,
+      trials: before.trials + part * trials,
+    };
+  };
+  for (const [name, { successes, trials }] of Object.entries(estimates)) {
+    next[name] = { successes: successes * DECAY, trials: trials * DECAY };
+  }
+  for (const tally of tallies) add(tally, 1);
+  for (const move of late.moves) {
+    if (move.stage === late.stage) add(move, DECAY ** (late.step - move.step));
+  }
+  // A count that is taken back may leave a rounding below zero.
+  for (const [name, { successes, trials }] of Object.entries(next)) {
+    next[name] = { successes: Math.max(0, successes), trials: Math.max(0, successes, trials) };
   }
   return next;
 }
@@ -49,6 +72,8 @@ export interface TaskDraw {
   step: number;
   arms: readonly Arm[];
   count: number;
+  /** Task indexes that the run's earlier stages have for themselves. */
+  tasksBefore: number;
   estimates: ArmEstimates;
   /** Train tasks failed lately, oldest first. */
   failures: readonly TaskRef[];
@@ -56,8 +81,11 @@ export interface TaskDraw {
   retryFailures: number;
 }
 
-/** The tasks of a step and the failures that were not taken. Fresh tasks have indexes that no other step of the stage uses. */
-export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; failures: TaskRef[] } {
+/**
+ * The tasks of a step, the first `retries` of them drawn again, and the failures that were not taken. Fresh tasks have
+ * indexes that no other step of the run's stages uses.
+ */
+export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; failures: TaskRef[] } {
   const random = new RandomStream(draw.seed, 'tasks', draw.stage, draw.step);
   const retries = Math.min(draw.failures.length, Math.floor(draw.count * draw.retryFailures));
   const tasks = draw.failures.slice(0, retries);
@@ -78,8 +106,14 @@ export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; failures: TaskRef
       environment: arm.environment,
       split: 'train',
       level: arm.level,
-      index: draw.step * draw.count + i,
+      index: draw.tasksBefore + draw.step * draw.count + i,
     });
   }
-  return { tasks, failures: draw.failures.slice(retries) };
+  return { tasks, retries, failures: draw.failures.slice(retries) };
 }
+
+/** Task indexes that a stage may use: of its steps, which count from 1. */
+export const taskIndexes = ({
+  maxSteps,
+  groupsPerStep,
+}: Pick<StageSpec, 'maxSteps' | 'groupsPerStep'>): number => (maxSteps + 1) * groupsPerStep;

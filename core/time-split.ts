@@ -1,4 +1,5 @@
 import type { Span } from './requests.ts';
+import { PARTS } from './spans.ts';
 
 export type Part = Span['part'];
 /** Wall seconds by part. */
@@ -13,27 +14,33 @@ export const noTime = (): TimeSplit => ({
   orchestration: 0,
 });
 
-/** Where two parts ran at once the time goes to the first of these. */
-const PRIORITY: Part[] = ['rollout', 'learner', 'tool', 'verification', 'data'];
-
 /**
- * Splits the wall time of a step over its parts: each moment belongs to the part that was running (the first of
- * PRIORITY if several were), and to orchestration if none was.
+ * Splits the wall time of a step over its parts: each moment belongs to the part that was running (the first of PARTS
+ * if several were), and to orchestration if none was.
  */
 export function splitTime(start: number, end: number, spans: readonly Span[]): TimeSplit {
   const split = noTime();
-  const edges = [...new Set([start, end, ...spans.flatMap((span) => [span.start, span.end])])]
-    .filter((edge) => edge >= start && edge <= end)
-    .toSorted((a, b) => a - b);
-  for (let i = 0; i + 1 < edges.length; i++) {
-    const [from, to] = [edges[i]!, edges[i + 1]!];
-    const running = PRIORITY.find((part) =>
-      spans.some((span) => span.part === part && span.start <= from && span.end >= to),
-    );
-    split[running ?? 'orchestration'] += (to - from) / 1000;
+  const within = (at: number): number => Math.min(end, Math.max(start, at));
+  const edges = spans
+    .flatMap(({ part, start: from, end: to }) => [
+      { part, at: within(from), change: 1 },
+      { part, at: within(to), change: -1 },
+    ])
+    .toSorted((a, b) => a.at - b.at);
+  const running = noTime();
+  let since = start;
+  for (const { part, at, change } of edges) {
+    split[PARTS.find((one) => running[one] > 0) ?? 'orchestration'] += (at - since) / 1000;
+    running[part] += change;
+    since = at;
   }
+  split.orchestration += (end - since) / 1000;
   return split;
 }
+
+/** All parts together: the wall time that was split. */
+export const totalTime = (split: TimeSplit): number =>
+  Object.values(split).reduce((sum, seconds) => sum + seconds, 0);
 
 export function addTime(a: TimeSplit, b: TimeSplit): TimeSplit {
   const sum = noTime();

@@ -1,9 +1,12 @@
-import { countsOf, noOutcomes } from './outcome.ts';
+import { causesOf } from './incidents.ts';
+import { countsOf, judgedCount, noOutcomes } from './outcome.ts';
 import type { TrainingPorts } from './ports.ts';
+import { STOP, stopOrThrow } from './question.ts';
+import type { Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { ArmTally } from './requests.ts';
 import type { CurriculumSpec, WarmStartSpec } from './spec.ts';
-import { total, warmStartGraduates } from './stage-policy.ts';
+import { warmStartGraduates } from './stage-policy.ts';
 import { splitTime } from './time-split.ts';
 
 export interface WarmStartInput {
@@ -16,21 +19,23 @@ export interface WarmStartInput {
 export interface WarmStartState {
   /** Rounds done. */
   round: number;
+  /** Rounds that it may take: as many as the spec says, and as many again each time that a person gives it more. */
+  maxRounds: number;
   checkpoint: CheckpointRef;
 }
 
 export interface WarmStartResult {
   checkpoint: CheckpointRef;
-  graduated: boolean;
-  stopped: boolean;
+  /** RL may begin: every level succeeds often enough, or a person let it go on without. */
+  ready: boolean;
   rounds: number;
 }
 
 export const WARM_START = 'warm-start';
 
 /**
- * Supervised rounds on freshly generated demonstrations until every arm succeeds now and then. `gate` is passed
- * before each round and may wait, stop, or carry the state elsewhere.
+ * Supervised rounds on freshly generated demonstrations until every arm succeeds now and then; where its rounds do not
+ * suffice a person is asked. `gate` is passed before each round and may wait, stop, or carry the state elsewhere.
  */
 export async function warmStart(
   ports: TrainingPorts,
@@ -39,18 +44,69 @@ export async function warmStart(
   gate: (state: WarmStartState) => Promise<'go' | 'stop'>,
 ): Promise<WarmStartResult> {
   const { run, seed, sampling, reward, warmStart: spec } = input.spec;
-  let state: WarmStartState = from ?? { round: 0, checkpoint: input.checkpoint };
-  const ended = (graduated: boolean, stopped: boolean): WarmStartResult => ({
+  let state: WarmStartState = from ?? {
+    round: 0,
+    maxRounds: spec.maxRounds,
+    checkpoint: input.checkpoint,
+  };
+  const ended = (ready: boolean): WarmStartResult => ({
     checkpoint: state.checkpoint,
-    graduated,
-    stopped,
+    ready,
     rounds: state.round,
   });
 
-  while (state.round < spec.maxRounds) {
-    if ((await gate(state)) === 'stop') return ended(false, true);
+  for (;;) {
+    if ((await gate(state)) === 'stop') return ended(false);
     const start = ports.now();
     const round = state.round + 1;
+    const done = await trainAndMeasure(round).catch(stopOrThrow);
+    if (done === 'stop') return ended(false);
+    const { demonstrations, trained, evaluation } = done;
+    state = { ...state, round, checkpoint: trained.checkpoint };
+    const graduated = warmStartGraduates(spec, evaluation.arms);
+    const unjudged = judgedCount(evaluation.outcomes) === 0;
+    await ports.report({
+      stage: WARM_START,
+      stageStep: round,
+      maxSteps: state.maxRounds,
+      step: round,
+      environment: environmentsOf(evaluation.arms),
+      checkpoint: state.checkpoint,
+      meanReward: evaluation.meanReward,
+      trainSuccess: null,
+      heldOut: { arms: evaluation.arms, step: round },
+      metrics: trained.metrics,
+      backend: trained.backend,
+      outcomes: noOutcomes(),
+      estimates: {},
+      degenerateGroups: 0,
+      sampledTokens: evaluation.sampledTokens,
+      entropy: null,
+      turns: 0,
+      seconds: splitTime(start, ports.now(), [
+        ...demonstrations.spans,
+        ...trained.spans,
+        ...evaluation.spans,
+      ]),
+      incidents: evaluation.incidents ?? [],
+      note: graduated
+        ? `every level succeeds at least ${percent(spec.graduation.successAtLeast)} of the time`
+        : null,
+    });
+    await ports.retain({ run, retention: input.spec.retention, pinned: [state.checkpoint], scores: [] });
+    if (graduated) return ended(true);
+    const rounds = round < state.maxRounds ? 'left' : 'used up';
+    if (!unjudged && rounds === 'left') continue;
+    const reason = unjudged
+      ? `no held-out episode of round ${round} could be judged: ${countsOf(evaluation.outcomes)}${causesOf(evaluation.incidents ?? [])}`
+      : `the warm start did not graduate in ${round} rounds: not every level succeeds ${percent(spec.graduation.successAtLeast)} of the time`;
+    const answer = await ports.ask(question(reason, rounds, spec));
+    if (answer === 'stop') return ended(false);
+    if (answer === 'advance') return ended(true);
+    if (answer === 'more-rounds') state = { ...state, maxRounds: state.maxRounds + spec.maxRounds };
+  }
+
+  async function trainAndMeasure(round: number) {
     const demonstrations = await ports.demonstrations({
       run,
       seed,
@@ -90,46 +146,30 @@ export async function warmStart(
       sampling,
       reward,
     });
-    state = { round, checkpoint: trained.checkpoint };
-    const graduated = warmStartGraduates(spec, evaluation.arms);
-    const unjudged = total(evaluation.arms).trials === 0;
-    await ports.report({
-      stage: WARM_START,
-      stageStep: round,
-      maxSteps: spec.maxRounds,
-      step: round,
-      environment: environmentsOf(evaluation.arms),
-      checkpoint: state.checkpoint,
-      meanReward: evaluation.meanReward,
-      trainSuccess: null,
-      heldOut: { arms: evaluation.arms, step: round },
-      metrics: trained.metrics,
-      backend: trained.backend,
-      outcomes: noOutcomes(),
-      estimates: {},
-      degenerateGroups: 0,
-      sampledTokens: evaluation.sampledTokens,
-      turns: 0,
-      seconds: splitTime(start, ports.now(), [
-        ...demonstrations.spans,
-        ...trained.spans,
-        ...evaluation.spans,
-      ]),
-      note: graduated
-        ? `every level succeeds at least ${100 * spec.graduation.successAtLeast} % of the time`
-        : null,
-    });
-    await ports.retain({ run, retention: input.spec.retention, pinned: [state.checkpoint], scores: [] });
-    if (graduated) return ended(true, false);
-    if (unjudged) {
-      const decision = await ports.ask(
-        `no held-out episode of round ${round} could be judged: ${countsOf(evaluation.outcomes)}`,
-      );
-      if (decision === 'stop') return ended(false, true);
-    }
+    return { demonstrations, trained, evaluation };
   }
-  return ended(false, false);
 }
+
+type WarmStartAnswer = 'continue' | 'more-rounds' | 'advance' | 'stop';
+
+function question(
+  reason: string,
+  rounds: 'left' | 'used up',
+  { maxRounds }: WarmStartSpec,
+): Question<WarmStartAnswer> {
+  return {
+    reason,
+    answers: [
+      rounds === 'left'
+        ? { answer: 'continue', effect: 'do the next round' }
+        : { answer: 'more-rounds', effect: `give the warm start ${maxRounds} more round(s)` },
+      { answer: 'advance', effect: 'go on to RL with the model as it is' },
+      STOP,
+    ],
+  };
+}
+
+const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
 
 const environmentsOf = (tallies: readonly ArmTally[]): string =>
   [...new Set(tallies.map((tally) => tally.arm.environment))].join(',');

@@ -2,16 +2,27 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
-import { fromHfConfig } from './hf-config.ts';
+import { modelConfigOf } from './hf-model-config.ts';
 import { weightShapes } from './model-config.ts';
 import type { ModelConfig, Weights } from './model-config.ts';
 import { SafetensorsFile } from './safetensors/file.ts';
 
-/** A model in Hugging Face's layout, read whole; weights as float32, whatever they are stored as. */
+/** A model in Hugging Face's layout, without its weights, which may be gigabytes. */
+export interface HfDirectory {
+  config: ModelConfig;
+  /** The small files, by name and to the byte. */
+  files: Map<string, Uint8Array>;
+  /**
+   * Weights as float32, whatever they are stored as. Throws GradusError('store', 'invalid-model') that names what is missing,
+   * unexpected, of another shape, or not finite, and GradusError('store', 'corrupt-safetensors') for damaged files.
+   */
+  readWeights: () => Promise<Weights>;
+}
+
+/** The same, read whole. */
 export interface HfModel {
   config: ModelConfig;
   weights: Weights;
-  /** The small files, by name and to the byte. */
   files: Map<string, Uint8Array>;
 }
 
@@ -35,12 +46,10 @@ const DERIVED = /\.rotary_emb\.inv_freq$/;
 
 /**
  * Reads a folder that `save_pretrained` or a download made: `config.json`, `tokenizer.json`, and the weights as one
- * safetensors file or as shards with their index. Tensors are read one by one, and every one is checked.
- * Throws GradusError('store', 'invalid-model') that names what is missing, unexpected, of another shape, or not
- * finite; GradusError('store', 'unsupported-model') for an architecture or option that cannot be run; and
- * GradusError('store', 'corrupt-safetensors') for damaged files.
+ * safetensors file or as shards with their index. Throws GradusError('store', 'invalid-model') that names a small file
+ * that is missing or no JSON, and GradusError('store', 'unsupported-model') for an architecture or option that cannot be run.
  */
-export async function loadHfDirectory(folder: string): Promise<HfModel> {
+export async function openHfDirectory(folder: string): Promise<HfDirectory> {
   const present = await readdir(folder).catch((cause: unknown) => {
     throw invalid(
       folder,
@@ -54,8 +63,17 @@ export async function loadHfDirectory(folder: string): Promise<HfModel> {
   for (const name of ['config.json', 'tokenizer.json']) {
     if (!files.has(name)) throw invalid(folder, missing(name, present));
   }
-  const config = fromHfConfig(jsonOf(folder, 'config.json', files.get('config.json')!));
-  return { config, weights: await readWeights(folder, present, config), files };
+  const [configJson, tokenizerJson] = ['config.json', 'tokenizer.json'].map((name) =>
+    jsonOf(folder, name, files.get(name)!),
+  ) as [Json, Json];
+  const config = modelConfigOf(configJson, tokenizerJson);
+  return { config, files, readWeights: () => readWeights(folder, present, config) };
+}
+
+/** A folder read whole, as `openHfDirectory` and `readWeights` say. */
+export async function loadHfDirectory(folder: string): Promise<HfModel> {
+  const { config, files, readWeights } = await openHfDirectory(folder);
+  return { config, files, weights: await readWeights() };
 }
 
 async function readWeights(
@@ -69,27 +87,37 @@ async function readWeights(
     for (const { file, names } of shards) for (const name of names) where.set(name, file);
     const shapes = weightShapes(config);
     refuseOthers(folder, where, config);
-    const weights: Weights = new Map();
+    // All headers before the first weight, which may be gigabytes away from the one that is wrong.
     for (const [name, shape] of shapes) {
-      const file = where.get(name);
-      if (file === undefined) throw invalid(folder, `the weights have no ${name}: the model is not whole`);
-      const tensor = await file.read(name);
-      if (tensor.shape.join() !== shape.join() || !(tensor.data instanceof Float32Array)) {
+      const entry = where.get(name)?.entry(name);
+      if (entry === undefined) throw invalid(folder, `the weights have no ${name}: the model is not whole`);
+      if (entry.shape.join() !== shape.join() || entry.dtype === 'I32') {
         throw invalid(
           folder,
-          `${name} is [${tensor.shape.join(', ')}] and config.json makes it [${shape.join(', ')}] of floats`,
+          `${name} is [${entry.shape.join(', ')}] and config.json makes it [${shape.join(', ')}] of floats`,
         );
       }
-      const broken = tensor.data.findIndex((value) => !Number.isFinite(value));
+    }
+    const weights: Weights = new Map();
+    for (const [name, shape] of shapes) {
+      const data = (await where.get(name)!.read(name)).data as Float32Array;
+      const broken = firstNotFinite(data);
       if (broken >= 0) {
-        throw invalid(folder, `${name}[${broken}] is ${tensor.data[broken]}: the weights are damaged`);
+        throw invalid(folder, `${name}[${broken}] is ${data[broken]}: the weights are damaged`);
       }
-      weights.set(name, { shape, data: tensor.data });
+      weights.set(name, { shape, data });
     }
     return weights;
   } finally {
     await Promise.all(shards.map(({ file }) => file.close()));
   }
+}
+
+/** A loop, because a callback for each of half a billion numbers takes seconds. -1 for none. */
+function firstNotFinite(data: Float32Array): number {
+  // x − x is 0 for every number but NaN and the infinities.
+  for (let i = 0; i < data.length; i++) if (data[i]! - data[i]! !== 0) return i;
+  return -1;
 }
 
 /** Weights that the configuration does not know would be lost silently. A tied head may be stored a second time. */

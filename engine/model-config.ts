@@ -14,6 +14,8 @@ export interface ModelConfig extends ModelSpec {
   biases?: readonly LinearWithBias[];
   /** RMSNorm of each head's query and key before they are rotated, as Qwen3 has it. Absent: no. */
   queryKeyNorm?: true;
+  /** Rows of the embedding that no token has, as ranges [from, to): probability 0, in decoding and training. Absent: none. */
+  maskedTokens?: readonly (readonly [from: number, to: number])[];
 }
 
 /** `qkv`: the three projections into attention; `output`: the one out of it; `mlp`: gate, up and down. */

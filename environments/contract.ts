@@ -57,6 +57,15 @@ export const DEFAULT_TOOL_LIMITS: ToolLimits = {
   maxOutputCharacters: 4096,
 };
 
+/** How long one attempt at an inline call may take where the tool does not say, seconds. */
+const INLINE_TIMEOUT_SECONDS = 10;
+
+export const limitsOf = (tool: Pick<Tool, 'limits' | 'placement'>): ToolLimits => ({
+  ...DEFAULT_TOOL_LIMITS,
+  ...(tool.placement === 'inline' && { timeoutSeconds: INLINE_TIMEOUT_SECONDS }),
+  ...tool.limits,
+});
+
 /** The policy's own mistake, told to it as the observation. */
 export class ToolRefusal extends Error {
   override name = 'ToolRefusal';
@@ -129,8 +138,16 @@ export interface FastVerifier extends VerifierFacts {
  */
 export interface TierVerifier extends VerifierFacts {
   tier: 'simulation' | 'high-fidelity' | 'world';
-  /** The part of a candidate that the verdict depends on, in canonical form; null for what is not worth asking about. */
+  /**
+   * The part of a candidate that the verdict depends on, in canonical form; null for what is not worth asking about: the
+   * verdict of the rung below then stands, in training and in evaluations.
+   */
   subject(candidate: Candidate): Json;
+  /**
+   * Abstentions that say something against the subject, by their type, and the score in [0, 1] that they stand for: a
+   * molecule that has no arrangement in space is a bad one, not one that nobody could judge.
+   */
+  faults?: Readonly<Record<string, number>>;
   /** What an answer means for this task. Needed when the worker measures; a `scored` answer is taken as it is without it. */
   interpret?(candidate: Candidate, answer: TierAnswer): Verdict;
   /** Where it is computed: here in TypeScript, by a pool of workers in another language, or by people (world tier). */
@@ -142,6 +159,8 @@ export interface TierVerifier extends VerifierFacts {
     | { by: 'pool'; pool: string }
     | { by: 'people' };
   limits?: Partial<TierLimits>;
+  /** Environment variables that its function reads when it is called, such as an API key: it sees no others. */
+  variables?: readonly string[];
 }
 
 /** What a function of a tier says; the worker adds format, names and what was spent. */

@@ -1,7 +1,7 @@
 import { parseAction } from '../engine/dialect/gradus/parse-action.ts';
 import { malformedObservation } from '../engine/dialect/malformed.ts';
 import { promptText, turnText } from '../engine/dialect/gradus/render.ts';
-import type { Environment } from './contract.ts';
+import type { Demonstration, Environment } from './contract.ts';
 
 /**
  * Text to train a tokenizer on: `tasksPerLevel` train tasks of each level with the expert's turns, as the policy would
@@ -16,15 +16,17 @@ export function* demonstrationCorpus(
       const count = Math.min(tasksPerLevel, environment.taskCount('train', level));
       for (let index = 0; index < count; index++) {
         const task = environment.task({ environment: environment.name, split: 'train', level, index });
-        const { turns, weight } = environment.demonstrate(task, 0);
-        if (weight > 0) {
-          yield promptText(task.prompt) + turns.map(turnText).join('');
-        } else {
-          // Bad turns are not worth tokens of their own, what the policy reads after them is.
-          const action = parseAction(turnText(turns.at(-1)!));
-          if (action.kind === 'malformed') yield malformedObservation(action.reason).text;
-        }
+        const text = corpusText(task.prompt, environment.demonstrate(task, 0));
+        if (text !== null) yield text;
       }
     }
   }
+}
+
+/** What a demonstration adds to such a text; null for nothing. */
+export function corpusText(prompt: string, { turns, weight }: Demonstration): string | null {
+  if (weight > 0) return promptText(prompt) + turns.map(turnText).join('');
+  // Bad turns are not worth tokens of their own, what the policy reads after them is.
+  const action = parseAction(turnText(turns.at(-1)!));
+  return action.kind === 'malformed' ? malformedObservation(action.reason).text : null;
 }

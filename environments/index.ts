@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { isPassing } from '../core/ladder/abstentions.ts';
 import { TIERS } from '../core/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
 import type { Environment } from './contract.ts';
@@ -43,6 +44,14 @@ const environmentShape = z.object({
         cost: z.object({ seconds: z.number().min(0), usd: z.number().min(0) }).optional(),
         subject: isFunction.optional(),
         interpret: isFunction.optional(),
+        faults: z
+          .record(
+            z.string().refine((type) => !isPassing(type), {
+              error: ({ input }) => `${String(input)} says nothing of the subject, which cannot be its fault`,
+            }),
+            z.number().min(0).max(1),
+          )
+          .optional(),
         limits: z
           .object({
             timeoutSeconds: z.number().positive().optional(),
@@ -82,25 +91,41 @@ const environmentShape = z.object({
  * Throws GradusError('environment', 'module' | 'shape' | 'duplicate').
  */
 export async function loadEnvironments(paths: readonly string[]): Promise<Map<string, Environment>> {
-  const found = new Map<string, { environment: Environment; from: string }>();
-  const add = (environment: Environment, from: string) => {
+  const loaded = await loadModules(paths, () => undefined);
+  return new Map([...loaded].map(([name, { environment }]) => [name, environment]));
+}
+
+/** An environment and the module that it is from, as it was given. */
+export interface Loaded {
+  environment: Environment;
+  file: string;
+}
+
+/** As `loadEnvironments`, and says which module comes next before it is loaded. */
+export async function loadModules(
+  paths: readonly string[],
+  loading: (path: string) => void,
+): Promise<Map<string, Loaded>> {
+  const found = new Map<string, Loaded>();
+  const add = (environment: Environment, file: string) => {
     const other = found.get(environment.name);
     if (other !== undefined) {
       throw new GradusError(
         'environment',
         'duplicate',
-        `Two environments are called ${JSON.stringify(environment.name)}, in ${other.from} and in ${from}; rename one.`,
+        `Two environments are called ${JSON.stringify(environment.name)}, in ${other.file} and in ${file}; rename one.`,
       );
     }
-    found.set(environment.name, { environment, from });
+    found.set(environment.name, { environment, file });
   };
   for (const environment of builtInEnvironments) add(environment, 'Gradus itself');
   for (const path of paths) {
+    loading(path);
     const exported = await importDefault(path);
     for (const one of Array.isArray(exported) ? (exported as unknown[]) : [exported])
       add(checked(one, path), path);
   }
-  return new Map([...found].map(([name, { environment }]) => [name, environment]));
+  return found;
 }
 
 async function importDefault(path: string): Promise<unknown> {

@@ -4,6 +4,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Role } from '../core/names.ts';
 import { findChemistry } from '../infra/setup/chemistry.ts';
 import { CHEMISTRY_PYTHON, chemistryProcess } from './chemistry/process.ts';
+import { inheritedEnvironment } from './inherited-environment.ts';
+import type { Block } from './loop-meter.ts';
+import type { SignOfLife } from './loop-watch.ts';
 import { settingsToEnv } from './settings.ts';
 import type { WorkerSettings } from './settings.ts';
 import { SupervisedProcess } from './supervised-process.ts';
@@ -26,6 +29,8 @@ export interface WorkersOptions extends SupervisionOptions {
 export interface Workers {
   /** What each worker said of itself when it was ready. */
   descriptions: string[];
+  /** The longest time that the event loop of a role's processes was kept, as far as has been heard. */
+  longestBlock(role: Role): Block;
   /** The process that serves a role, while there is one. */
   pid(role: Role): number | undefined;
   /** Resolves when every role is served again. */
@@ -68,6 +73,10 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
         : []),
     ],
     pid: (role) => served.find(({ roles }) => roles.includes(role))?.process.pid,
+    longestBlock: (role) => {
+      const process = served.find(({ roles }) => roles.includes(role))?.process;
+      return process?.longestBlock ?? { busyMs: 0, wallMs: 0 };
+    },
     ready: async () => {
       await Promise.all(processes.map((process) => process.up()));
     },
@@ -88,12 +97,16 @@ function roleProcess(
     spawn: (output) =>
       fork(MAIN, [...roles], {
         execArgv: ['--import', TSX],
-        env: { ...process.env, ...settingsToEnv(settings), ...env },
+        env: { ...inheritedEnvironment(), ...settingsToEnv(settings), ...env },
         stdio: ['ignore', output, output, 'ipc'],
         // A group of its own: Ctrl-C reaches the one who supervises, who then ends the workers in order.
         detached: true,
       }),
     whenReady: (child, ready) =>
       child.once('message', (message: { descriptions: string[] }) => ready(message.descriptions)),
+    onSign: (child, alive) =>
+      child.on('message', (message: { alive?: SignOfLife }) => {
+        if (message.alive) alive(message.alive);
+      }),
   };
 }

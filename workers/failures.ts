@@ -1,11 +1,17 @@
-import { ApplicationFailure } from '@temporalio/common';
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure, TemporalFailure } from '@temporalio/common';
 import type {
   ActivityExecuteInput,
   ActivityInboundCallsInterceptor,
   ActivityInterceptorsFactory,
   Next,
 } from '@temporalio/worker';
-import { GradusError } from '../core/errors.ts';
+import { GradusError, messageOf } from '../core/errors.ts';
+
+/** Attempts at an activity that fails in a way that nobody has thought of. */
+const PLAIN_ATTEMPTS = 5;
+/** From this attempt on a failure is logged, and then each time that their number has doubled. */
+const FIRST_LOGGED = 4;
 
 /** Lets Temporal know what Gradus knows of an error: its type and boundary, and whether a retry can help. */
 class FailureInterceptor implements ActivityInboundCallsInterceptor {
@@ -16,7 +22,15 @@ class FailureInterceptor implements ActivityInboundCallsInterceptor {
     try {
       return await next(input);
     } catch (error) {
-      if (!(error instanceof GradusError)) throw error;
+      const { attempt, activityType, workflowExecution } = Context.current().info;
+      const cancelled = Context.current().cancellationSignal.aborted;
+      if (!cancelled && attempt >= FIRST_LOGGED && Number.isInteger(Math.log2(attempt / FIRST_LOGGED))) {
+        console.warn(
+          `${activityType} of ${workflowExecution?.workflowId} failed for the ${attempt}th time: ${messageOf(error)}`,
+        );
+      }
+      if (cancelled || error instanceof TemporalFailure) throw error;
+      if (!(error instanceof GradusError)) throw plainFailure(error, attempt);
       throw ApplicationFailure.create({
         message: error.message,
         type: `gradus.${error.boundary}.${error.type}`,
@@ -26,6 +40,16 @@ class FailureInterceptor implements ActivityInboundCallsInterceptor {
       });
     }
   }
+}
+
+/** What nobody has thought of may pass, or not: it is tried a few times, and then somebody must look at it. */
+function plainFailure(error: unknown, attempt: number): ApplicationFailure {
+  return ApplicationFailure.create({
+    message: messageOf(error),
+    type: 'gradus.infra.unexpected',
+    nonRetryable: attempt >= PLAIN_ATTEMPTS,
+    ...(error instanceof Error && { cause: error }),
+  });
 }
 
 export const failureInterceptor: ActivityInterceptorsFactory = () => ({ inbound: new FailureInterceptor() });

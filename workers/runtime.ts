@@ -1,33 +1,48 @@
+import { fileURLToPath } from 'node:url';
 import { NativeConnection } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
 import { ObjectStore } from '../activities/store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { Role } from '../core/names.ts';
-import type { Environment } from '../environments/contract.ts';
-import { loadEnvironments } from '../environments/index.ts';
+import { EnvironmentHost } from '../environments/host/environment-host.ts';
+import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
 import { failureInterceptor } from './failures.ts';
+import { LoopWatch } from './loop-watch.ts';
 import { PayloadLimit } from './payload-limit.ts';
+import { retryReports } from './retry-reports.ts';
 import type { WorkerSettings } from './settings.ts';
+import { watchedActivities } from './watched-activities.ts';
 
 /** What the workers of one process share. */
 export interface WorkerRuntime {
   settings: WorkerSettings;
   connection: NativeConnection;
   store: ObjectStore;
-  environments: ReadonlyMap<string, Environment>;
+  environments: ReadonlyMap<string, HostedEnvironment>;
+  watch: LoopWatch;
   close(): Promise<void>;
 }
 
-/** Throws GradusError('infra', 'temporal-unreachable'), or what `ObjectStore.connect` and `loadEnvironments` throw. */
-export async function openRuntime(settings: WorkerSettings): Promise<WorkerRuntime> {
-  const environments = await loadEnvironments(settings.environmentModules);
-  const store = await ObjectStore.connect(settings.store);
+/**
+ * `hosted`: with the environments, whose code runs in processes beside this one.
+ * Throws GradusError('infra', 'temporal-unreachable'), or what `ObjectStore.connect` and `EnvironmentHost.open` throw.
+ */
+export async function openRuntime(settings: WorkerSettings, { hosted = true } = {}): Promise<WorkerRuntime> {
+  const host = hosted ? await EnvironmentHost.open(hostOptions(settings)) : undefined;
+  let store: ObjectStore;
+  try {
+    store = await ObjectStore.connect(settings.store);
+  } catch (error) {
+    await host?.close();
+    throw error;
+  }
   let connection: NativeConnection;
   try {
     connection = await NativeConnection.connect({ address: settings.temporalAddress });
   } catch (cause) {
     store.close();
+    await host?.close();
     throw new GradusError(
       'infra',
       'temporal-unreachable',
@@ -35,17 +50,27 @@ export async function openRuntime(settings: WorkerSettings): Promise<WorkerRunti
       { retryable: true, cause },
     );
   }
+  const watch = new LoopWatch(settings);
   return {
     settings,
     connection,
     store,
-    environments,
+    environments: host?.environments ?? new Map(),
+    watch,
     close: async () => {
+      await watch.stop();
+      await host?.close();
       await connection.close();
       store.close();
     },
   };
 }
+
+const hostOptions = ({ environmentModules, hostVariables, hostMemory }: WorkerSettings) => ({
+  modules: environmentModules,
+  variables: hostVariables,
+  memoryBytes: hostMemory * 2 ** 20,
+});
 
 /** The options that all workers have in common. */
 export function commonOptions(runtime: WorkerRuntime, role: Role): WorkerOptions {
@@ -54,14 +79,23 @@ export function commonOptions(runtime: WorkerRuntime, role: Role): WorkerOptions
     connection,
     namespace: settings.namespace,
     taskQueue: QUEUES[role],
-    interceptors: { activity: [failureInterceptor] },
+    interceptors: {
+      activity: [
+        watchedActivities(runtime.watch),
+        retryReports(connection, settings.namespace),
+        failureInterceptor,
+      ],
+    },
     // A heartbeat is also what brings a cancellation.
     maxHeartbeatThrottleInterval: '2 seconds',
     shutdownGraceTime: '2 seconds',
     shutdownForceTime: '8 seconds',
-    ...(settings.payloadLimit === undefined
-      ? {}
-      : { dataConverter: { payloadCodecs: [new PayloadLimit(settings.payloadLimit)] } }),
+    dataConverter: {
+      payloadConverterPath: fileURLToPath(new URL('../workflows/payload-converter.ts', import.meta.url)),
+      ...(settings.payloadLimit !== undefined && {
+        payloadCodecs: [new PayloadLimit(settings.payloadLimit)],
+      }),
+    },
   };
 }
 

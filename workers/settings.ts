@@ -30,6 +30,12 @@ const perTier = <T>(number: z.ZodType<number>, otherwise: T) =>
 const tierList = (values: Record<ServedTier, number | undefined>): string =>
   TIERS.flatMap((tier) => (values[tier] === undefined ? [] : [`${tier}=${values[tier]}`])).join(',');
 
+const listOf = (text: string): string[] =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+
 const schema = z.object({
   TEMPORAL_ADDRESS: z
     .string()
@@ -45,6 +51,8 @@ const schema = z.object({
   GRADUS_DECODER_THREADS: z.coerce.number().int().min(1).default(Math.min(availableParallelism(), 8)),
   GRADUS_TIER_CONCURRENCY: perTier(z.int().min(1), 4),
   GRADUS_TIER_RATE: perTier(z.number().positive(), undefined),
+  GRADUS_HOST_ENV: z.string().default(''),
+  GRADUS_HOST_MEMORY: z.coerce.number().int().min(128).default(2048),
   GRADUS_PAYLOAD_LIMIT: z.coerce.number().int().min(1024).optional(),
 });
 
@@ -63,6 +71,10 @@ export interface WorkerSettings {
   };
   /** Modules that export environments, beside the built-in ones. */
   environmentModules: string[];
+  /** Names of environment variables that environments may read. */
+  hostVariables: string[];
+  /** Memory that one process of environments may take, MB. */
+  hostMemory: number;
   decoderThreads: number;
   /** Computations at once in a worker of the tier. */
   tierConcurrency: Record<ServedTier, number>;
@@ -101,9 +113,9 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
       bucket: values.GRADUS_S3_BUCKET,
       ...(values.GRADUS_BLOB_CACHE === undefined ? {} : { cacheDir: values.GRADUS_BLOB_CACHE }),
     },
-    environmentModules: values.GRADUS_ENVIRONMENTS.split(',')
-      .map((path) => path.trim())
-      .filter((path) => path !== ''),
+    environmentModules: listOf(values.GRADUS_ENVIRONMENTS),
+    hostVariables: listOf(values.GRADUS_HOST_ENV),
+    hostMemory: values.GRADUS_HOST_MEMORY,
     decoderThreads: values.GRADUS_DECODER_THREADS,
     tierConcurrency: values.GRADUS_TIER_CONCURRENCY,
     tierRate: values.GRADUS_TIER_RATE,
@@ -122,6 +134,8 @@ export function settingsToEnv(settings: WorkerSettings): Record<string, string> 
     GRADUS_S3_SECRET_KEY: store.secretKey,
     GRADUS_S3_BUCKET: store.bucket,
     GRADUS_ENVIRONMENTS: settings.environmentModules.join(','),
+    GRADUS_HOST_ENV: settings.hostVariables.join(','),
+    GRADUS_HOST_MEMORY: String(settings.hostMemory),
     GRADUS_DECODER_THREADS: String(settings.decoderThreads),
     GRADUS_TIER_CONCURRENCY: tierList(settings.tierConcurrency),
     GRADUS_TIER_RATE: tierList(settings.tierRate),

@@ -3,6 +3,9 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError } from '../core/errors.ts';
+import { END_AFTER_SECONDS } from './loop-watch.ts';
+import type { SignOfLife } from './loop-watch.ts';
+import type { Block } from './loop-meter.ts';
 
 /** How a worker process is started, and how it says that it is ready. */
 export interface ProcessKind {
@@ -12,20 +15,32 @@ export interface ProcessKind {
   spawn(output: number | 'inherit'): ChildProcess;
   /** Calls `ready` once, with what the process says of itself. */
   whenReady(child: ChildProcess, ready: (descriptions: string[]) => void): void;
+  /** Calls `alive` with every sign of life, one a second from when it is ready; absent where there are none. */
+  onSign?(child: ChildProcess, alive: (sign: SignOfLife) => void): void;
 }
 
 export interface SupervisionOptions {
   /** Where the output goes; this process's own terminal otherwise. */
   logFile?: string;
   onEvent?: (text: string) => void;
+  /**
+   * Seconds without a sign of life after which a process is killed and replaced. It is more than what a process gives
+   * itself, so that what kept its event loop is written down; one that was stopped for less goes on.
+   */
+  hungAfterSeconds?: number;
 }
 
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
+const HUNG_AFTER_SECONDS = END_AFTER_SECONDS + 15;
+/** Seconds of silence that are worth a line. */
+const SILENT_SECONDS = 10;
 
-/** A process that is started again when it dies, after a pause that grows while it keeps dying. */
+/** A process that is started again when it dies or hangs, after a pause that grows while it keeps dying. */
 export class SupervisedProcess {
   descriptions: string[] = [];
+  /** Of the event loops of all processes that there have been, as their signs of life said. */
+  longestBlock: Block = { busyMs: 0, wallMs: 0 };
   private readonly kind: ProcessKind;
   private readonly options: SupervisionOptions;
   private child: ChildProcess | undefined;
@@ -78,11 +93,40 @@ export class SupervisedProcess {
         this.descriptions = descriptions;
         this.backoff = FIRST_BACKOFF_MS;
         child.once('exit', (code, signal) => this.died(signal ?? `exit ${code}`));
+        this.watch(child);
         resolve();
       });
       child.once('exit', (code, signal) => failed(signal ?? `exit ${code}`));
       child.once('error', (error) => failed(error.message));
     });
+  }
+
+  /** Silence is counted in seconds in which this process ran: a laptop that slept has killed nobody. */
+  private watch(child: ChildProcess): void {
+    if (!this.kind.onSign) return;
+    const { hungAfterSeconds = HUNG_AFTER_SECONDS, onEvent } = this.options;
+    let silent = 0;
+    let last: SignOfLife | undefined;
+    const doing = (): string => last?.running.join(', ') || 'no activity';
+    this.kind.onSign(child, (sign) => {
+      if (silent >= SILENT_SECONDS) onEvent?.(`${this.kind.title} is back after ${silent} s of silence`);
+      silent = 0;
+      last = sign;
+      if (sign.longestBlock.busyMs > this.longestBlock.busyMs) this.longestBlock = sign.longestBlock;
+    });
+    const timer = setInterval(() => {
+      silent++;
+      if (silent === SILENT_SECONDS) {
+        onEvent?.(`${this.kind.title} is silent for ${silent} s; when last heard of it ran ${doing()}`);
+      }
+      if (silent < hungAfterSeconds) return;
+      onEvent?.(
+        `${this.kind.title} hangs: no sign of life for ${silent} s, last while it ran ${doing()}; killing it`,
+      );
+      child.kill('SIGKILL');
+      clearInterval(timer);
+    }, 1000).unref();
+    child.once('exit', () => clearInterval(timer));
   }
 
   private died(how: string): void {

@@ -4,6 +4,7 @@ import { durable } from '../activities/durable.ts';
 import { createAssessment } from '../activities/assessment.ts';
 import { createLadder } from '../activities/ladder.ts';
 import { createReverify } from '../activities/reverify.ts';
+import { createRunWatch } from '../activities/run-watch.ts';
 import { createSweep } from '../activities/sweep.ts';
 import { createVerdicts } from '../activities/verdicts.ts';
 import { createVerification } from '../activities/verifiers.ts';
@@ -22,6 +23,7 @@ export async function createVerifierWorker(runtime: WorkerRuntime): Promise<Role
       ...createLadder(runtime),
       ...createReverify(runtime),
       ...createSweep(runtime),
+      ...createRunWatch({ client }),
       ...createVerdicts({ store: runtime.store, client }),
     }),
     maxConcurrentActivityTaskExecutions: 16,

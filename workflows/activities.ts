@@ -7,11 +7,13 @@ import type { CurriculumActivities } from '../activities/curriculum.ts';
 import type { LadderActivities } from '../activities/ladder.ts';
 import type { LearnerActivities } from '../activities/learner.ts';
 import type { ReverifyActivities } from '../activities/reverify.ts';
+import type { RunWatchActivities } from '../activities/run-watch.ts';
 import type { RolloutActivities } from '../activities/rollout.ts';
 import type { ToolActivities } from '../activities/tools.ts';
 import type { SweepActivities } from '../activities/sweep.ts';
 import type { VerdictActivities } from '../activities/verdicts.ts';
 import type { VerifierActivities } from '../activities/verifiers.ts';
+import { untilMended } from './until-mended.ts';
 
 /**
  * What can be retried is retried until it works: a server that is away for a day costs a day, not a run. What cannot
@@ -26,79 +28,121 @@ export const RETRY = {
 /** A worker that is silent for this long counts as dead, and its activity goes to another one. */
 const HEARTBEAT = '6 seconds';
 
-export const curriculumActivities = proxyActivities<CurriculumActivities>({
-  taskQueue: QUEUES.orchestrator,
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+type Activities = Record<string, (request: never) => Promise<unknown>>;
 
-export const rolloutActivities = proxyActivities<RolloutActivities>({
-  taskQueue: QUEUES.rollout,
-  startToCloseTimeout: '1 hour',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+/**
+ * The same activities; one that meets a damaged object of the store waits in its place until that is mended
+ * (until-mended.ts), whichever workflow of a run it belongs to.
+ */
+function mended<A extends Activities>(activities: A): A {
+  return new Proxy(activities, {
+    get: (target, name: string) => (request: never) => untilMended(() => target[name]!(request)),
+  });
+}
 
-export const verifierActivities = proxyActivities<VerifierActivities>({
-  taskQueue: QUEUES.verifier,
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const curriculumActivities = mended(
+  proxyActivities<CurriculumActivities>({
+    taskQueue: QUEUES.orchestrator,
+    startToCloseTimeout: '5 minutes',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-export const ladderActivities = proxyActivities<LadderActivities>({
-  taskQueue: QUEUES.verifier,
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const rolloutActivities = mended(
+  proxyActivities<RolloutActivities>({
+    taskQueue: QUEUES.rollout,
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-export const reverifyActivities = proxyActivities<ReverifyActivities>({
-  taskQueue: QUEUES.verifier,
-  startToCloseTimeout: '1 hour',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const verifierActivities = mended(
+  proxyActivities<VerifierActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-export const assessmentActivities = proxyActivities<AssessmentActivities>({
-  taskQueue: QUEUES.verifier,
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const ladderActivities = mended(
+  proxyActivities<LadderActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '10 minutes',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-export const sweepActivities = proxyActivities<SweepActivities>({
-  taskQueue: QUEUES.verifier,
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const reverifyActivities = mended(
+  proxyActivities<ReverifyActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-export const verdictActivities = proxyActivities<VerdictActivities>({
-  taskQueue: QUEUES.verifier,
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const assessmentActivities = mended(
+  proxyActivities<AssessmentActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '10 minutes',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-export const learnerActivities = proxyActivities<LearnerActivities>({
-  taskQueue: QUEUES.learner,
-  startToCloseTimeout: '6 hours',
-  heartbeatTimeout: HEARTBEAT,
-  retry: RETRY,
-});
+export const sweepActivities = mended(
+  proxyActivities<SweepActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '10 minutes',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
 
-/** The worker ends a tool whose time is up; what it has said may have to wait for an object store that is away. */
+export const verdictActivities = mended(
+  proxyActivities<VerdictActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '5 minutes',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
+
+export const runWatchActivities = mended(
+  proxyActivities<RunWatchActivities>({
+    taskQueue: QUEUES.verifier,
+    startToCloseTimeout: '1 minute',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
+
+export const learnerActivities = mended(
+  proxyActivities<LearnerActivities>({
+    taskQueue: QUEUES.learner,
+    startToCloseTimeout: '6 hours',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
+
+/** What a tool has said may have to wait for an object store that is away. */
 const OUTAGE_MS = 24 * 3600 * 1000;
 
-/** Each tool says how long one attempt may take, how often it gives a sign of life, and whether it may be repeated. */
+/**
+ * A tool says how long one attempt may take and how many it has; the activity counts them. Temporal runs the activity
+ * again when its worker is lost, unless the tool may run once only.
+ */
 export function toolActivities(call: LongCall) {
   const options: ActivityOptions = {
     taskQueue: QUEUES.tool,
-    startToCloseTimeout: call.timeoutSeconds * 1000 + OUTAGE_MS,
-    heartbeatTimeout: call.heartbeatSeconds * 1000,
-    retry: { ...RETRY, maximumAttempts: call.maxAttempts },
+    startToCloseTimeout: call.maxAttempts * call.timeoutSeconds * 1000 + OUTAGE_MS,
+    heartbeatTimeout: HEARTBEAT,
+    retry: call.once ? { ...RETRY, maximumAttempts: 1 } : RETRY,
   };
-  return proxyActivities<ToolActivities>(options);
+  return mended(proxyActivities<ToolActivities>(options));
 }

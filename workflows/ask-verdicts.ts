@@ -1,7 +1,10 @@
-import { condition, setHandler, workflowInfo } from '@temporalio/workflow';
+import { condition, workflowInfo } from '@temporalio/workflow';
 import type { Arrived } from '../core/ladder/requests.ts';
+import { ids } from '../core/names.ts';
 import type { BlobRef } from '../core/refs.ts';
 import { verdictActivities } from './activities.ts';
+import { listen } from './listen.ts';
+import { arrivedShape } from './message-shapes.ts';
 import { verdictArrived } from './messages.ts';
 
 /**
@@ -14,7 +17,7 @@ export async function askVerdicts(
   { concurrency, deadlineSeconds }: { concurrency: number; deadlineSeconds?: number },
 ): Promise<Arrived[]> {
   const arrived = new Map<string, Arrived>();
-  setHandler(verdictArrived, (one) => void arrived.set(one.digest, one));
+  listen(verdictArrived, arrivedShape, (one) => void arrived.set(ids.verdict(one), one));
   const end = deadlineSeconds === undefined ? null : Date.now() + deadlineSeconds * 1000;
   const until = (fulfilled: () => boolean): Promise<unknown> =>
     end === null ? condition(fulfilled) : condition(fulfilled, Math.max(1, end - Date.now()));

@@ -1,30 +1,38 @@
 import { condition, setHandler } from '@temporalio/workflow';
-import type { Decision } from '../core/ports.ts';
-import { decided, pause, resume, stop } from './messages.ts';
+import type { Decision, Question } from '../core/question.ts';
+import { noTime } from '../core/time-split.ts';
+import type { TimeSplit } from '../core/time-split.ts';
+import { ask, stopAsking } from './ask.ts';
+import { pause, resume, stop } from './messages.ts';
 
 /** What a person asked of a run; carried over continue-as-new. */
 export interface ControlState {
   paused: boolean;
   stopping: boolean;
+  /** What steps took since the last one that was reported. */
+  unreported: TimeSplit;
 }
 
-/** Serves pause, resume, stop and decisions for one workflow of a run. */
+/** Serves pause, resume and stop for one workflow of a run. */
 export class Control {
   paused: boolean;
   stopping: boolean;
-  private readonly decisions: Decision[] = [];
+  unreported: TimeSplit;
 
-  constructor(state: ControlState = { paused: false, stopping: false }) {
+  constructor(state: ControlState = { paused: false, stopping: false, unreported: noTime() }) {
     this.paused = state.paused;
     this.stopping = state.stopping;
+    this.unreported = state.unreported;
     setHandler(pause, () => void (this.paused = true));
     setHandler(resume, () => void (this.paused = false));
-    setHandler(stop, () => void (this.stopping = true));
-    setHandler(decided, (decision) => this.decide(decision));
+    setHandler(stop, () => {
+      this.stopping = true;
+      stopAsking();
+    });
   }
 
   get state(): ControlState {
-    return { paused: this.paused, stopping: this.stopping };
+    return { paused: this.paused, stopping: this.stopping, unreported: this.unreported };
   }
 
   /** Holds while the run is paused. */
@@ -33,15 +41,8 @@ export class Control {
     return this.stopping ? 'stop' : 'go';
   }
 
-  decide(decision: Decision): void {
-    this.decisions.push(decision);
-  }
-
-  /** Waits for the answer to a question; an earlier answer that nobody waited for any more is none to this one. */
-  async ask(announce: () => void | Promise<void>): Promise<Decision> {
-    this.decisions.length = 0;
-    await announce();
-    await condition(() => this.decisions.length > 0 || this.stopping);
-    return this.decisions.shift() ?? 'stop';
+  /** Asks a person, and waits for the answer; a run that is being stopped asks nobody. */
+  ask<D extends Decision>(question: Question<D>): Promise<D | 'stop'> {
+    return this.stopping ? Promise.resolve('stop') : ask(question);
   }
 }

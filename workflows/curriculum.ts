@@ -1,13 +1,17 @@
 import {
   allHandlersFinished,
   ApplicationFailure,
+  CancellationScope,
+  ChildWorkflowCancellationType,
   condition,
   continueAsNew,
   getExternalWorkflowHandle,
+  isCancellation,
   log,
   ParentClosePolicy,
   setHandler,
   startChild,
+  TemporalFailure,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -17,18 +21,23 @@ import type {
   Workflow,
   WorkflowResultType,
 } from '@temporalio/workflow';
+import { addIncidents } from '../core/incidents.ts';
+import type { Incident } from '../core/incidents.ts';
 import { runCurriculum } from '../core/curriculum.ts';
 import type { CurriculumResult, CurriculumState } from '../core/curriculum.ts';
 import { ids } from '../core/names.ts';
-import { DECISIONS } from '../core/ports.ts';
-import type { Decision } from '../core/ports.ts';
+import { refuseAnswer } from '../core/question.ts';
+import type { Decision, OpenQuestion } from '../core/question.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
+import type { Retrying } from '../core/retrying.ts';
 import { addTime, noTime, splitTime } from '../core/time-split.ts';
 import type { TimeSplit } from '../core/time-split.ts';
 import { curriculumActivities } from './activities.ts';
+import { ask, takeAnswer } from './ask.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import {
+  activityRetried,
   decide,
   decided,
   ladderClosed,
@@ -36,15 +45,25 @@ import {
   progress,
   questionAsked,
   resume,
+  runGone,
   stepReported,
   stop,
 } from './messages.ts';
 import type { Progress } from './messages.ts';
 import type { ladder } from './ladder.ts';
-import { evaluateChild } from './ports.ts';
+import { listen } from './listen.ts';
+import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
+import { evaluateChild, rootMessage, stoppedOrThrow } from './ports.ts';
+import { onlyContinued } from './refuse.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
+import { untilMended } from './until-mended.ts';
 import type { warmStart } from './warm-start.ts';
+
+const STOP_WITHOUT_CHECKPOINT = {
+  answer: 'stop',
+  effect: 'end the run, which has no checkpoint yet',
+} as const;
 
 /** Carried over continue-as-new, between stages. */
 interface Carried {
@@ -52,6 +71,8 @@ interface Carried {
   state: CurriculumState;
   control: ControlState;
   seconds: TimeSplit;
+  incidents: Incident[];
+  questions: OpenQuestion[];
 }
 
 /**
@@ -61,6 +82,7 @@ interface Carried {
  * `decide`.
  */
 export async function curriculum(written: unknown, carried?: Carried): Promise<CurriculumResult> {
+  onlyContinued(carried);
   const control = new Control(carried?.control);
   /** The workflow that control messages are passed on to, while it runs. */
   let child: Promise<Pick<ChildWorkflowHandle<Workflow>, 'signal'>> | null = null;
@@ -68,6 +90,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     run: workflowInfo().workflowId,
     phase: carried ? 'next stage' : 'spec',
     status: 'running',
+    failure: null,
     question: null,
     stages: carried?.spec.stages.map((stage) => stage.name) ?? [],
     step: null,
@@ -78,16 +101,34 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     finished: carried?.state.stages ?? [],
     seconds: carried?.seconds ?? noTime(),
     learnerBackend: null,
+    retrying: [],
+    incidents: carried?.incidents ?? [],
   };
+  const retrying = new Map<string, Retrying>();
+  /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
+  let questions: OpenQuestion[] = carried?.questions ?? [];
   serveControl();
-  setHandler(progress, () => ({ ...shown, status: status() }));
-  setHandler(questionAsked, (question) => void (shown.question = question));
-  setHandler(stepReported, (step) => {
+  setHandler(progress, () => ({
+    ...shown,
+    status: status(),
+    question: questions[0] ?? null,
+    retrying: [...retrying.values()],
+  }));
+  listen(activityRetried, retryReport, ({ id, retrying: what }) => {
+    if (what === null) retrying.delete(id);
+    else retrying.set(id, what);
+  });
+  listen(questionAsked, openQuestion, async (question) => {
+    if (control.stopping) await answerIt(question, 'stop');
+    else questions.push(question);
+  });
+  listen(stepReported, stepReport, ({ secondsSince, ...step }) => {
     shown.step = step;
     shown.heldOut = step.heldOut ?? shown.heldOut;
     shown.checkpoint = step.checkpoint;
     shown.learnerBackend = step.backend ?? shown.learnerBackend;
-    shown.seconds = addTime(shown.seconds, step.seconds);
+    shown.seconds = addTime(shown.seconds, secondsSince);
+    shown.incidents = addIncidents(shown.incidents, step.incidents ?? []);
     upsertSearchAttributes(
       searchAttributes({
         stage: step.stage,
@@ -99,91 +140,148 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     );
   });
 
-  const spec =
-    carried?.spec ??
-    (await curriculumActivities.openRun({
-      spec: written,
-      workflowId: workflowInfo().workflowId,
-      firstExecutionRunId: workflowInfo().firstExecutionRunId,
-    }));
-  shown.run = spec.run;
-  shown.stages = spec.stages.map((stage) => stage.name);
-  upsertSearchAttributes(searchAttributes({ run: spec.run }));
-
-  if (spec.verification && !carried) {
-    // It outlives the run: verdicts may come days later.
-    await startChild<typeof ladder>('ladder', {
-      args: [{ run: spec.run, verification: spec.verification }],
-      workflowId: ids.ladder(spec.run),
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'ladder' }),
-    });
+  /** The ladder's id, once it is there. */
+  let ladderId: string | null = null;
+  const scope = CancellationScope.current();
+  try {
+    const result = await train();
+    // The ladder may ask while nothing else is left to do.
+    await condition(() => !questions.some(({ asker }) => asker === ladderId));
+    await tellLadder(ladderClosed);
+    shown.checkpoint = result.checkpoint;
+    shown.finished = result.stages;
+    shown.status = result.end;
+    shown.phase = 'done';
+    await condition(allHandlersFinished);
+    return result;
+  } catch (error) {
+    // Whatever else is thrown does not end the workflow.
+    if (!(error instanceof TemporalFailure)) throw error;
+    shown.status = isCancellation(error) ? 'cancelled' : 'failed';
+    shown.failure = isCancellation(error) ? null : rootMessage(error);
+    await CancellationScope.nonCancellable(() => tellLadder(runGone));
+    throw error;
   }
 
-  const result = await runCurriculum(
-    {
-      initialize: curriculumActivities.initializeModel,
-      evaluate: async (request) => {
-        const start = Date.now();
-        const measured = await evaluateChild(request);
-        shown.seconds = addTime(shown.seconds, splitTime(start, Date.now(), measured.spans));
-        if (request.name === 'before') shown.before = measured;
-        if (request.name === 'after') shown.after = measured;
-        return measured;
+  async function tellLadder(signal: SignalDefinition): Promise<void> {
+    if (ladderId === null) return;
+    try {
+      await getExternalWorkflowHandle(ladderId).signal(signal);
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      log.info('the ladder has ended before its run', { reason: String(error) });
+    }
+  }
+
+  async function train(): Promise<CurriculumResult> {
+    const spec =
+      carried?.spec ??
+      (await curriculumActivities.openRun({
+        spec: written,
+        workflowId: workflowInfo().workflowId,
+        firstExecutionRunId: workflowInfo().firstExecutionRunId,
+      }));
+    shown.run = spec.run;
+    shown.stages = spec.stages.map((stage) => stage.name);
+    upsertSearchAttributes(searchAttributes({ run: spec.run }));
+
+    if (spec.verification) ladderId = ids.ladder(spec.run);
+    if (ladderId !== null && !carried) {
+      // It outlives the run: verdicts may come days later.
+      await startChild<typeof ladder>('ladder', {
+        args: [{ run: spec.run, verification: spec.verification! }],
+        workflowId: ids.ladder(spec.run),
+        parentClosePolicy: ParentClosePolicy.ABANDON,
+        // A run that is cancelled tells it to end; a cancellation would cut off what it has to write down.
+        cancellationType: ChildWorkflowCancellationType.ABANDON,
+        typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'ladder' }),
+      });
+    }
+
+    return runCurriculum(
+      {
+        initialize: async (request) => {
+          const start = Date.now();
+          const checkpoint = await untilMended(
+            () => curriculumActivities.initializeModel(request),
+            ({ reason, answers: [again] }) =>
+              ask(
+                { reason, answers: [again!, STOP_WITHOUT_CHECKPOINT] },
+                (open) => void questions.push(open),
+              ),
+          );
+          const end = Date.now();
+          shown.seconds = addTime(shown.seconds, splitTime(start, end, [{ part: 'data', start, end }]));
+          return checkpoint;
+        },
+        evaluate: async (request) => {
+          const start = Date.now();
+          const measured = await evaluateChild(request).catch(stoppedOrThrow).finally(forget);
+          shown.seconds = addTime(shown.seconds, splitTime(start, Date.now(), measured.spans));
+          shown.incidents = addIncidents(shown.incidents, measured.incidents ?? []);
+          if (request.name === 'before') shown.before = measured;
+          if (request.name === 'after') shown.after = measured;
+          return measured;
+        },
+        warmStart: (input) =>
+          inChild(
+            startChild<typeof warmStart>('warmStart', {
+              args: [input, null, control.state],
+              workflowId: ids.warmStart(spec.run),
+              typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'warm-start' }),
+            }),
+          ),
+        stage: (input) =>
+          inChild(
+            startChild<typeof stage>('stage', {
+              args: [input, null, control.state],
+              workflowId: ids.stage(spec.run, input.stage.name),
+              typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
+            }),
+          ),
+        entered: (phase) => {
+          shown.phase = phase;
+          upsertSearchAttributes(searchAttributes({ stage: phase }));
+        },
       },
-      warmStart: (input) =>
-        inChild(
-          startChild<typeof warmStart>('warmStart', {
-            args: [input, null, control.state],
-            workflowId: ids.warmStart(spec.run),
-            typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'warm-start' }),
-          }),
-        ),
-      stage: (input) =>
-        inChild(
-          startChild<typeof stage>('stage', {
-            args: [input, null, control.state],
-            workflowId: ids.stage(spec.run, input.stage.name),
-            typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
-          }),
-        ),
-      ask: async (question) => {
-        const decision = await control.ask(() => void (shown.question = question));
-        shown.question = null;
-        return decision;
+      spec,
+      carried?.state ?? null,
+      async (state) => {
+        shown.checkpoint = state.checkpoint;
+        shown.finished = state.stages;
+        const verdict = await control.pass();
+        if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+          await condition(allHandlersFinished);
+          const { seconds, incidents } = shown;
+          const carry: Carried = { spec, state, control: control.state, seconds, incidents, questions };
+          await continueAsNew<typeof curriculum>(null, carry);
+        }
+        return verdict;
       },
-      entered: (phase) => {
-        shown.phase = phase;
-        upsertSearchAttributes(searchAttributes({ stage: phase }));
-      },
-    },
-    spec,
-    carried?.state ?? null,
-    async (state) => {
-      shown.checkpoint = state.checkpoint;
-      shown.finished = state.stages;
-      const verdict = await control.pass();
-      if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
-        await condition(allHandlersFinished);
-        const carry: Carried = { spec, state, control: control.state, seconds: shown.seconds };
-        await continueAsNew<typeof curriculum>(null, carry);
-      }
-      return verdict;
-    },
-  );
-  if (spec.verification) await getExternalWorkflowHandle(ids.ladder(spec.run)).signal(ladderClosed);
-  shown.checkpoint = result.checkpoint;
-  shown.finished = result.stages;
-  shown.status = result.end;
-  shown.phase = 'done';
-  await condition(allHandlersFinished);
-  return result;
+    );
+  }
 
   function status(): Progress['status'] {
     if (shown.status !== 'running') return shown.status;
-    if (control.stopping) return 'stopping';
-    if (shown.question !== null) return 'waiting';
+    if (control.stopping || scope.consideredCancelled) return 'stopping';
+    if (questions.length > 0) return 'waiting';
     return control.paused ? 'paused' : 'running';
+  }
+
+  async function answerIt({ id, asker }: OpenQuestion, answer: Decision): Promise<void> {
+    const message = { question: id, answer };
+    if (asker === workflowInfo().workflowId) return takeAnswer(message);
+    try {
+      await getExternalWorkflowHandle(asker).signal(decided, message);
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      log.info('who asked has ended', { asker, reason: String(error) });
+    }
+  }
+
+  /** Whoever asked has ended, answered or not; only the ladder goes on. */
+  function forget(): void {
+    questions = questions.filter(({ asker }) => asker === ladderId);
   }
 
   async function inChild<T extends Workflow>(
@@ -193,8 +291,8 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     try {
       return await (await starting).result();
     } finally {
-      // What is asked from here on is the curriculum's own question.
       child = null;
+      forget();
     }
   }
 
@@ -218,25 +316,33 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       control.paused = false;
       await pass(resume);
     });
-    setHandler(stop, async () => {
+    const stopRun = async (): Promise<void> => {
       control.stopping = true;
-      await pass(stop);
-    });
+      const open = questions;
+      questions = [];
+      await Promise.all([pass(stop), ...open.map((question) => answerIt(question, 'stop'))]);
+    };
+    setHandler(stop, stopRun);
     setHandler(
       decide,
-      async (decision: Decision) => {
-        if (child === null) control.decide(decision);
-        else await (await child).signal(decided, decision);
-        return decision;
+      async (answer: Decision) => {
+        if (answer === 'stop') {
+          await stopRun();
+          return answer;
+        }
+        const { reason } = questions[0]!;
+        // Who met the same damage asks the same. All are answered: a second answer comes too late.
+        const same = questions.filter((one) => one.reason === reason);
+        questions = questions.filter((one) => one.reason !== reason);
+        await Promise.all(same.map((question) => answerIt(question, answer)));
+        return answer;
       },
       {
-        validator: (decision: Decision) => {
-          if (shown.question === null) throw ApplicationFailure.nonRetryable('the run waits for no decision');
-          if (!DECISIONS.includes(decision)) {
-            throw ApplicationFailure.nonRetryable(
-              `"${decision as string}" is no decision: choose one of ${DECISIONS.join(', ')}`,
-            );
-          }
+        validator: (answer: unknown) => {
+          const question = questions[0];
+          const refusal =
+            question === undefined ? 'the run waits for no decision' : refuseAnswer(question, answer);
+          if (refusal !== null) throw ApplicationFailure.nonRetryable(refusal, 'gradus.spec.answer');
         },
       },
     );

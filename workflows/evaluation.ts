@@ -6,11 +6,13 @@ import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../
 import { assessmentActivities } from './activities.ts';
 import { askVerdicts } from './ask-verdicts.ts';
 import { keepEntries } from './keep-entries.ts';
+import { evaluationRequest } from './message-shapes.ts';
+import { checked } from './refuse.ts';
 import { rolloutChildren } from './ports.ts';
 
 /** Measures a checkpoint on held-out tasks. */
-export function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
-  return evaluate({ rollout: rolloutChildren, judge: judgeByRung }, request);
+export async function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
+  return evaluate({ rollout: rolloutChildren, judge: judgeByRung }, checked(evaluationRequest, request));
 }
 
 /** What it costs is in the run's ledger, under the evaluation's name; no stage's budget pays for it. */
@@ -33,7 +35,8 @@ async function judgeByRung(
   const { asks, count } = await assessmentActivities.planAssessment(request);
   const arrived = asks === null ? [] : await askVerdicts(asks, count, rung);
   const entries = arrived.flatMap((one) => entriesOf(one, { stage: name, late: false }));
-  await keepEntries(run, request.writer, entries);
+  // What is learnt must not depend on what was measured.
+  await keepEntries(run, request.writer, entries, { heard: false });
   const judged = await assessmentActivities.settleAssessment(request);
   const span: Span = { part: 'verification', start, end: Date.now() };
   let next = 0;

@@ -1,5 +1,6 @@
 export { curriculum } from './curriculum.ts';
 export { evaluation } from './evaluation.ts';
+export { followEpisodes } from './follow-episodes.ts';
 export { ladder } from './ladder.ts';
 export { reverify } from './reverify.ts';
 export { review } from './review.ts';

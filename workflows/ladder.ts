@@ -1,4 +1,5 @@
 import {
+  CancellationScope,
   condition,
   continueAsNew,
   defineQuery,
@@ -6,18 +7,41 @@ import {
   isCancellation,
   log,
   setHandler,
+  sleep,
+  TemporalFailure,
   workflowInfo,
 } from '@temporalio/workflow';
 import { emptyAccount, ofStep, overdrawn, reserve, settle } from '../core/ladder/budget.ts';
 import { entriesOf } from '../core/ladder/arrivals.ts';
 import { addEntries, mergeTotals } from '../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../core/ladder/ledger.ts';
-import type { Arrived, ClimbReply, ClimbRequest, StepGroups, Swept } from '../core/ladder/requests.ts';
+import type {
+  Arrived,
+  ClimbFailure,
+  ClimbReply,
+  ClimbRequest,
+  StepGroups,
+  Swept,
+} from '../core/ladder/requests.ts';
 import type { VerificationSpec } from '../core/spec.ts';
-import { ladderActivities, verdictActivities } from './activities.ts';
+import { ladderActivities, runWatchActivities, verdictActivities } from './activities.ts';
+import { stopAsking } from './ask.ts';
+import { parentOf } from './refuse.ts';
 import { initialLadderState, statusOf } from './ladder-state.ts';
 import type { LadderState, LadderStatus } from './ladder-state.ts';
-import { climbed, climbWanted, ladderClosed, ladderSwept, verdictArrived } from './messages.ts';
+import { listen } from './listen.ts';
+import { arrivedShape, climbRequest, sweptList } from './message-shapes.ts';
+import {
+  climbed,
+  climbFailed,
+  climbWanted,
+  ladderClosed,
+  ladderSwept,
+  runGone,
+  verdictArrived,
+} from './messages.ts';
+import { rootMessage } from './ports.ts';
+import { damageOf } from './until-mended.ts';
 
 export const ladderStatus = defineQuery<LadderStatus>('ladder');
 
@@ -28,14 +52,19 @@ export interface LadderInput {
 
 const key = (verifier: string, digest: string): string => `${verifier}/${digest}`;
 
+/** How often it looks whether its run is still there. */
+const WATCH_INTERVAL = '30 seconds';
+
 /** Entries that pass through the history at once. */
 const LEDGER_PAGE = 100;
 
 /**
  * Owns the ladder of a run: budgets, calibration, ledger, and the verdicts that are still to come. Steps climb one
- * after the other. Ends when the run has and nothing is waited for; that may be days later.
+ * after the other. Ends when the run has come to its end and nothing is waited for, which may be days later, and at once
+ * when the run failed, was cancelled or terminated.
  */
 export async function ladder(input: LadderInput, from?: LadderState): Promise<LadderStatus> {
+  const parent = parentOf(from);
   const { run, verification } = input;
   const { rungs } = verification;
   const state = from ?? initialLadderState(rungs);
@@ -43,6 +72,12 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   const entries: LedgerEntry[] = [];
   /** The launcher must not be in the middle of something when the state is carried over. */
   let launching = false;
+  /** The run has ended before its end: nothing more is asked or waited for. */
+  let gone = false;
+  /** The step that is climbing. */
+  let serving: ClimbRequest | null = null;
+  /** The state is about to be carried over: what is not launched yet is launched from there. */
+  let leaving = false;
   const place = () => ({ writer: 'run', sequence: ++state.sequence });
   const idle = (): boolean =>
     state.requests.length === 0 &&
@@ -50,29 +85,62 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     Object.keys(state.asked).length === 0 &&
     !launching;
 
-  setHandler(climbWanted, (request) => void state.requests.push(request));
+  const handedOver = (): boolean => !launching && entries.length === 0;
+
+  listen(climbWanted, climbRequest, (request) => void state.requests.push(request));
   setHandler(ladderClosed, () => void (state.closed = true));
-  setHandler(ladderSwept, (found) => found.forEach(noteSwept));
-  setHandler(verdictArrived, hear);
+  const lose = (): void => {
+    gone = true;
+    // Of whom nobody is left, nothing can be asked.
+    stopAsking();
+  };
+  setHandler(runGone, lose);
+  listen(ladderSwept, sweptList, (found) => found.forEach(noteSwept));
+  listen(verdictArrived, arrivedShape, hear);
   setHandler(ladderStatus, () => statusOf(rungs, state));
 
-  void launch();
-  for (;;) {
-    await condition(
-      () =>
-        state.requests.length > 0 ||
-        entries.length > 0 ||
-        (state.closed && idle()) ||
-        workflowInfo().continueAsNewSuggested,
-    );
-    const request = state.requests.shift();
-    if (request) await serve(request);
-    await writeDown();
-    if (state.closed && idle()) return statusOf(rungs, state);
-    if (workflowInfo().continueAsNewSuggested) {
-      await condition(() => !launching);
-      while (entries.length > 0) await writeDown();
-      await continueAsNew<typeof ladder>(input, { ...state, continued: state.continued + 1 });
+  // A ladder that is cancelled ends as one whose run is gone: what it has heard is written down first.
+  CancellationScope.current().cancelRequested.catch(lose);
+  return CancellationScope.nonCancellable(async () => {
+    const broken = new Promise<never>((_, reject) => {
+      launch().catch(reject);
+      watchRun().catch(reject);
+    });
+    try {
+      return await Promise.race([work(), broken]);
+    } catch (error) {
+      // What continues as new has not failed, and what is no failure of Temporal's does not end the workflow.
+      if (error instanceof TemporalFailure) await failSteps(error);
+      throw error;
+    }
+  });
+
+  async function work(): Promise<LadderStatus> {
+    for (;;) {
+      await condition(
+        () =>
+          gone ||
+          state.requests.length > 0 ||
+          entries.length > 0 ||
+          (state.closed && idle()) ||
+          workflowInfo().continueAsNewSuggested,
+      );
+      const request = state.requests.shift();
+      serving = request ?? null;
+      if (request && !gone) await serve(request);
+      serving = null;
+      if (gone) return leave();
+      await writeDown();
+      if (state.closed && idle()) return statusOf(rungs, state);
+      if (workflowInfo().continueAsNewSuggested) {
+        leaving = true;
+        // Each of these waits, and what arrives meanwhile may undo the other: both must hold at the same moment.
+        while (!handedOver()) {
+          await condition(() => !launching);
+          await writeDown();
+        }
+        await continueAsNew<typeof ladder>(input, { ...state, continued: state.continued + 1 });
+      }
     }
   }
 
@@ -94,9 +162,12 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       ledger: place(),
     });
     for (let rung = 1; rung < rungs.length; rung++) {
+      if (gone) return;
       const wanted: string[] = [];
       const budget = ofStep(state.budgets[rung]!, state.accounts[rung]!);
       for (let more = true, again = false; more; again = true) {
+        // What has come must be heard, or it would be asked for again.
+        while (entries.length > 0) await writeDown();
         const plan = await ladderActivities.planClimb({
           ...climbing(),
           rung,
@@ -121,10 +192,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       }
       const { wait, deadlineSeconds } = rungs[rung]!;
       const all = (): boolean => wanted.every((one) => state.asked[one] === undefined);
-      if (wait && !all()) await condition(all, deadlineSeconds * 1000);
-      // An abstention that only this run hears of must be known before the next rung is planned.
-      while (entries.length > 0) await writeDown();
+      if (wait && !all()) await condition(() => all() || gone, deadlineSeconds * 1000);
     }
+    while (entries.length > 0) await writeDown();
+    if (gone) return;
     for (const one of Object.values(state.asked)) one.late = true;
     const settling = { ...climbing(), reward: request.reward };
     state.came = rungs.map(() => []);
@@ -148,7 +219,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     delete state.asked[key(verifier, digest)];
     const { rung, stage, cost, late } = asked;
     state.inFlight[rung]!--;
-    if (stage === state.stage) state.accounts[rung] = settle(state.accounts[rung]!, cost, spent);
+    const counted = verification.counts === 'verdicts' || spent !== null;
+    if (stage === state.stage) {
+      state.accounts[rung] = settle(state.accounts[rung]!, cost, spent, counted);
+    }
     state.came[rung]!.push(digest);
     entries.push(...entriesOf(arrived, { stage, late }));
   }
@@ -162,11 +236,12 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   async function launch(): Promise<void> {
     const free = (rung: number): number => rungs[rung]!.concurrency - state.inFlight[rung]!;
     const ready = (): number =>
-      state.queued.findIndex(({ rung, stage }) => free(rung) > 0 || isOverdrawn(rung, stage));
+      gone ? -1 : state.queued.findIndex(({ rung, stage }) => free(rung) > 0 || isOverdrawn(rung, stage));
     for (;;) {
-      await condition(() => ready() >= 0);
-      launching = true;
+      await condition(() => ready() >= 0 && !leaving);
       const at = ready();
+      if (leaving || at < 0) continue;
+      launching = true;
       const next = state.queued[at]!;
       const { asks, from, rung, stage } = next;
       if (isOverdrawn(rung, stage)) await withdrawFrom(rung, stage);
@@ -205,16 +280,50 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     state.totals = mergeTotals(state.totals, totals);
   }
 
+  /** Takes back what has not begun. What has goes on for whoever else waits for it, and its verdict is kept for all. */
+  async function leave(): Promise<LadderStatus> {
+    await condition(() => !launching);
+    for (const { stage, asks, from: begun, to } of state.queued.splice(0)) {
+      const totals = await ladderActivities.withdraw({ run, stage, asks, from: begun, to, ledger: place() });
+      state.totals = mergeTotals(state.totals, totals);
+    }
+    while (entries.length > 0) await writeDown();
+    return statusOf(rungs, state);
+  }
+
+  /** A run that was terminated tells nobody. */
+  async function watchRun(): Promise<void> {
+    const execution = { workflowId: parent.workflowId, firstRunId: parent.runId };
+    for (;;) {
+      if (state.closed || gone) return;
+      await sleep(WATCH_INTERVAL);
+      const over = await runWatchActivities.isRunOver(execution);
+      if (over && !state.closed) lose();
+    }
+  }
+
   async function writeDown(): Promise<void> {
     const page = entries.splice(0, LEDGER_PAGE);
     if (page.length === 0) return;
     state.totals = addEntries(state.totals, page);
-    await ladderActivities.keepLedger({ run, ledger: place(), entries: page });
+    await ladderActivities.keepLedger({ run, heard: true, ledger: place(), entries: page });
   }
 
-  async function reply({ replyTo }: ClimbRequest, answer: ClimbReply): Promise<void> {
+  /** Steps that wait for an answer must not wait for ever. */
+  async function failSteps(error: TemporalFailure): Promise<void> {
+    const damage = damageOf(error);
+    const failure = {
+      type: damage?.type ?? 'gradus.infra.ladder',
+      message: damage?.message ?? `the ladder failed: ${rootMessage(error)}`,
+    };
+    const steps = serving === null ? state.requests : [serving, ...state.requests];
+    for (const step of steps) await reply(step, { id: step.id, ...failure });
+  }
+
+  async function reply({ replyTo }: ClimbRequest, answer: ClimbReply | ClimbFailure): Promise<void> {
+    const step = getExternalWorkflowHandle(replyTo);
     try {
-      await getExternalWorkflowHandle(replyTo).signal(climbed, answer);
+      await ('message' in answer ? step.signal(climbFailed, answer) : step.signal(climbed, answer));
     } catch (error) {
       if (isCancellation(error)) throw error;
       log.info('a step that wanted to climb has ended', { replyTo, reason: String(error) });

@@ -1,9 +1,12 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { Decision, StepReport } from '../core/ports.ts';
-import type { Arrived, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
+import type { StepReport } from '../core/ports.ts';
+import type { Decided, Decision, OpenQuestion } from '../core/question.ts';
+import type { Incident } from '../core/incidents.ts';
+import type { Arrived, ClimbFailure, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
 import type { CurriculumState } from '../core/curriculum.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
+import type { RetryReport, Retrying } from '../core/retrying.ts';
 import type { TimeSplit } from '../core/time-split.ts';
 
 /** What `temporal workflow query --type progress` answers. */
@@ -11,9 +14,11 @@ export interface Progress {
   run: string;
   /** `initialize`, `warm-start`, a stage's name, or `report`. */
   phase: string;
-  status: 'running' | 'paused' | 'stopping' | 'waiting' | 'completed' | 'stopped';
-  /** What the run waits for a decision on. */
-  question: string | null;
+  status: 'running' | 'paused' | 'stopping' | 'waiting' | 'completed' | 'stopped' | 'cancelled' | 'failed';
+  /** Why the run failed. */
+  failure: string | null;
+  /** What the run waits for a decision on, with the answers that can be given. */
+  question: OpenQuestion | null;
   stages: string[];
   step: StepReport | null;
   /** The newest held-out measurement and the step of the run at which it was made. */
@@ -25,6 +30,10 @@ export interface Progress {
   /** Wall seconds of all steps so far, by part. */
   seconds: TimeSplit;
   learnerBackend: string | null;
+  /** Activities at their third attempt or a later one. */
+  retrying: Retrying[];
+  /** What users' code did wrong in the run so far: whose, how often, and what was said last. */
+  incidents: Incident[];
 }
 
 export const progress = defineQuery<Progress>('progress');
@@ -34,19 +43,29 @@ export const pause = defineSignal('pause');
 export const resume = defineSignal('resume');
 /** Ends the run after the step in flight, with its checkpoint. */
 export const stop = defineSignal('stop');
-/** Answers the question of a run that waits. */
+/** Answers the question of a run that waits, by one of its answers. */
 export const decide = defineUpdate<Decision, [Decision]>('decide');
 
 /** Between the workflows of a run. */
-export const stepReported = defineSignal<[StepReport]>('stepReported');
-export const questionAsked = defineSignal<[string | null]>('questionAsked');
-export const decided = defineSignal<[Decision]>('decided');
+/** A step, with what it took and those before it that were not reported. */
+export interface ReportedStep extends StepReport {
+  secondsSince: TimeSplit;
+}
+export const stepReported = defineSignal<[ReportedStep]>('stepReported');
+export const questionAsked = defineSignal<[OpenQuestion]>('questionAsked');
+export const decided = defineSignal<[Decided]>('decided');
+
+/** Of a worker to the run. */
+export const activityRetried = defineSignal<[RetryReport]>('activityRetried');
 
 /** Of a step to the ladder of its run, and back. */
 export const climbWanted = defineSignal<[ClimbRequest]>('climbWanted');
 export const climbed = defineSignal<[ClimbReply]>('climbed');
-/** The run is over: the ladder ends when nothing is waited for. */
+export const climbFailed = defineSignal<[ClimbFailure]>('climbFailed');
+/** The run has come to its end: the ladder ends when nothing is waited for. */
 export const ladderClosed = defineSignal('ladderClosed');
+/** The run failed or was cancelled: the ladder ends. */
+export const runGone = defineSignal('runGone');
 /** A sweep brought these verdicts. */
 export const ladderSwept = defineSignal<[Swept[]]>('ladderSwept');
 export const verdictArrived = defineSignal<[Arrived]>('verdictArrived');

@@ -1,23 +1,30 @@
 import {
+  ApplicationFailure,
   ChildWorkflowFailure,
   condition,
   executeChild,
   getExternalWorkflowHandle,
   isCancellation,
-  setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { ClimbReply } from '../core/ladder/requests.ts';
+import { addIncidents } from '../core/incidents.ts';
+import type { Incident } from '../core/incidents.ts';
+import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
 import { noOutcomes } from '../core/outcome.ts';
 import type { TrainingPorts } from '../core/ports.ts';
+import { StopAnswered } from '../core/question.ts';
+import { addTime, noTime } from '../core/time-split.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
 import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control.ts';
-import { climbed, climbWanted, questionAsked, stepReported } from './messages.ts';
+import { listen } from './listen.ts';
+import { climbFailure, climbReply } from './message-shapes.ts';
+import { climbed, climbFailed, climbWanted, stepReported } from './messages.ts';
 import type { evaluation } from './evaluation.ts';
 import type { rolloutGroup } from './rollout-group.ts';
 import { searchAttributes } from './search-attributes.ts';
+import { damageOf } from './until-mended.ts';
 
 /** Children in flight at once; the rest waits in the workflow, not on the server. */
 const WINDOW = 32;
@@ -51,6 +58,8 @@ async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
     });
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ChildWorkflowFailure)) throw error;
+    // The group waited for the damage to be mended, and a person stopped the run.
+    if (damageOf(error) !== null) throw error;
     const outcomes = noOutcomes();
     outcomes.failed = request.tasks.length * request.samples;
     return {
@@ -61,6 +70,7 @@ async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
       rewardSum: 0,
       rewardCount: 0,
       sampledTokens: 0,
+      sampledLogprob: 0,
       turns: 0,
       failedTasks: [],
       spans: [],
@@ -82,13 +92,20 @@ export function evaluateChild(request: EvaluationRequest): Promise<EvaluationRes
 }
 
 /** The ports of a workflow that trains as a child of the curriculum. */
-export function trainingPorts(control: Control, run: string, reportEvery: number): TrainingPorts {
-  const parent = workflowInfo().parent;
-  if (!parent) throw new Error('stages run as children of a curriculum');
-  const curriculum = getExternalWorkflowHandle(parent.workflowId);
-  const replies = new Map<string, ClimbReply>();
-  setHandler(climbed, (reply) => void replies.set(reply.id, reply));
-  return {
+export function trainingPorts(
+  control: Control,
+  curriculumId: string,
+  run: string,
+  reportEvery: number,
+): TrainingPorts {
+  const curriculum = getExternalWorkflowHandle(curriculumId);
+  const replies = new Map<string, ClimbReply | ClimbFailure>();
+  /** Not reported yet. */
+  let incidents: Incident[] = [];
+  let told = false;
+  listen(climbed, climbReply, (reply) => void replies.set(reply.id, reply));
+  listen(climbFailed, climbFailure, (failure) => void replies.set(failure.id, failure));
+  return endingByAnswer({
     now: () => Date.now(),
     rollout: rolloutChildren,
     evaluate: evaluateChild,
@@ -102,23 +119,52 @@ export function trainingPorts(control: Control, run: string, reportEvery: number
       await condition(() => replies.has(id));
       const { id: _, ...reply } = replies.get(id)!;
       replies.delete(id);
+      if ('message' in reply) throw ApplicationFailure.nonRetryable(reply.message, reply.type);
       return { ...reply, spans: [{ part: 'verification', start, end: Date.now() }] };
     },
     train: learnerActivities.trainStep,
     retain: curriculumActivities.applyRetention,
     report: async (report) => {
-      const due = report.stageStep % reportEvery === 0 || report.heldOut !== null || report.note !== null;
-      if (due) await curriculum.signal(stepReported, report);
+      control.unreported = addTime(control.unreported, report.seconds);
+      incidents = addIncidents(incidents, report.incidents ?? []);
+      const due =
+        report.stageStep % reportEvery === 0 ||
+        report.heldOut !== null ||
+        report.note !== null ||
+        // The first ones at once; later ones with the next report.
+        (incidents.length > 0 && !told);
+      if (!due) return;
+      told ||= incidents.length > 0;
+      const since = { incidents, secondsSince: control.unreported };
+      incidents = [];
+      control.unreported = noTime();
+      await curriculum.signal(stepReported, { ...report, ...since });
     },
-    ask: async (reason) => {
-      const decision = await control.ask(() => curriculum.signal(questionAsked, reason));
-      await curriculum.signal(questionAsked, null);
-      return decision;
-    },
+    ask: (question) => control.ask(question),
+  });
+}
+
+/** What waited for damage to be mended failed, because a person who was asked has stopped the run. */
+export function stoppedOrThrow(error: unknown): never {
+  const damage = damageOf(error);
+  throw damage === null ? error : new StopAnswered(damage.message, { cause: error });
+}
+
+/** The same ports; where a person has answered that the run shall end, they throw StopAnswered. */
+function endingByAnswer(ports: TrainingPorts): TrainingPorts {
+  return {
+    ...ports,
+    rollout: (requests) => ports.rollout(requests).catch(stoppedOrThrow),
+    evaluate: (request) => ports.evaluate(request).catch(stoppedOrThrow),
+    demonstrations: (request) => ports.demonstrations(request).catch(stoppedOrThrow),
+    batch: (request) => ports.batch(request).catch(stoppedOrThrow),
+    climb: (step) => ports.climb(step).catch(stoppedOrThrow),
+    train: (request) => ports.train(request).catch(stoppedOrThrow),
   };
 }
 
-function rootMessage(error: Error): string {
+/** The first cause of a failure is what a person can act on. */
+export function rootMessage(error: Error): string {
   let at: Error = error;
   while (at.cause instanceof Error) at = at.cause;
   return at.message;

@@ -22,7 +22,8 @@ export interface ReverifyOutcome {
 }
 
 /** Judges the stored episodes of a run by another verifier, or another version, without rolling out again. */
-export async function reverify({ concurrency = 4, ...input }: ReverifyInput): Promise<ReverifyOutcome> {
+export async function reverify(written: ReverifyInput): Promise<ReverifyOutcome> {
+  const { concurrency, ...input } = await reverifyActivities.openReverify(written);
   const request = { ...input, writer: `reverify-${workflowInfo().runId}` };
   const { asks, count } = await reverifyActivities.planReverify(request);
   const arrived = asks === null ? [] : await askVerdicts(asks, count, { concurrency });

@@ -14,6 +14,8 @@ import type { TierAnswer } from '../core/tier-contract.ts';
 import { verdictActivities } from './activities.ts';
 import { closedBecause } from './review-state.ts';
 import type { ReviewState } from './review-state.ts';
+import { askShape } from './message-shapes.ts';
+import { checked } from './refuse.ts';
 import { Waiting } from './verdict.ts';
 
 export const reviewState = defineQuery<ReviewState>('review');
@@ -24,7 +26,8 @@ export const submitVerdict = defineUpdate<ReviewState, [Opinion]>('submitVerdict
  * A verdict of people: open until more than half of the reviewers agree, all have answered, or its deadline has passed.
  * Without a majority it abstains, and after the deadline only for the runs that waited for it.
  */
-export async function review(ask: Ask): Promise<void> {
+export async function review(input: Ask): Promise<void> {
+  const ask = checked(askShape, input);
   const waiting = new Waiting();
   const { request, limits } = ask;
   const reviewers = ask.served.by === 'people' ? ask.served.reviewers : 1;

@@ -1,61 +1,47 @@
-import { ActivityFailure, isCancellation, TimeoutFailure } from '@temporalio/workflow';
+import { executeChild } from '@temporalio/workflow';
+import { addIncidents } from '../core/incidents.ts';
+import { ids } from '../core/names.ts';
 import type { BlobRef } from '../core/refs.ts';
-import type {
-  AdvanceResult,
-  GroupRequest,
-  GroupResult,
-  LongCall,
-  LongCallResult,
-  Span,
-} from '../core/requests.ts';
-import { rolloutActivities, toolActivities, verifierActivities } from './activities.ts';
+import type { GroupRequest, GroupResult, OpenGroup } from '../core/requests.ts';
+import { addSpans } from '../core/spans.ts';
+import { rolloutActivities, verifierActivities } from './activities.ts';
+import type { followEpisodes, FollowResult } from './follow-episodes.ts';
+import { parentOf } from './refuse.ts';
+import { searchAttributes } from './search-attributes.ts';
 
 /**
- * Rolls out and verifies one group. All episodes start together in one activity; an episode with a long tool call
- * goes on by itself: the call is an activity of its own, and then the episode advances again. What finished is never
- * lost, and an episode waits for nobody's tool but its own.
+ * Rolls out and verifies one group. All episodes start together in one activity; those that wait for long tool calls
+ * are followed by child workflows, a page of a few each, so that no history and no request grows with the group.
  */
 export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
-  const parts: BlobRef[] = [];
-  const spans: Span[] = [];
-
+  parentOf();
+  const { tasks: _, retries: __, reward, ...open } = group;
   const first = await rolloutActivities.advance({ group });
-  parts.push(first.part);
-  spans.push(...first.spans);
-  await Promise.all(first.calls.map((call) => followEpisode(call, first.part)));
-  const result = await verifierActivities.verifyGroup({ group, parts });
-  return { ...result, spans: [...spans, ...result.spans] };
+  const followed = await Promise.all(first.pages.map((page, number) => followChild(open, page, number)));
+  const result = await verifierActivities.verifyGroup({
+    group: { ...open, reward },
+    part: first.part,
+    followed: followed.map(({ part }) => part),
+  });
+  const all = [first, ...followed];
+  return {
+    ...result,
+    spans: addSpans(
+      result.spans,
+      all.flatMap(({ spans }) => spans),
+    ),
+    incidents: addIncidents(
+      result.incidents ?? [],
+      all.flatMap(({ incidents }) => incidents),
+    ),
+  };
+}
 
-  async function followEpisode(firstCall: LongCall, firstPart: BlobRef): Promise<void> {
-    let call: LongCall | undefined = firstCall;
-    let part = firstPart;
-    while (call !== undefined) {
-      const result: LongCallResult = await runLongCall(call, part);
-      const advanced: AdvanceResult = await rolloutActivities.advance({
-        group,
-        resume: { part, call, result },
-      });
-      parts.push(advanced.part);
-      spans.push(...advanced.spans);
-      part = advanced.part;
-      call = advanced.calls[0];
-    }
-  }
-
-  async function runLongCall(call: LongCall, part: BlobRef): Promise<LongCallResult> {
-    try {
-      const done = await toolActivities(call).callTool({ run: group.run, call, part });
-      spans.push(...done.spans);
-      return { observation: done.observation };
-    } catch (error) {
-      if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-      const cause = error.cause?.message ?? error.message;
-      if (call.maxAttempts === 1 && error.cause instanceof TimeoutFailure) {
-        return {
-          failed: `${call.tool} was begun, its fate is unknown, and it must not be repeated: ${cause}`,
-        };
-      }
-      return { failed: `${call.tool} gave no result in up to ${call.maxAttempts} attempt(s): ${cause}` };
-    }
-  }
+function followChild(group: OpenGroup, page: BlobRef, number: number): Promise<FollowResult> {
+  const { run, stage, step } = group;
+  return executeChild<typeof followEpisodes>('followEpisodes', {
+    args: [{ group, page, number }],
+    workflowId: ids.page(run, stage, step, group.group, number),
+    typedSearchAttributes: searchAttributes({ run, stage, step }),
+  });
 }

@@ -3,6 +3,7 @@ import { trainStage } from '../core/stage.ts';
 import type { StageInput, StageResult, StageState } from '../core/stage.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
+import { parentOf } from './refuse.ts';
 import { trainingPorts } from './ports.ts';
 
 /** The curriculum's history holds about this many reports of a stage, however long it is. */
@@ -14,8 +15,14 @@ export async function stage(
   from: StageState | null = null,
   controlState?: ControlState,
 ): Promise<StageResult> {
+  const { workflowId } = parentOf(from);
   const control = new Control(controlState);
-  const ports = trainingPorts(control, input.spec.run, Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE));
+  const ports = trainingPorts(
+    control,
+    workflowId,
+    input.spec.run,
+    Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE),
+  );
   return trainStage(ports, input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {

@@ -6,13 +6,16 @@ import {
   isCancellation,
   log,
   proxyActivities,
-  setHandler,
 } from '@temporalio/workflow';
 import { LOST } from '../core/ladder/abstentions.ts';
 import type { Arrived, Ask, KeptVerdict } from '../core/ladder/requests.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
 import type { TierActivities } from '../activities/tier.ts';
 import { RETRY, verdictActivities } from './activities.ts';
+import { checked } from './refuse.ts';
+import { listen } from './listen.ts';
+import { name as workflowId } from '../core/shape.ts';
+import { askShape } from './message-shapes.ts';
 import { verdictArrived } from './messages.ts';
 
 /** By signal-with-start, of the workflow that wants to know. */
@@ -22,7 +25,8 @@ export const verdictWanted = defineSignal<[string]>('verdictWanted');
  * One computation, for everyone who asks for it: its id names verifier, version and subject. What is known already is
  * told at once. It waits for a worker of its tier as long as that takes, and no slot is held meanwhile.
  */
-export async function verdict(ask: Ask): Promise<void> {
+export async function verdict(input: Ask): Promise<void> {
+  const ask = checked(askShape, input);
   const waiting = new Waiting();
   await condition(() => waiting.all.length > 0);
   const known = await verdictActivities.recallVerdict(ask.request);
@@ -36,7 +40,7 @@ export class Waiting {
   readonly all: string[] = [];
 
   constructor() {
-    setHandler(verdictWanted, (who) => void (this.all.includes(who) || this.all.push(who)));
+    listen(verdictWanted, workflowId, (who) => void (this.all.includes(who) || this.all.push(who)));
   }
 
   /** Who joins while others are being told is told as well. */

@@ -3,7 +3,6 @@ import {
   getExternalWorkflowHandle,
   isCancellation,
   log,
-  setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
 import { entriesOf } from '../core/ladder/arrivals.ts';
@@ -15,6 +14,8 @@ import { ids } from '../core/names.ts';
 import type { Spent } from '../core/tier-contract.ts';
 import { sweepActivities, verdictActivities } from './activities.ts';
 import { keepEntries } from './keep-entries.ts';
+import { listen } from './listen.ts';
+import { arrivedShape } from './message-shapes.ts';
 import { ladderSwept, verdictArrived } from './messages.ts';
 
 /** As a person writes it into a schedule. */
@@ -35,47 +36,49 @@ export interface SweepResult {
   spent: Spent;
 }
 
-const DEFAULTS = { concurrency: 4, deadlineSeconds: 3600 };
-
 /**
  * Works through the candidates that a run deferred, best value first, under a budget of its own; meant to be started by
- * a Temporal Schedule. The run's next step finds the verdicts in the store.
+ * a Temporal Schedule. Fails, non-retryable and before anything is spent, when its input is wrong. The run's next step finds the verdicts in the store.
  */
-export async function verificationSweep(input: SweepInput): Promise<SweepResult> {
-  const { run, verifier, budget } = input;
-  const { concurrency, deadlineSeconds } = { ...DEFAULTS, ...input };
+export async function verificationSweep(written: SweepInput): Promise<SweepResult> {
+  const { run, verifier, budget, concurrency, deadlineSeconds } = await sweepActivities.openSweep(written);
   const writer = `sweep-${workflowInfo().runId}`;
   const entries: LedgerEntry[] = [];
   const found: Swept[] = [];
+  /** What was promised to each, by the id of the workflow that computes it. */
   const waiting = new Map<string, Spent>();
   let account = emptyAccount();
-  setHandler(verdictArrived, (arrived) => {
-    const promised = waiting.get(arrived.digest);
+  listen(verdictArrived, arrivedShape, (arrived) => {
+    const promised = waiting.get(ids.verdict(arrived));
     if (promised === undefined) return;
-    waiting.delete(arrived.digest);
+    waiting.delete(ids.verdict(arrived));
     account = settle(account, promised, arrived.spent);
     found.push({ verifier: arrived.verifier, digest: arrived.digest });
     entries.push(...entriesOf(arrived, { stage: 'sweep', late: true }));
   });
 
   const planned = await sweepActivities.planSweep({ run, ...(verifier && { verifier }), budget, writer });
-  const { asks, digests, costs } = planned;
+  const { asks, names, costs } = planned;
   const end = Date.now() + deadlineSeconds * 1000;
   let asked = 0;
-  while (asked < digests.length && Date.now() < end) {
-    await condition(() => waiting.size === 0 || fits(asked), left());
-    let to = asked;
-    for (; to < digests.length && fits(to); to++) {
-      waiting.set(digests[to]!, costs[to]!);
-      account = reserve(account, costs[to]!);
+  for (let next = 0; next < names.length && Date.now() < end;) {
+    await condition(() => waiting.size === 0 || fits(next), left());
+    const from = next;
+    for (; next < names.length && fits(next); next++) {
+      waiting.set(names[next]!, costs[next]!);
+      account = reserve(account, costs[next]!);
     }
-    if (to === asked) break;
-    const requester = workflowInfo().workflowId;
-    await verdictActivities.requestVerdicts({ asks: asks!, from: asked, to, requester });
-    asked = to;
+    if (next > from) {
+      const requester = workflowInfo().workflowId;
+      await verdictActivities.requestVerdicts({ asks: asks!, from, to: next, requester });
+      asked += next - from;
+    } else if (waiting.size === 0) {
+      // Others took more than they had declared: what has no place now may not stand before what has.
+      next++;
+    }
   }
   await condition(() => waiting.size === 0, left());
-  await keepEntries(run, writer, entries);
+  await keepEntries(run, writer, entries, { heard: true });
   if (found.length > 0) await tell(run, found);
   return { asked, arrived: found.length, spent: { seconds: account.seconds, usd: account.usd } };
 

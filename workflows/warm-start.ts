@@ -3,6 +3,7 @@ import { warmStart as train } from '../core/warm-start.ts';
 import type { WarmStartInput, WarmStartResult, WarmStartState } from '../core/warm-start.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
+import { parentOf } from './refuse.ts';
 import { trainingPorts } from './ports.ts';
 
 /** Supervised warm start; one round is a learner step and an evaluation. */
@@ -11,8 +12,9 @@ export async function warmStart(
   from: WarmStartState | null = null,
   controlState?: ControlState,
 ): Promise<WarmStartResult> {
+  const { workflowId } = parentOf(from);
   const control = new Control(controlState);
-  return train(trainingPorts(control, input.spec.run, 1), input, from, async (state) => {
+  return train(trainingPorts(control, workflowId, input.spec.run, 1), input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
       await condition(allHandlersFinished);

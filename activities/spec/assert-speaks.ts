@@ -3,7 +3,6 @@ import type { CurriculumSpec, DialectSpec } from '../../core/spec.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
-import { describeTools } from '../describe-tools.ts';
 import { environmentOf } from '../environment-of.ts';
 import type { Environments } from '../environment-of.ts';
 import { textOf } from '../store/checkpoints.ts';
@@ -25,7 +24,11 @@ export function assertSpeaks(
   for (const name of new Set(arms.map(({ environment }) => environment))) {
     const { tools } = environmentOf(environments, name);
     try {
-      openDialect(tokenizer, config, describeTools(tools)).promptTokens([{ role: 'user', content: 'task' }]);
+      openDialect(
+        tokenizer,
+        config,
+        tools.map(({ described }) => described),
+      ).promptTokens([{ role: 'user', content: 'task' }]);
     } catch (cause) {
       if (!(cause instanceof GradusError)) throw cause;
       throw new GradusError(

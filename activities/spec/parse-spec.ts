@@ -1,11 +1,8 @@
-import { closest, distance } from 'fastest-levenshtein';
-import { z } from 'zod';
-import { GradusError } from '../../core/errors.ts';
-import { wilsonLower } from '../../core/intervals.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import { armName, HELD_OUT } from '../../core/names.ts';
 import { TIERS } from '../../core/outcome.ts';
 import type { Split } from '../../core/refs.ts';
+import { mostThatCanBeShown, plannedLooks } from '../../core/stage-policy.ts';
 import { DIALECTS } from '../../core/spec.ts';
 import type {
   Arm,
@@ -15,15 +12,13 @@ import type {
   ModelSpec,
   VerificationSpec,
 } from '../../core/spec.ts';
+import { weightShapes } from '../../engine/model-config.ts';
 import type { Environment } from '../../environments/contract.ts';
-import { curriculumSchema, MODEL_DEFAULTS } from './schema.ts';
+import { curriculumSchema, MODEL_DEFAULTS, MOST_EPISODES, MOST_TASKS } from './schema.ts';
+import { didYouMean, parseStrictly, refusal } from './strict.ts';
+import type { Path, Problem } from './strict.ts';
+import type { VerifierFacts } from '../../environments/host/facts.ts';
 import type { WrittenSpec } from './schema.ts';
-
-type Path = readonly PropertyKey[];
-interface Problem {
-  path: Path;
-  message: string;
-}
 
 type WrittenTasks = WrittenSpec['evaluation']['tasks'];
 
@@ -34,8 +29,35 @@ export type ParsedSpec = Omit<CurriculumSpec, 'model'> & {
     | { kind: 'from'; run: string; step: number | null; dialect?: DialectSpec };
 };
 
-/** Names that the run uses for its own phases. */
-const RESERVED = ['initialize', 'warm-start', 'before', 'after', 'report', 'evaluation'];
+const WHAT = 'the curriculum spec';
+
+/** Names that every run uses for its own phases, workflows and objects. */
+const RESERVED = [
+  'spec',
+  'initialize',
+  'warm-start',
+  'before',
+  'after',
+  'report',
+  'done',
+  'evaluation',
+  'ladder',
+  'reverify',
+  'sweep',
+];
+/** Child workflows of one step, which are all in one history. */
+const MOST_WORKFLOWS = 1000;
+/** Of one child workflow, whose trajectories are one object. */
+const MOST_TOGETHER = 16_384;
+/** Of a round of warm start, which is one batch. */
+const MOST_DEMONSTRATIONS = 262_144;
+/** Of a model from scratch: with gradients and moments 16 bytes each. */
+const MOST_PARAMETERS = 1e9;
+
+/** What a spec may name of an environment. */
+export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'> & {
+  verifiers: readonly Pick<VerifierFacts, 'name' | 'tier'>[];
+};
 
 /**
  * Reads a curriculum spec strictly. `run` names the run where the spec does not.
@@ -45,85 +67,16 @@ const RESERVED = ['initialize', 'warm-start', 'before', 'after', 'report', 'eval
 export function parseSpec(
   written: unknown,
   run: string,
-  environments: ReadonlyMap<string, Environment>,
+  environments: ReadonlyMap<string, SpecEnvironment>,
 ): ParsedSpec {
-  const parsed = curriculumSchema.safeParse(written);
-  if (!parsed.success) throw refusal(parsed.error.issues.flatMap((issue) => shapeProblems(issue)));
-  const problems = contradictions(parsed.data, environments);
-  if (problems.length > 0) throw refusal(problems);
-  return normalize(parsed.data, run, environments);
-}
-
-function refusal(problems: Problem[]): GradusError {
-  const lines = problems.map(({ path, message }) => `  ${showPath(path)}: ${message}`);
-  return new GradusError(
-    'spec',
-    'invalid',
-    `the curriculum spec was refused; nothing was started.\n${lines.join('\n')}`,
-  );
-}
-
-function showPath(path: Path): string {
-  if (path.length === 0) return '(the spec)';
-  return path
-    .map((part, i) => (typeof part === 'number' ? `[${part}]` : i === 0 ? String(part) : `.${String(part)}`))
-    .join('');
-}
-
-function didYouMean(name: string, valid: readonly string[]): string {
-  if (valid.length === 0) return '';
-  const nearest = closest(name, [...valid]);
-  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
-  return near ? `; did you mean "${nearest}"?` : `; valid: ${valid.join(', ')}`;
-}
-
-function shapeProblems(issue: z.core.$ZodIssue): Problem[] {
-  if (issue.code === 'unrecognized_keys') {
-    const valid = fieldsAt(curriculumSchema, issue.path);
-    return issue.keys.map((key) => ({
-      path: [...issue.path, key],
-      message: `unknown field${didYouMean(key, valid)}`,
-    }));
-  }
-  if (issue.code === 'invalid_value' && issue.values.length > 0) {
-    return [
-      {
-        path: issue.path,
-        message: `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`,
-      },
-    ];
-  }
-  return [{ path: issue.path, message: issue.message }];
-}
-
-/** The fields that an object of the schema may have at a path. */
-function fieldsAt(schema: z.core.$ZodType, path: Path): string[] {
-  const inner = unwrap(schema);
-  const [head, ...rest] = path;
-  if (inner instanceof z.ZodObject) {
-    if (head === undefined) return Object.keys(inner.shape);
-    const field: z.core.$ZodType | undefined = inner.shape[String(head)];
-    return field === undefined ? [] : fieldsAt(field, rest);
-  }
-  if (inner instanceof z.ZodArray && head !== undefined) return fieldsAt(inner.element, rest);
-  return [];
-}
-
-function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  let at = schema;
-  while (
-    at instanceof z.ZodDefault ||
-    at instanceof z.ZodPrefault ||
-    at instanceof z.ZodOptional ||
-    at instanceof z.ZodNullable
-  ) {
-    at = at.unwrap();
-  }
-  return at;
+  const spec = parseStrictly(curriculumSchema, written, WHAT);
+  const problems = contradictions(spec, environments);
+  if (problems.length > 0) throw refusal(WHAT, problems);
+  return normalize(spec, run, environments);
 }
 
 /** What the shape cannot say: names that do not exist, values that exclude each other, goals that cannot be reached. */
-function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Environment>): Problem[] {
+function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, SpecEnvironment>): Problem[] {
   const problems: Problem[] = [];
   const add = (path: Path, message: string): void => void problems.push({ path, message });
 
@@ -181,20 +134,28 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
     add,
   );
   checkModel(spec, add);
+  checkSampling(spec, add);
+  checkCaps(spec, add);
 
   spec.stages.forEach((stage, s) => {
     const at = ['stages', s];
-    if (spec.stages.findIndex((other) => other.name === stage.name) !== s) {
-      add([...at, 'name'], `"${stage.name}" is the name of an earlier stage; names must differ`);
+    // Names become folders, which some file systems do not tell apart by case.
+    const lower = stage.name.toLowerCase();
+    if (spec.stages.findIndex((other) => other.name.toLowerCase() === lower) !== s) {
+      add(
+        [...at, 'name'],
+        `"${stage.name}" is the name of an earlier stage; names must differ, and not by case alone`,
+      );
     }
-    if (RESERVED.includes(stage.name) || stage.name.endsWith(HELD_OUT))
-      add([...at, 'name'], `"${stage.name}" is a phase of every run; choose another`);
+    if (RESERVED.includes(lower) || lower.endsWith(HELD_OUT))
+      add([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
+    checkStepSize(stage, at, add);
     const { tasks, confidence, successAtLeast } = stage.graduation;
-    const reachable = wilsonLower({ successes: tasks, trials: tasks }, confidence);
+    const reachable = mostThatCanBeShown(stage);
     if (reachable < successAtLeast) {
       add(
         [...at, 'graduation', 'successAtLeast'],
-        `${tasks} tasks at ${confidence} confidence show at most a lower bound of ${reachable.toFixed(4)}: raise graduation.tasks or lower this`,
+        `${tasks} tasks at ${confidence} confidence in ${plannedLooks(stage)} evaluations show at most ${reachable.toFixed(4)}: raise graduation.tasks, measure less often, or lower this`,
       );
     }
     const arms = armsOf(stage.tasks).length;
@@ -206,6 +167,19 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
   if (warmStart) {
     const warmTasks = warmStart.graduation.tasksPerLevel * armsOf(warmStart.tasks).length;
     checkCount(warmStart.tasks, 'heldout', warmTasks, ['warmStart', 'graduation', 'tasksPerLevel']);
+    if (warmTasks > MOST_TASKS) {
+      add(
+        ['warmStart', 'graduation', 'tasksPerLevel'],
+        `makes ${warmTasks} tasks a measurement, at most ${MOST_TASKS}: lower it`,
+      );
+    }
+    const demonstrations = warmStart.updatesPerRound * warmStart.minibatch;
+    if (demonstrations > MOST_DEMONSTRATIONS) {
+      add(
+        ['warmStart', 'updatesPerRound'],
+        `makes ${demonstrations} demonstrations a round with ${warmStart.minibatch} an update, at most ${MOST_DEMONSTRATIONS}: lower it and raise maxRounds`,
+      );
+    }
   } else if (spec.model.from === undefined) {
     add(
       ['warmStart'],
@@ -216,9 +190,38 @@ function contradictions(spec: WrittenSpec, environments: ReadonlyMap<string, Env
   return problems;
 }
 
+function checkStepSize(
+  stage: WrittenSpec['stages'][number],
+  at: Path,
+  add: (path: Path, message: string) => void,
+): void {
+  const { groupsPerStep, groupsPerWorkflow, numGenerations } = stage;
+  const episodes = groupsPerStep * numGenerations;
+  if (episodes > MOST_EPISODES) {
+    add(
+      [...at, 'groupsPerStep'],
+      `makes ${episodes} episodes a step with ${numGenerations} samples each, at most ${MOST_EPISODES}: lower it and take more steps`,
+    );
+  }
+  const workflows = Math.ceil(groupsPerStep / groupsPerWorkflow);
+  if (workflows > MOST_WORKFLOWS) {
+    add(
+      [...at, 'groupsPerWorkflow'],
+      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step, at most ${MOST_WORKFLOWS}: raise it`,
+    );
+  }
+  const together = Math.min(groupsPerStep, groupsPerWorkflow) * numGenerations;
+  if (together > MOST_TOGETHER) {
+    add(
+      [...at, 'groupsPerWorkflow'],
+      `makes ${together} episodes a child workflow, at most ${MOST_TOGETHER}: lower it`,
+    );
+  }
+}
+
 function checkReward(
   spec: WrittenSpec,
-  environments: readonly Environment[],
+  environments: readonly SpecEnvironment[],
   add: (path: Path, message: string) => void,
 ): void {
   const { components } = spec.reward;
@@ -253,12 +256,14 @@ function checkReward(
       }
       if (component.role === 'outcome') add([...at, 'gatedBy'], 'the outcome cannot be gated: it decides');
     }
+    if (component.role === 'outcome' && component.weight === 0)
+      add([...at, 'weight'], 'the outcome would be worth nothing: give it a weight above 0');
   });
 }
 
 function checkVerification(
   { verification, reward, stages }: WrittenSpec,
-  environments: readonly Environment[],
+  environments: readonly SpecEnvironment[],
   add: (path: Path, message: string) => void,
 ): void {
   const names = verification?.rungs.map(({ verifier }) => verifier) ?? [];
@@ -309,6 +314,29 @@ function checkVerification(
   });
 }
 
+/**
+ * Top-k and top-p sample from another distribution than the softmax that the loss, its ratios and its KL speak of: what
+ * they cut is never sampled, so no weight of what was can make up for it, and what they keep has its log-prob changed
+ * by the rest. Nothing in the learner takes part in the cut, so it is refused.
+ */
+function checkSampling({ sampling }: WrittenSpec, add: (path: Path, message: string) => void): void {
+  const why =
+    'would sample from another distribution than the one whose log-probs are learnt from: leave it out, and lower sampling.temperature for surer samples';
+  if (sampling.topK !== 0) add(['sampling', 'topK'], why);
+  if (sampling.topP !== 1) add(['sampling', 'topP'], why);
+}
+
+/** A cap between 0 and 1 would weigh tokens less that need no correction. */
+function checkCaps({ stages }: WrittenSpec, add: (path: Path, message: string) => void): void {
+  stages.forEach(({ algorithm: { importanceCap } }, s) => {
+    if (importanceCap > 0 && importanceCap < 1)
+      add(
+        ['stages', s, 'algorithm', 'importanceCap'],
+        'below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+      );
+  });
+}
+
 function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => void): void {
   const { sampling } = spec;
   checkDialect(spec.model, add);
@@ -329,6 +357,13 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
       `${model.attentionHeads} attention heads cannot be shared by ${model.keyValueHeads} key-value heads: one must divide the other`,
     );
   }
+  const parameters = parametersOf(model);
+  if (parameters > MOST_PARAMETERS) {
+    add(
+      ['model'],
+      `has ${(parameters / 1e9).toFixed(1)} billion parameters, at most ${MOST_PARAMETERS / 1e9}: lower hiddenSize or layers`,
+    );
+  }
   if (model.headSize % 16 !== 0) {
     add(['model', 'headSize'], 'must be a multiple of 16: the decoder cannot run other ones');
   }
@@ -338,6 +373,11 @@ function checkModel(spec: WrittenSpec, add: (path: Path, message: string) => voi
       `leaves no room for a prompt in model.maxPositions = ${model.maxPositions}`,
     );
   }
+}
+
+function parametersOf(model: ModelSpec): number {
+  const shapes = weightShapes({ ...model, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 });
+  return shapes.reduce((sum, [, shape]) => sum + shape.reduce((a, b) => a * b, 1), 0);
 }
 
 function checkDialect(
@@ -399,7 +439,7 @@ const whatAllCanHave = (rungs: NonNullable<WrittenSpec['verification']>['rungs']
 
 function verificationOf(
   { verification, stages }: WrittenSpec,
-  environments: ReadonlyMap<string, Environment>,
+  environments: ReadonlyMap<string, SpecEnvironment>,
 ): VerificationSpec | undefined {
   if (!verification) return undefined;
   // All environments have them; where tiers differ, those of the first arm count.
@@ -415,7 +455,7 @@ function verificationOf(
 function normalize(
   written: WrittenSpec,
   run: string,
-  environments: ReadonlyMap<string, Environment>,
+  environments: ReadonlyMap<string, SpecEnvironment>,
 ): ParsedSpec {
   const verification = verificationOf(written, environments);
   const [lowest] = verification?.rungs ?? [];

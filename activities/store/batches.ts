@@ -2,15 +2,23 @@ import { GradusError } from '../../core/errors.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
-import type { CallOptions, ObjectStore } from './object-store.ts';
+import type { Codec } from './codec.ts';
+import type { CallOptions, Kept, ObjectStore } from './object-store.ts';
 
 const FORMAT = 'gradus.batch/1';
 
-/** A batch as one safetensors object: `tokens` and `offsets` I32; `mask`, `advantages` and `rollout_logprobs` F32. */
+/** A batch as one safetensors object: `tokens`, `offsets` and, where a sequence is, `late` I32; `mask`, `advantages` and `rollout_logprobs` F32. */
 export function encodeBatch(batch: TrainBatch): Uint8Array {
   check(batch);
-  const { tokens, offsets, mask, advantages, rolloutLogprobs } = batch;
-  const arrays = { tokens, offsets, mask, advantages, rollout_logprobs: rolloutLogprobs };
+  const { tokens, offsets, mask, advantages, rolloutLogprobs, late } = batch;
+  const arrays = {
+    tokens,
+    offsets,
+    mask,
+    advantages,
+    rollout_logprobs: rolloutLogprobs,
+    ...(late && { late }),
+  };
   const tensors = Object.entries(arrays).map(
     ([name, data]): [string, { shape: number[]; data: Int32Array | Float32Array }] => [
       name,
@@ -41,28 +49,28 @@ export function decodeBatch(bytes: Uint8Array): TrainBatch {
     mask: real('mask'),
     advantages: real('advantages'),
     rolloutLogprobs: real('rollout_logprobs'),
+    ...(tensors.has('late') && { late: whole('late') }),
   };
   check(batch);
   return batch;
 }
 
-/** First writer wins: the batch that counts is what the returned ref has. */
-export function saveBatch(
+const batches: Codec<TrainBatch> = {
+  contentType: 'application/octet-stream',
+  encode: encodeBatch,
+  decode: decodeBatch,
+};
+
+/** First writer wins: the batch that counts is the one that comes back. */
+export const keepBatch = (
   store: ObjectStore,
   key: string,
   batch: TrainBatch,
   options: CallOptions = {},
-): Promise<BlobRef> {
-  return store.put(key, encodeBatch(batch), options);
-}
+): Promise<Kept<TrainBatch>> => store.keep(key, batches, batch, options);
 
-export async function loadBatch(
-  store: ObjectStore,
-  ref: BlobRef,
-  options: CallOptions = {},
-): Promise<TrainBatch> {
-  return decodeBatch(await store.get(ref, options));
-}
+export const loadBatch = (store: ObjectStore, ref: BlobRef, options: CallOptions = {}): Promise<TrainBatch> =>
+  store.read(ref, batches, options);
 
 function check({ tokens, offsets, mask, advantages, rolloutLogprobs }: TrainBatch): void {
   const total = tokens.length;

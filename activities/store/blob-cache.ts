@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sha256Hex } from './digest.ts';
+import { assertDigest, sha256OfMany } from './digest.ts';
 
 /** Once a process has written this part of the bound, it looks again at what others wrote. */
 const SCAN_PART = 1 / 16;
@@ -34,7 +34,7 @@ export class BlobCache {
       if (isAbsent(error)) return undefined;
       throw error;
     }
-    if (sha256Hex(bytes) !== sha256) {
+    if ((await sha256OfMany(bytes)) !== sha256) {
       await rm(path, { force: true });
       return undefined;
     }
@@ -62,6 +62,7 @@ export class BlobCache {
   }
 
   private pathOf(sha256: string): string {
+    assertDigest(sha256);
     return join(this.directory, sha256.slice(0, 2), sha256);
   }
 

@@ -1,11 +1,13 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
-import { fromHfConfig } from '../../engine/hf-config.ts';
+import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import type { TrainState } from '../../engine/learner/contract.ts';
 import { parameterShapes } from '../../engine/lora/adapter-shapes.ts';
 import type { LoraAdapter } from '../../engine/lora/adapter.ts';
-import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
+import { inTurns } from '../../engine/in-pieces.ts';
+import type { InPieces } from '../../engine/in-pieces.ts';
+import { mergeInPieces } from '../../engine/lora/merge-adapter.ts';
 import {
   ADAPTER_CONFIG,
   ADAPTER_MODEL,
@@ -15,10 +17,14 @@ import {
 } from '../../engine/lora/peft-format.ts';
 import { weightShapes } from '../../engine/model-config.ts';
 import type { ModelConfig, Weights } from '../../engine/model-config.ts';
-import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
-import { sha256Hex } from './digest.ts';
+import {
+  readSafetensors,
+  safetensorsInPieces,
+  writeSafetensors,
+} from '../../engine/safetensors/safetensors.ts';
+import { sha256OfMany } from './digest.ts';
 import { checkpointFolder } from './keys.ts';
-import { parseManifest, policyVersion } from './manifest.ts';
+import { manifests, policyVersion } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 import { inOrder, weightsOf } from './tensors.ts';
@@ -62,11 +68,10 @@ export async function saveCheckpoint(
   content: CheckpointContent,
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
-  const contents = [...contentsOf(content)].map(([name, bytes]) => ({
-    name,
-    bytes,
-    sha256: sha256Hex(bytes),
-  }));
+  const contents: { name: string; bytes: Uint8Array; sha256: string }[] = [];
+  for (const [name, bytes] of await inTurns(contentsOf(content), options.signal)) {
+    contents.push({ name, bytes, sha256: await sha256OfMany(bytes) });
+  }
   const weights = policyVersion({
     files: Object.fromEntries(
       contents.map(({ name, sha256 }) => [name, { sha256 }]),
@@ -76,14 +81,19 @@ export async function saveCheckpoint(
   const folder = checkpointFolder(content.run, content.step, weights);
   const manifestKey = `${folder}/manifest.json`;
   const committed = await store.head(manifestKey, options);
-  if (committed) return refOf(committed, await readManifest(store, committed, options), weights);
+  if (committed) {
+    const there = await readManifest(store, committed, options);
+    // Moments that differ would be another future.
+    const other = contents.some(({ name, sha256 }) => there.files[name]?.sha256 !== sha256);
+    if (other) throw conflict(manifestKey);
+    return refOf(committed, there, weights);
+  }
   const files = Object.fromEntries(
     await Promise.all(
       contents.map(async ({ name, bytes, sha256 }): Promise<[string, BlobRef]> => {
         const contentType = contentTypeOf(name);
-        const ref = await store.put(`${folder}/${name}`, bytes, { ...options, contentType, sha256 });
-        if (ref.sha256 !== sha256) throw conflict(ref.key);
-        return [name, ref];
+        const put = { ...options, contentType, sha256, conflict };
+        return [name, await store.putSame(`${folder}/${name}`, bytes, put)];
       }),
     ),
   ) as CheckpointManifest['files'];
@@ -99,8 +109,8 @@ export async function saveCheckpoint(
     createdBy: content.createdBy,
     files,
   };
-  const ref = await store.putJson(manifestKey, manifest, options);
-  return refOf(ref, await readManifest(store, ref, options), weights);
+  const kept = await store.keep(manifestKey, manifests, manifest, options);
+  return refOf(kept.ref, kept.value, weights);
 }
 
 /**
@@ -129,10 +139,8 @@ export async function adoptCheckpoint(
       name === 'optimizer.safetensors'
         ? writeSafetensors(new Map(), { updates: '0' })
         : (replaced.get(name) ?? (await store.get(manifest.files[name]!, options)));
-    return [
-      name,
-      await store.put(`${folder}/${name}`, bytes, { ...options, contentType: contentTypeOf(name) }),
-    ];
+    const put = { ...options, contentType: contentTypeOf(name), conflict };
+    return [name, await store.putSame(`${folder}/${name}`, bytes, put)];
   };
   const files = Object.fromEntries(await Promise.all(names.map(copy))) as CheckpointManifest['files'];
   const adopted: CheckpointManifest = {
@@ -144,8 +152,8 @@ export async function adoptCheckpoint(
     updates: 0,
     files,
   };
-  const ref = await store.putJson(`${folder}/manifest.json`, adopted, options);
-  return refOf(ref, await readManifest(store, ref, options), source.weights);
+  const kept = await store.keep(`${folder}/manifest.json`, manifests, adopted, options);
+  return refOf(kept.ref, kept.value, source.weights);
 }
 
 /** Everything of a checkpoint, digests checked. The arrays are the caller's own. */
@@ -216,7 +224,7 @@ export async function readManifest(
   ref: BlobRef,
   options: CallOptions = {},
 ): Promise<CheckpointManifest> {
-  return parseManifest(await store.getJson(ref, options), ref.key);
+  return store.read(ref, manifests, options);
 }
 
 async function readPolicy(
@@ -227,7 +235,8 @@ async function readPolicy(
   loadBase?: LoadBase,
 ): Promise<Policy> {
   const { config, weights, adapter, files } = await readParts(store, ref, manifest, options, loadBase);
-  return { config, weights: adapter ? mergeAdapter(config, weights, adapter) : weights, files };
+  if (!adapter) return { config, weights, files };
+  return { config, weights: await inTurns(mergeInPieces(config, weights, adapter), options.signal), files };
 }
 
 /** What the manifest names but the optimizer's state: weights, or an adapter and its base's weights. */
@@ -246,7 +255,7 @@ async function readParts(
     base && loadBase(base),
     readSmallFiles(store, manifest, options),
   ]);
-  const config = fromHfConfig(jsonOf(files, 'config.json'));
+  const config = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
   if (!policy) {
     const weights = weightsOf(weightShapes(config), readSafetensors(bytes).tensors);
     return { config, weights, files };
@@ -282,7 +291,7 @@ function refOf(
   return { manifest, weights, step: content.step };
 }
 
-function contentsOf({ state, base, files }: CheckpointContent): Map<string, Uint8Array> {
+function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<string, Uint8Array>> {
   const { config, weights, adapter, firstMoments, secondMoments } = state;
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string, values: Weights) =>
@@ -291,13 +300,13 @@ function contentsOf({ state, base, files }: CheckpointContent): Map<string, Uint
     ...files,
     [
       'optimizer.safetensors',
-      writeSafetensors(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
+      yield* safetensorsInPieces(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
         updates: String(state.updates),
       }),
     ],
   ]);
   if (!adapter) {
-    return contents.set('model.safetensors', modelBytes(config, weights));
+    return contents.set('model.safetensors', yield* modelBytes(config, weights));
   }
   if (!base) throw new TypeError('an adapter is saved without its base');
   // By digest: the same adapter of the same base is the same in every run.
@@ -307,9 +316,9 @@ function contentsOf({ state, base, files }: CheckpointContent): Map<string, Uint
     .set(ADAPTER_MODEL, writePeftModel(config, adapter));
 }
 
-const modelBytes = (config: ModelConfig, weights: Weights): Uint8Array =>
+const modelBytes = (config: ModelConfig, weights: Weights): InPieces<Uint8Array> =>
   // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-  writeSafetensors(new Map(inOrder(weightShapes(config), weights)), { format: 'pt' });
+  safetensorsInPieces(new Map(inOrder(weightShapes(config), weights)), { format: 'pt' });
 
 const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';

@@ -1,3 +1,4 @@
+import { DAMAGE } from '../../core/damage.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { readManifest } from './checkpoints.ts';
@@ -101,9 +102,7 @@ async function open(
     return { ref: { manifest: blob, weights: policyVersion(manifest), step: manifest.step }, manifest };
   } catch (error) {
     // A damaged manifest is a fact about this folder; a server that is away is not.
-    if (error instanceof GradusError && !error.retryable && DAMAGED.has(error.type)) return error.message;
+    if (error instanceof GradusError && !error.retryable && DAMAGE.has(error.type)) return error.message;
     throw error;
   }
 }
-
-const DAMAGED = new Set(['corrupt-object', 'invalid-manifest', 'missing-object']);

@@ -4,12 +4,13 @@ import path from 'node:path';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import { loadHfDirectory } from '../../engine/hf-directory.ts';
-import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
+import { openHfDirectory } from '../../engine/hf-directory.ts';
+import { inTurns } from '../../engine/in-pieces.ts';
+import { mergeInPieces } from '../../engine/lora/merge-adapter.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL, readPeftAdapter } from '../../engine/lora/peft-format.ts';
 import { loadPolicy } from './checkpoints.ts';
 import type { Policy } from './checkpoints.ts';
-import { saveImported } from './import-model.ts';
+import { assertUsable, saveImported } from './import-model.ts';
 import type { Imported } from './import-model.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 
@@ -41,15 +42,25 @@ export async function importAdapter(
   const json = await adapterConfig(folder);
   const bytes = await fileOf(folder, ADAPTER_MODEL);
   const { config, weights, files }: Policy =
-    'folder' in base ? await loadHfDirectory(base.folder) : await loadPolicy(store, base.checkpoint, options);
+    'folder' in base ? await usableFolder(base.folder) : await loadPolicy(store, base.checkpoint, options);
   const adapter = readPeftAdapter(json, bytes, config);
   for (const [tensor, { data }] of adapter.weights) {
     const broken = data.findIndex((value) => !Number.isFinite(value));
     if (broken >= 0) throw invalid(folder, `${tensor}[${broken}] is ${data[broken]}: the adapter is damaged`);
   }
-  const merged = { config, weights: mergeAdapter(config, weights, adapter), files: new Map(files) };
+  const merged = {
+    config,
+    weights: await inTurns(mergeInPieces(config, weights, adapter)),
+    files: new Map(files),
+  };
   const parent = 'checkpoint' in base ? base.checkpoint : undefined;
   return saveImported(store, folder, name, merged, { ...options, parent });
+}
+
+async function usableFolder(folder: string): Promise<Policy> {
+  const { config, files, readWeights } = await openHfDirectory(folder);
+  assertUsable(folder, config, files);
+  return { config, files, weights: await readWeights() };
 }
 
 async function adapterConfig(folder: string): Promise<{ [key: string]: Json }> {

@@ -20,6 +20,10 @@ export function assertKey(key: string): void {
   if (wrong) throw invalidKey(key);
 }
 
+/** Whether a name of the store may be one of a file in a folder: one part of a key, not hidden. */
+export const isFileName = (name: string): boolean =>
+  /^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name) && !name.includes('..') && name.length <= MAX_SEGMENT;
+
 const invalidKey = (key: string): GradusError =>
   new GradusError(
     'store',
@@ -35,8 +39,11 @@ function segment(name: string): string {
 
 const padded = (step: number): string => String(step).padStart(6, '0');
 
+/** Where everything of a run lies; ends with `/`. */
+export const runPrefix = (run: string): string => `runs/${segment(run)}/`;
+
 /** Where a run keeps its checkpoints; ends with `/`. */
-export const checkpointsPrefix = (run: string): string => `runs/${segment(run)}/checkpoints/`;
+export const checkpointsPrefix = (run: string): string => `${runPrefix(run)}checkpoints/`;
 
 /** One checkpoint's folder: sorts by step, and is named after the weights, so two attempts that differ do not mix. */
 export const checkpointFolder = (run: string, step: number, weights: string): string =>
@@ -79,6 +86,10 @@ const named = (name: string): string =>
 export const verdictKey = (verifier: string, version: string, digest: string): string =>
   `verdicts/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
 
+/** What a run has been told of a subject, where it asked. */
+export const heardKey = (run: string, verifier: string, version: string, digest: string): string =>
+  `runs/${segment(run)}/heard/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
+
 /** An abstention that holds for one run only. */
 export const abstentionKey = (run: string, verifier: string, version: string, digest: string): string =>
   `runs/${segment(run)}/abstentions/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
@@ -98,6 +109,10 @@ export const ledgerKey = (run: string, writer: string, sequence: number): string
   `${ledgerPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
 
 export const ledgerPrefix = (run: string): string => `runs/${segment(run)}/ledger/`;
+
+/** What a request to the ladder came to: everything that is written for it follows from this object. */
+export const decisionKey = (run: string, writer: string, sequence: number): string =>
+  `runs/${segment(run)}/decisions/${segment(writer)}/${padded(sequence)}.json`;
 
 /** What a plan asks, and what it had no budget for. */
 export const asksKey = (run: string, writer: string, sequence: number): string =>

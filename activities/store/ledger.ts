@@ -1,6 +1,7 @@
 import { addEntries } from '../../core/ladder/ledger.ts';
 import type { LedgerEntry, LedgerTotals } from '../../core/ladder/ledger.ts';
 import type { LedgerPlace } from '../../core/ladder/requests.ts';
+import { ledgerPages } from './ladder-codecs.ts';
 import { ledgerKey, ledgerPrefix } from './keys.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 
@@ -16,8 +17,8 @@ export async function appendLedger(
   options: CallOptions = {},
 ): Promise<Record<string, LedgerTotals>> {
   if (entries.length === 0) return {};
-  const ref = await store.putJson(ledgerKey(run, writer, sequence), entries, options);
-  return addEntries({}, (await store.getJson(ref, options)) as unknown as LedgerEntry[]);
+  const page = await store.keep(ledgerKey(run, writer, sequence), ledgerPages, [...entries], options);
+  return addEntries({}, page.value);
 }
 
 /** Every entry of a run's ledger, in the order in which each writer wrote them. */
@@ -28,8 +29,7 @@ export async function readLedger(
 ): Promise<LedgerEntry[]> {
   const entries: LedgerEntry[] = [];
   for (const { key } of await store.list(ledgerPrefix(run), options)) {
-    const ref = await store.head(key, options);
-    if (ref) entries.push(...((await store.getJson(ref, options)) as unknown as LedgerEntry[]));
+    entries.push(...((await store.find(key, ledgerPages, options)) ?? []));
   }
   return entries;
 }

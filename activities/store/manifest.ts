@@ -2,15 +2,22 @@ import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL } from '../../engine/lora/peft-format.ts';
-import { sha256Hex } from './digest.ts';
+import { checkedJson } from './codec.ts';
+import type { Codec } from './codec.ts';
+import { DIGEST_FORM, sha256Hex } from './digest.ts';
+import { isFileName } from './keys.ts';
 
 const blobRef = z.strictObject({
   key: z.string(),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: z.string().regex(DIGEST_FORM),
   bytes: z.int().min(0),
 });
 
-const checkpointRef = z.strictObject({ manifest: blobRef, weights: z.string(), step: z.int().min(0) });
+export const checkpointRef = z.strictObject({
+  manifest: blobRef,
+  weights: z.string().regex(DIGEST_FORM),
+  step: z.int().min(0),
+});
 
 /** What writes checkpoints, as their manifests name it. */
 export const CREATED_BY = 'gradus 0.1.0';
@@ -73,14 +80,30 @@ function hasWeights({ files, base }: { files: Record<string, unknown>; base?: un
   return base === undefined ? whole : !whole && ADAPTER_CONFIG in files && ADAPTER_MODEL in files;
 }
 
+export const manifests: Codec<CheckpointManifest> = checkedJson(parseManifest);
+
 /** Throws GradusError('store', 'invalid-manifest'). */
 export function parseManifest(json: Json, key: string): CheckpointManifest {
   const parsed = manifest.safeParse(json);
-  if (parsed.success) return parsed.data;
+  const folder = key.slice(0, key.lastIndexOf('/'));
+  const problem = parsed.success ? strayFile(parsed.data, folder) : z.prettifyError(parsed.error);
+  if (parsed.success && problem === null) return parsed.data;
   throw new GradusError(
     'store',
     'invalid-manifest',
-    `${key} is not a manifest of gradus.checkpoint/1: ${z.prettifyError(parsed.error)}. Use another checkpoint`,
-    { cause: parsed.error },
+    `${key} is not a manifest of gradus.checkpoint/1: ${problem}. Use another checkpoint`,
+    parsed.success ? {} : { cause: parsed.error },
   );
+}
+
+/**
+ * What keeps a manifest from being believed: files are written under these names when a checkpoint is exported, and
+ * deleted by these keys when it is retired, so it may name the files of its own folder only.
+ */
+function strayFile({ files }: CheckpointManifest, folder: string): string | null {
+  for (const [name, { key }] of Object.entries(files)) {
+    if (!isFileName(name)) return `${JSON.stringify(name)} is no name of a file`;
+    if (key !== `${folder}/${name}`) return `${name} lies at ${JSON.stringify(key)}, not in ${folder}`;
+  }
+  return null;
 }

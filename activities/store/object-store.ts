@@ -5,8 +5,11 @@ import type { BucketItemStat } from 'minio';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { BlobRef } from '../../core/refs.ts';
+import { ownTurn } from '../../engine/in-pieces.ts';
 import { BlobCache } from './blob-cache.ts';
-import { sha256Hex } from './digest.ts';
+import { parseJson } from './codec.ts';
+import type { Codec } from './codec.ts';
+import { assertDigest, DIGEST_FORM, sha256Hex, sha256OfMany } from './digest.ts';
 import { assertKey } from './keys.ts';
 import { S3Transport } from './s3-transport.ts';
 import { codeOf, isMissing, isPassing, storeError } from './store-errors.ts';
@@ -38,10 +41,18 @@ export interface PutOptions extends CallOptions {
   sha256?: string;
 }
 
+/** What lies at a key, whoever wrote it. */
+export interface Kept<T> {
+  ref: BlobRef;
+  value: T;
+}
+
 /** The S3 metadata that carries the digest, as `x-amz-meta-sha256`. */
 const DIGEST = 'sha256';
 const BACKOFF_MS = [100, 400];
 const ASK_FIRST_BYTES = 2 ** 16;
+/** Parsing it takes milliseconds: several of them do not share a turn of the event loop. */
+const LARGE_OBJECT = 2 ** 18;
 
 /**
  * Immutable objects in one bucket of an S3 server. Every method may throw what `storeError` lists; passing faults
@@ -78,6 +89,11 @@ export class ObjectStore {
         : new BlobCache(options.cacheDir, options.cacheBytes ?? 4 * 2 ** 30);
   }
 
+  /** For readers: nothing is created and nothing is tried, so nothing is asked of the server before it is needed. */
+  static open(options: ObjectStoreOptions): ObjectStore {
+    return new ObjectStore(options);
+  }
+
   /**
    * Creates the bucket where there is none, and makes sure that `If-None-Match: *` is obeyed: some servers ignore
    * it, and there two attempts of one step would overwrite each other.
@@ -99,22 +115,42 @@ export class ObjectStore {
     this.transport.close();
   }
 
-  /** `putOnce` for callers that go on from what is there in any case. */
-  async put(key: string, bytes: Uint8Array, options: PutOptions = {}): Promise<BlobRef> {
-    return (await this.putOnce(key, bytes, options)).ref;
+  /**
+   * Writes a value unless the key is taken, and returns what is kept there. The first writer wins: whoever comes later
+   * gets the value of the one who was first. An attempt that is retried must go on from what an earlier attempt
+   * committed, because others may have read it already; so answer from the value that comes back, never from the one
+   * that was given. Throws what the codec throws where something else lies there.
+   */
+  async keep<T>(key: string, codec: Codec<T>, value: T, options: CallOptions = {}): Promise<Kept<T>> {
+    assertKey(key);
+    const bytes = await codec.encode(value);
+    const sha256 = await sha256OfMany(bytes);
+    const ref = await this.putOnce(key, bytes, { ...options, sha256, contentType: codec.contentType });
+    // The same bytes say the same, and need not be read.
+    return { ref, value: ref.sha256 === sha256 ? value : await this.read(ref, codec, options) };
   }
 
   /**
-   * Writes an object unless the key is taken. The first writer wins: whoever comes later gets the ref of what is
-   * there, `adopted`, whether its bytes are the same or not. An attempt that is retried must go on from what an
-   * earlier attempt committed, because others may have read it already; and an answer that got lost on the way
-   * looks like an earlier attempt of one's own. Compare `ref.sha256` where only the same bytes will do.
+   * Writes bytes that may be no others, such as a file of a checkpoint; what is there already is adopted. `conflict`
+   * makes the error for other bytes under that key.
    */
-  async putOnce(
+  async putSame(
     key: string,
     bytes: Uint8Array,
-    { contentType = 'application/octet-stream', sha256 = sha256Hex(bytes), signal }: PutOptions = {},
-  ): Promise<{ ref: BlobRef; adopted: boolean }> {
+    { conflict, sha256: known, ...options }: PutOptions & { conflict: (key: string) => GradusError },
+  ): Promise<BlobRef> {
+    const sha256 = known ?? (await sha256OfMany(bytes));
+    const ref = await this.putOnce(key, bytes, { ...options, sha256 });
+    if (ref.sha256 !== sha256) throw conflict(key);
+    return ref;
+  }
+
+  /** The ref of what is there when an upload, or that of an earlier writer, is done. */
+  private async putOnce(
+    key: string,
+    bytes: Uint8Array,
+    { contentType = 'application/octet-stream', sha256, signal }: PutOptions & { sha256: string },
+  ): Promise<BlobRef> {
     assertKey(key);
     // Beside the upload. Whether that goes well does not matter to a cache that knows its contents by their digest.
     const [created] = await Promise.all([
@@ -130,13 +166,7 @@ export class ObjectStore {
         { retryable: true },
       );
     }
-    return { ref, adopted: !created };
-  }
-
-  /** JSON with the keys in the order in which they were set. */
-  putJson(key: string, value: object, options: CallOptions = {}): Promise<BlobRef> {
-    const bytes = new TextEncoder().encode(JSON.stringify(value));
-    return this.put(key, bytes, { ...options, contentType: 'application/json' });
+    return ref;
   }
 
   /**
@@ -145,10 +175,11 @@ export class ObjectStore {
    */
   async get(ref: BlobRef, { signal }: CallOptions = {}): Promise<Uint8Array> {
     assertKey(ref.key);
+    assertDigest(ref.sha256);
     const cached = await this.recall(ref.sha256);
     if (cached) return cached;
     const bytes = await this.download(ref.key, signal);
-    const sha256 = sha256Hex(bytes);
+    const sha256 = await sha256OfMany(bytes);
     if (bytes.length !== ref.bytes || sha256 !== ref.sha256) {
       throw new GradusError(
         'store',
@@ -162,19 +193,22 @@ export class ObjectStore {
   }
 
   async getJson(ref: BlobRef, options: CallOptions = {}): Promise<Json> {
-    const text = new TextDecoder().decode(await this.get(ref, options));
-    try {
-      return JSON.parse(text) as Json;
-    } catch (cause) {
-      throw new GradusError(
-        'store',
-        'corrupt-object',
-        `${ref.key} is not JSON: it was written by other software`,
-        {
-          cause,
-        },
-      );
-    }
+    const bytes = await this.get(ref, options);
+    if (bytes.length > LARGE_OBJECT) await ownTurn();
+    return parseJson(bytes, ref.key);
+  }
+
+  /** What an object says, checked. */
+  async read<T>(ref: BlobRef, codec: Codec<T>, options: CallOptions = {}): Promise<T> {
+    const bytes = await this.get(ref, options);
+    if (bytes.length > LARGE_OBJECT) await ownTurn();
+    return codec.decode(bytes, ref.key);
+  }
+
+  /** What is kept at a key; null where nothing is. */
+  async find<T>(key: string, codec: Codec<T>, options: CallOptions = {}): Promise<T | null> {
+    const ref = await this.head(key, options);
+    return ref ? this.read(ref, codec, options) : null;
   }
 
   /** The ref of what lies at a key, or undefined. What other software put there without a digest is read and hashed. */
@@ -183,7 +217,8 @@ export class ObjectStore {
     const found = await this.call(`head ${key}`, signal, () => this.stat(key));
     if (!found) return undefined;
     const digest: unknown = found.metaData[DIGEST];
-    const sha256 = typeof digest === 'string' ? digest : sha256Hex(await this.download(key, signal));
+    const given = typeof digest === 'string' && DIGEST_FORM.test(digest);
+    const sha256 = given ? digest : await sha256OfMany(await this.download(key, signal));
     return { key, sha256, bytes: found.size };
   }
 
@@ -196,6 +231,19 @@ export class ObjectStore {
         if (name !== undefined) found.push({ key: name, bytes: size ?? 0 });
       }
       return found.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+    });
+  }
+
+  /** What lies right in a folder, whose name ends with `/`: objects, and folders, whose names end with `/` as well. */
+  listFolder(folder: string, { signal }: CallOptions = {}): Promise<{ keys: string[]; folders: string[] }> {
+    return this.call(`list ${folder}`, signal, async () => {
+      const found = { keys: [] as string[], folders: [] as string[] };
+      for await (const item of this.client.listObjectsV2(this.bucket, folder, false)) {
+        const { name, prefix } = item as { name?: string; prefix?: string };
+        if (name !== undefined) found.keys.push(name);
+        if (prefix !== undefined) found.folders.push(prefix);
+      }
+      return found;
     });
   }
 

@@ -3,7 +3,8 @@ import type { RolloutGroup } from '../../core/episode.ts';
 import type { Json } from '../../core/json.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import { rolloutKey } from './keys.ts';
-import type { CallOptions, ObjectStore } from './object-store.ts';
+import { checkedJson } from './codec.ts';
+import type { CallOptions, Kept, ObjectStore } from './object-store.ts';
 
 const FORMAT = 'gradus.rollout/1';
 
@@ -14,18 +15,29 @@ export interface RolloutPlace {
   step: number;
 }
 
+const groups = checkedJson<RolloutGroup & { format: string }>((json, key) => {
+  // Thousands of tokens: what no other software would write is looked at once an episode, not once a token.
+  if (isRollout(json) && json.episodes.every(isWhole))
+    return json as unknown as RolloutGroup & { format: string };
+  throw new GradusError(
+    'store',
+    'invalid-trajectory',
+    `${key} is not of format ${FORMAT}: use another object`,
+  );
+});
+
 /**
  * One group as one JSON object at `runs/<run>/rollouts/<stage>/<step>/<group>.json`. JSON prints the shortest text
  * that reads back as the same double, so log-probabilities come back exactly (−0 as 0). First writer wins: the
- * group that counts is what the returned ref has.
+ * group that counts is the one that comes back.
  * Throws GradusError('store', 'invalid-trajectory') for what would not come back: other lengths, NaN, infinities.
  */
-export async function saveTrajectories(
+export async function keepTrajectories(
   store: ObjectStore,
   { run, stage, step }: RolloutPlace,
   group: RolloutGroup,
   options: CallOptions = {},
-): Promise<BlobRef> {
+): Promise<Kept<RolloutGroup>> {
   for (const { sample, tokens, mask, logprobs } of group.episodes) {
     const whole = mask.length === tokens.length && logprobs.length === tokens.length;
     if (!whole || !logprobs.every(Number.isFinite)) {
@@ -37,7 +49,9 @@ export async function saveTrajectories(
       );
     }
   }
-  return store.putJson(rolloutKey(run, stage, step, group.id), { format: FORMAT, ...group }, options);
+  const key = rolloutKey(run, stage, step, group.id);
+  const { ref, value } = await store.keep(key, groups, { format: FORMAT, ...group }, options);
+  return { ref, value: withoutFormat(value) };
 }
 
 export async function loadTrajectories(
@@ -45,18 +59,31 @@ export async function loadTrajectories(
   ref: BlobRef,
   options: CallOptions = {},
 ): Promise<RolloutGroup> {
-  const json = await store.getJson(ref, options);
-  if (!isRollout(json)) {
-    throw new GradusError(
-      'store',
-      'invalid-trajectory',
-      `${ref.key} is not of format ${FORMAT}: use another object`,
-    );
-  }
-  const { format: _, ...group } = json;
-  // The digest is right and the format is ours: these are the bytes that saveTrajectories wrote.
-  return group as unknown as RolloutGroup;
+  return withoutFormat(await store.read(ref, groups, options));
 }
 
-const isRollout = (json: Json): json is { [key: string]: Json } =>
-  typeof json === 'object' && json !== null && !Array.isArray(json) && json['format'] === FORMAT;
+function withoutFormat(value: RolloutGroup & { format: string }): RolloutGroup {
+  const { format: _, ...group } = value;
+  return group;
+}
+
+const isRollout = (json: Json): json is { [key: string]: Json; episodes: Json[] } =>
+  isObject(json) &&
+  json['format'] === FORMAT &&
+  Array.isArray(json['tasks']) &&
+  Array.isArray(json['episodes']);
+
+/** Whether the parts of an episode belong together. */
+export function isWhole(episode: Json): boolean {
+  if (!isObject(episode) || !isObject(episode['status'] ?? null)) return false;
+  const lengths = ['tokens', 'mask', 'logprobs'].map((name) => {
+    const array = episode[name];
+    return Array.isArray(array) ? array.length : -1;
+  });
+  return (
+    lengths[0]! >= 0 && lengths.every((length) => length === lengths[0]) && Array.isArray(episode['turns'])
+  );
+}
+
+const isObject = (json: Json): json is { [key: string]: Json } =>
+  typeof json === 'object' && json !== null && !Array.isArray(json);

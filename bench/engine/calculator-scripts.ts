@@ -1,5 +1,6 @@
 import { demonstrationSequences } from '../../activities/demonstrations.ts';
-import { describeTools } from '../../activities/describe-tools.ts';
+import { describeTool } from '../../environments/host/facts.ts';
+import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import type { TrainSequence } from '../../activities/training-batch.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { SPECIAL_TOKENS } from '../../engine/dialect/gradus/special-tokens.ts';
@@ -30,11 +31,11 @@ export async function calculatorScripts(count: number, signal: AbortSignal): Pro
   const dialect = openDialect(
     Tokenizer.fromJson(json),
     tokenizerConfigOf(files),
-    describeTools(calculator.tools),
+    calculator.tools.map(describeTool),
   );
   const arms = [1, 2, 3].map((level) => ({ environment: calculator.name, level }));
   const sequences = await demonstrationSequences(
-    new Map([[calculator.name, calculator]]),
+    inThisProcess([calculator]),
     () => dialect,
     { arms, count: 4 * count, round: 1, seed: 1 },
     signal,

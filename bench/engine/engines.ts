@@ -10,10 +10,16 @@ const here = import.meta.dirname;
 /** Cores that each engine may use. */
 export const THREADS = 2;
 
-export function ours(): AnchorProcess {
+export function ours(env: NodeJS.ProcessEnv = process.env): AnchorProcess {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-  return new AnchorProcess('ours', process.execPath, ['--import', tsx, path.join(here, 'ours.ts')]);
+  return new AnchorProcess('ours', process.execPath, ['--import', tsx, path.join(here, 'ours.ts')], env);
 }
+
+/** On a GPU, for `more` of an anchor: the one that this process sees. */
+export const ON_GPU: NodeJS.ProcessEnv = {
+  BENCH_DEVICE: 'cuda',
+  CUDA_VISIBLE_DEVICES: process.env['CUDA_VISIBLE_DEVICES'] ?? '0',
+};
 
 /** Python engines that are compared with, from PyPI and pinned; `avx512` as in `withAvx512`, `more` environment variables. */
 export async function anchor(

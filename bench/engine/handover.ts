@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createTraining } from '../../activities/learner.ts';
 import { PolicyPool } from '../../activities/policy-pool.ts';
-import { saveBatch } from '../../activities/store/batches.ts';
+import { keepBatch } from '../../activities/store/batches.ts';
 import { saveCheckpoint } from '../../activities/store/checkpoints.ts';
 import { ObjectStore } from '../../activities/store/object-store.ts';
 import { packBatch } from '../../activities/training-batch.ts';
@@ -39,6 +39,7 @@ const TRAINING: Pick<TrainRequest, 'objective' | 'optimizer'> = {
     clipRatioHigh: 0.28,
     beta: 0,
     aggregation: 'token',
+    maxCompletionTokens: 80,
     importanceCap: 2,
   },
   optimizer: {
@@ -145,7 +146,7 @@ async function withRun(
       const rolledOut = performance.now();
       lease.release();
       const taught = packBatch(sequences.slice(0, TAUGHT * SAMPLES));
-      const batch = await saveBatch(theirs, `runs/bench/batches/${number}`, taught);
+      const { ref: batch } = await keepBatch(theirs, `runs/bench/batches/${number}`, taught);
       ({ checkpoint } = await training.trainStep(
         {
           ...TRAINING,

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
@@ -41,6 +42,26 @@ const operations = {
     const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
     loaded = { model, learner, state, precision };
     return { backend: learner.backend };
+  },
+
+  /** What a prompt is continued with, by itself or beside others, and how likely each token was. */
+  async logprobs({ prompts, new_tokens }: { prompts: number[][]; new_tokens: number }) {
+    const run = ++runs;
+    const sampled = await Promise.all(
+      prompts.map((prompt, i) => sample(`${run}/${i}`, prompt, [], new_tokens, 0)),
+    );
+    prompts.forEach((_, i) => loaded.policy!.release(`${run}/${i}`));
+    return {
+      tokens: sampled.map(({ tokens }) => [...tokens]),
+      logprobs: sampled.map(({ logprobs }) => [...logprobs]),
+    };
+  },
+
+  /** The weights as they are now, end to end, in a file. */
+  async writeWeights({ file }: { file: string }) {
+    const { weights } = loaded.state!;
+    await writeFile(file, Buffer.concat([...weights.values()].map(({ data }) => bytesOf(data))));
+    return {};
   },
 
   async greedy({ prompt, new_tokens }: { prompt: number[]; new_tokens: number }) {
@@ -102,6 +123,9 @@ const operations = {
     return { losses: [metrics.loss] };
   },
 };
+
+const bytesOf = (data: Float32Array): Uint8Array =>
+  new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 
 function sample(
   session: string,

@@ -1,21 +1,23 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { findCheckpoints } from '../../activities/store/find-checkpoints.ts';
+import { assertRun } from '../../activities/store/find-run.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
 
 /** `gradus checkpoints RUN`: what of a run is in the store. */
 export function checkpoints(): Command {
   return withConnectionFlags(new Command('checkpoints'))
-    .description('Lists the checkpoints of a run, oldest first.')
     .argument('<run>')
     .option('--json', 'one JSON object a line')
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
       withStore(options, async (store) => {
+        await assertRun(store, run);
         const found = await findCheckpoints(store, run);
         if (options.json === true) {
           for (const { ref, manifest } of found.checkpoints)
-            console.log(JSON.stringify({ ...ref, stage: manifest.stage }));
+            print(JSON.stringify({ ...ref, stage: manifest.stage }));
           return;
         }
         const table = new Table({
@@ -31,10 +33,8 @@ export function checkpoints(): Command {
             ref.manifest.key.replace(/\/manifest\.json$/, ''),
           ]);
         }
-        console.log(
-          found.checkpoints.length === 0 ? `${run} has no checkpoint in this store` : table.toString(),
-        );
-        for (const { folder, reason } of found.incomplete) console.log(`incomplete: ${folder}: ${reason}`);
+        print(found.checkpoints.length === 0 ? `${run} has no checkpoint in this store` : table.toString());
+        for (const { folder, reason } of found.incomplete) print(`incomplete: ${folder}: ${reason}`);
       }),
     );
 }

@@ -7,6 +7,7 @@ import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { exportAdapter } from '../export-adapter.ts';
 import { exportModel } from '../export-model.ts';
+import { print } from '../printable.ts';
 
 const DTYPES: Record<string, FloatDtype> = { float32: 'F32', bfloat16: 'BF16', float16: 'F16' };
 
@@ -21,7 +22,6 @@ interface ExportOptions extends ConnectionOptions {
 /** `gradus export RUN --to DIR`. */
 export function exportCommand(): Command {
   return withConnectionFlags(new Command('export'))
-    .description('Writes a checkpoint as a Hugging Face folder, with a model card of how it was trained.')
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
     .requiredOption('--to <dir>', 'a folder that is not there yet, or empty')
     .addOption(
@@ -43,7 +43,7 @@ export function exportCommand(): Command {
             maxShardBytes: options.maxShardSize,
             onnx: options.onnx ?? false,
           });
-        console.log(`${name.run}, step ${ref.step}, is in ${target}`);
+        print(`${name.run}, step ${ref.step}, is in ${target}`);
       }),
     );
 }

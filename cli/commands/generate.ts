@@ -6,12 +6,13 @@ import { PolicyPool } from '../../activities/policy-pool.ts';
 import { checkpointOf } from '../../activities/store/find-checkpoints.ts';
 import { GradusError } from '../../core/errors.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
-import type { Environment } from '../../environments/contract.ts';
+import { HostedEnvironment, hostedHere } from '../../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../../environments/index.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { settingsOf, withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { playEpisode } from '../play-episode.ts';
+import { printable } from '../printable.ts';
 import type { PlaySettings } from '../play-episode.ts';
 
 interface GenerateOptions extends ConnectionOptions, PlaySettings {
@@ -22,7 +23,6 @@ interface GenerateOptions extends ConnectionOptions, PlaySettings {
 /** `gradus generate RUN`: a checkpoint at the other end of the terminal. */
 export function generateCommand(): Command {
   return withConnectionFlags(new Command('generate'))
-    .description('Talks to a checkpoint; every line is a task of its own, as in training.')
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
     .option('--prompt <text>', 'answer this one and end (otherwise: what is typed or piped in, line by line)')
     .option('--environment <name>', 'give it the tools of this environment; they really run')
@@ -40,7 +40,9 @@ export function generateCommand(): Command {
         try {
           const lease = await policies.lease(await checkpointOf(store, name));
           for await (const prompt of prompts(options.prompt)) {
-            await playEpisode(lease, environment, prompt, options, (text) => process.stdout.write(text));
+            await playEpisode(lease, environment, prompt, options, (text) =>
+              process.stdout.write(printable(text)),
+            );
           }
           lease.release();
         } finally {
@@ -64,15 +66,26 @@ async function* prompts(given: string | undefined): AsyncGenerator<string> {
   }
 }
 
+/** Nobody's environment: a call of any tool is told that there is none. */
+function withoutTools(): HostedEnvironment {
+  const facts = { name: 'none', file: '', levels: [], tools: [], verifiers: [] };
+  return new HostedEnvironment(
+    { ...facts, taskCounts: { train: {}, heldout: {}, test: {} } },
+    {
+      ask: () => Promise.reject(new Error('nobody is there to be asked')),
+    },
+  );
+}
+
 /** Throws GradusError('environment', 'unknown') with the nearest name. */
 async function environmentOf(
   name: string | undefined,
   modules: readonly string[],
-): Promise<Pick<Environment, 'tools'>> {
-  if (name === undefined) return { tools: [] };
+): Promise<HostedEnvironment> {
+  if (name === undefined) return withoutTools();
   const environments = await loadEnvironments([...modules]);
   const found = environments.get(name);
-  if (found) return found;
+  if (found) return hostedHere(found);
   const names = [...environments.keys()];
   throw new GradusError(
     'environment',

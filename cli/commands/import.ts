@@ -9,8 +9,9 @@ import type { ObjectStore } from '../../activities/store/object-store.ts';
 import { GradusError } from '../../core/errors.ts';
 import { parameterCount } from '../../engine/model-config.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withWritableStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
 
 interface ImportOptions extends ConnectionOptions {
   as?: string;
@@ -23,7 +24,6 @@ interface ImportOptions extends ConnectionOptions {
  */
 export function importCommand(): Command {
   return withConnectionFlags(new Command('import'))
-    .description('Brings in a Hugging Face folder; a spec begins with it by {"model": {"from": "NAME"}}.')
     .argument(
       '<dir>',
       'has config.json, tokenizer.json and the weights in safetensors; or an adapter in the layout of PEFT',
@@ -31,13 +31,13 @@ export function importCommand(): Command {
     .option('--base <model>', 'of a LoRA adapter: the folder, RUN or RUN@STEP that it is for')
     .option('--as <name>', "what it is called in the store (default: the folder's name)", parseName)
     .action((folder: string, options: ImportOptions) =>
-      withStore(options, async (store) => {
+      withWritableStore(options, async (store) => {
         const name = options.as ?? parseName(path.basename(path.resolve(folder)));
         const base = await baseOf(store, folder, options.base);
         const { ref, config } = base
           ? await importAdapter(store, folder, base, name)
           : await importModel(store, folder, name);
-        console.log(
+        print(
           `${name}: ${(parameterCount(config) / 1e6).toFixed(1)} million parameters, ` +
             `SHA-256 of its weights ${ref.weights}\nbegin with it: {"model": {"from": "${name}"}}`,
         );

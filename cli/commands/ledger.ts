@@ -1,21 +1,23 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
+import { assertRun } from '../../activities/store/find-run.ts';
 import { readLedger } from '../../activities/store/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
 
 /** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
 export function ledger(): Command {
   return withConnectionFlags(new Command('ledger'))
-    .description('Shows what the verification ladder of a run decided and spent.')
     .argument('<run>')
     .option('--json', 'every entry, one JSON object a line')
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
       withStore(options, async (store) => {
+        await assertRun(store, run);
         const entries = await readLedger(store, run);
         if (options.json === true) {
-          for (const entry of entries) console.log(JSON.stringify(entry));
+          for (const entry of entries) print(JSON.stringify(entry));
           return;
         }
         const table = new Table({
@@ -40,7 +42,7 @@ export function ledger(): Command {
           const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost];
           table.push([verifier, ...counts, sum.seconds.toFixed(2), sum.usd.toFixed(4)]);
         }
-        console.log(entries.length === 0 ? `${run} has no ledger in this store` : table.toString());
+        print(entries.length === 0 ? `${run} has no ledger in this store` : table.toString());
       }),
     );
 }

@@ -5,11 +5,11 @@ import { ids, QUEUES } from '../../core/names.ts';
 import type { reverify as workflow, ReverifyInput } from '../../workflows/reverify.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
 
 /** `gradus reverify RUN --verifier NAME --version N`: stored episodes judged anew, without rolling them out again. */
 export function reverify(): Command {
   return withConnectionFlags(new Command('reverify'))
-    .description('Judges the stored episodes of a run anew, without rolling them out again.')
     .argument('<run>')
     .requiredOption('--verifier <name>')
     .requiredOption('--version <version>', 'the one that the workers have')
@@ -28,7 +28,7 @@ export function reverify(): Command {
             throw error instanceof WorkflowFailedError ? refused(error) : error;
           });
         const spent = `${computed} verdict(s) computed in ${seconds.toFixed(1)} s`;
-        console.log(`${spent}; the scores of all episodes are in ${scores}`);
+        print(`${spent}; the scores of all episodes are in ${scores}`);
       }),
     );
 }

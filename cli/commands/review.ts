@@ -6,14 +6,11 @@ import { closedBecause } from '../../workflows/review-state.ts';
 import type { ReviewState } from '../../workflows/review-state.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
 
 /** `gradus review list|show|submit`: verdicts that people give. */
 export function review(): Command {
-  return new Command('review')
-    .description('Verdicts that people give.')
-    .addCommand(list())
-    .addCommand(show())
-    .addCommand(submit());
+  return new Command('review').addCommand(list()).addCommand(show()).addCommand(submit());
 }
 
 const list = (): Command =>
@@ -22,7 +19,7 @@ const list = (): Command =>
     .action((options: ConnectionOptions) =>
       withTemporal(options, async (client) => {
         const query = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
-        for await (const { workflowId } of client.workflow.list({ query })) console.log(workflowId);
+        for await (const { workflowId } of client.workflow.list({ query })) print(workflowId);
       }),
     );
 
@@ -35,7 +32,7 @@ const show = (): Command =>
         const state = await clearly(client, id, () =>
           client.workflow.getHandle(id).query<ReviewState>('review'),
         );
-        console.log(JSON.stringify(state, null, 2));
+        print(JSON.stringify(state, null, 2));
       }),
     );
 
@@ -66,7 +63,7 @@ const submit = (): Command =>
               .getHandle(id)
               .executeUpdate<ReviewState, [typeof opinion]>('submitVerdict', { args: [opinion] }),
           );
-          console.log(`thank you: ${opinions.length} of ${reviewers} reviewer(s) have answered`);
+          print(`thank you: ${opinions.length} of ${reviewers} reviewer(s) have answered`);
         }),
     );
 

@@ -1,16 +1,17 @@
-import { scoreOf, viewOf } from '../../activities/climbers.ts';
-import type { RungView } from '../../activities/climbers.ts';
-import { candidateOf, judgeBy } from '../../activities/judge.ts';
+import { meaningsOf, viewsOf } from '../../activities/climbers.ts';
+import type { RungView, Viewed } from '../../activities/climbers.ts';
 import type { ObjectStore } from '../../activities/store/object-store.ts';
 import { findVerdict } from '../../activities/verdict-cache.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Candidate, Environment } from '../../environments/contract.ts';
+import { hostedHere } from '../../environments/host/hosted-environment.ts';
+import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { checkMolecule } from '../../environments/molecules/check-molecule.ts';
 import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
+import { targetAt } from '../../environments/molecules/targets.ts';
 import type { Target } from '../../environments/molecules/targets.ts';
-import { DFT_SCALE, onScale, targetOf, XTB_SCALE } from '../../environments/molecules/verifiers.ts';
+import { DFT_SCALE, onScale, XTB_SCALE } from '../../environments/molecules/verifiers.ts';
 import type { Properties } from '../../environments/molecules/verifiers.ts';
 import { inParallel } from './in-parallel.ts';
 import { readEpisodes } from './stored-episodes.ts';
@@ -45,7 +46,7 @@ export async function readDesigns(
   stages: readonly string[],
   verifiers: readonly string[],
 ): Promise<Design[]> {
-  const environment = moleculesEnvironment();
+  const environment = hostedHere(moleculesEnvironment());
   const stored = (await Promise.all(stages.map((stage) => readEpisodes(store, run, stage)))).flat();
   const read = await Promise.all(
     stored
@@ -60,27 +61,30 @@ export async function readDesigns(
     const [verifier, digest] = name.split('/') as [string, string];
     answers.set(name, await findVerdict(store, { verifier, version, digest }));
   });
-  for (const { design, candidate, views } of read) {
+  for (const { design, viewed, views } of read) {
     for (const view of views) {
       const answer = answers.get(nameOf(view)) ?? null;
       if (answer === null) continue;
-      const { score } = scoreOf({ ...view, answer }, candidate);
-      design.verdicts[view.verifier.name] = { score, properties: propertiesOf(answer) };
+      const [meaning] = await meaningsOf([{ ...viewed, view: { ...view, answer } }], { signal });
+      design.verdicts[view.verifier.name] = { score: meaning!.score, properties: propertiesOf(answer) };
     }
   }
   return read.map(({ design }) => design);
 }
 
+/** A person's command is ended by ending its process. */
+const { signal } = new AbortController();
+
 const nameOf = ({ verifier, digest }: RungView): string => `${verifier.name}/${digest}`;
 
 interface Read {
   design: Design;
-  candidate: Candidate;
+  viewed: Viewed;
   views: RungView[];
 }
 
 async function designOf(
-  environment: Environment,
+  environment: HostedEnvironment,
   run: string,
   { id, stage, basis, task, episode }: StoredEpisode,
   verifiers: readonly string[],
@@ -92,23 +96,27 @@ async function designOf(
       `${run} has tasks of ${task.environment}; this report is about ${environment.name}`,
     );
   }
-  const candidate = candidateOf(environment, task, episode);
-  const target = targetOf(candidate);
-  const { score, molecule } = checkMolecule(candidate.answer, target);
+  const { split, level, index } = task;
+  const target = targetAt(split, level, index);
+  const answer = episode.status.kind === 'answered' ? episode.status.answer : null;
+  const { score, molecule } = checkMolecule(answer, target);
+  const viewed: Viewed = { environment, task, episode };
   const smiles = score === 1 && molecule !== null ? molecule.smiles : null;
   const design: Design = { id, stage, basis, task, target, smiles, verdicts: {} };
   const views: RungView[] = [];
   for (const name of new Set(verifiers)) {
     const verifier = environment.verifiers.find((other) => other.name === name);
     if (verifier?.tier === 'fast') {
-      const said = await judgeBy(verifier, candidate, new AbortController().signal);
-      design.verdicts[name] = { score: said.score, properties: null };
+      const [said] = await environment.verdicts([name], [{ ref: task, episode }], { signal });
+      if (said instanceof GradusError) throw said;
+      design.verdicts[name] = { score: said![0]!.score, properties: null };
     } else {
-      const view = viewOf(environment, name, candidate);
+      const [view] = await viewsOf([viewed], name, { signal });
+      if (view instanceof GradusError) throw view;
       if (view) views.push(view);
     }
   }
-  return { design, candidate, views };
+  return { design, viewed, views };
 }
 
 function propertiesOf(answer: TierAnswer): Properties | null {

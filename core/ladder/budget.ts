@@ -2,11 +2,11 @@ import type { Spent } from '../tier-contract.ts';
 
 /** What a rung may spend in a stage, or in a sweep. Absent: without limit. */
 export interface Budget {
-  /** Computations. */
+  /** Verdicts or computations, as the spec's `counts` says. */
   count?: number | undefined;
   seconds?: number | undefined;
   usd?: number | undefined;
-  /** Computations of one step at most, so that the first steps do not take what better candidates would need. */
+  /** So many of one step at most, so that the first steps do not take what better candidates would need. */
   perStep?: number | undefined;
 }
 
@@ -64,11 +64,19 @@ export const reserve = (account: Account, cost: Spent): Account => ({
   },
 });
 
-/** Frees a promise and books what was really spent; null where nothing was computed for this account. */
-export function settle(account: Account, promised: Spent, spent: Spent | null): Account {
+/**
+ * Frees a promise and books what was really spent; null where nothing was computed for this account, which then counts
+ * only where `counted` says so.
+ */
+export function settle(
+  account: Account,
+  promised: Spent,
+  spent: Spent | null,
+  counted = spent !== null,
+): Account {
   const { reserved } = account;
   return {
-    count: account.count + (spent === null ? 0 : 1),
+    count: account.count + (counted ? 1 : 0),
     seconds: account.seconds + (spent?.seconds ?? 0),
     usd: account.usd + (spent?.usd ?? 0),
     reserved: {

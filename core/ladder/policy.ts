@@ -13,10 +13,23 @@ export interface Rung {
   passAtLeast: number;
   /** What did not pass goes on all the same when the next rung is expected to say so much, and so little is sure of it. */
   escalate: { valueAtLeast: number; uncertaintyAtLeast: number };
+  /** What a candidate is worth that the rung below passed and that this one cannot judge. */
+  abstains: AbstentionRule;
 }
 
-/** What each rung said of a candidate: a score, null where it abstained, undefined where it has not been asked. */
-export type Scores = readonly (number | null | undefined)[];
+/**
+ * `abstained`: nothing can be said of the episode, and it teaches nothing. `expected`: what the dearest rung is expected
+ * to say by the calibration. `zero`: nothing, unless the abstention says nothing of the subject.
+ */
+export const ABSTENTION_RULES = ['abstained', 'expected', 'zero'] as const;
+export type AbstentionRule = (typeof ABSTENTION_RULES)[number];
+
+/**
+ * What each rung said of a candidate: a score; that it cannot judge the subject (`abstained`) or could not this time
+ * (`passing`); that there is nothing to ask it; undefined where it has not been asked.
+ */
+export type Said = number | 'abstained' | 'passing' | 'nothing to ask' | undefined;
+export type Scores = readonly Said[];
 
 export interface LadderDecision {
   kind: 'accept' | 'reject' | 'escalate' | 'defer';
@@ -34,6 +47,12 @@ export function basisOf(scores: Scores): number {
   return -1;
 }
 
+/** The first rung above the dearest verdict that was asked and gave none, −1 where there is none. */
+export function silentAbove(scores: Scores): number {
+  const basis = basisOf(scores);
+  return scores.findIndex((said, rung) => rung > basis && (said === 'abstained' || said === 'passing'));
+}
+
 /**
  * What becomes of a candidate. It climbs when the last rung passed it, when it is valuable and uncertain, or when no
  * rung could judge it yet; a rung that abstained is passed over. `calibrations[i]` is between rungs i and i + 1.
@@ -46,7 +65,7 @@ export function decide(
 ): LadderDecision {
   const basis = basisOf(scores);
   const next = rungs.findIndex((_, i) => i > basis && scores[i] === undefined);
-  const score = basis < 0 ? 0 : scores[basis]!;
+  const score = basis < 0 ? 0 : (scores[basis] as number);
   const passed = basis >= 0 && score >= rungs[basis]!.passAtLeast;
   const at = (
     kind: LadderDecision['kind'],
@@ -64,6 +83,11 @@ export function decide(
   if (next < 0) {
     if (basis < 0) return at('reject', -1, 0, 0, 'no rung could judge it');
     const { verifier, passAtLeast } = rungs[basis]!;
+    const silent = silentAbove(scores);
+    if (passed && silent >= 0) {
+      const how = `${verifier} said ${show(score)}; ${rungs[silent]!.verifier} could not judge it`;
+      return at('reject', basis, score, 0, how);
+    }
     const how = `${verifier} said ${show(score)}, ${passed ? 'at least' : 'below'} ${passAtLeast}; no rung is above`;
     return at(passed ? 'accept' : 'reject', basis, score, 0, how);
   }

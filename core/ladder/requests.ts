@@ -1,6 +1,7 @@
-import type { GroupResult, ArmTally } from '../requests.ts';
+import type { GroupResult } from '../requests.ts';
 import type { BlobRef } from '../refs.ts';
 import type { RewardSpec, RungSpec, VerificationSpec } from '../spec.ts';
+import type { LateMove } from '../task-draw.ts';
 import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
 import type { Account, Budget } from './budget.ts';
 import type { Calibration } from './calibration.ts';
@@ -90,8 +91,8 @@ export interface SettleResult {
   settled: Record<string, BlobRef>;
   /** Groups of earlier steps whose verdicts changed, for the learner to see again. */
   offered: BlobRef[];
-  /** By how much those verdicts move what is known of the arms. */
-  arms: ArmTally[];
+  /** By how much late verdicts change what earlier steps had counted. */
+  moves: LateMove[];
   totals: Record<string, LedgerTotals>;
 }
 
@@ -141,6 +142,8 @@ export interface Swept {
 
 export interface KeepLedger {
   run: string;
+  /** The run's ladder knows these verdicts from now on. */
+  heard: boolean;
   ledger: LedgerPlace;
   entries: LedgerEntry[];
 }
@@ -155,6 +158,14 @@ export interface ClimbRequest extends StepGroups {
 
 export interface ClimbReply extends Omit<SettleResult, 'totals' | 'calibrations' | 'settled'> {
   id: string;
+}
+
+/** In place of a reply, of a ladder that has failed. */
+export interface ClimbFailure {
+  id: string;
+  /** As Temporal knows it. */
+  type: string;
+  message: string;
 }
 
 /** Of an evaluation: every episode that the lowest rung passed is judged by one other rung. */
@@ -172,6 +183,29 @@ export interface PlannedAssessment {
   count: number;
 }
 
+/** A sweep as it was read: what a person left out is there. */
+export interface Sweep {
+  run: string;
+  /** Only what was deferred for want of this one's budget. */
+  verifier?: string;
+  budget: Budget;
+  /** Computations in flight at once. */
+  concurrency: number;
+  /** How long it waits for verdicts, seconds. */
+  deadlineSeconds: number;
+}
+
+/** A re-verification as it was read. */
+export interface Reverification {
+  run: string;
+  verifier: string;
+  version: string;
+  /** Absent: all stages and evaluations. */
+  stage?: string;
+  /** Computations in flight at once. */
+  concurrency: number;
+}
+
 export interface PlanSweep {
   run: string;
   verifier?: string;
@@ -182,7 +216,8 @@ export interface PlanSweep {
 
 export interface PlannedSweep {
   asks: BlobRef | null;
-  digests: string[];
+  /** Ids of the workflows that compute them: two verifiers may judge one subject. */
+  names: string[];
   /** Declared, of each. */
   costs: Spent[];
 }

@@ -4,16 +4,19 @@ import { findAddon } from './native/addon.ts';
 import { NativeBackend } from './native-backend.ts';
 import { OnnxBackend } from './onnx-backend.ts';
 
-export type BackendKind = 'native' | 'stock';
+/** `cuda` is the stock decoder with onnxruntime's CUDA provider. */
+export type BackendKind = 'native' | 'stock' | 'cuda';
 
-/** The native decoder where its addon is built, unless `GRADUS_DECODER=stock`; else the stock one. */
+/** The native decoder where its addon is built, unless `GRADUS_DECODER` is `stock` or `cuda`; else the stock one. */
 export function backendKind(env: NodeJS.ProcessEnv = process.env): BackendKind {
+  if (env['GRADUS_DECODER'] === 'cuda') return 'cuda';
   return env['GRADUS_DECODER'] !== 'stock' && 'addon' in findAddon() ? 'native' : 'stock';
 }
 
 /** Which decoder runs here, for people. */
 export function backendName(kind: BackendKind = backendKind()): string {
   if (kind === 'native') return 'native decoder';
+  if (kind === 'cuda') return 'stock decoder on the GPU (CUDA provider)';
   const found = findAddon();
   const why = 'addon' in found ? 'GRADUS_DECODER=stock' : found.missing;
   return `stock decoder, which is slower (${why})`;
@@ -26,7 +29,8 @@ export function loadBackend(
   weights: Float32Array,
   threads: number,
 ): Promise<DecoderBackend> {
-  if (kind === 'stock') return OnnxBackend.load(config, weights, threads);
+  if (kind !== 'native')
+    return OnnxBackend.load(config, weights, threads, kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']);
   const found = findAddon();
   if (!('addon' in found)) throw new Error(found.missing);
   return Promise.resolve(NativeBackend.load(found, config, weights, threads));

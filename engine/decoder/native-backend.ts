@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ModelConfig } from '../model-config.ts';
-import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
+import { decoderGraph } from '../onnx/decoder-graph.ts';
+import { encodeModel } from '../onnx/onnx-proto.ts';
 import { LANES } from './backend.ts';
 import type { DecoderBackend, Lane } from './backend.ts';
 import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
-import type { Binding, NativeAddon, Session } from './native/addon.ts';
+import type { Binding, NativeAddon, OpenRequest, Session } from './native/addon.ts';
 
 interface BoundBlock {
   count: number;
@@ -22,15 +23,19 @@ export class NativeBackend implements DecoderBackend {
   private readonly config: ModelConfig;
   private readonly session: Session;
   private readonly openPieces: () => Session;
-  /** For pieces, opened when there is the first: it is one more copy of the weights. */
+  /** For pieces, opened when there is the first; it shares the packed weights. */
   private pieces: { session: Session; logits: Float32Array } | undefined;
   private readonly bound = new WeakMap<KvBlock, BoundBlock>();
 
-  private constructor(addon: NativeAddon, config: ModelConfig, open: (lanes: number) => Session) {
+  private constructor(
+    addon: NativeAddon,
+    config: ModelConfig,
+    open: (lanes: number, ...sibling: Session[]) => Session,
+  ) {
     this.addon = addon;
     this.config = config;
     this.session = open(0);
-    this.openPieces = () => open(LANES);
+    this.openPieces = () => open(LANES, this.session);
   }
 
   /** `weights` holds all tensors of `weightShapes(config)` end to end; the session reads them where they are. */
@@ -40,18 +45,8 @@ export class NativeBackend implements DecoderBackend {
     weights: Float32Array,
     threads: number,
   ): NativeBackend {
-    return new NativeBackend(addon, config, (lanes) =>
-      addon.open(library, {
-        graph: buildDecoderGraph(config, { lastRows: false, lanes }),
-        weights,
-        weightsFile: WEIGHTS_FILE,
-        threads,
-        layers: config.layers,
-        heads: config.keyValueHeads,
-        headSize: config.headSize,
-        vocabulary: config.vocabSize,
-        lanes,
-      }),
+    return new NativeBackend(addon, config, (lanes, ...sibling) =>
+      addon.open(library, openRequest(config, weights, { threads, lanes }), ...sibling),
     );
   }
 
@@ -121,4 +116,26 @@ export class NativeBackend implements DecoderBackend {
     this.bound.set(block, made);
     return made;
   }
+}
+
+/** A session for prompts and decoding, or with `lanes` for pieces of that many sequences. */
+export function openRequest(
+  config: ModelConfig,
+  weights: Float32Array,
+  { threads, lanes }: { threads: number; lanes: number },
+): OpenRequest {
+  const graph = decoderGraph(config, { lastRows: false, lanes });
+  return {
+    graph: encodeModel(graph),
+    weights,
+    tensors: graph.initializers.flatMap(({ name, shape, data }) =>
+      'offset' in data ? [{ name, shape, start: data.offset / Float32Array.BYTES_PER_ELEMENT }] : [],
+    ),
+    threads,
+    layers: config.layers,
+    heads: config.keyValueHeads,
+    headSize: config.headSize,
+    vocabulary: config.vocabSize,
+    lanes,
+  };
 }

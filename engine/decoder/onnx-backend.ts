@@ -23,7 +23,7 @@ interface BlockFeeds {
 export class OnnxBackend implements DecoderBackend {
   private readonly session: InferenceSession;
   private readonly openPieces: () => Promise<InferenceSession>;
-  /** For pieces, opened when there is the first: it is one more copy of the weights. */
+  /** For pieces, opened when there is the first: it is one more copy of the packed weights, which the addon shares. */
   private pieces: Promise<InferenceSession> | undefined;
   private readonly config: ModelConfig;
   /** Held, because the session may read weights that it has not repacked from where they lie. */
@@ -59,14 +59,14 @@ export class OnnxBackend implements DecoderBackend {
     config: ModelConfig,
     weights: Float32Array,
     intraOpThreads: number,
+    executionProviders: readonly string[] = ['cpu'],
   ): Promise<OnnxBackend> {
     const data = new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength);
     const open = (lanes: number) =>
       InferenceSession.create(buildDecoderGraph(config, { lanes }), {
         intraOpNumThreads: intraOpThreads,
+        executionProviders,
         externalData: [{ path: WEIGHTS_FILE, data }],
-        // As the addon does: the kernels for packed weights round otherwise.
-        ...(lanes > 0 && { extra: { session: { disable_prepacking: '1' } } }),
       });
     return new OnnxBackend(await open(0), open, config, weights);
   }

@@ -37,8 +37,11 @@ export interface Dialect {
   readonly name: DialectName;
   /** What the policy reads before its first turn, the opening of that turn included. */
   promptTokens(messages: readonly ChatMessage[]): number[];
-  /** What lies between the end of a policy's turn and its next turn, whose opening is included. Masked out. */
-  observationTokens(observation: Pick<Observation, 'text'>): number[];
+  /**
+   * What lies between the end of a policy's turn and its next turn, whose opening is included. Masked out. `turn`: the
+   * text that it follows, for dialects whose turns may have ended the message or not.
+   */
+  observationTokens(observation: Pick<Observation, 'text'>, turn: string): number[];
   /** Sampling one of these ends a turn of the policy; it belongs to the turn. */
   readonly stopTokens: readonly number[];
   /**

@@ -8,7 +8,7 @@ import { malformed } from './malformed.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { splitThought } from './thought.ts';
 import { withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, callJson } from './written-turn.ts';
+import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
 
 const OPEN = '<tool_call>';
 const CLOSE = '</tool_call>';
@@ -27,6 +27,7 @@ export function hermesDialect(
 ): Dialect {
   frame.assertSplits();
   const opened = frame.opensThought;
+  const parse = (text: string): Action => parseHermes(withoutEnd(text, turnEnds), opened);
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { think, call, answer, raw } = turn;
@@ -41,17 +42,17 @@ export function hermesDialect(
     const action = call
       ? `${OPEN}\n${callJson({ name: call.name, arguments: call.arguments }, guard, TAGS)}\n${CLOSE}`
       : plain(answer!);
-    return thought + action + turnEnds[0]!;
+    return readBack(turn, thought + action + turnEnds[0]!, parse);
   };
   return {
     name: 'hermes',
     promptTokens: (messages) => frame.promptTokens(messages),
     observationTokens: ({ text }) => frame.observationTokens(text),
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
-    parse: (text) => parseHermes(withoutEnd(text, turnEnds), opened),
+    parse,
     canWrite: () => true,
     turnText,
-    turnTokens: (turn) => tokenizer.encode(turnText(turn)),
+    turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
   };
 }
 

@@ -6,7 +6,7 @@ import { parseJsonCall } from './json-call.ts';
 import { malformed } from './malformed.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, callJson, unwritable } from './written-turn.ts';
+import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
 
 const PYTHON_TAG = '<|python_tag|>';
 const SPECIAL = /<\|(?:python_tag|start_header_id|end_header_id|begin_of_text)\|>/u;
@@ -25,28 +25,26 @@ export function llama3Dialect(
   turnEnds: readonly string[],
 ): Dialect {
   frame.assertSplits();
+  const parse = (text: string): Action => parseLlama3(withoutEnd(text, turnEnds));
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     // There is no place for a thought: what the template writes for a turn that calls is the call alone.
     const { call, answer, raw } = turn;
     if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
-    if (call) {
-      return callJson({ name: call.name, parameters: call.arguments }, guard, SPECIAL) + turnEnds[0]!;
-    }
-    if (parseLlama3(answer!).kind !== 'answer') {
-      throw unwritable(`The answer ${answer} reads as a call; word it otherwise.`);
-    }
-    return assertPlain(answer!, guard, SPECIAL) + turnEnds[0]!;
+    const action = call
+      ? callJson({ name: call.name, parameters: call.arguments }, guard, SPECIAL)
+      : assertPlain(answer!, guard, SPECIAL);
+    return readBack(turn, action + turnEnds[0]!, parse);
   };
   return {
     name: 'llama3',
     promptTokens: (messages) => frame.promptTokens(messages),
     observationTokens: ({ text }) => frame.observationTokens(text),
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
-    parse: (text) => parseLlama3(withoutEnd(text, turnEnds)),
+    parse,
     canWrite: () => true,
     turnText,
-    turnTokens: (turn) => tokenizer.encode(turnText(turn)),
+    turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
   };
 }
 
@@ -54,6 +52,7 @@ export function llama3Dialect(
 export function parseLlama3(text: string): Action {
   const [before, ...tagged] = text.split(PYTHON_TAG);
   if (tagged.length > 1) return malformed('one call a turn');
+  if (tagged.length === 1 && before!.trim() !== '') return malformed(`text before ${PYTHON_TAG}`);
   const body = (tagged[0] ?? before!).trim();
   const stray = SPECIAL.exec(body)?.[0];
   if (stray !== undefined) return malformed(`unexpected ${stray}`);

@@ -1,4 +1,4 @@
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { chatTemplateOf, dialectOf, namedSpecialTokens } from './checkpoint-dialect.ts';
 import type { TokenizerConfig } from './checkpoint-dialect.ts';
@@ -22,6 +22,25 @@ const TURN_ENDS = ['<|im_end|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<
  * GradusError('spec', 'invalid') where the tools do not fit it.
  */
 export function openDialect(
+  tokenizer: Tokenizer,
+  config: TokenizerConfig,
+  tools: readonly ToolDescription[],
+): Dialect {
+  try {
+    return dialectFor(tokenizer, config, tools);
+  } catch (cause) {
+    if (cause instanceof GradusError) throw cause;
+    // A pure function of the checkpoint's files fails again however often it is tried.
+    throw new GradusError(
+      'policy',
+      'dialect',
+      `The checkpoint's tokenizer files cannot be used (${messageOf(cause)}): take the ones that were saved with the model, or choose another model.dialect.`,
+      { cause },
+    );
+  }
+}
+
+function dialectFor(
   tokenizer: Tokenizer,
   config: TokenizerConfig,
   tools: readonly ToolDescription[],

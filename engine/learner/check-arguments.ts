@@ -41,6 +41,14 @@ export function checkBatch(batch: TrainBatch, config: ModelConfig): void {
       `tokens[${unknown}] is ${tokens[unknown]} and the model knows 0 to ${config.vocabSize - 1}: use the tokenizer of this model`,
     );
   }
+  const masked = config.maskedTokens ?? [];
+  const rowOnly = tokens.findIndex((token) => masked.some(([from, to]) => from <= token && token < to));
+  if (rowOnly >= 0) {
+    throw wrong(
+      'batch',
+      `tokens[${rowOnly}] is ${tokens[rowOnly]}, which the tokenizer of this model lacks: learn from what was sampled with this tokenizer`,
+    );
+  }
   const odd = mask.findIndex((value) => value !== 0 && value !== 1);
   if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
   if (!mask.includes(1))

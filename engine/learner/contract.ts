@@ -1,5 +1,5 @@
 import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
-import type { LearnerSpec } from '../../core/spec.ts';
+import type { Aggregation, LearnerSpec } from '../../core/spec.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
 
@@ -16,6 +16,8 @@ export interface TrainBatch {
   advantages: Float32Array;
   /** Log-probabilities when sampled, at `temperature`; zeros for `supervised`. */
   rolloutLogprobs: Float32Array;
+  /** [N], 1 where other weights than those that the step starts from have sampled the sequence. Absent: none is such. */
+  late?: Int32Array;
 }
 
 /** Adam, Kingma & Ba 2015, with linear warm-up of the rate and a clip of the global gradient norm. */
@@ -41,8 +43,14 @@ export interface GrpoSettings {
   clipRatioHigh: number;
   /** Weight of KL(policy ‖ reference); 0 leaves the reference out of the computation. */
   beta: number;
-  /** `token`: mean over all masked tokens of the minibatch (DAPO); `sequence`: mean over tokens, then over sequences (GRPO). */
-  aggregation: 'token' | 'sequence';
+  /**
+   * `token`: mean over all masked tokens of the minibatch (DAPO); `sequence`: mean over tokens, then over sequences
+   * (GRPO); `dr-grpo`: sum over tokens divided by `maxCompletionTokens`, mean over sequences (Liu et al. 2025, TRL's
+   * `dr_grpo`), so that a long sequence does not count less by the token.
+   */
+  aggregation: Aggregation;
+  /** What an episode may have after its prompt, in tokens: the constant denominator of `dr-grpo`. */
+  maxCompletionTokens: number;
   /** Sampling temperature: logits are divided by it. */
   temperature: number;
   /** Caps exp(old log-prob − rollout log-prob) (TIS); 0 leaves the correction out. */
@@ -52,7 +60,7 @@ export interface GrpoSettings {
 export interface TrainSettings {
   objective: SupervisedSettings | GrpoSettings;
   optimizer: OptimizerSettings;
-  /** Sequences per optimizer update. */
+  /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */
   minibatch: number;
   /** Passes over the batch. */
   epochs: number;

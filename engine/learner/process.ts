@@ -1,4 +1,5 @@
 /** The learner's own process: answers a parent over IPC, one step at a time. Ends with the parent. */
+import { Worker } from 'node:worker_threads';
 import type { Weights } from '../model-config.ts';
 import type { Learner, TrainState } from './contract.ts';
 import { createLocalLearner } from './local-learner.ts';
@@ -47,5 +48,9 @@ process.on('message', (message: ToLearner) => {
   handle(message).catch((error: unknown) => send({ kind: 'failed', error: toSentError(error) }));
 });
 process.on('disconnect', () => process.exit());
+// A kernel keeps this loop for half a minute, and a successor of the parent needs the memory.
+new Worker(new URL('end-with-parent.mjs', import.meta.url), {
+  workerData: { parent: Number(process.argv[2]) },
+}).unref();
 // An interrupt reaches the whole process group; the parent decides what becomes of a step.
 process.on('SIGINT', () => undefined);

@@ -2,6 +2,7 @@ import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { LoraSpec } from '../../core/spec.ts';
 import { loraScale, parameterShapes } from '../lora/adapter-shapes.ts';
 import type { ModelConfig } from '../model-config.ts';
+import { tokenMask } from '../token-mask.ts';
 import type { Backend } from './backend.ts';
 import {
   DEFAULT_COMPUTE,
@@ -61,7 +62,7 @@ export function logprobProgram(backend: Backend, model: PolicyModel, temperature
 }
 
 /**
- * In: as above, then mask [N], weights [N] and `tokenInputs` [N] each. Out: loss [], then log-probs, entropy,
+ * In: as above, then mask [N], weights [N] and `tokenInputs` [N] each, all of them 0 where the mask is. Out: loss [], then log-probs, entropy,
  * k3 and clipped, [N] each, then the gradient of the loss for every trained parameter.
  */
 export function trainingProgram(
@@ -89,8 +90,8 @@ export function trainingProgram(
         const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
         const parameters = [...inputs.slice(0, frozen), ...trained];
         const { logprobs, entropy } = forward(backend, model, parameters, parts, temperature);
-        // Where nothing counts every log-prob is 0, so that no exponential of it can overflow.
-        const counted = tf.mul<Tensor1D>(logprobs, mask);
+        // Where nothing counts every log-prob is 0, as are the inputs, so that no exponential can overflow.
+        const counted = tf.where<Tensor1D>(tf.cast(mask, 'bool'), logprobs, tf.zerosLike(logprobs));
         if (objective.kind === 'supervised') {
           metrics = [tf.keep(counted), entropy, tf.keep(tf.zerosLike(mask)), tf.keep(tf.zerosLike(mask))];
           return supervisedLoss(tf, counted, weights);
@@ -143,13 +144,14 @@ function forward(
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   const { frozen, trained } = parameterShapes(model);
   const parameters = new Map([...frozen, ...trained].map(([name], i) => [name, inputs[i]!]));
+  const mask = tokenMask(config);
   const results = parts.map(({ tokens, targets, segments }) => {
     const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
       temperature,
       gradientCheckpointing: compute.gradientCheckpointing,
       loraScale: lora ? loraScale(lora) : 0,
     });
-    return tokenLogprobs(backend, hidden, head, targets);
+    return tokenLogprobs(backend, hidden, head, targets, mask);
   });
   if (results.length === 1) return results[0]!;
   const entropies = results.map(({ entropy }) => entropy);

@@ -91,7 +91,7 @@ class Connection {
 
   private constructor() {
     const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-    this.child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [], {
+    this.child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [String(process.pid)], {
       execArgv: ['--import', loader],
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'pipe', 'ipc', this.stateFile],

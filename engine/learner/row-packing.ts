@@ -23,10 +23,10 @@ export const positionsFor = (vocabSize: number): number =>
 const positionsOf = (offsets: Int32Array, sequence: number): number =>
   Math.max(0, offsets[sequence + 1]! - offsets[sequence]! - 1);
 
-/** The shortest row length on a coarse scale (steps of 16, from 128 on steps of an eighth) that takes every sequence. */
-export function rowLength(offsets: Int32Array): number {
+/** The shortest row length on a coarse scale (steps of 16, from 128 on steps of an eighth) that takes each of these sequences. */
+export function rowLength(offsets: Int32Array, sequences: readonly number[]): number {
   let longest = 1;
-  for (let i = 0; i + 1 < offsets.length; i++) longest = Math.max(longest, positionsOf(offsets, i));
+  for (const sequence of sequences) longest = Math.max(longest, positionsOf(offsets, sequence));
   const step = longest <= 128 ? 16 : 2 ** (Math.ceil(Math.log2(longest)) - 4);
   return Math.ceil(longest / step) * step;
 }

@@ -10,7 +10,7 @@ import {
 } from './contract.ts';
 import type { DeviceState } from './device-state.ts';
 import { createMicroBatches, dispose } from './micro-batches.ts';
-import { lossWeights, minibatches } from './minibatches.ts';
+import { lossWeights, maskOf, minibatches, movesWeights } from './minibatches.ts';
 import { rateAt } from './optimizer/adam.ts';
 import { clipProgram } from './optimizer/clip-program.ts';
 import { logprobProgram, tokenInputs, trainingProgram, type TokenInput } from './programs.ts';
@@ -43,22 +43,26 @@ export async function trainStep(
   const { objective, optimizer, compute = DEFAULT_COMPUTE } = settings;
   const model = { config, lora: parent.adapter?.lora, compute };
   const started = performance.now();
-  const length = rowLength(batch.offsets);
-  const everything = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
+  const sequences = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
+  const computed = sequences.filter((sequence) => movesWeights(batch, objective, sequence));
+  const mask = maskOf(batch, computed);
+  const length = rowLength(batch.offsets, computed);
   const { threads } = backend;
   // A row for each core at the least, unless somebody has said how much memory there is.
   const positions = compute.microBatchTokens || Math.max(positionsFor(config.vocabSize), threads * length);
-  const pack = (sequences: number[]) =>
-    packRows(batch.tokens, batch.offsets, sequences, length, positions, threads);
-  const updates = minibatches(everything.length, settings).map((sequences) => ({
-    sequences,
-    rows: pack(sequences),
-  }));
+  const pack = (chosen: number[]) =>
+    packRows(batch.tokens, batch.offsets, chosen, length, positions, threads);
+  // Cut and weighted as if everything were computed.
+  const moving = new Set(computed);
+  const updates = minibatches(sequences.length, settings).map((minibatch) => {
+    const own = minibatch.filter((sequence) => moving.has(sequence));
+    return { minibatch, own, rows: pack(own) };
+  });
   const single = updates.length === 1;
 
   const wanted = tokenInputs(objective, single);
   const passes = Number(wanted.includes('old')) + Number(wanted.includes('reference'));
-  const all = passes > 0 ? pack(everything) : [];
+  const all = passes > 0 ? pack(computed) : [];
   const total = passes * all.length + updates.reduce((sum, { rows }) => sum + rows.length, 0);
   let done = 0;
   const micro = createMicroBatches(backend, runner, batch.tokens.length, () => {
@@ -66,17 +70,22 @@ export async function trainStep(
   });
 
   const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
+  // Zero where nothing counts, for a weight of zero does not make up for an exponential that overflows: Inf · 0 is NaN.
+  const counted = (values: Float32Array): Float32Array =>
+    values.map((value, i) => (mask[i] === 1 ? value : 0));
   const perToken: Partial<Record<TokenInput, Float32Array>> = {
-    advantages: batch.advantages,
-    rollout: batch.rolloutLogprobs,
+    advantages: counted(batch.advantages),
+    rollout: counted(batch.rolloutLogprobs),
   };
   if (wanted.includes('reference')) {
     const program = logprobProgram(backend, { config, compute }, temperature);
-    perToken.reference = await micro.logprobs(program, reference!, all);
+    perToken.reference = counted(await micro.logprobs(program, reference!, all));
+    refuseNonFinite(perToken.reference, 'the reference');
   }
   if (wanted.includes('old')) {
     const program = logprobProgram(backend, model, temperature);
-    perToken.old = await micro.logprobs(program, [...frozen, ...adam.weights()], all);
+    perToken.old = counted(await micro.logprobs(program, [...frozen, ...adam.weights()], all));
+    refuseNonFinite(perToken.old, 'the weights that the step starts from');
   }
 
   const program = trainingProgram(backend, model, objective, single);
@@ -90,18 +99,28 @@ export async function trainStep(
     dispose(given);
     return { norm: value!, gradients: scaled };
   };
-  const metrics = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipFraction: 0 };
+  const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
   let parentLogprobs = perToken.old;
-  for (const [index, { sequences, rows }] of updates.entries()) {
-    const inputs = [tokenWeights(step, sequences), ...wanted.map((name) => perToken[name]!)];
+  for (const [index, { minibatch, rows }] of updates.entries()) {
+    const inputs = [tokenWeights(step, minibatch), ...wanted.map((name) => perToken[name]!)];
     const parameters = [...frozen, ...adam.weights()];
-    const result = await micro.gradient(program, parameters, rows, batch.mask, inputs);
+    const result = await micro.gradient(program, parameters, rows, mask, inputs);
     // With a single update its own forward pass runs under the parent's weights.
     parentLogprobs ??= result.logprobs;
-    if (result.gradients.length === 0) continue;
 
     const before = parent.updates + index;
-    const { norm, gradients } = await clip(result.gradients);
+    try {
+      refuseNonFinite(result.logprobs, `the weights before update ${before + 1}`);
+    } catch (error) {
+      dispose(result.gradients);
+      throw error;
+    }
+    // What teaches nothing has a gradient of zero, and Adam's moments decay by it as by any other.
+    const whole =
+      result.gradients.length > 0
+        ? result.gradients
+        : adam.weights().map((weight) => backend.tf.zerosLike(weight));
+    const { norm, gradients } = await clip(whole);
     if (!Number.isFinite(result.loss) || !Number.isFinite(norm)) {
       dispose(gradients);
       throw new GradusError(
@@ -114,37 +133,66 @@ export async function trainStep(
     adam.update(gradients, rateAt(optimizer, before), before + 1, optimizer);
     dispose(gradients);
 
-    const counted = Math.max(1, result.tokens) * updates.length;
-    metrics.loss += result.loss / updates.length;
-    metrics.gradientNorm += norm / updates.length;
-    metrics.entropy += result.entropy / counted;
-    metrics.kl += result.kl / counted;
-    metrics.clipFraction += result.clipped / counted;
+    sums.loss += result.loss;
+    sums.gradientNorm += norm;
+    sums.entropy += result.entropy;
+    sums.kl += result.kl;
+    sums.clipped += result.clipped;
+    sums.tokens += result.tokens;
   }
+  const tokens = Math.max(1, sums.tokens);
   return {
-    ...metrics,
-    ...logprobGap(step, parentLogprobs!),
+    loss: sums.loss / updates.length,
+    gradientNorm: sums.gradientNorm / updates.length,
+    entropy: sums.entropy / tokens,
+    kl: sums.kl / tokens,
+    clipFraction: sums.clipped / tokens,
+    ...logprobGap(
+      step,
+      maskOf(
+        batch,
+        computed.filter((sequence) => batch.late?.[sequence] !== 1),
+      ),
+      parentLogprobs!,
+    ),
     updates: updates.length,
-    tokens: settings.epochs * batch.tokens.length,
+    tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
     seconds: (performance.now() - started) / 1000,
   };
 }
 
-/** What each token [total] weighs in the loss of a minibatch. Supervised, the example's own weight is a factor of it. */
-function tokenWeights({ batch, settings: { objective } }: StepArguments, sequences: number[]): Float32Array {
-  if (objective.kind === 'grpo') return lossWeights(batch, sequences, objective.aggregation);
-  return lossWeights(batch, sequences, 'token').map((weight, i) => weight * batch.advantages[i]!);
+const lengthOf = ({ offsets }: TrainBatch, sequences: readonly number[]): number =>
+  sequences.reduce((sum, sequence) => sum + offsets[sequence + 1]! - offsets[sequence]!, 0);
+
+/** Throws GradusError('learner', 'diverged'): `logprobs` [total] are 0 where nothing counts. */
+function refuseNonFinite(logprobs: Float32Array, whose: string): void {
+  const bad = logprobs.findIndex((logprob) => !Number.isFinite(logprob));
+  if (bad < 0) return;
+  throw new GradusError(
+    'learner',
+    'diverged',
+    `the log-prob of token ${bad} of the batch is ${logprobs[bad]} under ${whose}: ` +
+      'these weights are broken, or hold for impossible what was sampled. Go back to an earlier checkpoint, or lower the learning rate.',
+  );
 }
 
-/** How far the learner's log-probs are from those that the rollout engine reported, over masked tokens. */
-function logprobGap({ batch, settings }: StepArguments, logprobs: Float32Array) {
+/** What each token [total] weighs in the loss of a minibatch. Supervised, the example's own weight is a factor of it. */
+function tokenWeights({ batch, settings: { objective } }: StepArguments, sequences: number[]): Float32Array {
+  if (objective.kind === 'grpo') return lossWeights(batch, sequences, objective);
+  return lossWeights(batch, sequences, { aggregation: 'token', maxCompletionTokens: 0 }).map(
+    (weight, i) => weight * batch.advantages[i]!,
+  );
+}
+
+/** How far the learner's log-probs are from those that the rollout engine reported, over the tokens of `mask`. */
+function logprobGap({ batch, settings }: StepArguments, mask: Float32Array, logprobs: Float32Array) {
   const none = { logprobGapMax: null, logprobGapMean: null };
   // A demonstration was not sampled.
   if (settings.objective.kind === 'supervised') return none;
   let max = 0;
   let sum = 0;
   let count = 0;
-  batch.mask.forEach((masked, i) => {
+  mask.forEach((masked, i) => {
     if (masked !== 1) return;
     const gap = Math.abs(logprobs[i]! - batch.rolloutLogprobs[i]!);
     max = Math.max(max, gap);

@@ -1,8 +1,9 @@
 import { GradusError } from '../../core/errors.ts';
 import type { LinearWithBias, ModelConfig } from '../model-config.ts';
 import { rotaryTables } from '../rope.ts';
+import { tokenMask } from '../token-mask.ts';
 import { GraphBuilder } from './graph-builder.ts';
-import { encodeModel } from './onnx-proto.ts';
+import { encodeModel, type OnnxModel } from './onnx-proto.ts';
 
 /** The name under which a session is given the weights: float32, in the order of `weightShapes`, end to end. */
 export const WEIGHTS_FILE = 'weights';
@@ -11,7 +12,7 @@ const int = (value: number) => ({ int: value });
 const float = (value: number) => ({ float: value });
 
 /**
- * The decoder as ONNX bytes, without the weights: they are external data in `WEIGHTS_FILE`, in Hugging Face's own
+ * The decoder as an ONNX graph, without the weights: they are external data in `WEIGHTS_FILE`, in Hugging Face's own
  * layout, so new weights need a new session but no new graph. B = batch, S = new tokens, P = rows of the past
  * buffers, T = max(P, total); other letters as in ModelConfig.
  *
@@ -33,7 +34,7 @@ const float = (value: number) => ({ float: value });
  * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU, biases and norms of heads where the model has them.
  * Throws `policy/unsupported-model`.
  */
-export function buildDecoderGraph(config: ModelConfig, { lastRows = true, lanes = 0 } = {}): Uint8Array {
+export function decoderGraph(config: ModelConfig, { lastRows = true, lanes = 0 } = {}): OnnxModel {
   assertServable(config);
   const { hiddenSize: d, intermediateSize: F, headSize: D, attentionHeads: H, keyValueHeads: K } = config;
   const epsilon = float(config.rmsNormEpsilon);
@@ -112,8 +113,16 @@ export function buildDecoderGraph(config: ModelConfig, { lastRows = true, lanes 
   const [x] = addThenNorm(branch!, residual, weight('norm', [d]));
   const last = lanes > 0 ? lastOfPieces(x) : lastOfAll(x);
   const head = config.tieEmbeddings ? embedding : weight('lm_head', [config.vocabSize, d]);
-  graph.output({ name: linear(last, head, 'logits'), type: 'float32', shape: ['B', config.vocabSize] });
-  return encodeModel(graph.build());
+  graph.output({ name: logits(last, head), type: 'float32', shape: ['B', config.vocabSize] });
+  return graph.build();
+
+  /** [B, d] by [V, d] -> [B, V] */
+  function logits(x: string, head: string): string {
+    const mask = tokenMask(config);
+    if (mask === undefined) return linear(x, head, 'logits');
+    const masked = graph.floats('token_mask', [config.vocabSize], mask);
+    return graph.node('Add', [linear(x, head), masked], {}, 'logits');
+  }
 
   /** [B, S, d] -> [B, d]: one index of rank 0 takes the sequence axis away. */
   function lastOfAll(x: string): string {
@@ -177,6 +186,11 @@ export function buildDecoderGraph(config: ModelConfig, { lastRows = true, lanes 
     };
     return [perHead(parts[0]!, H, 'q_norm'), perHead(parts[1]!, K, 'k_norm'), parts[2]!];
   }
+}
+
+/** `decoderGraph` as ONNX bytes. */
+export function buildDecoderGraph(...graph: Parameters<typeof decoderGraph>): Uint8Array {
+  return encodeModel(decoderGraph(...graph));
 }
 
 /** Throws `policy/unsupported-model` when the graph cannot be built for this configuration. */

@@ -43,6 +43,11 @@ export class SafetensorsFile {
     return this.byName.has(name);
   }
 
+  /** What the header says of a tensor; undefined where there is none. */
+  entry(name: string): TensorEntry | undefined {
+    return this.byName.get(name);
+  }
+
   /** Throws RangeError for a tensor that is not there. */
   async read(name: string): Promise<StoredTensor> {
     const entry = this.byName.get(name);

@@ -1,4 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
+import { atOnce } from '../in-pieces.ts';
+import type { InPieces } from '../in-pieces.ts';
 import { decode, encode } from './dtypes.ts';
 import type { Dtype, FloatDtype } from './dtypes.ts';
 import { elementCount, headerLength, parseHeader } from './header.ts';
@@ -22,11 +24,21 @@ const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
  * order with the same metadata give the same bytes: metadata keys are sorted. Floats are stored as `floats`.
  * Throws GradusError('store', 'invalid-tensor') when a shape does not fit its data.
  */
-export function writeSafetensors(
+export const writeSafetensors = (
   tensors: ReadonlyMap<string, StoredTensor>,
   metadata: Readonly<Record<string, string>> = {},
   floats: FloatDtype = 'F32',
-): Uint8Array {
+): Uint8Array => atOnce(safetensorsInPieces(tensors, metadata, floats));
+
+/** Bytes copied between two breaks: a few milliseconds, with the memory that is touched for the first time. */
+const PIECE = 2 ** 23;
+
+/** The same, with breaks: a second for a gigabyte. */
+export function* safetensorsInPieces(
+  tensors: ReadonlyMap<string, StoredTensor>,
+  metadata: Readonly<Record<string, string>> = {},
+  floats: FloatDtype = 'F32',
+): InPieces<Uint8Array> {
   requireLittleEndian();
   const header: [string, unknown][] = [];
   const names = Object.keys(metadata).toSorted();
@@ -56,7 +68,10 @@ export function writeSafetensors(
   bytes.set(json, 8);
   let at = 8 + headerBytes;
   for (const tensor of stored) {
-    bytes.set(tensor, at);
+    for (let from = 0; from < tensor.byteLength; from += PIECE) {
+      yield;
+      bytes.set(tensor.subarray(from, from + PIECE), at + from);
+    }
     at += tensor.byteLength;
   }
   return bytes;

@@ -9,28 +9,30 @@ export class Tokenizer {
   readonly addedTokens: readonly string[];
   private readonly whole: HuggingFaceTokenizer;
   private readonly plain: HuggingFaceTokenizer;
+  private readonly idsOfAdded: ReadonlyMap<string, number>;
 
-  private constructor(
-    whole: HuggingFaceTokenizer,
-    plain: HuggingFaceTokenizer,
-    addedTokens: readonly string[],
-  ) {
-    this.whole = whole;
-    this.plain = plain;
-    this.addedTokens = addedTokens;
-    this.vocabSize = Math.max(...whole.get_vocab().values()) + 1;
+  private constructor(json: TokenizerFile) {
+    const { added_tokens: listed = [], model } = json;
+    // Matched as it is spelled: text must not become a special token by being normalized.
+    const added = listed.map((token) => ({ ...token, normalized: false }));
+    const config = { clean_up_tokenization_spaces: false };
+    this.plain = new HuggingFaceTokenizer({ ...json, added_tokens: [] }, config);
+    // Both have the one model, which takes as much memory and time as everything else together. What an id stands for
+    // is looked up in `vocab`; what text becomes, in its other parts, which therefore know no added token.
+    const light = model.type === 'BPE' ? { ...model, vocab: {}, merges: [] } : model;
+    this.whole = new HuggingFaceTokenizer({ ...json, added_tokens: added, model: light }, config);
+    this.whole.model = this.plain.model;
+    const { vocab } = this.plain.model!;
+    for (const { id, content } of added) vocab[id] = content;
+    this.vocabSize = vocab.length;
+    this.addedTokens = added.map(({ content }) => content);
+    this.idsOfAdded = new Map(added.map(({ id, content }) => [content, id]));
   }
 
   /** From the content of a `tokenizer.json`, as text or parsed. Throws GradusError('policy', 'tokenizer'). */
   static fromJson(content: string | object): Tokenizer {
     try {
-      const json = typeof content === 'string' ? (JSON.parse(content) as object) : content;
-      const config = { clean_up_tokenization_spaces: false };
-      return new Tokenizer(
-        new HuggingFaceTokenizer(json, config),
-        new HuggingFaceTokenizer({ ...json, added_tokens: [] }, config),
-        ((json as { added_tokens?: { content: string }[] }).added_tokens ?? []).map(({ content }) => content),
-      );
+      return new Tokenizer((typeof content === 'string' ? JSON.parse(content) : content) as TokenizerFile);
     } catch (cause) {
       throw new GradusError(
         'policy',
@@ -68,12 +70,12 @@ export class Tokenizer {
   }
 
   has(token: string): boolean {
-    return this.whole.token_to_id(token) !== undefined;
+    return this.find(token) !== undefined;
   }
 
   /** Throws GradusError('policy', 'token') when there is no such token. */
   idOf(token: string): number {
-    const id = this.whole.token_to_id(token);
+    const id = this.find(token);
     if (id === undefined) {
       throw new GradusError(
         'policy',
@@ -83,4 +85,14 @@ export class Tokenizer {
     }
     return id;
   }
+
+  private find(token: string): number | undefined {
+    return this.idsOfAdded.get(token) ?? this.plain.token_to_id(token);
+  }
+}
+
+/** The fields of a `tokenizer.json` that are looked at here. */
+interface TokenizerFile {
+  added_tokens?: { id: number; content: string }[];
+  model: { type?: string };
 }

@@ -1,4 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
+import { atOnce } from '../in-pieces.ts';
+import type { InPieces } from '../in-pieces.ts';
 import { byteAlphabet, SPLIT_PATTERN, type TokenizerJson } from './tokenizer-json.ts';
 
 /** A distinct run of text: its current symbols and how often the corpus has it. */
@@ -14,11 +16,18 @@ interface Word {
  * Ids: bytes, merges in order, special tokens last.
  * Throws GradusError('policy', 'tokenizer') when `vocabSize` leaves no room for bytes and special tokens.
  */
-export function trainTokenizer(
+export const trainTokenizer = (
   corpus: Iterable<string>,
   vocabSize: number,
   specialTokens: readonly string[],
-): TokenizerJson {
+): TokenizerJson => atOnce(trainTokenizerInPieces(corpus, vocabSize, specialTokens));
+
+/** The same, with a break after every text of the corpus and every few thousand words of a search for a pair. */
+export function* trainTokenizerInPieces(
+  corpus: Iterable<string>,
+  vocabSize: number,
+  specialTokens: readonly string[],
+): InPieces<TokenizerJson> {
   const alphabet = byteAlphabet();
   const room = vocabSize - alphabet.length - specialTokens.length;
   if (room < 0) {
@@ -28,25 +37,31 @@ export function trainTokenizer(
       `A vocabulary of ${vocabSize} cannot hold 256 bytes and ${specialTokens.length} special tokens; ask for at least ${vocabSize - room}.`,
     );
   }
-  const words = countWords(corpus, alphabet, specialTokens);
+  const words = yield* countWords(corpus, alphabet, specialTokens);
   // Plain text must never encode to a special token, so no merge may spell one.
   const taken = new Set([...alphabet, ...specialTokens]);
   const merges: [string, string][] = [];
   while (merges.length < room) {
-    const pair = mostFrequentPair(words, taken);
+    const pair = yield* mostFrequentPair(words, taken);
     if (pair === undefined) break;
     merges.push(pair);
     taken.add(pair[0] + pair[1]);
-    for (const word of words) merge(word, pair);
+    for (const [i, word] of words.entries()) {
+      if (i % PIECE === 0) yield;
+      merge(word, pair);
+    }
   }
   return tokenizerJson(alphabet, merges, specialTokens);
 }
 
-function countWords(
+/** Words between two breaks: a millisecond or two. */
+const PIECE = 4096;
+
+function* countWords(
   corpus: Iterable<string>,
   alphabet: readonly string[],
   specialTokens: readonly string[],
-): Word[] {
+): InPieces<Word[]> {
   const split = new RegExp(SPLIT_PATTERN, 'gu');
   const special = new RegExp(
     specialTokens.map((token) => token.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|') || '(?!)',
@@ -54,6 +69,7 @@ function countWords(
   );
   const counts = new Map<string, number>();
   for (const text of corpus) {
+    yield;
     for (const piece of text.split(special)) {
       for (const [run] of piece.matchAll(split)) counts.set(run, (counts.get(run) ?? 0) + 1);
     }
@@ -64,10 +80,14 @@ function countWords(
     .filter((word) => word.symbols.length > 1);
 }
 
-function mostFrequentPair(words: readonly Word[], taken: ReadonlySet<string>): [string, string] | undefined {
+function* mostFrequentPair(
+  words: readonly Word[],
+  taken: ReadonlySet<string>,
+): InPieces<[string, string] | undefined> {
   // No symbol contains a space (byte 0x20 is written Ġ), so a space can join a pair into a key.
   const counts = new Map<string, number>();
-  for (const { symbols, count } of words) {
+  for (const [at, { symbols, count }] of words.entries()) {
+    if (at % PIECE === 0) yield;
     for (let i = 0; i + 1 < symbols.length; i++) {
       const key = `${symbols[i]} ${symbols[i + 1]}`;
       counts.set(key, (counts.get(key) ?? 0) + count);

@@ -36,6 +36,9 @@ export const XTB_SCALE: Scales = {
   dipole_D: { slope: 0.648, offset: 0.15, deviation: 0.42 },
 };
 
+/** What has no arrangement in space is no molecule, whatever its valences say. */
+const FAULTS = { embedding: 0, geometry: 0 };
+
 export const targetOf = (candidate: Candidate): Target => candidate.task.info as unknown as Target;
 
 /** 1 for a molecule within the task's limits; below that for one outside, and 0 for what is no molecule. */
@@ -64,6 +67,7 @@ export function xtbVerifier(): TierVerifier {
       return smiles === null ? null : { smiles };
     },
     interpret: (candidate, answer) => interpret(candidate, answer, XTB_SCALE),
+    faults: FAULTS,
     served: { by: 'pool', pool: POOL },
     limits: { timeoutSeconds: 120, heartbeatSeconds: 10, maxAttempts: 5 },
   };
@@ -81,6 +85,7 @@ export function dftVerifier(basis: 'sto-3g' | 'def2-svp' = 'sto-3g'): TierVerifi
       return smiles === null ? null : { basis, smiles };
     },
     interpret: (candidate, answer) => interpret(candidate, answer, DFT_SCALE),
+    faults: FAULTS,
     served: { by: 'pool', pool: POOL },
     limits: { timeoutSeconds: 900, heartbeatSeconds: 10, maxAttempts: 5 },
   };

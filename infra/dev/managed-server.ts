@@ -1,4 +1,5 @@
-import { GradusError } from '../../core/errors.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../core/errors.ts';
 import { startServer } from './server-process.ts';
 import type { ServerCommand, ServerExit, ServerProcess } from './server-process.ts';
 
@@ -21,15 +22,20 @@ export interface SuperviseOptions {
   onEvent?: ((text: string) => void) | undefined;
 }
 
-const MOST_RESTARTS = 5;
-const RESTART_WINDOW_MS = 60_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 30_000;
+/** A server that has served for so long is not one that keeps ending. */
+const STABLE_MS = 60_000;
 
 export class ManagedServer implements ServerHandle {
   #process: ServerProcess;
   /** The one change of state under way, if any; the next waits for it. */
   #change: Promise<void> = Promise.resolve();
-  #wanted = true;
-  #restarts: number[] = [];
+  /** Starts that failed, or whose server did not live long, since the last one that did. */
+  #failures = 0;
+  #servesSince = performance.now();
+  /** Aborted when nobody wants it to be brought back any more. */
+  #unwanted = new AbortController();
   readonly #command: ServerCommand;
   readonly #options: SuperviseOptions;
 
@@ -49,17 +55,17 @@ export class ManagedServer implements ServerHandle {
   }
 
   stop(): Promise<void> {
-    this.#wanted = false;
+    this.#unwanted.abort();
     return this.#then(() => this.#process.stop());
   }
 
   kill(): void {
-    this.#wanted = false;
+    this.#unwanted.abort();
     this.#process.kill();
   }
 
   restart(): Promise<void> {
-    this.#wanted = false; // what ends now was asked to
+    this.#unwanted.abort(); // what ends now was asked to
     return this.#then(async () => {
       await this.#process.stop();
       await this.#startAgain();
@@ -72,35 +78,47 @@ export class ManagedServer implements ServerHandle {
   }
 
   async #startAgain(): Promise<void> {
+    this.#unwanted = new AbortController();
     this.#process = await startServer(this.#command);
-    this.#wanted = true;
+    this.#servesSince = performance.now();
     this.#watch(this.#process);
   }
 
   #watch(process: ServerProcess): void {
+    const { signal } = this.#unwanted;
     void process.exited.then((exit) => {
-      if (!this.#wanted || process !== this.#process) return undefined;
+      if (signal.aborted) return undefined;
       const event = this.#options.onEvent ?? (() => undefined);
       event(`${this.#command.title} ended unexpectedly (${describeExit(exit)})`);
       if (this.#options.supervise !== true) return undefined;
-      return this.#then(() => this.#bringBack(event)).catch((error: unknown) => event(String(error)));
+      return this.#then(() => this.#bringBack(event, signal)).catch((error: unknown) => event(String(error)));
     });
   }
 
-  async #bringBack(event: (text: string) => void): Promise<void> {
-    if (!this.#wanted) return;
-    const now = Date.now();
-    this.#restarts = [...this.#restarts.filter((time) => now - time < RESTART_WINDOW_MS), now];
-    if (this.#restarts.length > MOST_RESTARTS) {
-      throw new GradusError(
-        'infra',
-        'server-unstable',
-        `${this.#command.title} ended ${this.#restarts.length} times within a minute and is left down. ` +
-          `Its log, ${this.#command.logFile}, says why.`,
-      );
+  /** Until it serves or nobody wants it any more: what keeps it from starting, a full disk say, may pass. */
+  async #bringBack(event: (text: string) => void, unwanted: AbortSignal): Promise<void> {
+    if (performance.now() - this.#servesSince > STABLE_MS) this.#failures = 0;
+    while (!unwanted.aborted) {
+      const pause =
+        this.#failures === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
+      this.#failures++;
+      // Whoever asks it to stop ends the pause; the condition above sees it.
+      await delay(pause, undefined, { signal: unwanted }).catch(() => undefined);
+      if (unwanted.aborted) return;
+      try {
+        const process = await startServer(this.#command);
+        if (unwanted.aborted) return await process.stop();
+        this.#process = process;
+        this.#servesSince = performance.now();
+        this.#watch(process);
+        event(`${this.#command.title} is back`);
+        return;
+      } catch (error) {
+        event(
+          `${this.#command.title} cannot be started; it is tried again, at most ${LONGEST_PAUSE_MS / 1000} s apart. ${messageOf(error)}`,
+        );
+      }
     }
-    await this.#startAgain();
-    event(`${this.#command.title} is back`);
   }
 }
 

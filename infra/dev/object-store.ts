@@ -1,14 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { link, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Client } from 'minio';
-import { GradusError } from '../../core/errors.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
 import { ManagedServer } from './managed-server.ts';
 import type { ServerHandle, SuperviseOptions } from './managed-server.ts';
 import { choosePort, LOOPBACK } from './ports.ts';
 import { retryOtherPorts } from './retry-ports.ts';
+import { ensureKeys } from './store-keys.ts';
 
 const USUAL_PORT = 9000;
 export const S3_PORT = { title: 'the object store', setting: '--s3-port' };
@@ -34,43 +33,6 @@ export interface ObjectStoreAddress {
 export interface ObjectStoreServer extends ServerHandle, ObjectStoreAddress {
   /** "127.0.0.1:PORT" */
   readonly address: string;
-}
-
-interface Keys {
-  accessKey: string;
-  secretKey: string;
-}
-
-const keysFile = (dataDir: string) => path.join(dataDir, 'keys.json');
-
-/** The store's keys, drawn at random when it first starts and readable by its owner only. */
-async function ensureKeys(dataDir: string): Promise<Keys> {
-  if (!existsSync(keysFile(dataDir))) {
-    const keys: Keys = {
-      accessKey: `gradus${randomBytes(7).toString('hex')}`,
-      secretKey: randomBytes(30).toString('base64url'),
-    };
-    const fresh = `${keysFile(dataDir)}.${process.pid}`;
-    await writeFile(fresh, JSON.stringify(keys), { mode: 0o600 });
-    await link(fresh, keysFile(dataDir)); // never over keys that are in use
-    await rm(fresh);
-  }
-  return readKeys(dataDir);
-}
-
-/** @throws GradusError infra/state-dir when they were damaged by hand */
-export async function readKeys(dataDir: string): Promise<Keys> {
-  const text = await readFile(keysFile(dataDir), 'utf8');
-  try {
-    return JSON.parse(text) as Keys;
-  } catch (error) {
-    throw new GradusError(
-      'infra',
-      'state-dir',
-      `${keysFile(dataDir)} is not JSON. Delete it and restart: new keys are drawn, the objects stay.`,
-      { cause: error },
-    );
-  }
 }
 
 /**

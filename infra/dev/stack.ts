@@ -1,20 +1,29 @@
-import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError } from '../../core/errors.ts';
+import { cacheRoot } from '../setup/cache-dir.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
 import type { ServerHandle } from './managed-server.ts';
-import { ensureBucket, readKeys, S3_PORT, startObjectStore } from './object-store.ts';
-import type { ObjectStoreAddress, ObjectStoreServer } from './object-store.ts';
+import { ensureBucket, S3_PORT, startObjectStore } from './object-store.ts';
+import type { ObjectStoreServer } from './object-store.ts';
 import { checkExplicitPort } from './ports.ts';
-import { DEFAULT_STATE_DIR, prepareStateDir, readRecord, writeRecord } from './state-dir.ts';
+import type { ObjectStoreLocation, StackAddresses } from './stack-addresses.ts';
+import {
+  DEFAULT_STATE_DIR,
+  logsDir,
+  prepareStateDir,
+  readRecord,
+  storeDir,
+  temporalDir,
+  writeRecord,
+} from './state-dir.ts';
 import { startTemporal, startTemporalUi, TEMPORAL_PORT, UI_PORT } from './temporal.ts';
 import type { TemporalServer, TemporalUi } from './temporal.ts';
 
 const BUCKET = 'gradus';
-/** Held while ports are chosen and taken; one a user of the machine. */
-const PORTS_LOCK = path.join(tmpdir(), `gradus-ports-${userInfo().username}.lock`);
+/** Held while ports are chosen and taken; in a folder that other users cannot write to. */
+const portsLock = (): string => path.join(cacheRoot(), 'ports.lock');
 
 export interface StackOptions {
   /** These ports or none: an error says when one is taken. Left out, the usual or free ones are chosen. */
@@ -31,22 +40,6 @@ export interface StackOptions {
   onEvent?: (text: string) => void;
 }
 
-export interface ObjectStoreLocation extends ObjectStoreAddress {
-  bucket: string;
-}
-
-/** What a client needs to know. */
-export interface StackAddresses {
-  temporal: {
-    /** "127.0.0.1:PORT" */
-    address: string;
-    namespace: string;
-    /** "http://127.0.0.1:PORT"; absent when the web interface is off. */
-    uiAddress?: string;
-  };
-  objectStore: ObjectStoreLocation;
-}
-
 export interface Stack extends StackAddresses {
   stateDir: string;
   temporal: StackAddresses['temporal'] & ServerHandle & { cliPath: string };
@@ -57,9 +50,7 @@ export interface Stack extends StackAddresses {
   stop(): Promise<void>;
 }
 
-const temporalDir = (stateDir: string) => path.join(stateDir, 'temporal');
-const storeDir = (stateDir: string) => path.join(stateDir, 'object-store');
-const logFile = (stateDir: string, name: string) => path.join(stateDir, 'logs', `${name}.log`);
+const logFile = (stateDir: string, name: string) => path.join(logsDir(stateDir), `${name}.log`);
 
 /** Whoever ended a process and starts the next at once finds the old one still ending: it is given this long. */
 const ENDING_MS = 3_000;
@@ -113,7 +104,7 @@ export async function startStack(
   try {
     // Stacks that start at once would choose the same ports, and take each other's servers for their own.
     const { temporal, store, web } = await withLock(
-      PORTS_LOCK,
+      portsLock(),
       (holder) => options.onEvent?.(`waiting for process ${holder}, which is starting servers`),
       () => startServers(stateDir, { ...options, ui }, started),
     );
@@ -193,26 +184,4 @@ async function startServers(
     objectStore: { endPoint: store.value.endPoint, port: store.value.port, bucket: BUCKET },
   });
   return { temporal: temporal.value, store: store.value, web };
-}
-
-/**
- * Where the servers of a state folder are, for tools that use a stack which another process holds up.
- * @throws GradusError infra/no-stack when none was ever started there
- */
-export async function readStack(stateDirectory: string = DEFAULT_STATE_DIR): Promise<StackAddresses> {
-  const stateDir = path.resolve(stateDirectory);
-  const { temporal, objectStore } = await readRecord(stateDir);
-  if (temporal === undefined || objectStore === undefined) {
-    throw new GradusError(
-      'infra',
-      'no-stack',
-      `No servers were started with ${stateDir}. Run "npm run dev" first, in another terminal.`,
-    );
-  }
-  const { address, namespace, uiAddress } = temporal;
-  const keys = await readKeys(storeDir(stateDir));
-  return {
-    temporal: { address, namespace, ...(uiAddress !== undefined && { uiAddress }) },
-    objectStore: { ...objectStore, useSSL: false, ...keys },
-  };
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../../core/errors.ts';
 
@@ -9,13 +9,27 @@ export const DEFAULT_STATE_DIR = path.resolve(import.meta.dirname, '..', '..', '
 /** Enough for the servers' own data and a few checkpoints of the examples. */
 const LEAST_FREE_BYTES = 256 * 2 ** 20;
 
+export const temporalDir = (stateDir: string): string => path.join(stateDir, 'temporal');
+export const storeDir = (stateDir: string): string => path.join(stateDir, 'object-store');
+export const logsDir = (stateDir: string): string => path.join(stateDir, 'logs');
+export const blobCacheDir = (stateDir: string): string => path.join(stateDir, 'blob-cache');
+
+/** Trajectories, keys and logs are their owner's alone. */
+const PRIVATE = 0o700;
+
 /**
- * Makes the folder, and sees that it can be written to and that there is room.
+ * Makes the folder and those in it, which only their owner may look into, and sees that it can be written to and that
+ * there is room. A folder that was there keeps its own mode.
  * @throws GradusError infra/state-dir, infra/disk-full
  */
 export async function prepareStateDir(stateDir: string, leastFree: number = LEAST_FREE_BYTES): Promise<void> {
   try {
-    await mkdir(path.join(stateDir, 'logs'), { recursive: true });
+    await mkdir(stateDir, { recursive: true, mode: PRIVATE });
+    for (const folder of [temporalDir, storeDir, logsDir, blobCacheDir].map((of) => of(stateDir))) {
+      await mkdir(folder, { recursive: true, mode: PRIVATE });
+      // Earlier versions left them open to everybody.
+      await chmod(folder, PRIVATE);
+    }
     const probe = path.join(stateDir, `.probe-${process.pid}`);
     await writeFile(probe, Buffer.alloc(4096));
     await rm(probe);

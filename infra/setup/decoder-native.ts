@@ -7,6 +7,7 @@ import { sourcesDigest } from '../../engine/decoder/native/sources.ts';
 import { cacheEntry, cacheRoot } from './cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
+import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 
 /** Has onnxruntime's C header in it; an older header works with a newer library. */
 const HEADERS = 'github.com/yalue/onnxruntime_go@v1.27.0';
@@ -32,17 +33,20 @@ export async function ensureNativeDecoder(
     variant: `napi${NAPI_VERSION}`,
   });
   const addon = path.join(entry, 'decoder.node');
-  const there = existsSync(addon);
+  const intact = async (): Promise<boolean> => existsSync(addon) && (await isAsRecorded(entry));
+  const there = await intact();
   if (!there) {
     await mkdir(path.dirname(entry), { recursive: true });
     await withLock(
       `${entry}.lock`,
       () => undefined,
       async () => {
-        if (existsSync(addon)) return;
+        if (await intact()) return;
         const partial = await mkdtemp(`${entry}.partial-`);
         try {
           await compileDecoder(root, path.join(partial, 'decoder.node'), [], env);
+          await recordDigests(partial);
+          await rm(entry, { recursive: true, force: true }); // what was damaged
           await rename(partial, entry);
         } finally {
           await rm(partial, { recursive: true, force: true });

@@ -30,7 +30,7 @@ export async function findPythonEnvironment(
 }
 
 /**
- * A virtual environment with the packages of a pinned requirements file, made in the cache when it is not there. A
+ * A virtual environment with the packages of a pinned requirements file (where one has a SHA-256, pip wants it of all), made in the cache when it is not there. A
  * second process that wants the same one waits for the first; one that was cut off is made anew.
  * Throws GradusError('infra', 'python-missing'), and GradusError('infra', 'python-packages') with pip's last words.
  */

@@ -4,6 +4,7 @@ import { GradusError } from '../../core/errors.ts';
 import { cacheEntry, cacheRoot } from './cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
+import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 
 export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw';
 
@@ -64,6 +65,10 @@ export function cachedBinary(name: BinaryName, env: NodeJS.ProcessEnv = process.
   return path.join(cacheEntry(cacheRoot(env), { name, version: BINARIES[name].version }), name);
 }
 
+/** Whether a cached build is there and what was built: hashing a server takes a tenth of a second. */
+const isIntact = async (file: string): Promise<boolean> =>
+  (await isExecutable(file)) && (await isAsRecorded(path.dirname(file)));
+
 /** `temporal version 1.5.1 (Server …)` → "1.5.1"; undefined when it is not the Temporal CLI. */
 export function parseCliVersion(printed: string): string | undefined {
   return /^temporal version (\d+\.\d+\.\d+)/.exec(printed)?.[1];
@@ -81,7 +86,8 @@ async function cliOnPath(env: NodeJS.ProcessEnv): Promise<string | undefined> {
 }
 
 /**
- * An existing binary: the file that the environment names, the `temporal` on PATH, or the cached build.
+ * An existing binary: the file that the environment names, the `temporal` on PATH, or the cached build, unless that has
+ * been damaged since.
  * @throws GradusError infra/binary-missing when the environment names a file that cannot be run
  */
 export async function findBinary(
@@ -100,7 +106,7 @@ export async function findBinary(
     );
   }
   const cached = cachedBinary(name, env);
-  if (await isExecutable(cached)) return { path: cached, from: 'cache' };
+  if (await isIntact(cached)) return { path: cached, from: 'cache' };
   if (name === 'temporal-cli') {
     const found = await cliOnPath(env);
     if (found !== undefined) return { path: found, from: 'path' };
@@ -119,7 +125,7 @@ export async function requireBinary(name: BinaryName, env: NodeJS.ProcessEnv = p
   throw new GradusError(
     'infra',
     'binary-missing',
-    `The ${title} ${version} is not there yet. Run "npm run setup", or set ${override} to its file.`,
+    `The ${title} ${version} is not there yet, or not whole any more. Run "npm run setup", or set ${override} to its file.`,
   );
 }
 
@@ -173,7 +179,7 @@ export async function buildBinary(
   const waiting = (pid: number) =>
     onWait(`${title}: waiting for process ${pid}, which builds for another checkout …`);
   return withLock(path.join(root, 'go-build.lock'), waiting, async () => {
-    if (await isExecutable(target)) return { path: target, from: 'cache' };
+    if (await isIntact(target)) return { path: target, from: 'cache' };
     // In the cache's own file system, so that the rename at the end is atomic.
     const temporary = path.join(root, 'go-build');
     await rm(temporary, { recursive: true, force: true }); // what a killed build left
@@ -192,10 +198,14 @@ export async function buildBinary(
           { retryable: true },
         );
       }
-      await mkdir(path.dirname(target), { recursive: true });
       const built = path.join(temporary, path.basename(source));
       await chmod(built, 0o755);
-      await rename(built, target);
+      const entry = path.join(temporary, 'entry');
+      await mkdir(entry);
+      await rename(built, path.join(entry, path.basename(target)));
+      await recordDigests(entry);
+      await rm(path.dirname(target), { recursive: true, force: true }); // what was damaged
+      await rename(entry, path.dirname(target));
       return { path: target, from: 'built' };
     } finally {
       await rm(temporary, { recursive: true, force: true });

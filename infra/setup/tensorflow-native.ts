@@ -6,6 +6,7 @@ import { cacheEntry, cacheRoot } from './cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { installCudaLibraries } from './cuda-libraries.ts';
 import { withLock } from './file-lock.ts';
+import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 import { downloadWheel, extract } from './wheel.ts';
 
 export type TensorFlowPackage = 'tfjs-node' | 'tfjs-node-gpu';
@@ -40,10 +41,22 @@ export async function wantsGpu(env: NodeJS.ProcessEnv = process.env): Promise<bo
   return listed.code === 0 && listed.stdout.includes('GPU');
 }
 
-/** The PyPI project whose wheel holds libtensorflow for this package and processor. */
+/** Of the wheels for CPython 3.11 and glibc, as the Python package index has them. */
+const WHEEL_SHA256 = {
+  'tensorflow-cpu x64': 'cf756bbe2d256e942ab5d0ad2c858fb40017581494febdb4387c149b1afde780',
+  'tensorflow x64': '481499fd0f824583de8945be61d5e827898cdaa4f5ea1bc2cc28ca2ccff8229e',
+  'tensorflow arm64': '3e9568c8efcb05c0266be223e3269c62ebf7ad3498f156438311735f6fa5ced5',
+};
+
+/**
+ * The PyPI project whose wheel holds libtensorflow for this package and processor, with the SHA-256 of that wheel, as pip
+ * reads it.
+ */
 export function wheelRequirement(name: TensorFlowPackage, arch: NodeJS.Architecture): string {
-  const project = name === 'tfjs-node' && arch === 'x64' ? 'tensorflow-cpu' : 'tensorflow';
-  return `${project}==${LIBTENSORFLOW_VERSION}`;
+  const processor = arch === 'arm64' ? 'arm64' : 'x64';
+  const project = name === 'tfjs-node' && processor === 'x64' ? 'tensorflow-cpu' : 'tensorflow';
+  const sha256 = WHEEL_SHA256[`${project} ${processor}` as keyof typeof WHEEL_SHA256];
+  return `${project}==${LIBTENSORFLOW_VERSION} --hash=sha256:${sha256}`;
 }
 
 export function tensorFlowCacheEntry(root: string, name: TensorFlowPackage): string {
@@ -82,7 +95,8 @@ export async function ensureTensorFlow(name: TensorFlowPackage, options: Options
 
   if (source !== 'wheel' && (await isOwnInstall(link))) return done('installed');
   if (source !== 'installer') {
-    if (existsSync(addon)) {
+    const intact = async (): Promise<boolean> => existsSync(addon) && (await isAsRecorded(entry));
+    if (await intact()) {
       await linkAddon(link, addon);
       return done('cache');
     }
@@ -92,7 +106,7 @@ export async function ensureTensorFlow(name: TensorFlowPackage, options: Options
       const say = options.say ?? (() => undefined);
       const waiting = (pid: number) => say(`libtensorflow: waiting for process ${pid}, which prepares it …`);
       await withLock(lock, waiting, async () => {
-        if (existsSync(addon)) return;
+        if (await intact()) return;
         say(
           name === 'tfjs-node'
             ? `libtensorflow: downloading 260 MB, compiling the addon (750 MB on disk) …`
@@ -185,6 +199,8 @@ async function buildFromWheel(
     if (name === 'tfjs-node-gpu') await installCudaLibraries(tools.python, wheel, partial, scratch);
     await rm(wheel);
     await compileAddon(name, root, tools.compiler, libraries, headers);
+    await recordDigests(partial);
+    await rm(entry, { recursive: true, force: true }); // what was damaged
     await rename(partial, entry);
   } finally {
     await rm(scratch, { recursive: true, force: true });

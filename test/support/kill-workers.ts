@@ -31,6 +31,7 @@ export async function killInActivity(
   at: (step: number) => string,
   activity: string,
   role: Role,
+  timeoutMs = 90_000,
 ): Promise<void> {
   let step = 2;
   await until(
@@ -50,7 +51,7 @@ export async function killInActivity(
       );
       return after === 'hit' ? true : undefined;
     },
-    90_000,
+    timeoutMs,
     () => `no ${activity} could be hit; the last try was at step ${step}`,
   );
 }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { ObjectStore } from '../../activities/store/object-store.ts';
 import { readLedger } from '../../activities/store/ledger.ts';
 import type { InstallationOptions } from '../../cli/stack-with-workers.ts';
+import type { AbstentionRule } from '../../core/ladder/policy.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import { ids } from '../../core/names.ts';
 import type { Role } from '../../core/names.ts';
@@ -98,6 +99,7 @@ export interface RungOptions {
   wait?: boolean;
   deadlineSeconds?: number;
   missing?: 'cheaper' | 'pending';
+  abstains?: AbstentionRule;
   budget?: object;
   concurrency?: number;
   reviewers?: number;

@@ -1,6 +1,6 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { stackEnvironment } from '../../cli/stack-with-workers.ts';
+import { stackEnvironment } from '../../infra/dev/stack-addresses.ts';
 import type { Stack } from '../../infra/dev/stack.ts';
 import { runCommand } from '../../infra/setup/command.ts';
 import { requireBinary } from '../../infra/setup/server-binaries.ts';

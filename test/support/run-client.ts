@@ -53,8 +53,11 @@ export class RunClient {
     );
   }
 
-  /** Activities of a type that are running now, in workflows whose id starts with `prefix`. */
-  async running(prefix: string, activityType: string): Promise<{ workflowId: string; attempt: number }[]> {
+  /** Activities of these types that are running now, in workflows whose id starts with `prefix`. */
+  async running(
+    prefix: string,
+    ...activityTypes: readonly string[]
+  ): Promise<{ workflowId: string; attempt: number }[]> {
     const found: { workflowId: string; attempt: number }[] = [];
     const query = `WorkflowId STARTS_WITH '${prefix}' AND ExecutionStatus = 'Running'`;
     for await (const { workflowId, runId } of this.client.workflow.list({ query })) {
@@ -62,7 +65,7 @@ export class RunClient {
       for (const activity of raw.pendingActivities ?? []) {
         // Decoded it is a number, in JSON a name.
         const started = ['2', 'PENDING_ACTIVITY_STATE_STARTED'].includes(String(activity.state));
-        if (started && activity.activityType?.name === activityType) {
+        if (started && activityTypes.includes(activity.activityType?.name ?? '')) {
           found.push({ workflowId, attempt: activity.attempt ?? 1 });
         }
       }

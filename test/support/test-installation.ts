@@ -3,15 +3,22 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import getPort from 'get-port';
 import { startInstallation } from '../../cli/stack-with-workers.ts';
+import { GradusError } from '../../core/errors.ts';
 import type { Installation, InstallationOptions } from '../../cli/stack-with-workers.ts';
 import { RunClient } from './run-client.ts';
 
 export interface TestInstallation extends Installation {
   stateDir: string;
   runs: RunClient;
-  /** Ends everything and removes the state folder. */
+  /**
+   * Ends everything and removes the state folder. Throws when the orchestrator's event loop was kept for too long: other
+   * runs' queries and updates wait for it.
+   */
   remove(): Promise<void>;
 }
+
+/** By processor time: a busy machine does not make it longer. */
+const LONGEST_BLOCK_MS = 200;
 
 /**
  * Real servers and workers in a folder of their own. The object store does not take the usual port: a test that has
@@ -19,7 +26,12 @@ export interface TestInstallation extends Installation {
  */
 export async function startTestInstallation(options: InstallationOptions = {}): Promise<TestInstallation> {
   const stateDir = options.stateDir ?? (await mkdtemp(path.join(tmpdir(), 'gradus-test-')));
-  const env = { GRADUS_PAYLOAD_LIMIT: String(64 * 1024), ...options.env };
+  const env = {
+    GRADUS_PAYLOAD_LIMIT: String(64 * 1024),
+    // What a test tells workers is mostly for its environments.
+    GRADUS_HOST_ENV: Object.keys(options.env ?? {}).join(','),
+    ...options.env,
+  };
   const installation = await startInstallation({
     ui: false,
     s3Port: await getPort({ host: '127.0.0.1' }),
@@ -33,6 +45,15 @@ export async function startTestInstallation(options: InstallationOptions = {}): 
     await runs.close();
     await installation.stop();
     await rm(stateDir, { recursive: true, force: true });
+    const { busyMs, wallMs } = installation.workers.longestBlock('orchestrator');
+    if (busyMs > LONGEST_BLOCK_MS) {
+      throw new GradusError(
+        'infra',
+        'kept-loop',
+        `the orchestrator's event loop was kept for ${wallMs.toFixed(0)} ms, ${busyMs.toFixed(0)} of them by work: ` +
+          'what takes long goes in pieces (engine/in-pieces.ts) or into a thread',
+      );
+    }
   };
   return { ...installation, stateDir, runs, remove };
 }

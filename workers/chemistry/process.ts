@@ -4,6 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
 import type { Tier } from '../../core/outcome.ts';
+import { inheritedEnvironment } from '../inherited-environment.ts';
 import { settingsToEnv } from '../settings.ts';
 import type { WorkerSettings } from '../settings.ts';
 import type { ProcessKind } from '../supervised-process.ts';
@@ -30,7 +31,7 @@ export function chemistryProcess(
     spawn: (output) =>
       spawn(python, ['-m', 'chemistry', ...tiers], {
         env: {
-          ...process.env,
+          ...inheritedEnvironment(),
           ...settingsToEnv(settings),
           ...env,
           PYTHONPATH: MODULES,

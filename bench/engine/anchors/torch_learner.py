@@ -1,4 +1,6 @@
-"""A training step of a Llama in PyTorch: forward, backward and Adam on full rows of tokens."""
+"""A training step of a Llama in PyTorch: forward, backward and Adam on full rows of tokens, on the CPU or on BENCH_DEVICE."""
+
+import os
 
 import torch
 import torch.nn.functional as F
@@ -6,17 +8,18 @@ from protocol import serve
 from transformers import AutoModelForCausalLM
 
 state: dict = {}
+DEVICE = os.environ.get("BENCH_DEVICE", "cpu")
 
 
 def load(folder: str, threads: int, mode: str) -> dict:
     """`mode`: `eager`, `compile`, or `bf16` (autocast, compiled where that is faster is left to `compile-bf16`)."""
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").train()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").train().to(DEVICE)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
 
     def loss_of(ids: torch.Tensor) -> torch.Tensor:
-        with torch.autocast("cpu", torch.bfloat16, enabled="bf16" in mode):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled="bf16" in mode):
             logits = model(ids, use_cache=False).logits
         logits = logits[:, :-1].float()
         return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1))
@@ -29,7 +32,7 @@ def steps(tokens: list[list[list[int]]]) -> dict:
     """One optimizer update for each batch [B, T]."""
     losses = []
     for batch in tokens:
-        loss = state["loss"](torch.tensor(batch))
+        loss = state["loss"](torch.tensor(batch, device=DEVICE))
         state["optimizer"].zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(state["model"].parameters(), 1.0)

@@ -11,6 +11,7 @@ import type { GroupResult } from '../../../core/requests.ts';
 import { total } from '../../../core/stage-policy.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { Environment } from '../../../environments/contract.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { startObjectStore } from '../../../infra/dev/object-store.ts';
 import { plainRollout } from '../../plain-run.ts';
 import { withTemporaryFolder } from '../../durable-run.ts';
@@ -81,7 +82,10 @@ async function measure(
   // A pool of its own: its threads are gone before anybody is timed.
   const policies = new PolicyPool(store, () => createDecoder({ threads: THREADS }), 1);
   try {
-    const rollout = plainRollout({ store, environments, policies }, new AbortController().signal);
+    const rollout = plainRollout(
+      { store, environments: inThisProcess(environments.values()), policies },
+      new AbortController().signal,
+    );
     let results: GroupResult[] = [];
     const { arms } = await evaluate(
       { rollout: async (requests) => (results = await rollout(requests)) },

@@ -13,7 +13,8 @@ export type Binding = object;
 export interface NativeAddon {
   /** What `sourcesDigest` said of the files that it was built from. */
   sources?: string;
-  open(library: string, model: OpenRequest): Session;
+  /** The session shares with `sibling`, a session of the same weights, what the library keeps of them. */
+  open(library: string, model: OpenRequest, sibling?: Session): Session;
   close(session: Session): void;
   prefill(session: Session, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
   bind(session: Session, block: BindRequest): Binding;
@@ -33,7 +34,8 @@ export interface NativeAddon {
 export interface OpenRequest {
   graph: Uint8Array;
   weights: Float32Array;
-  weightsFile: string;
+  /** Which tensors of the graph lie in `weights`, and from which element on. */
+  tensors: readonly { name: string; start: number; shape: readonly number[] }[];
   threads: number;
   layers: number;
   heads: number;

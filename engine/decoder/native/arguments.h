@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <vector>
 
 namespace gradus {
 
@@ -78,6 +79,19 @@ inline napi_value field(napi_env env, napi_value object, const char* name) {
   napi_value value;
   check(napi_get_named_property(env, object, name, &value), name);
   return value;
+}
+
+// A shape: an array of integers.
+inline std::vector<int64_t> extents(napi_env env, napi_value value, const char* what) {
+  uint32_t rank;
+  check(napi_get_array_length(env, value, &rank), what);
+  std::vector<int64_t> shape(rank);
+  for (uint32_t axis = 0; axis < rank; axis++) {
+    napi_value extent;
+    check(napi_get_element(env, value, axis, &extent), what);
+    shape[axis] = integer(env, extent, what);
+  }
+  return shape;
 }
 
 }  // namespace gradus

@@ -5,6 +5,9 @@
 // to do. Shapes: L layers, K key-value heads, D head size, V vocabulary, n slots in use, C capacity of a block, G lanes.
 
 #include <dlfcn.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <node_api.h>
 
 #include <cstdint>
@@ -29,6 +32,7 @@ using gradus::Failure;
 using gradus::View;
 using gradus::check;
 using gradus::doubles;
+using gradus::extents;
 using gradus::field;
 using gradus::floats;
 using gradus::guarded;
@@ -55,22 +59,35 @@ Value tensor(void* data, size_t bytes, const std::vector<int64_t>& shape, ONNXTe
   return Value(value);
 }
 
+int64_t elements(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape) count *= extent;
+  return count;
+}
+
 Value floatTensor(float* data, const std::vector<int64_t>& shape) {
-  size_t count = 1;
-  for (int64_t extent : shape) count *= static_cast<size_t>(extent);
-  return tensor(data, count * sizeof(float), shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+  return tensor(data, static_cast<size_t>(elements(shape)) * sizeof(float), shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
 }
 
 Value integerTensor(int32_t* data, const std::vector<int64_t>& shape) {
-  size_t count = 1;
-  for (int64_t extent : shape) count *= static_cast<size_t>(extent);
-  return tensor(data, count * sizeof(int32_t), shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32);
+  return tensor(data, static_cast<size_t>(elements(shape)) * sizeof(int32_t), shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32);
 }
+
+// The weights of a model in the layout of the kernels, once for all sessions that are opened with them.
+struct PackedWeights {
+  OrtPrepackedWeightsContainer* container = nullptr;
+
+  PackedWeights() { check(api->CreatePrepackedWeightsContainer(&container)); }
+  PackedWeights(const PackedWeights&) = delete;
+  ~PackedWeights() { api->ReleasePrepackedWeightsContainer(container); }
+};
 
 struct Session {
   OrtSession* session = nullptr;
-  // Held, because the session may read weights that it has not repacked from where they lie.
+  // Held, because the session reads weights that it has not packed from where they lie.
   napi_ref weights = nullptr;
+  std::vector<Value> initializers;
+  std::shared_ptr<PackedWeights> packed;
   int64_t layers = 0;
   int64_t heads = 0;
   int64_t headSize = 0;
@@ -170,11 +187,12 @@ struct Draws {
   }
 };
 
-// open(library, {graph, weights, weightsFile, threads, layers, heads, headSize, vocabulary, lanes}) -> session
+// open(library, {graph, weights, tensors: [{name, start, shape}], threads, layers, heads, headSize, vocabulary, lanes},
+// sibling?) -> session; it shares the packed weights of `sibling`, a session of the same weights.
 napi_value open(napi_env env, napi_callback_info info) {
   return guarded(env, [&]() {
-    size_t count = 2;
-    napi_value args[2];
+    size_t count = 3;
+    napi_value args[3];
     check(napi_get_cb_info(env, info, &count, args, nullptr, nullptr), "arguments");
     initialize(text(env, args[0]));
     napi_value model = args[1];
@@ -199,7 +217,8 @@ napi_value open(napi_env env, napi_callback_info info) {
     napi_value weightsValue = field(env, model, "weights");
     View<float> weights = floats(env, weightsValue, 1, "weights");
     View<uint8_t> graph = view<uint8_t>(env, field(env, model, "graph"), napi_uint8_array, 1, "graph");
-    std::string file = text(env, field(env, model, "weightsFile"));
+    const bool alone = count < 3;
+    session->packed = alone ? std::make_shared<PackedWeights>() : sessionOf(env, args[2])->packed;
 
     OptionsGuard guard;
     check(api->CreateSessionOptions(&guard.options));
@@ -212,13 +231,37 @@ napi_value open(napi_env env, napi_callback_info info) {
     };
     // Threads that go on looking for work after a run would, for some 20 ms, take a core from the other graph's.
     configure("session.force_spinning_stop", "1");
-    // Packed for its kernels a model is in memory twice; a piece of many rows repays reading it as it lies.
-    if (session->lanes > 0) configure("session.disable_prepacking", "1");
-    const char* files[] = {file.c_str()};
-    char* buffers[] = {reinterpret_cast<char*>(weights.data)};
-    size_t lengths[] = {weights.length * sizeof(float)};
-    check(api->AddExternalInitializersFromFilesInMemory(guard.options, files, buffers, lengths, 1));
-    check(api->CreateSessionFromArray(environment, graph.data, graph.length, guard.options, &session->session));
+    // Weights have to be packed: kernels for weights that are not add up in blocks that depend on each thread's share of
+    // the product, and so would bits. Named as initializers that sessions share they are packed once for all of them, and
+    // as the graph's external ones they are read from where they lie.
+    napi_value tensors = field(env, model, "tensors");
+    uint32_t tensorCount;
+    check(napi_get_array_length(env, tensors, &tensorCount), "tensors");
+    std::vector<std::string> names(tensorCount);
+    std::vector<const char*> namesGiven;
+    std::vector<const OrtValue*> given;
+    for (uint32_t i = 0; i < tensorCount; i++) {
+      napi_value entry;
+      check(napi_get_element(env, tensors, i, &entry), "tensors");
+      const char* name = (names[i] = text(env, field(env, entry, "name"))).c_str();
+      const std::vector<int64_t> shape = extents(env, field(env, entry, "shape"), name);
+      const int64_t start = integer(env, field(env, entry, "start"), name);
+      const int64_t size = elements(shape);
+      if (start < 0 || size < 0 || start + size > static_cast<int64_t>(weights.length)) {
+        throw Failure{"beyond the weights: " + names[i]};
+      }
+      session->initializers.push_back(floatTensor(weights.data + start, shape));
+      namesGiven.push_back(name);
+      given.push_back(session->initializers.back().get());
+      check(api->AddInitializer(guard.options, name, given.back()));
+    }
+    check(api->AddExternalInitializers(guard.options, namesGiven.data(), given.data(), tensorCount));
+    check(api->CreateSessionFromArrayWithPrepackedWeightsContainer(environment, graph.data, graph.length, guard.options,
+                                                                   session->packed->container, &session->session));
+#ifdef __GLIBC__
+    // A sibling packs all weights once more before it finds them shared: that memory goes back.
+    if (!alone) malloc_trim(0);
+#endif
 
     check(napi_create_reference(env, weightsValue, 1, &session->weights), "weights");
     napi_value result;
@@ -242,6 +285,8 @@ napi_value close(napi_env env, napi_callback_info info) {
     Session* session = sessionOf(env, args[0]);
     api->ReleaseSession(session->session);
     session->session = nullptr;
+    session->initializers.clear();
+    session->packed.reset();
     napi_delete_reference(env, session->weights);
     session->weights = nullptr;
     return nullptr;

@@ -1,5 +1,6 @@
 import type { Action } from '../../../core/episode.ts';
 import type { Json } from '../../../core/json.ts';
+import { readJson } from '../json-call.ts';
 import { malformed } from '../malformed.ts';
 import { findSpecialToken, MESSAGE_END, TAGS } from './special-tokens.ts';
 
@@ -50,12 +51,8 @@ function parseAnswer(answer: string): Action {
 }
 
 function parseCall(content: string): Action {
-  let json: Json;
-  try {
-    json = JSON.parse(content) as Json;
-  } catch {
-    return malformed('call is not JSON');
-  }
+  const json = readJson(content);
+  if (json === undefined) return malformed('call is not JSON');
   if (!isObject(json)) return malformed('call is not an object');
   const { name, arguments: args } = json;
   if (typeof name !== 'string' || name === '') return malformed('call has no name');

@@ -1,7 +1,8 @@
-import { GradusError } from '../../../core/errors.ts';
 import type { Observation } from '../../../core/episode.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { ChatMessage, WrittenTurn } from '../contract.ts';
+import { assertOneAction, readBack, turnTokensOf, unwritable } from '../written-turn.ts';
+import { parseAction } from './parse-action.ts';
 import { findSpecialToken, MESSAGE_END, MESSAGE_START, TAGS } from './special-tokens.ts';
 
 /** ChatML: the user's message, and the assistant's opened. */
@@ -33,25 +34,26 @@ export function observationTokens(tokenizer: Tokenizer, observation: Pick<Observ
 /**
  * A turn as the policy would write it; `parseAction` reads it back. `raw` is written as it stands.
  * Throws GradusError('environment', 'demonstration') for a thought or an answer that spells a special token, which
- * no reader could tell from the real one, and when it has not exactly one of `call`, `answer` and `raw`.
+ * no reader could tell from the real one, for what reads as something else, and when it has not exactly one of `call`, `answer` and `raw`.
  */
 export function turnText(turn: WrittenTurn): string {
+  assertOneAction(turn);
   const think = turn.think === undefined ? '' : inside('think', turn.think);
-  const { call, answer, raw } = turn;
-  if ([call, answer, raw].filter((part) => part !== undefined).length !== 1) {
-    throw refused('A turn needs exactly one of call, answer and raw.');
-  }
+  return readBack(turn, think + actionText(turn), parseAction);
+}
+
+function actionText({ call, answer, raw }: WrittenTurn): string {
   if (call !== undefined) {
     const json = JSON.stringify({ name: call.name, arguments: call.arguments });
     // JSON can spell a tag without writing it.
     const safe = findSpecialToken(json) === undefined ? json : json.replaceAll('<', '\\u003c');
-    return think + inside('call', safe);
+    return inside('call', safe);
   }
-  return think + (answer === undefined ? raw! : inside('answer', answer));
+  return answer === undefined ? raw! : inside('answer', answer);
 }
 
 export function turnTokens(tokenizer: Tokenizer, turn: WrittenTurn): number[] {
-  return tokenizer.encode(turnText(turn));
+  return turnTokensOf(tokenizer, turnText(turn));
 }
 
 /** Sampling one of these ends a turn of the policy. */
@@ -61,10 +63,7 @@ export function stopTokens(tokenizer: Tokenizer): number[] {
 
 function inside(kind: keyof typeof TAGS, content: string): string {
   const token = findSpecialToken(content);
-  if (token !== undefined) throw refused(`The text inside ${TAGS[kind][0]} spells ${token}; leave it out.`);
+  if (token !== undefined)
+    throw unwritable(`The text inside ${TAGS[kind][0]} spells ${token}; leave it out.`);
   return TAGS[kind][0] + content + TAGS[kind][1];
-}
-
-function refused(message: string): GradusError {
-  return new GradusError('environment', 'demonstration', message);
 }

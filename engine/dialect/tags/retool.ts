@@ -17,7 +17,7 @@ export const retool: TagConventions = {
     ].join(' '),
   writeCall: (code) => `\n\`\`\`python\n${code}\n\`\`\`\n`,
   readCall: (content) => {
-    const fenced = /^\s*```[a-z]*[ \t]*\n([\s\S]*?)\n?[ \t]*```\s*$/u.exec(content);
+    const fenced = /^\s*```[^`\n]*\n([\s\S]*?)\n?[ \t]*```\s*$/u.exec(content);
     return (fenced?.[1] ?? content).replace(/^\s*\n/u, '').trimEnd();
   },
   writeAnswer: (answer) => (isBalanced(answer) ? `\\boxed{${answer}}` : answer),

@@ -1,4 +1,5 @@
 import { GradusError } from '../../../core/errors.ts';
+import type { Action } from '../../../core/episode.ts';
 import type { DialectName, DialectSpec } from '../../../core/spec.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { ChatMessage, Dialect, ToolDescription, WrittenTurn } from '../contract.ts';
@@ -6,7 +7,7 @@ import type { Guard } from '../guard.ts';
 import { malformed } from '../malformed.ts';
 import type { TemplateFrame } from '../template/template-frame.ts';
 import { withoutEnd } from '../turn-end.ts';
-import { assertOneAction, assertPlain } from '../written-turn.ts';
+import { assertOneAction, assertPlain, readBack, turnTokensOf } from '../written-turn.ts';
 import { isTagTurnOver, parseTagTurn } from './tag-turn.ts';
 import type { Tags } from './tag-turn.ts';
 
@@ -58,6 +59,17 @@ export function tagDialect(
       ? value
       : undefined;
   };
+  const parse = (text: string): Action => {
+    const piece = parseTagTurn(withoutEnd(text, turnEnds), tags, opened);
+    if (piece.kind === 'malformed') return piece;
+    if (piece.kind === 'answer') {
+      const answer = conventions.readAnswer(piece.content);
+      return answer === '' ? malformed('empty answer') : { kind: 'answer', answer };
+    }
+    const value = conventions.readCall(piece.content);
+    if (value === '') return malformed(`empty <${tags.call}>`);
+    return { kind: 'call', call: { name: tool.name, arguments: { [argument]: value } } };
+  };
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { think, call, answer, raw } = turn;
@@ -73,7 +85,10 @@ export function tagDialect(
           ? '</think>\n'
           : ''
         : `${opened ? '' : '<think>'}${plain(think)}</think>\n`;
-    if (!call) return `${thought}<${tags.answer}>${conventions.writeAnswer(plain(answer!))}</${tags.answer}>`;
+    if (!call) {
+      const written = conventions.writeAnswer(plain(answer!));
+      return readBack(turn, `${thought}<${tags.answer}>${written}</${tags.answer}>`, parse);
+    }
     const value = argumentOf(turn);
     if (value === undefined) {
       throw new GradusError(
@@ -82,7 +97,11 @@ export function tagDialect(
         `The dialect ${name} calls ${tool.name} with ${argument}, so it cannot write ${JSON.stringify(call)}: take another dialect, or demonstrate this tool alone.`,
       );
     }
-    return `${thought}<${tags.call}>${conventions.writeCall(plain(value))}</${tags.call}>`;
+    return readBack(
+      turn,
+      `${thought}<${tags.call}>${conventions.writeCall(plain(value))}</${tags.call}>`,
+      parse,
+    );
   };
   return {
     name,
@@ -91,31 +110,23 @@ export function tagDialect(
       if (frame) return frame.promptTokens(whole);
       return tokenizer.encodePlain(`${whole.map(({ content }) => content).join('\n\n')}\n\n`);
     },
-    observationTokens: ({ text }) => {
+    observationTokens: ({ text }, turn) => {
       // A tool must not be able to close its own tag.
       const harmless = text.replaceAll(
         new RegExp(`</?${tags.result}>`, 'gu'),
         (tag) => `&lt;${tag.slice(1)}`,
       );
-      const framed = `\n\n<${tags.result}>${guard.shield(harmless)}</${tags.result}>\n\n`;
-      return guard.encode(framed);
+      const result = `<${tags.result}>${guard.shield(harmless)}</${tags.result}>`;
+      // Whoever ended the message is answered in the next one, and opens another.
+      const ended = turnEnds.some((end) => turn.endsWith(end));
+      return guard.encode(ended && frame ? frame.messageAfterTurn(result) : `\n\n${result}\n\n`);
     },
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     isOver: (text) => isTagTurnOver(text, tags),
-    parse: (text) => {
-      const piece = parseTagTurn(withoutEnd(text, turnEnds), tags, opened);
-      if (piece.kind === 'malformed') return piece;
-      if (piece.kind === 'answer') {
-        const answer = conventions.readAnswer(piece.content);
-        return answer === '' ? malformed('empty answer') : { kind: 'answer', answer };
-      }
-      const value = conventions.readCall(piece.content);
-      if (value === '') return malformed(`empty <${tags.call}>`);
-      return { kind: 'call', call: { name: tool.name, arguments: { [argument]: value } } };
-    },
+    parse,
     canWrite: (turn) => turn.call === undefined || argumentOf(turn) !== undefined,
     turnText,
-    turnTokens: (turn) => tokenizer.encode(turnText(turn)),
+    turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
   };
 }
 

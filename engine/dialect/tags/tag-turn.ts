@@ -15,7 +15,7 @@ export type TagPiece = { kind: 'call' | 'answer'; content: string };
 
 /** The first call or answer that a text opens, as far as it goes; `end` is absent while it is not closed. */
 function firstPiece(text: string, tags: Tags) {
-  const fence = tags.fences ? '|```(?:python|py)[ \\t]*\\n' : '';
+  const fence = tags.fences ? '|```(?:python3?|py)[ \\t]*\\n' : '';
   const open = new RegExp(`<(${tags.call}|${tags.answer})>${fence}`, 'u').exec(text);
   if (!open) return undefined;
   const [whole, name] = open;

@@ -4,6 +4,7 @@ import type { Json } from '../../../core/json.ts';
 import type { ChatMessage, ToolDescription } from '../contract.ts';
 import { markPrints, PythonInterpreter } from './python-interpreter.ts';
 import { strftime } from './strftime.ts';
+import { WorkBudget } from './work-budget.ts';
 
 export interface Rendering {
   messages: readonly ChatMessage[];
@@ -17,6 +18,9 @@ export interface Rendering {
 
 /** What `strftime_now` tells where nobody says a day: a prompt is a function of the run, not of the clock. */
 export const DEFAULT_DATE = '2024-07-26';
+
+/** Of a template; the longest that models come with have some 20,000. */
+const MOST_LETTERS = 200_000;
 
 /** A checkpoint's chat template, rendered to the byte as `apply_chat_template` of Python's `transformers` does. */
 export class ChatTemplate {
@@ -33,17 +37,24 @@ export class ChatTemplate {
     this.source = source;
     this.specialTokens = specialTokens;
     this.date = date;
+    if (source.length > MOST_LETTERS) {
+      throw refused(`has ${source.length} letters, and ${MOST_LETTERS} are the most that is read`);
+    }
     try {
       this.program = new Template(source).parsed;
+      markPrints(this.program);
     } catch (cause) {
       throw refused(`cannot be read (${messageOf(cause)})`, cause);
     }
-    markPrints(this.program);
   }
 
-  /** Throws GradusError('policy', 'chat-template') with the template's own words where it refuses the conversation. */
+  /**
+   * Throws GradusError('policy', 'chat-template') with the template's own words where it refuses the conversation, and
+   * where it takes far more time or memory than a template of a conversation of this length can need.
+   */
   render({ messages, tools = [], addGenerationPrompt, variables = {} }: Rendering): string {
     const scope = new Environment();
+    const budget = new WorkBudget(this.source.length, lettersOf(messages) + lettersOf(tools));
     const globals: Record<string, unknown> = {
       true: true,
       false: false,
@@ -51,7 +62,7 @@ export class ChatTemplate {
       True: true,
       False: false,
       None: null,
-      range: pythonRange,
+      range: (first: number, second?: number, step?: number) => pythonRange(budget, first, second, step),
       raise_exception: (message: string) => {
         throw new Error(message);
       },
@@ -71,21 +82,29 @@ export class ChatTemplate {
     };
     for (const [name, value] of Object.entries(globals)) scope.set(name, value);
     try {
-      return new PythonInterpreter(scope).run(this.program).value as string;
+      return new PythonInterpreter(scope, budget).run(this.program).value as string;
     } catch (cause) {
       throw refused(`does not render the conversation: ${messageOf(cause)}`, cause);
     }
   }
 }
 
-function pythonRange(first: number, second?: number, step = 1): number[] {
+function pythonRange(budget: WorkBudget, first: number, second?: number, step = 1): number[] {
   const [start, stop] = second === undefined ? [0, first] : [first, second];
   if (step === 0) throw new Error('range needs a step');
   const length = Math.max(0, Math.ceil((stop - start) / step));
+  budget.spend(length);
   return Array.from({ length }, (_, i) => start + i * step);
 }
 
-function refused(why: string, cause: unknown): GradusError {
+/** Of all texts in a value. */
+function lettersOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.entries(value).reduce((sum, [key, member]) => sum + key.length + lettersOf(member), 0);
+}
+
+function refused(why: string, cause?: unknown): GradusError {
   return new GradusError(
     'policy',
     'chat-template',

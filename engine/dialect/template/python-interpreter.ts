@@ -1,26 +1,7 @@
-import { Interpreter } from '@huggingface/jinja';
+import { assertPrintable, BoundedInterpreter } from './bounded-interpreter.ts';
+import type { Fields, Node, Scope, Value } from './bounded-interpreter.ts';
 import { pythonFloat, pythonJson } from './python-json.ts';
 import type { PythonJsonOptions, TemplateValue } from './python-json.ts';
-
-type Evaluate = Interpreter['evaluate'];
-type Node = NonNullable<Parameters<Evaluate>[0]>;
-type Scope = Parameters<Evaluate>[1];
-type Value = ReturnType<Evaluate>;
-/** The fields of the syntax tree that are looked at here; which a node has depends on its `type`. */
-interface Fields {
-  type: string;
-  value?: unknown;
-  operand?: Fields;
-  filter?: Fields;
-  callee?: Fields;
-  object?: Fields;
-  property?: Fields;
-  computed?: boolean;
-  args?: Fields[];
-  key?: Fields;
-  test?: Fields;
-  negate?: boolean;
-}
 
 const STATEMENTS = new Set([
   'Program',
@@ -49,15 +30,16 @@ const PYTHON_SPACE =
  * The template engine where Python does otherwise: `tojson` as `transformers` defines it, what `strip` strips, what is a number, and how
  * `None`, booleans and floats are printed. What only Python can print (the repr of a list or a mapping) is refused.
  */
-export class PythonInterpreter extends Interpreter {
+export class PythonInterpreter extends BoundedInterpreter {
   override evaluate(statement: Node | undefined, scope: Scope): Value {
     const node: Fields | undefined = statement;
-    if (node?.type === 'Print') return this.print(node.operand as Node, scope);
+    if (node?.type === 'Print') return this.print(node.operand!, scope);
+    if (node?.type === 'CallStatement') return this.printed(super.evaluate(statement, scope), scope);
     if (node?.type === 'FilterExpression') {
       const filter = node.filter!;
       const name = filter.type === 'CallExpression' ? filter.callee!.value : filter.value;
-      if (name === 'tojson') return this.tojson(node.operand as Node, filter.args ?? [], scope);
-      if (name === 'trim') return this.strip('strip', node.operand as Node, filter.args ?? [], scope);
+      if (name === 'tojson') return this.tojson(node.operand!, filter.args ?? [], scope);
+      if (name === 'trim') return this.strip('strip', node.operand!, filter.args ?? [], scope);
     }
     if (node?.type === 'TestExpression') {
       const loose = LOOSE_TESTS[String(node.test!.value)];
@@ -70,14 +52,18 @@ export class PythonInterpreter extends Interpreter {
     if (callee?.type === 'MemberExpression' && callee.computed !== true) {
       const name = callee.property!.value;
       if (name === 'strip' || name === 'lstrip' || name === 'rstrip') {
-        return this.strip(name, callee.object as Node, node!.args ?? [], scope);
+        return this.strip(name, callee.object!, node!.args ?? [], scope);
       }
     }
     return super.evaluate(statement, scope);
   }
 
   private print(node: Node, scope: Scope): Value {
-    const value = this.evaluate(node, scope);
+    return this.printed(this.evaluate(node, scope), scope);
+  }
+
+  private printed(value: Value, scope: Scope): Value {
+    assertPrintable(value);
     switch (value.type) {
       case 'NullValue':
         return this.text('None', scope);
@@ -85,10 +71,6 @@ export class PythonInterpreter extends Interpreter {
         return this.text(value.value === true ? 'True' : 'False', scope);
       case 'FloatValue':
         return this.text(pythonFloat(value.value as number), scope);
-      case 'ObjectValue':
-      case 'ArrayValue':
-      case 'TupleValue':
-        throw new Error('it prints a list or a mapping as Python would; it should use tojson');
       default:
         return value;
     }
@@ -101,7 +83,7 @@ export class PythonInterpreter extends Interpreter {
       const named = argument.type === 'KeywordArgumentExpression';
       const name = named ? String(argument.key!.value) : names[i];
       if (name === undefined || !names.includes(name)) throw new Error(`tojson has no argument ${name}`);
-      given[name] = this.evaluate((named ? argument.value : argument) as Node, scope);
+      given[name] = this.evaluate(named ? (argument.value as Fields) : argument, scope);
     }
     const separators = given['separators']?.value as TemplateValue[] | null | undefined;
     const options: PythonJsonOptions = {
@@ -112,7 +94,11 @@ export class PythonInterpreter extends Interpreter {
         : null,
       sortKeys: given['sort_keys']?.value === true,
     };
-    return this.text(pythonJson(this.evaluate(operand, scope), options), scope);
+    const value = this.evaluate(operand, scope);
+    const { weight, depth } = this.budget.weigh(value);
+    const between = Math.max(...(options.separators ?? [', ']).map(({ length }) => length));
+    this.budget.spend((weight * ((options.indent ?? 0) * depth + between)) / 16);
+    return this.text(pythonJson(value, options), scope);
   }
 
   private strip(side: 'strip' | 'lstrip' | 'rstrip', of: Node, args: Fields[], scope: Scope): Value {
@@ -121,6 +107,7 @@ export class PythonInterpreter extends Interpreter {
     if (subject.type !== 'StringValue') throw new Error(`${side} is for text, not for ${subject.type}`);
     const given = args[0] && this.evaluate(args[0], scope).value;
     const letters = new Set(typeof given === 'string' ? given : PYTHON_SPACE);
+    this.budget.spend((subject.value as string).length / 4);
     const text = Array.from(subject.value as string);
     let from = 0;
     let to = text.length;
@@ -137,7 +124,8 @@ export class PythonInterpreter extends Interpreter {
 
   /** The engine does not export its classes of values; a literal makes one. */
   private text(value: string, scope: Scope): Value {
-    return super.evaluate({ type: 'StringLiteral', value } as unknown as Node, scope);
+    const literal: Fields = { type: 'StringLiteral', value };
+    return super.evaluate(literal, scope);
   }
 }
 

@@ -90,7 +90,11 @@ function quoted(text: string, { ensureAscii = false }: PythonJsonOptions): strin
   // JSON.stringify also escapes lone surrogates, which no text that came from Python can have.
   const json = JSON.stringify(text);
   if (!ensureAscii) return json;
-  return json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  // Noncharacters stand for what a Guard will put in their place.
+  return json.replace(
+    /[\u007f-\ufdcf\ufdf0-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** `repr` of a Python float: exponents from 1e16 on and below 1e-4, of two digits at least. */

@@ -6,6 +6,7 @@ import type { ChatTemplate } from './chat-template.ts';
 
 const CALL = 'gradus_call_mark';
 const RESULT = 'gradus result mark';
+const SAID = 'gradus answer mark';
 
 /**
  * Prompts and observations as a chat template frames them. An observation is what the template writes between the
@@ -62,6 +63,13 @@ export class TemplateFrame {
     return /<think>\s*$/u.test(this.render([{ role: 'user', content: 'task' }]));
   }
 
+  /** What lies between the end token of a turn and the next turn when a user says `content` (shielded) in between. */
+  messageAfterTurn(content: string): string {
+    const said: ChatMessage = { role: 'assistant', content: SAID };
+    const text = this.render([{ role: 'user', content: 'task' }, said, { role: 'user', content }]);
+    return this.afterTurn(text, SAID, 'answers');
+  }
+
   private observationText(content: string, before: readonly ChatMessage[] = []): string {
     const text = this.render([
       { role: 'user', content: 'task' },
@@ -69,14 +77,19 @@ export class TemplateFrame {
       ...called(CALL),
       result(content),
     ]);
-    const call = text.indexOf(CALL);
-    if (call < 0) throw cannotSplit('leaves out tool calls');
+    return this.afterTurn(text, CALL, 'calls');
+  }
+
+  /** What follows the end of the turn that has this mark in it. */
+  private afterTurn(text: string, mark: string, does: 'calls' | 'answers'): string {
+    const turn = text.indexOf(mark);
+    if (turn < 0) throw cannotSplit(does === 'calls' ? 'leaves out tool calls' : 'leaves out answers');
     const ends = this.turnEnds.flatMap((token) => {
-      const at = text.indexOf(token, call);
+      const at = text.indexOf(token, turn);
       return at < 0 ? [] : [at + token.length];
     });
     if (ends.length === 0)
-      throw cannotSplit(`ends a turn that calls with none of ${this.turnEnds.join(', ')}`);
+      throw cannotSplit(`ends a turn that ${does} with none of ${this.turnEnds.join(', ')}`);
     return text.slice(Math.min(...ends));
   }
 

@@ -3,7 +3,7 @@ import type { Tf } from '../backend.ts';
 import type { GrpoSettings } from '../contract.ts';
 import { stopGradient } from '../custom-gradient.ts';
 
-/** What the loss reads, all [N]. */
+/** What the loss reads, all [N]; log-probs and advantages are 0 where the weight is, for Inf · 0 is NaN. */
 export interface GrpoInputs {
   logprobs: Tensor1D;
   /** 1 / (tokens that the mean is over) where the token counts, 0 elsewhere. */

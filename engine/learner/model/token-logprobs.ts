@@ -9,13 +9,14 @@ import { oneHot } from './one-hot.ts';
  * entropy [N] of each distribution, in nats. Gradients flow through the log-probabilities only: the entropy is a metric.
  *
  * Head and softmax are one function, so that what is scaled, multiplied and summed for the gradient is [N, d] instead
- * of [N, V].
+ * of [N, V]. `mask` [V] is added to the logits (see `tokenMask`): a masked token has neither probability nor gradient.
  */
 export function tokenLogprobs(
   backend: Backend,
   hidden: Tensor2D,
   head: Tensor2D,
   targets: Tensor1D,
+  mask?: Float32Array,
 ): { logprobs: Tensor1D; entropy: Tensor1D } {
   const { tf } = backend;
   let entropy: Tensor1D | undefined;
@@ -23,7 +24,8 @@ export function tokenLogprobs(
     tf,
     (hidden, head) => {
       // Log-probs are differences of logits: rounded to bfloat16 these would be off by some hundredths (ADR 0013).
-      const logits = product(backend, hidden, head, false, true, true);
+      const unmasked = product(backend, hidden, head, false, true, true);
+      const logits = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
       const { loss, backprop } = crossEntropy(backend, logits, targets);
       // With q = softmax − onehot and L = −log p(target): H = Σ −p log p = L − Σ q · logits, and logits = hidden headᵀ.
       const pull = product(backend, backprop, head, false, false);

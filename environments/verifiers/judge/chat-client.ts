@@ -27,6 +27,10 @@ type Busy = { kind: 'busy'; reason: string; afterSeconds?: number | undefined };
 const ATTEMPTS = 4;
 /** Before the second attempt, doubled before each other one, seconds. */
 const FIRST_PAUSE = 0.5;
+/** The longest pause that `Retry-After` may ask for, seconds: what is to be tried tomorrow is tried in an hour. */
+const LONGEST_PAUSE = 3600;
+/** An answer is some hundred bytes and a few kilobytes of thought; unpacked. */
+const MOST_BYTES = 4 * 2 ** 20;
 /** What a timer of Node can count, milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -56,7 +60,7 @@ async function completeOnce(server: ChatServer, body: Json, call: ChatCall): Pro
   const limit = Math.min(LONGEST_TIMER, Math.max(0, Math.ceil(call.deadline - performance.now())));
   const signal = AbortSignal.any([call.signal, AbortSignal.timeout(limit)]);
   let response: Response;
-  let text: string;
+  let text: string | undefined;
   try {
     response = await fetch(`${baseUrl.replace(/\/+$/, '')}/chat/completions`, {
       method: 'POST',
@@ -69,10 +73,14 @@ async function completeOnce(server: ChatServer, body: Json, call: ChatCall): Pro
       redirect: 'manual',
       signal,
     });
-    text = await response.text();
+    text = await readUpTo(response, MOST_BYTES);
   } catch (error) {
     call.signal.throwIfAborted();
     return { kind: 'busy', reason: withoutKey(inWords(error), apiKey) };
+  }
+  if (text === undefined) {
+    const reason = `the server answered with more than ${MOST_BYTES / 2 ** 20} MB: none of it was read`;
+    return { kind: 'abstained', type: 'cut-off', reason };
   }
   text = withoutKey(text, apiKey);
   return response.ok ? completionOf(text) : refusalOf(response, text, baseUrl);
@@ -142,11 +150,23 @@ function refusalOf(response: Response, text: string, baseUrl: string): Completio
   throw new GradusError('verifier', 'judge-request', `${baseUrl} ${reason} — ${advice}.`);
 }
 
+/** The body as text; undefined, with the connection given up, where it is longer than `most` bytes. */
+async function readUpTo(response: Response, most: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > most) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
 /** Seconds, or a date (RFC 9110, 10.2.3); undefined for neither. */
 function retryAfterSeconds(header: string | null): number | undefined {
   if (header === null) return undefined;
   const seconds = /^\s*\d+\s*$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
-  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined;
+  return Number.isFinite(seconds) ? Math.min(LONGEST_PAUSE, Math.max(0, seconds)) : undefined;
 }
 
 function inWords(error: unknown): string {

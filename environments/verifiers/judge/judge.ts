@@ -43,6 +43,7 @@ export function judge(options: JudgeOptions): TierVerifier {
     tier,
     cost,
     limits,
+    ...(checked.apiKeyEnv !== undefined && { variables: [checked.apiKeyEnv] }),
     subject: (candidate) => judgeSubject(checked, candidate),
     served: {
       by: 'function',
@@ -174,7 +175,8 @@ function keyOf({ name, apiKeyEnv }: Judge): string | undefined {
   throw new GradusError(
     'verifier',
     'judge-key',
-    `The judge ${name} needs an API key: start the worker of its tier with ${apiKeyEnv} set to one line of printable characters.`,
+    `The judge ${name} needs an API key: start the worker of its tier with ${apiKeyEnv} set to one line of printable characters` +
+      ` ("npm run dev" hands on what GRADUS_PASS_ENV names, as in GRADUS_PASS_ENV=${apiKeyEnv}).`,
   );
 }
 

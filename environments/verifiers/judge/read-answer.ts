@@ -46,11 +46,20 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The outermost objects in a text, however it is fenced: each opening brace to the first closing one that parses. */
+/** Times that the text may be read over, looking for objects: an answer needs two, a flood of braces one for each. */
+const MOST_READINGS = 16;
+
+/**
+ * The outermost objects in a text, however it is fenced: each opening brace to the first closing one that parses. What
+ * takes longer than reading the text a few times over is no answer.
+ */
 function objectsIn(text: string): unknown[] {
   const found: unknown[] = [];
+  let left = MOST_READINGS * text.length;
   for (let start = text.indexOf('{'); start !== -1;) {
     const end = closing(text, start);
+    left -= (end === -1 ? text.length : end) - start;
+    if (left < 0) return [];
     const object = end === -1 ? undefined : parsed(text.slice(start, end + 1));
     if (object !== undefined) found.push(object);
     start = text.indexOf('{', object === undefined ? start + 1 : end);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pages, parts } from '../../../activities/trajectory-parts.ts';
 import { createVerification } from '../../../activities/verifiers.ts';
 import { loadTrajectories } from '../../../activities/store/trajectories.ts';
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
@@ -10,6 +11,7 @@ import { defineEnvironment } from '../../../environments/contract.ts';
 import type { Candidate, Verdict, Verifier } from '../../../environments/contract.ts';
 import { exactMatch } from '../../../environments/verifiers/exact-match.ts';
 import { TestServer } from '../store/server.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 
 let server: TestServer;
 let store: ObjectStore;
@@ -57,7 +59,7 @@ async function verify(
     verifiers?: Verifier[];
     reward?: RewardSpec;
     split?: Split;
-    later?: Episode[];
+    followed?: Episode[];
     signal?: AbortSignal;
   } = {},
 ) {
@@ -82,6 +84,7 @@ async function verify(
     step: 1,
     group: 0,
     firstTask: 0,
+    retries: 0,
     tasks: refs,
     samples: 4,
     checkpoint: { manifest: { key: 'c', sha256: 'c', bytes: 1 }, weights: 'w', step: 0 },
@@ -97,12 +100,15 @@ async function verify(
     demonstrate: () => ({ turns: [], weight: 1 }),
     taskCount: () => Infinity,
   });
-  const parts = [await store.putJson(`runs/${run}/parts/0.json`, group)];
-  for (const [i, one] of (options.later ?? []).entries()) {
-    parts.push(await store.putJson(`runs/${run}/parts/${i + 1}.json`, { ...group, episodes: [one] }));
-  }
-  const verification = createVerification({ store, environments: new Map([['library', environment]]) });
-  const result = await verification.verifyGroup({ group: request, parts }, options.signal ?? signal);
+  const part = (await store.keep(`runs/${run}/parts/start.json`, parts, group)).ref;
+  const followed = await Promise.all(
+    (options.followed ?? []).map(async (one, i) => {
+      const page = [{ task: group.tasks[one.task]!, episode: one }];
+      return (await store.keep(`runs/${run}/parts/end-${i}.json`, pages, page)).ref;
+    }),
+  );
+  const verification = createVerification({ store, environments: inThisProcess([environment]) });
+  const result = await verification.verifyGroup({ group: request, part, followed }, options.signal ?? signal);
   const kept = await loadTrajectories(store, result.trajectories!);
   return { result, kept, outcomes: kept.episodes.map(({ outcome }) => outcome!) };
 }
@@ -132,6 +138,7 @@ test('rewards are kept with every component, its version and its evidence', asyn
   });
   expect(outcomes[1]).toMatchObject({ kind: 'scored', reward: 0.25 });
   expect(result).toMatchObject({ rewardSum: 1.5, rewardCount: 2, sampledTokens: 4, turns: 2 });
+  expect(result.sampledLogprob).toBeCloseTo(-0.6, 12);
   expect(kept.episodes[0]).toMatchObject({ tokens: [5, 6, 7], mask: [1, 1, 0], logprobs: [-0.1, -0.2, 0] });
 });
 
@@ -153,7 +160,11 @@ test.each<[string, (candidate: Candidate) => unknown, string]>([
   ['abstains', () => ({ kind: 'abstain', reason: 'too long to judge' }), 'too long to judge'],
   ['says NaN', () => ({ kind: 'score', score: Number.NaN }), 'said NaN'],
   ['says 1.5', () => ({ kind: 'score', score: 1.5 }), 'said 1.5'],
-  ['says nothing', () => undefined, 'threw: '],
+  ['says nothing', () => undefined, 'gave undefined, which is no verdict'],
+  ['says text', () => ({ kind: 'score', score: '0.5' }), 'said "0.5", which is no score'],
+  ['says true', () => ({ kind: 'score', score: true }), 'said true, which is no score'],
+  ['says a list', () => ({ kind: 'score', score: [1] }), 'said [1], which is no score'],
+  ['gives evidence that is no text', () => ({ kind: 'score', score: 1, evidence: 7 }), 'evidence: '],
 ])('a verifier that %s takes no part, and says why; the others count on', async (_, says, evidence) => {
   const { result, outcomes } = await verify([[right]], { verifiers: [exactMatch(), verifierThat(says)] });
   expect(outcomes[0]).toMatchObject({
@@ -235,10 +246,10 @@ test('train tasks that most samples failed come back to be tried again, tasks of
   expect((await verify(tasks, { split: 'heldout' })).result.failedTasks).toEqual([]);
 });
 
-test('of an episode that went on after a long call, the latest part is judged', async () => {
+test('an episode that waited for a long call is judged as it ended', async () => {
   const calling: EpisodeStatus = { kind: 'calling', call: { name: 'search', arguments: {} } };
   const { outcomes, kept } = await verify([[right, calling]], {
-    later: [episode(calling, 0, 1), { ...episode(wrong, 0, 1), tokens: [5, 6, 8] }],
+    followed: [{ ...episode(wrong, 0, 1), tokens: [5, 6, 8] }],
   });
   expect(outcomes.map(({ kind }) => kind)).toEqual(['scored', 'scored']);
   expect(kept.episodes).toHaveLength(2);

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Json } from '../../../core/json.ts';
 import { tierQueue } from '../../../core/names.ts';
 import type { TierAnswer, TierRequest } from '../../../core/tier-contract.ts';
-import { attemptCall } from '../../../activities/tool-call.ts';
+import { attemptCall } from '../../../environments/host/tool-call.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
 import { ensureChemistry } from '../../../infra/setup/chemistry.ts';
 import { runCommand } from '../../../infra/setup/command.ts';

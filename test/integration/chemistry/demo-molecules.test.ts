@@ -46,7 +46,7 @@ const spec = {
       numGenerations: 8,
       maxSteps: 2,
       algorithm: { minibatch: 32 },
-      graduation: { successAtLeast: 0.8, tasks: 8, everySteps: 2 },
+      graduation: { successAtLeast: 0.7, tasks: 8, everySteps: 2 },
     },
   ],
   evaluation: { tasks, count: 4 },

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const withSeed = (seed: number) => ({ ...briefSpec(), seed });
 
-/** A stage that measures itself at each step, and asks as soon as that is no better than before: never mind what. */
+/** A stage that measures itself at each step, and asks after two, whatever they say. */
 function askingSpec() {
   const spec = briefSpec({ maxSteps: 1000 });
   const [stage] = spec.stages;
@@ -37,8 +37,9 @@ function askingSpec() {
     stages: [
       {
         ...stage!,
-        graduation: { ...stage!.graduation, everySteps: 1 },
-        plateau: { evaluations: 1, minImprovement: 1, action: 'ask' },
+        // Shown by eight of eight only, in so many looks.
+        graduation: { ...stage!.graduation, successAtLeast: 0.3, everySteps: 1 },
+        plateau: { evaluations: 2, minImprovement: 1, confidence: 0.5, action: 'ask' },
         collapse: { successBelowBest: 0 },
       },
     ],
@@ -54,8 +55,8 @@ const refusal = (decided: Promise<unknown>): Promise<string> =>
     },
   );
 
-const answer = (handle: WorkflowHandle, decision: string): Promise<unknown> =>
-  handle.executeUpdate<string, [string]>(decide.name, { args: [decision] });
+const answer = (handle: WorkflowHandle, decision: unknown): Promise<unknown> =>
+  handle.executeUpdate<unknown, [unknown]>(decide.name, { args: [decision] });
 
 test('a run is paused, resumed, asked, answered and stopped; what makes no sense is refused', async () => {
   const handle = await runs.start('asking', askingSpec());
@@ -66,7 +67,7 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
   await handle.signal(pause);
   await runs.progress(handle, ({ status }) => status === 'paused');
   // An answer that is left over, as from someone who decided twice, is none to the question that comes next.
-  await runs.client.workflow.getHandle('asking/rl').signal(decided, 'stop');
+  await runs.client.workflow.getHandle('asking/rl').signal(decided, { question: 'earlier', answer: 'stop' });
   const events = await runs.settled('asking/rl');
   const paused = await runs.progress(handle, ({ status }) => status === 'paused');
   // Another run comes to its end in the meantime: time enough for a step, if one were taken.
@@ -76,11 +77,23 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
 
   await handle.signal(resume);
   const waiting = await runs.progress(handle, ({ status }) => status === 'waiting');
-  expect(waiting.question).toMatch(/no gain of 100\.0 %/);
-  expect(waiting.step!.note).toContain(waiting.question);
-  expect(await refusal(answer(handle, 'sideways'))).toBe(
-    '"sideways" is no decision: choose one of continue, advance, rollback, stop',
-  );
+  expect(waiting.question!.reason).toMatch(/gained less than 100\.0 %/);
+  expect(waiting.step!.note).toContain(waiting.question!.reason);
+  const [first] = waiting.question!.answers;
+  expect(first).toMatchObject({
+    answer: 'continue',
+    effect: expect.stringMatching(/^train on from the newest/),
+  });
+  for (const wrong of ['sideways', 'more-rounds', null, { answer: 'continue' }]) {
+    expect(await refusal(answer(handle, wrong))).toBe(
+      `${JSON.stringify(wrong)} is no answer to this question; choose one of` +
+        waiting.question!.answers.map((one) => `\n  "${one.answer}": ${one.effect}`).join(''),
+    );
+  }
+  // An answer that nobody could have chosen reaches the stage past the curriculum.
+  const stage = runs.client.workflow.getHandle('asking/rl');
+  await stage.signal(decided, { question: waiting.question!.id, answer: 'more-rounds' });
+  await stage.signal('decided', 'stop');
   expect(await answer(handle, 'continue')).toBe('continue');
   const again = await runs.progress(
     handle,
@@ -90,7 +103,7 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
   expect(await answer(handle, 'rollback')).toBe('rollback');
   await runs.progress(
     handle,
-    ({ status, step }) => status === 'waiting' && step!.stageStep === again.step!.stageStep + 1,
+    ({ status, step }) => status === 'waiting' && step!.stageStep === again.step!.stageStep + 2,
   );
 
   await handle.signal(stop);

@@ -125,7 +125,7 @@ test('the object store is away for some seconds: the run waits and ends as it wo
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
 });
 
-test('a damaged batch fails the run, which says what is damaged and what to do', async () => {
+test('a damaged batch stops no run: a person is asked, restores it, and the run ends with the same weights', async () => {
   const handle = await runs.start('bad-batch', spec);
   await runs.progress(handle, ({ step }) => step?.stage === 'warm-start');
   // The learner, which has nothing to do before the first step, is held up while the batch that it is to read is damaged.
@@ -142,35 +142,72 @@ test('a damaged batch fails the run, which says what is damaged and what to do',
   } finally {
     process.kill(learner, 'SIGCONT');
   }
-  const { root } = await failureOf(handle.result());
-  expect(root).toMatchObject({ type: 'gradus.store.corrupt-object', nonRetryable: true });
-  expect(root.message).toContain(key);
-  expect(root.message).toContain('Restore it, or go back to an earlier one');
-});
-
-test('a damaged checkpoint stops no run: a person is asked, restores it, and the run goes on', async () => {
-  const handle = await runs.start('bad-checkpoint', spec);
-  await runs.progress(handle, ({ phase }) => phase === 'rl');
-  await handle.signal(pause);
-  await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
-  await runs.settled('bad-checkpoint/rl');
-  const { checkpoint } = await runs.progress(handle, () => true);
-  const weights = (await store.list(checkpointsPrefix('bad-checkpoint')))
-    .map(({ key }) => key)
-    .find((key) => key.includes(checkpoint!.weights.slice(0, 12)) && key.endsWith('model.safetensors'))!;
-  await flipByte(weights);
-  // It has the right weights in memory.
-  await restartWorker('rollout');
-  await handle.signal(resume);
-
   const { question } = await runs.progress(handle, ({ status }) => status === 'waiting');
-  expect(question).toContain('every rollout group of step');
-  expect(question).toContain(weights);
-  expect(question).toContain('Restore it, or go back to an earlier one');
-  await flipByte(weights);
+  expect(question!.reason).toContain(key);
+  expect(question!.reason).toContain('Restore it');
+  expect(question!.answers).toEqual([
+    { answer: 'continue', effect: 'try again, after you have put the object back as it was' },
+    { answer: 'stop', effect: 'end the run with its checkpoint' },
+  ]);
+  // It is asked again as long as it is damaged.
+  await handle.executeUpdate(decide, { args: ['continue'] });
+  await runs.progress(
+    handle,
+    ({ question: again }) => again !== null && again.id !== question!.id && again.reason === question!.reason,
+  );
+  await flipByte(key);
   await handle.executeUpdate(decide, { args: ['continue'] });
   const result = await handle.result();
-  expect(result).toMatchObject({ end: 'completed', stages: [{ name: 'rl' }] });
+  expect(result).toMatchObject({ end: 'completed', steps: leftAlone.steps });
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+});
+
+test('a damaged checkpoint is asked about once for all groups; the run goes on in its step, or stops before it', async () => {
+  const handles = await Promise.all(['bad-checkpoint', 'stopped'].map((run) => runs.start(run, spec)));
+  const damaged = new Map<string, string>();
+  for (const handle of handles) {
+    await runs.progress(handle, ({ phase }) => phase === 'rl');
+    await handle.signal(pause);
+    await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
+    await runs.settled(`${handle.workflowId}/rl`);
+    const { checkpoint } = await runs.progress(handle, () => true);
+    const weights = (await store.list(checkpointsPrefix(handle.workflowId)))
+      .map(({ key }) => key)
+      .find((key) => key.includes(checkpoint!.weights.slice(0, 12)) && key.endsWith('model.safetensors'))!;
+    await flipByte(weights);
+    damaged.set(handle.workflowId, weights);
+  }
+  // It has the right weights in memory.
+  await restartWorker('rollout');
+  const steps: number[] = [];
+  for (const handle of handles) {
+    steps.push((await runs.progress(handle, () => true)).step!.step);
+    await handle.signal(resume);
+  }
+  for (const handle of handles) {
+    const { question } = await runs.progress(handle, ({ status }) => status === 'waiting');
+    expect(question!.reason).toContain(damaged.get(handle.workflowId));
+    expect(question!.reason).toContain('Restore it');
+    // Every group of the step waits for the one answer.
+    const query = `WorkflowId STARTS_WITH '${handle.workflowId}/rl/' AND ExecutionStatus = 'Running'`;
+    await until(
+      async () => ((await runs.client.workflow.count(query)).count === 4 ? true : undefined),
+      30_000,
+      () => 'not every group is there',
+    );
+    for await (const { workflowId } of runs.client.workflow.list({ query })) await runs.settled(workflowId);
+  }
+  const [mended, stopped] = handles;
+  await stopped!.executeUpdate(decide, { args: ['stop'] });
+  expect(await stopped!.result()).toMatchObject({
+    end: 'stopped',
+    steps: steps[1],
+    stages: [{ name: 'rl', end: 'stopped', reason: 'stopped by a person in the middle of a step' }],
+  });
+  await flipByte(damaged.get('bad-checkpoint')!);
+  await mended!.executeUpdate(decide, { args: ['continue'] });
+  const result = await mended!.result();
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
 });
 
 test('histories are bounded: a stage continues as new as often as it needs, and ends with the same weights', async () => {

@@ -13,8 +13,10 @@ import { Client as S3Client } from 'minio';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { isAlive } from '../../../infra/setup/file-lock.ts';
-import { readStack, startStack } from '../../../infra/dev/stack.ts';
-import type { ObjectStoreLocation, Stack, StackOptions } from '../../../infra/dev/stack.ts';
+import { readStack } from '../../../infra/dev/stack-addresses.ts';
+import { startStack } from '../../../infra/dev/stack.ts';
+import type { Stack, StackOptions } from '../../../infra/dev/stack.ts';
+import type { ObjectStoreLocation } from '../../../infra/dev/stack-addresses.ts';
 
 let folder: string;
 let stacks: Stack[];

@@ -47,7 +47,7 @@ afterAll(async () => {
 
 type VerdictEntry = Extract<LedgerEntry, { kind: 'verdict' }>;
 
-test('a judge is a rung: what it costs is in the ledger, and where it does not know, the cheaper verdict stands', async () => {
+test('a judge is a rung: what it costs is in the ledger, and what it cannot judge is neither a pass nor a zero', async () => {
   const environment = 'calculator-judged';
   const brief = briefSpec({ environment });
   const spec = {
@@ -81,12 +81,18 @@ test('a judge is a rung: what it costs is in the ledger, and where it does not k
   const groups = await Promise.all(
     keys.map(async ({ key }) => loadTrajectories(store, (await store.head(key))!)),
   );
-  const said = groups
-    .flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome!))
-    .flatMap((outcome) => ('components' in outcome ? outcome.components : []));
+  const outcomes = groups.flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome!));
+  const said = outcomes.flatMap((outcome) => ('components' in outcome ? outcome.components : []));
   const byJudge = said.filter(({ version }) => version.startsWith('close-enough@'));
   expect(new Set(byJudge.map(({ score }) => score))).toEqual(new Set([0, 1]));
-  // Who passed the fast rung and got no verdict keeps its score: the judge's silence is no zero.
-  const kept = said.filter(({ version, score }) => version === 'is-number@1' && score! > 0);
-  expect(kept.length).toBeGreaterThan(0);
+  // Who passed the fast rung and got no verdict has no reward at all, and no part in what is learnt.
+  expect(said.filter(({ version, score }) => version === 'is-number@1' && score! > 0)).toEqual([]);
+  const silent = outcomes.filter(({ kind }) => kind === 'abstained');
+  expect(silent.length).toBeGreaterThan(0);
+  for (const outcome of silent) {
+    expect(outcome).toMatchObject({
+      ofSubject: true,
+      reason: expect.stringMatching(/^close-enough: /) as string,
+    });
+  }
 });

@@ -2,17 +2,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readArchive } from '../../../activities/archive.ts';
 import { createLadder } from '../../../activities/ladder.ts';
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { keepVerdict } from '../../../activities/verdict-cache.ts';
 import { readLedger } from '../../../activities/store/ledger.ts';
-import { saveTrajectories } from '../../../activities/store/trajectories.ts';
+import { keepTrajectories } from '../../../activities/store/trajectories.ts';
 import type { Episode } from '../../../core/episode.ts';
 import { emptyAccount, reserve } from '../../../core/ladder/budget.ts';
 import type { Budget } from '../../../core/ladder/budget.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import { LADDER } from '../../../core/ladder/requests.ts';
 import type { PlanRequest, PlanResult } from '../../../core/ladder/requests.ts';
-import type { RungSpec } from '../../../core/spec.ts';
+import type { RungSpec, VerificationSpec } from '../../../core/spec.ts';
 import calculatorWithLadder from '../../support/ladder-calculator.ts';
 import { TestServer } from '../store/server.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 
 // More candidates than one plan may ask about, on a real store: five answers to a task, two asks a plan.
 
@@ -36,15 +38,20 @@ const rung = (verifier: string, tier: RungSpec['tier']): RungSpec => ({
   wait: true,
   deadlineSeconds: 60,
   missing: 'cheaper',
+  abstains: 'abstained',
   budget: {},
   concurrency: 4,
   reviewers: 1,
 });
 
 /** All plans of a rung, as the workflow makes them. */
-async function planAll(run: string, budget: Budget): Promise<PlanResult[]> {
+async function planAll(
+  run: string,
+  budget: Budget,
+  counts: VerificationSpec['counts'] = 'verdicts',
+): Promise<PlanResult[]> {
   const ladder = createLadder(
-    { store, environments: new Map([[calculatorWithLadder.name, calculatorWithLadder]]) },
+    { store, environments: inThisProcess([calculatorWithLadder]) },
     { mostAsks: 2 },
   );
   const ref = { environment: calculatorWithLadder.name, split: 'train' as const, level: 1, index: 0 };
@@ -65,11 +72,11 @@ async function planAll(run: string, budget: Budget): Promise<PlanResult[]> {
       outcome: { kind: 'scored', reward: 0.6, components: [component] },
     })),
   };
-  const groups = [await saveTrajectories(store, { run, stage: 'rl', step: 1 }, group)];
+  const groups = [(await keepTrajectories(store, { run, stage: 'rl', step: 1 }, group)).ref];
   const rungs = [rung('is-number', 'fast'), rung('near', 'simulation')];
   let request: PlanRequest = {
     run,
-    verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' },
+    verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number', counts },
     calibrations: [noCalibration()],
     steps: [{ stage: 'rl', step: 1, groups }],
     came: [[], []],
@@ -118,4 +125,25 @@ test('what the budget has no room for is deferred by the last plan only', async 
   const archive = await readArchive(store, 'crowded-and-poor');
   expect(archive).toHaveLength(2);
   expect(archive.some(({ ask }) => asked.has(ask.request.digest))).toBe(false);
+});
+
+test('a budget that counts verdicts asks for the same, whatever others have computed', async () => {
+  const asks = (plans: PlanResult[]) => plans.flatMap(({ digests }) => digests);
+  const first = asks(await planAll('first', { count: 3 }));
+  for (const digest of first) {
+    const asked = { verifier: 'near', version: '1', digest };
+    const spent = { seconds: 0, usd: 0 };
+    await keepVerdict(store, asked, {
+      format: 'gradus.verdict/1',
+      ...asked,
+      spent,
+      kind: 'scored',
+      score: 0.5,
+    });
+  }
+  expect(asks(await planAll('second', { count: 3 }))).toEqual(first);
+  // Where computations count, what is known is free, and the budget goes to the others.
+  const others = asks(await planAll('free', { count: 3 }, 'computations'));
+  expect(others).toHaveLength(ANSWERS.length - first.length);
+  expect(others.some((digest) => first.includes(digest))).toBe(false);
 });

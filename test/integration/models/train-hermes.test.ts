@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeTools } from '../../../activities/describe-tools.ts';
+import { describeTool } from '../../../environments/host/facts.ts';
 import { importModel } from '../../../activities/store/import-model.ts';
 import { metricsKey, rolloutsPrefix } from '../../../activities/store/keys.ts';
 import { ObjectStore } from '../../../activities/store/object-store.ts';
@@ -50,12 +50,12 @@ function qwenTokenizer(): string {
   const json = (corpus: string[], size: number) =>
     JSON.stringify(trainTokenizer(corpus, size, SPECIAL_TOKENS));
   const bytes = Tokenizer.fromJson(json([], 256 + SPECIAL_TOKENS.length));
-  const dialect = openDialect(bytes, tokenizerConfig, describeTools(calculator.tools));
+  const dialect = openDialect(bytes, tokenizerConfig, calculator.tools.map(describeTool));
   const corpus = Array.from({ length: 300 }, (_, index) => {
     const task = calculator.task({ environment: 'calculator', split: 'train', level: 1, index });
     const { turns } = calculator.demonstrate(task, 0);
     const prompt = bytes.decode(dialect.promptTokens([{ role: 'user', content: task.prompt }]));
-    const observation = bytes.decode(dialect.observationTokens({ text: '12' }));
+    const observation = bytes.decode(dialect.observationTokens({ text: '12' }, ''));
     return prompt + turns.map((turn) => dialect.turnText(turn) + observation).join('');
   });
   return json(corpus, 600);

@@ -54,7 +54,8 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
   expect(await shell('start')).toContain(WORKFLOW_ID);
 
   await until(async () => expect(await progress()).toMatchObject({ run: WORKFLOW_ID, status: 'waiting' }));
-  expect((await progress()).question).toContain('warm start');
+  expect((await progress()).question!.reason).toContain('warm start');
+  expect((await progress()).question!.answers.map(({ answer }) => answer)).toContain('advance');
   await shell('decide');
   await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
   // Nobody asks any more.

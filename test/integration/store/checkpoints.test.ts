@@ -16,11 +16,12 @@ import { checkpointOf, findCheckpoints } from '../../../activities/store/find-ch
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
 import { batchKey } from '../../../activities/store/keys.ts';
-import { loadBatch, saveBatch } from '../../../activities/store/batches.ts';
-import { loadTrajectories, saveTrajectories } from '../../../activities/store/trajectories.ts';
+import { loadBatch, keepBatch } from '../../../activities/store/batches.ts';
+import { loadTrajectories, keepTrajectories } from '../../../activities/store/trajectories.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
+import { put } from './raw.ts';
 import { TestServer } from './server.ts';
 
 let server: TestServer;
@@ -136,7 +137,8 @@ test('a repeated attempt, also one that races, ends with the same ref', async ()
 test('another checkpoint with the same step and weights does not mix with one that was begun', async () => {
   const content = at('conflict', 1);
   const weights = (await saveCheckpoint(store, at('elsewhere', 1))).weights;
-  await store.put(
+  await put(
+    store,
     `runs/conflict/checkpoints/000001-${weights.slice(0, 12)}/tokenizer.json`,
     randomBytes(5, 1),
   );
@@ -189,7 +191,7 @@ test('a folder without manifest, with a file missing, or with a damaged manifest
   await store.remove([unnamed!.manifest.key]);
   await store.remove([fileOf(short!, 'optimizer.safetensors')]);
   await store.remove([damaged!.manifest.key]);
-  await store.put(damaged!.manifest.key, new TextEncoder().encode('{"format":"gradus.checkpoint/1"}'));
+  await put(store, damaged!.manifest.key, new TextEncoder().encode('{"format":"gradus.checkpoint/1"}'));
   const { checkpoints, incomplete } = await findCheckpoints(store, 'broken');
   expect(checkpoints.map(({ ref }) => ref)).toEqual([whole, last]);
   expect(incomplete.map(({ step, reason }) => [step, reason])).toEqual([
@@ -247,16 +249,17 @@ test('trajectories come back exactly, and a second attempt gets the first one', 
     ],
   };
   const place = { run: 'run-1', stage: 'rl-1', step: 12 };
-  const ref = await saveTrajectories(store, place, group);
+  const { ref } = await keepTrajectories(store, place, group);
   expect(ref.key).toBe('runs/run-1/rollouts/rl-1/000012/task-3.json');
   expect(await loadTrajectories(store, ref)).toEqual(group);
-  expect(await saveTrajectories(store, place, { ...group, temperature: 1 })).toEqual(ref);
+  const second = await keepTrajectories(store, place, { ...group, temperature: 1 });
+  expect(second).toEqual({ ref, value: group });
   const broken = {
     ...group,
     id: 'b',
     episodes: [{ ...group.episodes[0]!, logprobs: [...logprobs.slice(1), Number.NaN] }],
   };
-  await expect(saveTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
+  await expect(keepTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
 });
 
 test('a batch comes back as it was', async () => {
@@ -267,7 +270,7 @@ test('a batch comes back as it was', async () => {
     advantages: Float32Array.of(0, -0.5, 2),
     rolloutLogprobs: Float32Array.of(0, -1, -2),
   };
-  const ref = await saveBatch(store, batchKey('run-1', 'rl-1', 3), batch);
+  const { ref } = await keepBatch(store, batchKey('run-1', 'rl-1', 3), batch);
   expect(ref.key).toBe('runs/run-1/batches/rl-1/000003.safetensors');
   expect(await loadBatch(store, ref)).toEqual(batch);
 });

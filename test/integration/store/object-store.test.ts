@@ -7,11 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'minio';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { jsonCodec } from '../../../activities/store/codec.ts';
 import { sha256Hex } from '../../../activities/store/digest.ts';
 import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { GradusError } from '../../../core/errors.ts';
 import { answeringProxy } from './answering-proxy.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { randomBytes } from './fixtures.ts';
+import { put, raw } from './raw.ts';
 import { TestServer } from './server.ts';
 
 let server: TestServer;
@@ -44,43 +48,68 @@ async function temporaryFolder(): Promise<string> {
 test('what was put is what is got, byte for byte, the empty object too', async () => {
   for (const bytes of [new Uint8Array(0), text('a'), randomBytes(3_000_000, 1)]) {
     const key = `round-trip/${bytes.length}`;
-    const ref = await store.put(key, bytes);
+    const ref = await put(store, key, bytes);
     expect(ref).toEqual({ key, sha256: sha256Hex(bytes), bytes: bytes.length });
     expect(Buffer.from(await store.get(ref)).equals(bytes)).toBe(true);
     expect(await store.head(key)).toEqual(ref);
   }
-  const ref = await store.putJson('round-trip/json', { b: [1, 'ü'], a: null });
+  const json = jsonCodec<object>('anything', z.json());
+  const { ref } = await store.keep('round-trip/json', json, { b: [1, 'ü'], a: null });
   expect(JSON.stringify(await store.getJson(ref))).toBe('{"b":[1,"ü"],"a":null}');
 });
 
-test('of twenty writers that race for a key one wins, and all get the ref of what it wrote', async () => {
+test('of twenty writers that race for a key one wins, and all go on from what it wrote', async () => {
   const results = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => store.putOnce('race/key', text(`writer ${i}`))),
+    Array.from({ length: 20 }, (_, i) => store.keep('race/key', raw, text(`writer ${i}`))),
   );
-  const winner = results.findIndex(({ adopted }) => !adopted);
-  expect(results.filter(({ adopted }) => !adopted)).toHaveLength(1);
-  for (const { ref } of results) expect(ref).toEqual(results[winner]!.ref);
-  expect(await store.get(results[0]!.ref)).toEqual(Buffer.from(`writer ${winner}`));
+  const kept = new TextDecoder().decode(await store.get(results[0]!.ref));
+  expect(kept).toMatch(/^writer \d+$/);
+  for (const { ref, value } of results) {
+    expect(ref).toEqual(results[0]!.ref);
+    expect(new TextDecoder().decode(value)).toBe(kept);
+  }
 });
 
-test('a key that exists keeps its content, and the later writer adopts it', async () => {
-  const first = await store.putOnce('taken', text('first'));
-  const second = await store.putOnce('taken', text('second, longer'));
-  expect(second).toEqual({ ref: first.ref, adopted: true });
-  expect(await store.putOnce('taken', text('first'))).toEqual({ ref: first.ref, adopted: true });
+test('a key that exists keeps its content, and the later writer gets that', async () => {
+  const first = await store.keep('taken', raw, text('first'));
+  const second = await store.keep('taken', raw, text('second, longer'));
+  expect(second.ref).toEqual(first.ref);
+  expect(new TextDecoder().decode(second.value)).toBe('first');
+  expect((await store.keep('taken', raw, text('first'))).ref).toEqual(first.ref);
+});
+
+test('what lies at a key and is something else is refused, not answered from memory', async () => {
+  await put(store, 'something-else', text('{"n":"one"}'));
+  const numbers = jsonCodec<{ n: number }>('a number', z.object({ n: z.number() }));
+  await expect(store.keep('something-else', numbers, { n: 1 })).rejects.toEqual(
+    failure('invalid-object', false, /something-else is not a number: n: /),
+  );
+  expect(await store.find('nothing-there', numbers)).toBeNull();
+});
+
+test('bytes that may be no others are adopted, and any others are a conflict', async () => {
+  const conflict = (key: string) => new GradusError('store', 'conflict', key);
+  const ref = await store.putSame('same', text('same'), { conflict });
+  expect(await store.putSame('same', text('same'), { conflict })).toEqual(ref);
+  await expect(store.putSame('same', text('other'), { conflict })).rejects.toEqual(
+    failure('conflict', false, /same/),
+  );
 });
 
 test('a large object is adopted like a small one, though the server closes the connection in the middle of it', async () => {
   const bytes = [5, 6, 7].map((seed) => new Uint8Array(10_000_000).fill(seed));
-  const race = await Promise.all(bytes.map((content) => store.putOnce('large/taken', content)));
-  expect(race.filter(({ adopted }) => !adopted)).toHaveLength(1);
+  const race = await Promise.all(bytes.map((content) => store.keep('large/taken', raw, content)));
+  const winner = race[0]!.value[0]!;
+  expect([5, 6, 7]).toContain(winner);
   for (const content of bytes) {
-    expect(await store.putOnce('large/taken', content)).toEqual({ ref: race[0]!.ref, adopted: true });
+    const { ref, value } = await store.keep('large/taken', raw, content);
+    expect(ref).toEqual(race[0]!.ref);
+    expect(Buffer.from(value).equals(bytes[winner - 5]!)).toBe(true);
   }
 });
 
 test('an object that changed on the disk of the server is refused by name', async () => {
-  const ref = await store.put('corrupt/object', text('precious'));
+  const ref = await put(store, 'corrupt/object', text('precious'));
   await writeFile(server.fileOf('corrupt/object'), 'perilous');
   await expect(store.get(ref)).rejects.toEqual(failure('corrupt-object', false, /corrupt\/object/));
   await writeFile(server.fileOf('corrupt/object'), 'prec');
@@ -95,7 +124,7 @@ test('a missing object is said to be missing, and has no head', async () => {
 
 test('list gives keys in order across pages, remove takes what is there', async () => {
   const keys = Array.from({ length: 1005 }, (_, i) => `listed/${String(i).padStart(4, '0')}`);
-  await Promise.all(keys.map((key) => store.put(key, text(key))));
+  await Promise.all(keys.map((key) => put(store, key, text(key))));
   expect((await store.list('listed/')).map(({ key }) => key)).toEqual(keys);
   expect((await store.list('listed/0001'))[0]).toEqual({ key: 'listed/0001', bytes: 11 });
   await store.remove([...keys, 'listed/never-there']);
@@ -111,7 +140,7 @@ test('what other software put without a digest is hashed', async () => {
 test.each(['', '/a', 'a/', 'a//b', 'a/../b', '..', './a', 'a b', 'a:b', 'ü', 'a'.repeat(300)])(
   'the key %j is refused before it reaches the server',
   async (key) => {
-    await expect(store.put(key, text('x'))).rejects.toMatchObject({ type: 'invalid-key', retryable: false });
+    await expect(put(store, key, text('x'))).rejects.toMatchObject({ type: 'invalid-key', retryable: false });
   },
 );
 
@@ -136,15 +165,15 @@ test('a server that is down is a retryable error with its address; when it is ba
   const own = await TestServer.start();
   onTestFinished(() => own.remove());
   const client = await own.connect();
-  const ref = await client.put('before', text('kept'));
+  const ref = await put(client, 'before', text('kept'));
   await own.kill();
   const down = failure('unreachable', true, new RegExp(`127\\.0\\.0\\.1:${own.port}.*npm run dev`));
   await expect(client.get(ref)).rejects.toEqual(down);
-  await expect(client.put('after', text('x'))).rejects.toEqual(down);
+  await expect(put(client, 'after', text('x'))).rejects.toEqual(down);
   await expect(own.connect()).rejects.toEqual(down);
   await own.restart();
   expect(await client.get(ref)).toEqual(Buffer.from('kept'));
-  await client.put('after', text('x'));
+  await put(client, 'after', text('x'));
   client.close();
 });
 
@@ -154,7 +183,7 @@ test('a connection that breaks, twice, is made again within the call', async () 
   const client = await server.connect({ port: proxy.port });
   onTestFinished(() => client.close());
   proxy.cut(2);
-  expect((await client.put('through', text('x'))).bytes).toBe(1);
+  expect((await put(client, 'through', text('x'))).bytes).toBe(1);
 });
 
 test('a server that is busy is asked again, and after three times it is a retryable error', async () => {
@@ -165,7 +194,7 @@ test('a server that is busy is asked again, and after three times it is a retrya
   const client = await server.connect({ port: proxy.port });
   onTestFinished(() => client.close());
   busy = 2;
-  const ref = await client.put('busy', text('x'));
+  const ref = await put(client, 'busy', text('x'));
   busy = 3;
   await expect(client.get(ref)).rejects.toEqual(
     failure('unavailable', true, /reduce your request rate.*SlowDown/),
@@ -189,14 +218,14 @@ test('an aborted signal ends a call that hangs, with its reason', async () => {
   const client = await server.connect({ port: proxy.port });
   const controller = new AbortController();
   const stalled = proxy.stallAt('/aborted', 500_000);
-  const put = client.put('aborted', randomBytes(1_000_000, 2), { signal: controller.signal });
-  const outcome = expect(put).rejects.toThrow('cancelled by the test');
+  const aborted = put(client, 'aborted', randomBytes(1_000_000, 2), { signal: controller.signal });
+  const outcome = expect(aborted).rejects.toThrow('cancelled by the test');
   await stalled;
   controller.abort(new Error('cancelled by the test'));
   await outcome;
-  await expect(client.get({ key: 'a', sha256: '', bytes: 0 }, { signal: controller.signal })).rejects.toThrow(
-    'cancelled by the test',
-  );
+  await expect(
+    client.get({ key: 'a', sha256: '0'.repeat(64), bytes: 0 }, { signal: controller.signal }),
+  ).rejects.toThrow('cancelled by the test');
   client.close();
   expect(await store.head('aborted')).toBeUndefined();
 });
@@ -207,7 +236,7 @@ test('processes of one machine hand objects over through the cache, without the 
   const cacheDir = await temporaryFolder();
   const [writer, reader] = [await own.connect({ cacheDir }), await own.connect({ cacheDir })];
   const bytes = randomBytes(100_000, 3);
-  const ref = await writer.put('weights', bytes);
+  const ref = await put(writer, 'weights', bytes);
   await own.kill();
   expect(Buffer.from(await reader.get(ref)).equals(bytes)).toBe(true);
 });
@@ -217,7 +246,7 @@ test('a damaged cache file is thrown away and fetched anew', async () => {
   const cached = await server.connect({ cacheDir });
   onTestFinished(() => cached.close());
   const bytes = text('cached content');
-  const ref = await cached.put('cached', bytes);
+  const ref = await put(cached, 'cached', bytes);
   const file = join(cacheDir, ref.sha256.slice(0, 2), ref.sha256);
   await writeFile(file, 'cached c0ntent');
   expect(await cached.get(ref)).toEqual(Buffer.from(bytes));
@@ -230,7 +259,7 @@ test('a cache that cannot be written is a warning, not an error', async () => {
   const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
   const cached = await server.connect({ cacheDir: inTheWay });
   onTestFinished(() => cached.close());
-  const ref = await cached.put('uncached', text('x'));
+  const ref = await put(cached, 'uncached', text('x'));
   expect(await cached.get(ref)).toEqual(Buffer.from('x'));
   expect((await warned).message).toMatch(/cache of objects could not be/);
 });
@@ -250,11 +279,11 @@ test('a full disk is a retryable error that says so; with room again the same pu
     const client = await own.connect();
     const filler = join(directory, 'filler');
     await writeFile(filler, Buffer.alloc(size - 1_000_000));
-    const put = () => client.put('large', randomBytes(3_000_000, 4));
-    await expect(put()).rejects.toEqual(failure('disk-full', true, /Make room/));
+    const again = () => put(client, 'large', randomBytes(3_000_000, 4));
+    await expect(again()).rejects.toEqual(failure('disk-full', true, /Make room/));
     expect(await client.head('large')).toBeUndefined();
     await rm(filler);
-    expect((await put()).bytes).toBe(3_000_000);
+    expect((await again()).bytes).toBe(3_000_000);
     client.close();
   } finally {
     await own.stop();

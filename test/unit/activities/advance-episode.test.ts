@@ -17,6 +17,7 @@ import { ToolRefusal } from '../../../environments/contract.ts';
 import { ScriptedPolicy } from '../../support/scripted-policy.ts';
 import type { RecordedTurn } from '../../support/scripted-policy.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from './test-environment.ts';
+import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 
 const sampling = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 400 };
 
@@ -46,7 +47,7 @@ async function play(
     policy,
     tokenizer,
     dialect,
-    environment,
+    environment: hostedHere(environment),
     sampling,
     maxPositions: 1000,
     promptTokens: promptTokens(tokenizer, [{ role: 'user', content: 'What is 12+7?' }]),

@@ -4,13 +4,14 @@ import { parseAction } from '../../../engine/dialect/gradus/parse-action.ts';
 import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import type { Demonstration, Environment } from '../../../environments/contract.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from './test-environment.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 
 const signal = new AbortController().signal;
 const search = (query: string) => ({ call: { name: 'search', arguments: { query } } });
 
 const sequencesOf = (environment: Environment, count = 1, round = 1, levels: readonly number[] = [1]) =>
   demonstrationSequences(
-    new Map([[environment.name, environment]]),
+    inThisProcess([environment]),
     () => dialect,
     { arms: levels.map((level) => ({ environment: environment.name, level })), count, round, seed: 1 },
     signal,

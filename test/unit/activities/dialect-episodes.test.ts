@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { advanceEpisode, observe } from '../../../activities/advance-episode.ts';
 import { demonstrationSequences } from '../../../activities/demonstrations.ts';
-import { describeTools } from '../../../activities/describe-tools.ts';
 import type { Episode } from '../../../core/episode.ts';
 import type { Json } from '../../../core/json.ts';
 import { randomKey } from '../../../core/random.ts';
@@ -15,6 +14,8 @@ import { ScriptedPolicy } from '../../support/scripted-policy.ts';
 import { configOf, tokenizerOf } from '../engine/dialect/fixtures.ts';
 import type { Family } from '../engine/dialect/fixtures.ts';
 import { tokenizer as ownTokenizer } from './test-environment.ts';
+import { describeTool } from '../../../environments/host/facts.ts';
+import { hostedHere, inThisProcess } from '../../../environments/host/hosted-environment.ts';
 
 interface Spoken {
   name: DialectName;
@@ -111,7 +112,7 @@ const newEpisode = (): Episode => ({
 describe.each(dialects)('an episode in the dialect $name', ({ name, family, config, turns, read }) => {
   const tokenizer = family ? tokenizerOf(family) : ownTokenizer;
   const open = (environment = calculatorEnvironment()) =>
-    openDialect(tokenizer, config, describeTools(environment.tools));
+    openDialect(tokenizer, config, environment.tools.map(describeTool));
 
   /** The turns as they were sampled; one that only text ends goes on with what must be thrown away. */
   const recorded = (over = '') =>
@@ -126,7 +127,7 @@ describe.each(dialects)('an episode in the dialect $name', ({ name, family, conf
       policy,
       tokenizer,
       dialect,
-      environment,
+      environment: hostedHere(environment),
       sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 2000 },
       maxPositions: 6000,
       promptTokens: dialect.promptTokens([{ role: 'user', content: 'What is 7*3?' }]),
@@ -209,7 +210,7 @@ describe.each(dialects)('an episode in the dialect $name', ({ name, family, conf
     const environment = calculatorEnvironment();
     const dialect = open(environment);
     const request = { arms: [{ environment: 'calculator', level: 2 }], count: 60, round: 1, seed: 3 };
-    const environments = new Map([[environment.name, environment]]);
+    const environments = inThisProcess([environment]);
     const sequences = await demonstrationSequences(
       environments,
       () => dialect,

@@ -8,6 +8,7 @@ import type { LocalPolicy, SampleResult } from '../../../engine/policy.ts';
 import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import { randomWeights, smallConfig } from '../engine/decoder/random-model.ts';
 import { dialect, tokenizer } from './test-environment.ts';
+import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 
 const open: LocalPolicy[] = [];
 afterEach(async () => {
@@ -31,7 +32,7 @@ async function contextOf(
     policy,
     tokenizer,
     dialect: { ...dialect, stopTokens: [], ...(isOver && { isOver }) },
-    environment: calculatorEnvironment(),
+    environment: hostedHere(calculatorEnvironment()),
     sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: 3, maxCompletionTokens: 250 },
     maxPositions: 300,
     promptTokens: [1, 2, 3],

@@ -8,7 +8,7 @@ import type { Outcome } from '../../../core/outcome.ts';
 
 const PROMPT = [90, 91, 92];
 const settings = {
-  algorithm: { scaleRewards: 'group' as const, aggregation: 'token' as const },
+  algorithm: { scaleRewards: 'group' as const, beta: 0 },
   truncated: 'train' as const,
 };
 
@@ -113,18 +113,14 @@ describe('what a step teaches', () => {
     expect(advantagesOf(masked)).toEqual(groupAdvantages([1, 0], 'group').advantages);
   });
 
-  test('counts groups of equal rewards, which weigh in the mean though they are left out', () => {
+  test('counts groups of equal rewards, which stay with advantages of zero', () => {
     const informing = group([scored(1), scored(0)]);
     const equal = group([scored(1), scored(1)]);
-    const { sequences, degenerateGroups } = trainingSequences(
-      [equal, informing, equal, group([failed, failed])],
-      settings,
-    );
-    expect(degenerateGroups).toBe(3);
-    expect(sequences).toHaveLength(2);
-    // 6 of 18 sampled tokens are of the informing group; the failed ones count nowhere.
-    const [first] = groupAdvantages([1, 0], 'group').advantages;
-    expect(advantagesOf({ sequences })[0]).toBeCloseTo(first! / 3, 12);
+    const taught = trainingSequences([equal, informing, equal, group([failed, failed])], settings);
+    expect(taught.degenerateGroups).toBe(3);
+    const [good, bad] = groupAdvantages([1, 0], 'group').advantages as number[];
+    // Nobody could judge the failed ones: they count nowhere.
+    expect(advantagesOf(taught)).toEqual([0, 0, good, bad, 0, 0]);
   });
 
   test('compares the samples of one task only with each other', () => {
@@ -138,9 +134,14 @@ describe('what a step teaches', () => {
     ]);
   });
 
-  test('is nothing where nothing differs', () => {
+  test('is nothing where nothing differs, unless the reference pulls', () => {
     const groups = [group([scored(1), scored(1)]), group([failed, scored(0)])];
     expect(trainingSequences(groups, settings)).toEqual({ sequences: [], degenerateGroups: 2 });
+    const pulled = trainingSequences(groups, {
+      ...settings,
+      algorithm: { ...settings.algorithm, beta: 0.1 },
+    });
+    expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
   });
 });
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { runCurriculum, uniqueArms } from '../../../core/curriculum.ts';
 import type { CurriculumPorts, CurriculumState } from '../../../core/curriculum.ts';
-import type { Decision } from '../../../core/ports.ts';
 import type { EvaluationRequest, InitializeRequest } from '../../../core/requests.ts';
 import type { CurriculumSpec } from '../../../core/spec.ts';
+import { drawTasks } from '../../../core/task-draw.ts';
 import type { StageInput, StageResult } from '../../../core/stage.ts';
 import {
   arm,
@@ -54,9 +54,8 @@ const spec: CurriculumSpec = {
 
 interface Plan {
   spec?: CurriculumSpec;
-  warm?: { graduated: boolean; stopped: boolean };
+  warm?: { ready: boolean };
   stageEnd?: (name: string) => StageResult['end'];
-  decision?: Decision;
 }
 
 /** Stages take five steps each and leave a checkpoint of their name. */
@@ -65,7 +64,6 @@ class ScriptedRun implements CurriculumPorts {
   readonly phases: string[] = [];
   readonly stages: StageInput[] = [];
   readonly initialized: InitializeRequest[] = [];
-  readonly questions: string[] = [];
   private readonly plan: Plan;
 
   constructor(plan: Plan) {
@@ -80,17 +78,13 @@ class ScriptedRun implements CurriculumPorts {
     return checkpoint('initial');
   }
   async warmStart() {
-    return { checkpoint: checkpoint('warm'), graduated: true, stopped: false, rounds: 7, ...this.plan.warm };
+    return { checkpoint: checkpoint('warm'), ready: true, rounds: 7, ...this.plan.warm };
   }
   async stage(input: StageInput): Promise<StageResult> {
     this.stages.push(input);
     const { name } = input.stage;
     const end = this.plan.stageEnd?.(name) ?? 'graduated';
     return { end, reason: 'scripted', checkpoint: checkpoint(name), steps: input.stepsBefore + 5 };
-  }
-  async ask(reason: string): Promise<Decision> {
-    this.questions.push(reason);
-    return this.plan.decision ?? 'stop';
   }
   entered(phase: string): void {
     this.phases.push(phase);
@@ -132,6 +126,28 @@ describe('a curriculum', () => {
     ]);
     expect(result.before).toMatchObject({ meanReward: 0.5 });
     expect(result.after).toMatchObject({ meanReward: 0.9 });
+  });
+
+  test('keeps the task indexes of its stages apart, however many steps each of them takes', async () => {
+    const { ports } = await run();
+    const [easy, hard] = ports.stages;
+    expect(easy!.tasksBefore).toBe(0);
+    const indexes = ({ stage, tasksBefore }: StageInput) =>
+      Array.from({ length: stage.maxSteps }, (_, step) =>
+        drawTasks({
+          seed: 1,
+          stage: stage.name,
+          step: step + 1,
+          arms: stage.arms,
+          count: stage.groupsPerStep,
+          tasksBefore,
+          estimates: {},
+          failures: [],
+          retryFailures: 0,
+        }).tasks.map(({ index }) => index),
+      ).flat();
+    const all = [...indexes(easy!), ...indexes(hard!)];
+    expect(new Set(all).size).toBe(all.length);
   });
 
   test('reports on the same test tasks before and after', async () => {
@@ -176,16 +192,8 @@ describe('a curriculum', () => {
     });
   });
 
-  test('asks when the warm start did not graduate', async () => {
-    const warm = { graduated: false, stopped: false };
-    const stopped = await run({ warm, decision: 'stop' });
-    expect(stopped.ports.questions).toEqual([expect.stringContaining('did not graduate in 7 rounds')]);
-    expect(stopped.result).toMatchObject({ end: 'stopped', checkpoint: checkpoint('warm'), before: null });
-    expect((await run({ warm, decision: 'continue' })).result.end).toBe('completed');
-  });
-
   test('stopped in the warm start leaves its checkpoint', async () => {
-    const { ports, result } = await run({ warm: { graduated: false, stopped: true } });
+    const { ports, result } = await run({ warm: { ready: false } });
     expect(result).toMatchObject({ end: 'stopped', checkpoint: checkpoint('warm'), steps: 7, stages: [] });
     expect(ports.training.evaluations).toEqual([]);
   });

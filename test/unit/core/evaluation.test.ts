@@ -59,6 +59,7 @@ describe('an evaluation', () => {
     wait: true,
     deadlineSeconds: 60,
     missing: 'cheaper',
+    abstains: 'abstained',
     budget: {},
     concurrency: 4,
     reviewers: 1,
@@ -66,7 +67,12 @@ describe('an evaluation', () => {
   const ladder = (evaluateBy: string) => ({
     ...request,
     reward: { ...reward, ladder: { verifier: 'cheap', passAtLeast: 0.5 } },
-    verification: { rungs: [rung('cheap'), rung('dear')], offerLateFor: 0, evaluateBy },
+    verification: {
+      rungs: [rung('cheap'), rung('dear')],
+      offerLateFor: 0,
+      counts: 'computations' as const,
+      evaluateBy,
+    },
   });
 
   test('counts what the rung says that the verification names', async () => {
@@ -137,6 +143,7 @@ test('the sum over groups does not depend on their order, and keeps every trial'
       rewardSum,
       rewardCount,
       sampledTokens: tokens,
+      sampledLogprob: -tokens,
       turns: 1,
       failedTasks: [],
       spans: [],

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { trainableReward } from '../../../core/outcome.ts';
 import type { Outcome } from '../../../core/outcome.ts';
-import { composeReward, succeeded } from '../../../core/reward.ts';
+import { composeReward, succeeded, withVerdict } from '../../../core/reward.ts';
 import type { VerdictOfVerifier } from '../../../core/reward.ts';
 import type { RewardComponentSpec } from '../../../core/spec.ts';
 
@@ -105,4 +105,30 @@ describe('success', () => {
     expect(trainableReward(truncated, 'train')).toBe(1);
     expect(trainableReward(truncated, 'mask')).toBeNull();
   });
+});
+
+describe('another verdict in place of one', () => {
+  const outcome = composeReward(SPEC, verdicts(1, 1, 0.5));
+  if (outcome.kind !== 'scored') throw new Error('unexpected');
+
+  test('changes what it counts for, and what it is the gate of, and nothing else', () => {
+    const dearer = { verifier: 'exact', version: '2', score: 0.9, worth: 0.4, passed: true };
+    const after = withVerdict(SPEC, { ...outcome, kind: 'truncated', limit: 'turns' }, dearer);
+    expect(after).toMatchObject({ kind: 'truncated', limit: 'turns' });
+    if (after.kind !== 'truncated') throw new Error('unexpected');
+    // It passed, so the bonus behind it stays.
+    expect(after.reward).toBeCloseTo(0.4 + 0.05 - 0.1, 12);
+    expect(after.components[0]).toEqual({ ...dearer, contribution: 0.4 });
+    expect(after.components.slice(1)).toEqual(outcome.components.slice(1));
+  });
+
+  test('that is an abstention leaves nothing to reward', () => {
+    const silent = { verifier: 'exact', version: '2', score: null, evidence: 'no shape' };
+    expect(withVerdict(SPEC, outcome, silent)).toEqual({ kind: 'abstained', reason: 'no shape' });
+  });
+});
+
+test('what nobody can confirm is no success, and what was missed this time is neither', () => {
+  expect(succeeded(SPEC, { kind: 'abstained', reason: 'x', ofSubject: true })).toBe(false);
+  expect(succeeded(SPEC, { kind: 'abstained', reason: 'x' })).toBeNull();
 });

@@ -1,5 +1,7 @@
 import { noOutcomes } from '../../../core/outcome.ts';
-import type { Decision, StepReport, TrainingPorts } from '../../../core/ports.ts';
+import type { StepClimb, StepClimbed, StepReport, TrainingPorts } from '../../../core/ports.ts';
+import { refuseAnswer } from '../../../core/question.ts';
+import type { Decision, Question } from '../../../core/question.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type {
   DemonstrationsRequest,
@@ -62,9 +64,10 @@ export const stageSpec: StageSpec = {
   },
   optimizer,
   graduation: { successAtLeast: 0.9, confidence: 0.9, tasks: 200, everySteps: 1 },
-  plateau: { evaluations: 3, minImprovement: 0.01, action: 'advance' },
+  plateau: { evaluations: 4, minImprovement: 0.2, confidence: 0.9, action: 'advance' },
   collapse: {
     successBelowBest: 0.7,
+    confidence: 0.95,
     entropyBelow: 0,
     action: 'rollback',
     learningRateFactor: 0.5,
@@ -92,7 +95,7 @@ export class ScriptedTraining implements TrainingPorts {
   readonly trained: TrainRequest[] = [];
   readonly retained: RetentionRequest[] = [];
   readonly reports: StepReport[] = [];
-  readonly questions: string[] = [];
+  readonly questions: Question[] = [];
   private readonly script: Script;
   private time = 0;
 
@@ -113,6 +116,7 @@ export class ScriptedTraining implements TrainingPorts {
       rewardSum: 4,
       rewardCount: 8,
       sampledTokens: 80,
+      sampledLogprob: -80 * (this.script.entropy?.(request.step) ?? 1),
       turns: 16,
       failedTasks: [],
       spans: [],
@@ -150,8 +154,8 @@ export class ScriptedTraining implements TrainingPorts {
     return { batch, sequences: 8, tokens: 80, degenerateGroups: nothing ? 4 : 0, spans: [] };
   }
 
-  climb(): never {
-    throw new Error('this training has no ladder');
+  async climb({ stage }: StepClimb): Promise<StepClimbed> {
+    throw new Error(`${stage} has no ladder here`);
   }
 
   async train(request: TrainRequest) {
@@ -159,7 +163,7 @@ export class ScriptedTraining implements TrainingPorts {
     const metrics = {
       loss: 0,
       gradientNorm: 1,
-      entropy: this.script.entropy?.(request.stageStep) ?? 1,
+      entropy: 1,
       kl: 0,
       clipFraction: 0,
       logprobGapMax: null,
@@ -184,11 +188,13 @@ export class ScriptedTraining implements TrainingPorts {
     this.reports.push(report);
   }
 
-  async ask(reason: string): Promise<Decision> {
-    this.questions.push(reason);
+  async ask<D extends Decision>(question: Question<D>): Promise<D> {
+    this.questions.push(question);
     const decision = this.script.decisions?.shift();
-    if (decision === undefined) throw new Error(`nobody answers: ${reason}`);
-    return decision;
+    if (decision === undefined) throw new Error(`nobody answers: ${question.reason}`);
+    const refusal = refuseAnswer(question, decision);
+    if (refusal !== null) throw new Error(refusal);
+    return decision as D;
   }
 }
 

@@ -29,6 +29,7 @@ const input = (over: Partial<StageSpec> = {}): StageInput => ({
   checkpoint: warm,
   reference,
   stepsBefore: 3,
+  tasksBefore: 0,
 });
 
 async function train(
@@ -41,6 +42,8 @@ async function train(
   const result = await trainStage(ports, input(over), from, gate);
   return { ports, result };
 }
+
+const reasons = (ports: ScriptedTraining): string[] => ports.questions.map(({ reason }) => reason);
 
 /** A group of which no episode came to an end, as the durable run reports it. */
 const lost = ({ tasks, samples }: GroupRequest): Partial<GroupResult> => ({
@@ -100,8 +103,8 @@ describe('a stage', () => {
 
   test('that no longer gains advances with the best checkpoint', async () => {
     const { ports, result } = await train({ heldOut: [0.6, 0.8, 0.79, 0.78, 0.77] });
-    expect(result).toMatchObject({ end: 'plateau', checkpoint: checkpoint('rl-2', 5), steps: 8 });
-    expect(ports.questions).toEqual([]);
+    expect(result).toMatchObject({ end: 'plateau', checkpoint: checkpoint('rl-2', 5), steps: 7 });
+    expect(reasons(ports)).toEqual([]);
   });
 
   test('may stop, or ask, at a plateau instead', async () => {
@@ -112,9 +115,9 @@ describe('a stage', () => {
       { heldOut: flat, decisions: ['continue', 'advance'] },
       { plateau: { ...stageSpec.plateau, action: 'ask' } },
     );
-    // Asked at step 4, and again after three more evaluations without a gain.
+    // Asked at step 4, and again after four more evaluations without a gain.
     expect(asking.ports.questions).toHaveLength(2);
-    expect(asking.result).toMatchObject({ end: 'plateau', steps: 3 + 7 });
+    expect(asking.result).toMatchObject({ end: 'plateau', steps: 3 + 8 });
   });
 
   test('stopped by a person ends with its newest checkpoint and trains no more', async () => {
@@ -161,7 +164,7 @@ describe('a step', () => {
       { heldOut: [0.5], group: (group) => (group.group === 0 ? lost(group) : {}) },
       { maxSteps: 2 },
     );
-    expect(ports.questions).toEqual([]);
+    expect(reasons(ports)).toEqual([]);
     expect(ports.trained).toHaveLength(2);
     expect(ports.reports[0]).toMatchObject({ meanReward: 0.5, outcomes: { scored: 24, failed: 8 } });
   });
@@ -171,6 +174,11 @@ describe('a step', () => {
     const { ports } = await train({ heldOut: [0.5], group: failing }, { maxSteps: 3 });
     const tasks = ports.rollouts.map((groups) => groups.map((group) => group.tasks[0]!));
     expect(tasks[1]![0]).toEqual(tasks[0]![0]);
+    expect(ports.rollouts.map((groups) => groups.map(({ retries }) => retries))).toEqual([
+      [0, 0, 0, 0],
+      [1, 0, 0, 0],
+      [1, 0, 0, 0],
+    ]);
     expect(tasks[2]![0]).toEqual(tasks[0]![1]);
   });
 
@@ -183,7 +191,7 @@ describe('a step', () => {
       },
       { maxSteps: 3 },
     );
-    expect(ports.questions).toEqual(['every rollout group of step 2 failed: no such checkpoint']);
+    expect(reasons(ports)).toEqual(['every rollout group of step 2 failed: no such checkpoint']);
     expect(ports.reports[1]).toMatchObject({ meanReward: null, trainSuccess: null });
     expect(result).toMatchObject({ end: 'exhausted', steps: 6 });
     expect(ports.trained.map(({ parent }) => parent.weights)).toEqual(['warm-start-3', 'rl-1']);
@@ -201,14 +209,14 @@ describe('a step', () => {
       rewardCount: 0,
     };
     const { ports, result } = await train({ heldOut: [0.5], group: () => broken, decisions: ['stop'] });
-    expect(ports.questions).toEqual(['no episode of step 1 could be judged: 4 abstained, 28 failed']);
+    expect(reasons(ports)).toEqual(['no episode of step 1 could be judged: 4 abstained, 28 failed']);
     expect(result).toMatchObject({ end: 'stopped', checkpoint: warm });
     expect(ports.trained).toEqual([]);
   });
 
   test('whose evaluation judged nothing is no success of zero: it asks, and forgets nothing', async () => {
     const { ports, result } = await train({ heldOut: [0.8, null, 0.8, 0.96], decisions: ['continue'] });
-    expect(ports.questions).toEqual(['no held-out episode of step 2 could be judged: 200 failed']);
+    expect(reasons(ports)).toEqual(['no held-out episode of step 2 could be judged: 200 failed']);
     expect(result).toMatchObject({ end: 'graduated', checkpoint: checkpoint('rl-4', 7) });
   });
 });
@@ -240,7 +248,7 @@ describe('a collapse', () => {
 
   test('after the last roll-back asks a person', async () => {
     const { ports, result } = await train({ heldOut: [0.8, 0.2, 0.2, 0.2], decisions: ['advance'] });
-    expect(ports.questions).toEqual([expect.stringContaining('fell to 20.0 %')]);
+    expect(reasons(ports)).toEqual([expect.stringContaining('fell to 20.0 %')]);
     expect(result).toMatchObject({ end: 'plateau', checkpoint: checkpoint('rl-1', 4) });
   });
 
@@ -260,6 +268,28 @@ describe('a collapse', () => {
     ]);
   });
 
+  test('is asked about with the answers that can be given where the stage stands', async () => {
+    const collapse = { ...stageSpec.collapse, maxRollbacks: 0 };
+    const answers = async (script: Script, changed: Partial<StageSpec> = {}) => {
+      const { ports } = await train({ decisions: ['advance'], ...script }, { collapse, ...changed });
+      return Object.fromEntries(ports.questions[0]!.answers.map(({ answer, effect }) => [answer, effect]));
+    };
+    expect(await answers({ heldOut: [0.8, 0.2] })).toEqual({
+      continue: 'train on from the newest checkpoint; 8 of 10 steps are left',
+      rollback:
+        'go back to the best checkpoint, that of step 1, and train on from there with 0.5 times the learning rate',
+      advance:
+        'end this stage with its best checkpoint, and go on to the next one, or after the last to the report',
+      stop: 'end the run with its best checkpoint of this stage',
+    });
+    // Nothing was trained yet: there is nothing to go back to.
+    const first = await answers({ heldOut: [0.8], group: lost });
+    expect(Object.keys(first)).toEqual(['continue', 'advance', 'stop']);
+    // The stage has no steps left to train.
+    const last = await answers({ heldOut: [0.8, 0.2] }, { maxSteps: 2 });
+    expect(Object.keys(last)).toEqual(['advance', 'stop']);
+  });
+
   test('of the entropy before any measurement goes back to where the stage began', async () => {
     const { ports } = await train(
       { heldOut: [0.5], entropy: (step) => (step === 1 ? 0.01 : 1) },
@@ -270,6 +300,32 @@ describe('a collapse', () => {
       },
     );
     expect(ports.trained.map(({ parent }) => parent.weights)).toEqual(['warm-start-3', 'warm-start-3']);
+  });
+
+  test('is seen when every group is degenerate, so that nothing is learnt and nobody else measures', async () => {
+    const { ports } = await train(
+      {
+        heldOut: [0.5],
+        entropy: (step) => (step >= 2 ? 0.001 : 1),
+        nothingToLearn: [2, 3],
+        decisions: ['stop'],
+      },
+      {
+        collapse: { ...stageSpec.collapse, entropyBelow: 0.05, maxRollbacks: 1 },
+        graduation: { ...stageSpec.graduation, everySteps: 10 },
+      },
+    );
+    expect(ports.reports.map(({ metrics, entropy }) => [metrics === null, entropy])).toEqual([
+      [false, 1],
+      [true, 0.001],
+      [true, 0.001],
+    ]);
+    expect(ports.rollouts.map(([group]) => group!.checkpoint.weights)).toEqual([
+      'warm-start-3',
+      'rl-1',
+      'warm-start-3',
+    ]);
+    expect(ports.questions.map(({ reason }) => reason)).toEqual(['entropy 0.0010 nats is below 0.05']);
   });
 
   test('of the entropy does not come back to the policy that collapsed, however well it does', async () => {

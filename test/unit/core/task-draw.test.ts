@@ -13,6 +13,7 @@ const draw = (over: Partial<TaskDraw> = {}) =>
     step: 1,
     arms: [arm(1), arm(2), arm(3)],
     count: 16,
+    tasksBefore: 0,
     estimates: {},
     failures: [],
     retryFailures: 0.25,
@@ -96,6 +97,7 @@ describe('estimates', () => {
     trials: fc.nat(16),
   });
   const tallies = fc.array(tally, { maxLength: 10 });
+  const inTime = { moves: [], stage: 'rl', step: 1 };
 
   test('do not depend on the order in which groups come in', () => {
     const before: ArmEstimates = { 'calculator:1': { successes: 4, trials: 8 } };
@@ -104,7 +106,7 @@ describe('estimates', () => {
     );
     fc.assert(
       fc.property(shuffled, ([all, other]) => {
-        const [one, two] = [updateEstimates(before, all), updateEstimates(before, other)];
+        const [one, two] = [updateEstimates(before, all, inTime), updateEstimates(before, other, inTime)];
         expect(Object.keys(two).toSorted()).toEqual(Object.keys(one).toSorted());
         for (const [name, { successes, trials }] of Object.entries(one)) {
           expect(two[name]!.successes).toBeCloseTo(successes, 9);
@@ -117,7 +119,7 @@ describe('estimates', () => {
   test('forget half within seven steps, and leave what they were made from alone', () => {
     const start: ArmEstimates = { 'calculator:1': { successes: 16, trials: 16 } };
     let now = start;
-    for (let step = 0; step < 7; step++) now = updateEstimates(now, []);
+    for (let step = 0; step < 7; step++) now = updateEstimates(now, [], inTime);
     expect(now['calculator:1']!.trials / 16).toBeLessThan(0.5);
     expect(now['calculator:1']!.trials / 16).toBeGreaterThan(0.45);
     expect(start['calculator:1']).toEqual({ successes: 16, trials: 16 });

@@ -41,8 +41,7 @@ test('goes on round by round until every arm succeeds now and then', async () =>
   const { ports, result } = await run({ heldOut: [0.1, 0.3, 0.5] });
   expect(result).toEqual({
     checkpoint: checkpoint('warm-start-3', 3),
-    graduated: true,
-    stopped: false,
+    ready: true,
     rounds: 3,
   });
   expect(ports.demonstrationRounds.map(({ round, count }) => [round, count])).toEqual([
@@ -59,32 +58,53 @@ test('goes on round by round until every arm succeeds now and then', async () =>
   expect(ports.evaluations.every(({ tasks, split }) => tasks === 100 && split === 'heldout')).toBe(true);
 });
 
-test('says so when its rounds are used up', async () => {
-  const { result } = await run({ heldOut: [0.1] });
-  expect(result).toMatchObject({ graduated: false, stopped: false, rounds: 4 });
+test('asks when its rounds are used up, and does what is answered', async () => {
+  const more = await run({
+    heldOut: [0.1, 0.1, 0.1, 0.1, 0.1, 0.5],
+    decisions: ['more-rounds'],
+  });
+  expect(more.ports.questions).toMatchObject([
+    {
+      reason: 'the warm start did not graduate in 4 rounds: not every level succeeds 40.0 % of the time',
+      answers: [
+        { answer: 'more-rounds', effect: 'give the warm start 4 more round(s)' },
+        { answer: 'advance', effect: 'go on to RL with the model as it is' },
+        { answer: 'stop', effect: 'end the run with its checkpoint' },
+      ],
+    },
+  ]);
+  expect(more.result).toMatchObject({ ready: true, rounds: 6 });
+  expect(more.ports.reports.map(({ maxSteps }) => maxSteps)).toEqual([4, 4, 4, 4, 8, 8]);
+
+  const again = await run({ heldOut: [0.1], decisions: ['more-rounds', 'advance'] });
+  expect(again.result).toMatchObject({ ready: true, rounds: 8 });
+  const stopped = await run({ heldOut: [0.1], decisions: ['stop'] });
+  expect(stopped.result).toMatchObject({ ready: false, rounds: 4 });
 });
 
 test('stops with what it has', async () => {
   const { result } = await run({ heldOut: [0.1] }, stopAfter(2));
   expect(result).toEqual({
     checkpoint: checkpoint('warm-start-2', 2),
-    graduated: false,
-    stopped: true,
+    ready: false,
     rounds: 2,
   });
 });
 
 test('goes on from a carried state without resetting the optimizer', async () => {
-  const from = { round: 2, checkpoint: checkpoint('warm-start-2', 2) };
+  const from = { round: 2, maxRounds: 4, checkpoint: checkpoint('warm-start-2', 2) };
   const { ports, result } = await run({ heldOut: [0.5] }, go, from);
-  expect(result).toMatchObject({ graduated: true, rounds: 3 });
+  expect(result).toMatchObject({ ready: true, rounds: 3 });
   expect(ports.trained).toMatchObject([{ stageStep: 3, resetOptimizer: false, parent: from.checkpoint }]);
 });
 
 test('asks when nothing could be judged, rather than training on blindly', async () => {
   const { ports, result } = await run({ heldOut: [null, 0.5], decisions: ['continue'] });
-  expect(ports.questions).toEqual(['no held-out episode of round 1 could be judged: 100 failed']);
-  expect(result).toMatchObject({ graduated: true, rounds: 2 });
+  expect(ports.questions.map(({ reason }) => reason)).toEqual([
+    'no held-out episode of round 1 could be judged: 100 failed',
+  ]);
+  expect(ports.questions[0]!.answers.map(({ answer }) => answer)).toEqual(['continue', 'advance', 'stop']);
+  expect(result).toMatchObject({ ready: true, rounds: 2 });
   const stopped = await run({ heldOut: [null], decisions: ['stop'] });
-  expect(stopped.result).toMatchObject({ stopped: true, rounds: 1 });
+  expect(stopped.result).toMatchObject({ ready: false, rounds: 1 });
 });

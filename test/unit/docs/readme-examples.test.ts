@@ -3,7 +3,7 @@ import path from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { demonstrationSequences } from '../../../activities/demonstrations.ts';
 import { parseSpec } from '../../../activities/spec/parse-spec.ts';
-import { attemptCall, refuseCall } from '../../../activities/tool-call.ts';
+import { attemptCall, refuseCall } from '../../../environments/host/tool-call.ts';
 import { composeReward } from '../../../core/reward.ts';
 import type { Turn } from '../../../core/episode.ts';
 import type { Split } from '../../../core/refs.ts';
@@ -20,6 +20,11 @@ import { reverse } from '../../../examples/tool.ts';
 import { lettersInPlace } from '../../../examples/verifier.ts';
 import { ChatServer } from '../../support/chat-server.ts';
 import { codeBlocks, ROOT, taggedBlock } from '../../support/markdown.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+
+interface MoleculesSpec {
+  stages: { algorithm: object }[];
+}
 
 const SPLITS: Split[] = ['train', 'heldout', 'test'];
 const { signal } = new AbortController();
@@ -48,19 +53,33 @@ describe('the README', () => {
     const spec = parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments);
     expect(spec.stages[0]!.arms).toHaveLength(3);
   });
+
+  test('has a part of a spec with a ladder that is accepted', () => {
+    const { stages, ...ladder } = JSON.parse(taggedBlock('README.md', 'ladder-spec')) as MoleculesSpec;
+    const molecules = JSON.parse(
+      readFileSync(path.join(ROOT, 'examples/molecules.json'), 'utf8'),
+    ) as MoleculesSpec;
+    const stage = molecules.stages[0]!;
+    const whole = {
+      ...molecules,
+      ...ladder,
+      stages: [{ ...stage, algorithm: { ...stage.algorithm, ...stages[0]!.algorithm } }],
+    };
+    expect(parseSpec(whole, 'readme', environments).verification?.rungs).toHaveLength(3);
+  });
 });
 
 describe('the example tool', () => {
   const call = (args: { [name: string]: string }) => ({ name: 'reverse', arguments: args });
 
   test('answers', async () => {
-    expect(refuseCall(call({ text: 'lemon' }), [reverse])).toBeNull();
+    expect(await refuseCall(call({ text: 'lemon' }), [reverse])).toBeNull();
     expect(await attemptCall(reverse, call({ text: 'lemon' }), context)).toMatchObject({ text: 'nomel' });
   });
 
   test('refuses what the policy got wrong, and says what to write', async () => {
-    expect(refuseCall(call({ word: 'lemon' }), [reverse])?.error).toBe('invalid-arguments');
-    expect(refuseCall(call({ text: 'x'.repeat(13) }), [reverse])?.error).toBe('invalid-arguments');
+    expect((await refuseCall(call({ word: 'lemon' }), [reverse]))?.error).toBe('invalid-arguments');
+    expect((await refuseCall(call({ text: 'x'.repeat(13) }), [reverse]))?.error).toBe('invalid-arguments');
     const observation = await attemptCall(reverse, call({ text: 'Two words' }), context);
     expect(observation.error).toBe('tool-error');
     expect(observation.text).toContain('like lemon');
@@ -177,7 +196,7 @@ describe('the example environment', () => {
     const arms = environment.levels.map((level) => ({ environment: 'backwards', level }));
     const request = { arms, count: 6, round: 1, seed: 1 };
     const sequences = await demonstrationSequences(
-      environments,
+      inThisProcess(environments.values()),
       () => gradusDialect(tokenizer),
       request,
       signal,
@@ -200,7 +219,7 @@ describe('the example environment', () => {
       const action = parseAction(text);
       const turn: Turn = { start: 0, end: 0, text, action };
       if (action.kind === 'call') {
-        expect(refuseCall(action.call, environment.tools)).toBeNull();
+        expect(await refuseCall(action.call, environment.tools)).toBeNull();
         turn.observation = await attemptCall(environment.tools[0]!, action.call, context);
       }
       turns.push(turn);

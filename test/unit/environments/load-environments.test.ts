@@ -88,6 +88,16 @@ describe('loadEnvironments', () => {
       'limits.maxAttempts',
     ],
     [
+      'a fault that is no score',
+      `{ name: 'p', tier: 'simulation', ${subject}, served: { by: 'pool', pool: 'x' }, faults: { embedding: -1 } }`,
+      'faults.embedding',
+    ],
+    [
+      'a fault that is nobody’s',
+      `{ name: 'p', tier: 'simulation', ${subject}, served: { by: 'pool', pool: 'x' }, faults: { crashed: 0 } }`,
+      'faults.crashed',
+    ],
+    [
       'a fast tier without verify',
       `{ name: 'f', version: '1', tier: 'fast' }`,
       'a fast verifier needs a function',

@@ -1,14 +1,14 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { DefaultLogger } from '@temporalio/worker';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { GradusError } from '../../../core/errors.ts';
 import { failureInterceptor } from '../../../workers/failures.ts';
 
 /** What Temporal gets to see of an activity that throws. */
-async function seen(thrown: unknown): Promise<unknown> {
+async function seen(thrown: unknown, attempt = 1): Promise<unknown> {
   const environment = new MockActivityEnvironment(
-    {},
+    { attempt },
     { interceptors: [failureInterceptor], logger: new DefaultLogger('ERROR') },
   );
   return environment
@@ -44,9 +44,28 @@ describe('what an activity throws', () => {
     expect(await seen(new GradusError('store', 'unavailable', 'x', { cause }))).toMatchObject({ cause });
   });
 
-  test('is left to Temporal where Gradus knows nothing of it', async () => {
-    for (const error of [new TypeError('x is not a function'), new CancelledFailure('cancelled')]) {
-      expect(await seen(error)).toBe(error);
-    }
+  test("is left to Temporal where it is Temporal's own", async () => {
+    const error = new CancelledFailure('cancelled');
+    expect(await seen(error)).toBe(error);
+  });
+
+  test('is tried five times and then ends, where nobody has thought of it', async () => {
+    const error = new TypeError('x is not a function');
+    expect(await seen(error, 4)).toMatchObject({
+      type: 'gradus.infra.unexpected',
+      message: 'x is not a function',
+      nonRetryable: false,
+    });
+    expect(await seen(error, 5)).toMatchObject({ nonRetryable: true, cause: error });
+  });
+
+  test('is logged when it has failed often, with its activity and workflow', async () => {
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    const error = new GradusError('store', 'unavailable', 'start the server', { retryable: true });
+    for (let attempt = 1; attempt <= 20; attempt++) await seen(error, attempt);
+    const lines = warn.mock.calls.map(([line]) => String(line));
+    warn.mockRestore();
+    expect(lines.map((line) => /(\d+)th time/.exec(line)?.[1])).toEqual(['4', '8', '16']);
+    expect(lines[0]).toMatch(/^\S+ of \S+ failed .*start the server$/u);
   });
 });

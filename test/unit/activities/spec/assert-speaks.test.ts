@@ -5,11 +5,10 @@ import type { TokenizerConfig } from '../../../../engine/dialect/checkpoint-dial
 import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
 import { configOf, tokenizerJsonOf } from '../../engine/dialect/fixtures.ts';
 import { environmentWith, toolThat } from '../test-environment.ts';
+import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
 
 const twoTools = environmentWith([toolThat(() => ''), toolThat(() => '', { name: 'open' })]);
-const environments = new Map(
-  [calculatorEnvironment(), twoTools].map((environment) => [environment.name, environment]),
-);
+const environments = inThisProcess([calculatorEnvironment(), twoTools]);
 const encode = (text: string) => new TextEncoder().encode(text);
 const speaks = (config: TokenizerConfig, used: string, dialect?: DialectSpec) => () =>
   assertSpeaks(

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { curriculumJsonSchema } from '../../../../activities/spec/json-schema.ts';
 import { parseSpec } from '../../../../activities/spec/parse-spec.ts';
 import { GradusError } from '../../../../core/errors.ts';
-import { wilsonLower } from '../../../../core/intervals.ts';
 import type { Environment } from '../../../../environments/contract.ts';
 import { builtInEnvironments } from '../../../../environments/index.ts';
 import { environmentWith, toolThat } from '../test-environment.ts';
@@ -238,7 +237,22 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a graduation that no result can reach',
       withAt(['stages', 0, 'graduation'], { successAtLeast: 0.999, tasks: 300 }),
-      'stages[0].graduation.successAtLeast: 300 tasks at 0.9 confidence show at most a lower bound of 0.9946: raise graduation.tasks or lower this',
+      'stages[0].graduation.successAtLeast: 300 tasks at 0.9 confidence in 15 evaluations show at most 0.9834: raise graduation.tasks, measure less often, or lower this',
+    ],
+    [
+      'for sampling that cuts the distribution which is learnt from',
+      withAt(['sampling', 'topP'], 0.9),
+      'sampling.topP: would sample from another distribution than the one whose log-probs are learnt from: leave it out, and lower sampling.temperature for surer samples',
+    ],
+    [
+      'for an importance weight that is never 1',
+      withAt(['stages', 0, 'algorithm'], { importanceCap: 0.5 }),
+      'stages[0].algorithm.importanceCap: below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+    ],
+    [
+      'for an outcome that is worth nothing',
+      withAt(['reward', 'components', 0, 'weight'], 0),
+      'reward.components[0].weight: the outcome would be worth nothing: give it a weight above 0',
     ],
     [
       'for fewer tasks than levels',
@@ -293,12 +307,12 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a stage named like a phase',
       withAt(['stages', 0, 'name'], 'warm-start'),
-      'stages[0].name: "warm-start" is a phase of every run; choose another',
+      'stages[0].name: "warm-start" is what every run calls a part of its own; choose another',
     ],
     [
       "for a stage named like another one's evaluation",
       withAt(['stages', 0, 'name'], 'easy.held-out'),
-      'stages[0].name: "easy.held-out" is a phase of every run; choose another',
+      'stages[0].name: "easy.held-out" is what every run calls a part of its own; choose another',
     ],
   ])('%s', (_, written, problem) => {
     expect(problemsOf(written)).toEqual([problem]);
@@ -308,7 +322,7 @@ describe('a spec is refused, with the path and what to write,', () => {
     const spec = plain();
     const stages = spec['stages'] as Written[];
     expect(problemsOf({ ...spec, stages: [stages[0], stages[0]] })).toEqual([
-      'stages[1].name: "levels-1-3" is the name of an earlier stage; names must differ',
+      'stages[1].name: "levels-1-3" is the name of an earlier stage; names must differ, and not by case alone',
     ]);
   });
 
@@ -341,7 +355,7 @@ describe('a spec is refused, with the path and what to write,', () => {
   });
 
   test.each([[null], [[]], ['calculator'], [undefined]])('when it is %j', (written) => {
-    expect(problemsOf(written)[0]).toMatch(/^\(the spec\): /u);
+    expect(problemsOf(written)[0]).toMatch(/^\(the curriculum spec\): /u);
   });
 
   test('for an Adam that would divide by zero', () => {
@@ -372,7 +386,8 @@ test('a graduation is taken exactly when a perfect result would pass it', () => 
       fc.double({ min: 0.9, max: 1, noNaN: true }),
       (tasks, confidence, successAtLeast) => {
         const written = withAt(['stages', 0, 'graduation'], { tasks, confidence, successAtLeast });
-        const reachable = wilsonLower({ successes: tasks, trials: tasks }, confidence) >= successAtLeast;
+        // Of 15 evaluations, one in which all tasks are solved.
+        const reachable = ((1 - confidence) / 15) ** (1 / tasks) >= successAtLeast;
         if (reachable) expect(parseSpec(written, 'run', environments).stages).toHaveLength(1);
         else expect(problemsOf(written)).toHaveLength(1);
       },

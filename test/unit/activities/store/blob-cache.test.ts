@@ -69,3 +69,16 @@ test('many writers of the same and of other content do not disturb each other', 
   const found = await Promise.all(blobs.map(({ sha256 }) => caches[0]!.read(sha256)));
   found.forEach((bytes, i) => bytes && expect(bytes).toEqual(Buffer.from(blobs[i]!.bytes)));
 });
+
+test.each(['', '../../beside', 'A'.repeat(64), '0'.repeat(63)])(
+  'what is no digest (%j) names no file',
+  async (sha256) => {
+    const cache = new BlobCache(join(directory, 'cache'), 1000);
+    const beside = join(directory, 'beside');
+    await writeFile(beside, 'not ours');
+    const refused = { boundary: 'store', type: 'invalid-digest', retryable: false };
+    await expect(cache.read(sha256)).rejects.toMatchObject(refused);
+    await expect(cache.write(sha256, new Uint8Array(1))).rejects.toMatchObject(refused);
+    expect(await readFile(beside, 'utf8')).toBe('not ours');
+  },
+);

@@ -3,13 +3,14 @@ import { expect, test } from 'vitest';
 import { emptyAccount, hasRoom, ofStep, reserve, settle } from '../../../../core/ladder/budget.ts';
 import { addPairs, noCalibration } from '../../../../core/ladder/calibration.ts';
 import { basisOf, decide, planRung } from '../../../../core/ladder/policy.ts';
-import type { PlanCandidate, Rung, Scores } from '../../../../core/ladder/policy.ts';
+import type { PlanCandidate, Rung, Said, Scores } from '../../../../core/ladder/policy.ts';
 
 const rung = (tier: Rung['tier'], passAtLeast = 0.5): Rung => ({
   verifier: tier,
   tier,
   passAtLeast,
   escalate: { valueAtLeast: 0.4, uncertaintyAtLeast: 0.2 },
+  abstains: 'abstained',
 });
 const rungs = [rung('fast'), rung('simulation'), rung('high-fidelity')];
 
@@ -22,8 +23,11 @@ const calibrations = fc
   .map((both) => both.map((pairs) => addPairs(noCalibration(), pairs)));
 /** Rungs are asked from below: what was not asked lies above what was. */
 const scores: fc.Arbitrary<Scores> = fc
-  .array(fc.option(score), { minLength: 1, maxLength: 3 })
-  .map((asked) => [0, 1, 2].map((i) => (i < asked.length ? asked[i]! : undefined)));
+  .array(fc.oneof(score, fc.constantFrom<Said>('abstained', 'passing', 'nothing to ask')), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .map((asked) => [0, 1, 2].map((i) => asked[i]));
 const candidates = fc.array(
   fc
     .record({ id: fc.uuid(), scores, digest: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f') })
@@ -50,7 +54,7 @@ test('no candidate climbs past a rung that rejects it, unless it is valuable and
       const decision = decide(said, rungs, known, () => true);
       if (decision.kind !== 'escalate') return;
       const basis = basisOf(said);
-      if (basis < 0 || said[basis]! >= rungs[basis]!.passAtLeast) return;
+      if (basis < 0 || (said[basis] as number) >= rungs[basis]!.passAtLeast) return;
       expect(decision.value).toBeGreaterThanOrEqual(0.4);
       expect(decision.uncertainty).toBeGreaterThanOrEqual(0.2);
     }),
@@ -69,16 +73,19 @@ test('what passes goes on, what has no rung above is accepted or rejected by the
 
 test('a rung that abstains is passed over; the verdict below it still counts', () => {
   const none = [noCalibration(), noCalibration()];
-  expect(decide([0.7, null, undefined], rungs, none, () => true)).toMatchObject({
+  expect(decide([0.7, 'abstained', undefined], rungs, none, () => true)).toMatchObject({
     kind: 'escalate',
     rung: 2,
   });
-  expect(decide([null, undefined, undefined], rungs, none, () => true)).toMatchObject({
+  expect(decide(['abstained', undefined, undefined], rungs, none, () => true)).toMatchObject({
     kind: 'escalate',
     rung: 1,
     reason: 'no cheaper rung could judge it',
   });
-  expect(decide([null, null, null], rungs, none, () => true)).toMatchObject({ kind: 'reject', rung: -1 });
+  expect(decide(['abstained', 'passing', 'abstained'], rungs, none, () => true)).toMatchObject({
+    kind: 'reject',
+    rung: -1,
+  });
 });
 
 test('a plan never goes above a budget, in number, seconds or US$', () => {
@@ -157,6 +164,8 @@ test('an account holds what is promised until it is settled, and what was really
   const after = settle(settle(held, promised, { seconds: 3, usd: 0.4 }), promised, null);
   expect(after).toEqual({ count: 1, seconds: 3, usd: 0.4, reserved: { count: 0, seconds: 0, usd: 0 } });
   expect(hasRoom({ count: 2 }, after, promised)).toBe(true);
+  // A verdict that was known costs nothing, and counts where verdicts do.
+  expect(settle(after, promised, null, true)).toMatchObject({ count: 2, seconds: 3, usd: 0.4 });
 });
 
 test('a step takes no more than its part, and no more than is left', () => {

@@ -98,7 +98,7 @@ describe.each<[string, string]>([
   });
 
   test('gives a result the ipython role, framed as the template does', () => {
-    expect(tokenizer.decode(dialect.observationTokens({ text: '19 <b>\n' }))).toBe(
+    expect(tokenizer.decode(dialect.observationTokens({ text: '19 <b>\n' }, ''))).toBe(
       `<|start_header_id|>ipython<|end_header_id|>\n\n${result}<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n`,
     );
   });
@@ -113,7 +113,7 @@ describe.each<[string, string]>([
       call: turn.call,
     });
     expect(dialect.parse(dialect.turnText({ answer: '19' }))).toEqual({ kind: 'answer', answer: '19' });
-    expect(() => dialect.turnText({ answer: '{"a": 1}' })).toThrow('reads as a call');
+    expect(() => dialect.turnText({ answer: '{"a": 1}' })).toThrow('would read as {"kind":"malformed"');
   });
 
   test('ends a turn with any of the family’s end tokens', () => {

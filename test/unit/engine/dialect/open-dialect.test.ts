@@ -71,6 +71,17 @@ describe('the dialect of a checkpoint', () => {
   });
 });
 
+test('files that make no sense are an error that no retry repeats, with advice', () => {
+  for (const template of [[null], [{ name: 'default' }, 3]] as Json[]) {
+    expect(() => openDialect(qwen, withTemplate(template), [])).toThrow(
+      expect.objectContaining({ name: 'GradusError', retryable: false }),
+    );
+  }
+  expect(() => openDialect(qwen, withTemplate([null]), [])).toThrow(
+    'take the ones that were saved with the model',
+  );
+});
+
 describe('a chat template is refused', () => {
   const good = templateOf('qwen2.5-like');
 

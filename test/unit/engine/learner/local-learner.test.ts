@@ -138,6 +138,19 @@ describe('a GRPO step', () => {
     }
   });
 
+  it('measures that gap where it is none of drift: not in late episodes', async () => {
+    const late = Int32Array.from({ length: 6 }, (_, i) => Number(i === 2));
+    const drifted = batch.rolloutLogprobs.map((logprob, i) =>
+      i >= batch.offsets[2]! && i < batch.offsets[3]! ? logprob - 20 : logprob,
+    );
+    const step = async (given: TrainBatch) =>
+      (await learner.step(freshState(), given, settings({ ...GRPO, importanceCap: 2 }))).metrics
+        .logprobGapMax!;
+    expect(await step({ ...batch, rolloutLogprobs: drifted })).toBeGreaterThan(15);
+    expect(await step({ ...batch, rolloutLogprobs: drifted, late })).toBeLessThan(15);
+    expect(await step({ ...batch, late: late.fill(1) })).toBeNull();
+  });
+
   it('has no such gap to tell of where nothing was sampled', async () => {
     const { metrics } = await learner.step(freshState(), batch, settings({ kind: 'supervised' }));
     expect([metrics.logprobGapMax, metrics.logprobGapMean]).toEqual([null, null]);

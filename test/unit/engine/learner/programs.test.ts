@@ -39,7 +39,13 @@ describe('the forward pass', () => {
       const weights = lively(config, 5);
       const batch = randomBatch(7, config);
       const sequences = [0, 1, 2, 3, 4, 5, 6];
-      const packed = packRows(batch.tokens, batch.offsets, sequences, rowLength(batch.offsets), 128);
+      const packed = packRows(
+        batch.tokens,
+        batch.offsets,
+        sequences,
+        rowLength(batch.offsets, sequences),
+        128,
+      );
       const logprobs = new Float32Array(batch.tokens.length);
       for (const rows of packed) {
         const [result] = logprobProgram(backend, { config }, 0.7).compute(modelInputs(config, weights, rows));
@@ -63,7 +69,7 @@ it('a micro-batch in parts, one a core, gives the log-probs and the gradient of 
   const sequences = [0, 1, 2, 3, 4, 5, 6, 7];
   const [rows] = packRows(batch.tokens, batch.offsets, sequences, 32, 256, 4);
   expect(rows!.rows % 4).toBe(0);
-  const perToken = [batch.mask, lossWeights(batch, sequences, 'token'), batch.advantages];
+  const perToken = [batch.mask, lossWeights(batch, sequences, GRPO), batch.advantages];
   const inputs = [
     ...modelInputs(TINY, weights, rows!),
     ...perToken.map((values) => tf.tensor1d(gather(values, rows!))),
@@ -117,11 +123,7 @@ describe('gradients agree with finite differences', () => {
         rollout: near(0.5, 1000),
         reference: near(0.4, 2000),
       };
-      const token = lossWeights(
-        batch,
-        sequences,
-        objective.kind === 'grpo' ? objective.aggregation : 'token',
-      );
+      const token = lossWeights(batch, sequences, objective.kind === 'grpo' ? objective : GRPO);
       if (objective.kind === 'supervised')
         token.forEach((value, i) => (token[i] = value * batch.advantages[i]!));
       const run = (weights: Weights, single: boolean) => {

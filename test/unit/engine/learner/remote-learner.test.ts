@@ -1,4 +1,8 @@
+import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TrainState } from '../../../../engine/learner/contract.ts';
 import { createLearner, type RemoteLearner } from '../../../../engine/learner/remote-learner.ts';
@@ -139,4 +143,24 @@ describe('a learner in a process of its own', () => {
     expect(b.metrics.entropy).toBeCloseTo(a.metrics.entropy, 4);
     expect(largestDifference(a.state.firstMoments, b.state.firstMoments)).toBeLessThan(1e-4);
   });
+
+  it.runIf(process.platform === 'linux')(
+    'ends at once with a parent that is killed, whatever its kernels are at',
+    async () => {
+      const script = fileURLToPath(new URL('../../../support/learner-owner.ts', import.meta.url));
+      const owner = fork(script, [], { execArgv: ['--import', 'tsx'] });
+      const [pid] = (await once(owner, 'message')) as [number];
+      /** Processor seconds so far, of a clock of a hundred ticks a second. */
+      const worked = () => {
+        const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+        return (Number(fields[11]) + Number(fields[12])) / 100;
+      };
+      const before = worked();
+      await expect.poll(() => worked() - before, { timeout: 60_000, interval: 20 }).toBeGreaterThan(3);
+      owner.kill('SIGKILL');
+      // Its step would go on for more than half a minute.
+      await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 15_000 }).toBe(false);
+    },
+    120_000,
+  );
 });

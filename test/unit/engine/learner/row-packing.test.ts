@@ -14,7 +14,7 @@ describe('packing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 60 }), (lengths) => {
         const { offsets, tokens, sequences } = batchOf(lengths);
-        const length = rowLength(offsets);
+        const length = rowLength(offsets, sequences);
         const seen = new Set<number>();
         const misplaced: number[] = [];
         for (const rows of packRows(tokens, offsets, sequences, length, 1024)) {
@@ -38,7 +38,7 @@ describe('packing', () => {
   it('wastes little on ragged sequences', () => {
     const lengths = Array.from({ length: 256 }, (_, i) => 40 + ((i * 37) % 60));
     const { offsets, tokens, sequences } = batchOf(lengths);
-    const batches = packRows(tokens, offsets, sequences, rowLength(offsets), 4096);
+    const batches = packRows(tokens, offsets, sequences, rowLength(offsets, sequences), 4096);
     const positions = batches.reduce((sum, { rows, length }) => sum + rows * length, 0);
     expect(tokens.length / positions).toBeGreaterThan(0.7);
   });
@@ -47,7 +47,13 @@ describe('packing', () => {
     const shapes = new Set<string>();
     for (let count = 1; count < 200; count++) {
       const { offsets, tokens, sequences } = batchOf(Array.from({ length: count }, () => 90));
-      for (const { rows, length } of packRows(tokens, offsets, sequences, rowLength(offsets), 4096)) {
+      for (const { rows, length } of packRows(
+        tokens,
+        offsets,
+        sequences,
+        rowLength(offsets, sequences),
+        4096,
+      )) {
         shapes.add(`${rows}×${length}`);
       }
     }

@@ -28,6 +28,7 @@ export const GRPO: GrpoSettings = {
   clipRatioHigh: 0.28,
   beta: 0,
   aggregation: 'token',
+  maxCompletionTokens: 30,
   temperature: 1,
   importanceCap: 0,
 };

@@ -34,3 +34,29 @@ it('counts for α / rank, or α / √rank when rank-stabilized', () => {
   expect(loraScale(lora)).toBe(2);
   expect(loraScale({ ...lora, rsLora: true })).toBe(4);
 });
+
+it('is merged by the sums of one row of A after the other, to the bit, whatever the rank', () => {
+  for (const rank of [3, 4, 6, 9]) {
+    const spec = { ...lora, rank };
+    const base = lively(TINY, 1);
+    const weights = initialAdapter(TINY, spec, 2);
+    let at = 0;
+    for (const { data } of weights.values()) data.forEach((value, i) => (data[i] = value || Math.sin(++at)));
+    const expected = new Map(base);
+    for (const { module, out, in: inputs } of adaptedModules(TINY, spec)) {
+      const { shape, data } = base.get(`${module}.weight`)!;
+      const a = weights.get(adapterName(module, 'A'))!.data;
+      const b = weights.get(adapterName(module, 'B'))!.data;
+      const sums = data.map((one, at) => {
+        const [o, i] = [Math.floor(at / inputs), at % inputs];
+        let sum = 0;
+        for (let r = 0; r < rank; r++) sum += b[o * rank + r]! * a[r * inputs + i]!;
+        return one + loraScale(spec) * sum;
+      });
+      expect(sums.length).toBe(out * inputs);
+      expected.set(`${module}.weight`, { shape, data: sums });
+    }
+    const merged = mergeAdapter(TINY, base, { lora: spec, weights });
+    expect(bytes(merged).equals(bytes(expected))).toBe(true);
+  }
+});

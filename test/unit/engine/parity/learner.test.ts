@@ -6,6 +6,7 @@ import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
+import { tokenMask } from '../../../../engine/token-mask.ts';
 import { cases, fixture, largestDifference } from './fixture.ts';
 
 let backend: Backend;
@@ -30,6 +31,7 @@ test.each(cases)('%s: the learner gives the logits, log-probs and gradients of P
   const { tf } = backend;
   const { config, weights, tokens, logits, logprobs, gradients } = await fixture(name);
   const names = [...weights.keys()];
+  const mask = tokenMask(config);
   const results = tf.tidy(() => {
     const tensors = names.map((each) => {
       const { shape, data } = weights.get(each)!;
@@ -41,7 +43,7 @@ test.each(cases)('%s: the learner gives the logits, log-probs and gradients of P
     const segments = tf.zeros([1, tokens.length], 'int32') as Tensor2D;
     const logprobsOf = (hidden: Tensor2D, head: Tensor2D): Tensor1D => {
       const predicting = tf.slice(hidden, [0, 0], [tokens.length - 1, config.hiddenSize]);
-      return tokenLogprobs(backend, predicting, head, targets).logprobs;
+      return tokenLogprobs(backend, predicting, head, targets, mask).logprobs;
     };
     const nll = (...trained: Tensor[]): Scalar => {
       const { hidden, head } = hiddenOf(config, names, trained, ids, segments);
@@ -49,7 +51,7 @@ test.each(cases)('%s: the learner gives the logits, log-probs and gradients of P
     };
     const { hidden, head } = hiddenOf(config, names, tensors, ids, segments);
     return {
-      logits: linear(backend, hidden, head),
+      logits: mask ? tf.add(linear(backend, hidden, head), tf.tensor1d(mask)) : linear(backend, hidden, head),
       logprobs: logprobsOf(hidden, head),
       gradients: tf.grads(nll)(tensors),
     };

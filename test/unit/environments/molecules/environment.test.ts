@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
 import type { TierAnswer } from '../../../../core/tier-contract.ts';
-import { attemptCall } from '../../../../activities/tool-call.ts';
+import { attemptCall } from '../../../../environments/host/tool-call.ts';
 import type { Candidate, TierVerifier } from '../../../../environments/contract.ts';
 import { moleculesEnvironment } from '../../../../environments/molecules/environment.ts';
 import { growMolecule } from '../../../../environments/molecules/enumerate.ts';

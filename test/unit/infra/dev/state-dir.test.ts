@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readStack } from '../../../../infra/dev/stack.ts';
+import { readStack } from '../../../../infra/dev/stack-addresses.ts';
 import { prepareStateDir, readRecord, writeRecord } from '../../../../infra/dev/state-dir.ts';
 
 let folder: string;
@@ -32,6 +32,18 @@ test('what was recorded is read back; a damaged record says what to do', async (
   expect(await readRecord(folder)).toEqual(record);
   await writeFile(path.join(folder, 'stack.json'), '{"temporal":');
   await expect(readRecord(folder)).rejects.toThrow(/Delete it/);
+});
+
+test("what is in a state folder is its owner's alone, also where it had been open", async () => {
+  const state = path.join(folder, 'state');
+  await mkdir(path.join(state, 'object-store'), { recursive: true, mode: 0o777 });
+  await prepareStateDir(state, 0);
+  for (const one of ['temporal', 'object-store', 'logs', 'blob-cache']) {
+    expect((await stat(path.join(state, one))).mode & 0o777).toBe(0o700);
+  }
+  const fresh = path.join(folder, 'fresh');
+  await prepareStateDir(fresh, 0);
+  expect((await stat(fresh)).mode & 0o777).toBe(0o700);
 });
 
 test('a tool without a stack is told to start one', async () => {

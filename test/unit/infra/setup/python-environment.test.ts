@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -9,6 +9,8 @@ import {
   findPythonEnvironment,
   pythonEnvironmentFolder,
 } from '../../../../infra/setup/python-environment.ts';
+
+const CHEMISTRY = path.resolve(import.meta.dirname, '../../../../workers/chemistry/requirements.txt');
 
 let scratch: string;
 let requirements: string;
@@ -64,4 +66,19 @@ test('without Python it says what is needed', async () => {
     type: 'python-missing',
     message: expect.stringContaining('Python 3.10') as string,
   });
+});
+
+test('the chemistry packages are pinned to versions and to the digests of their wheels', async () => {
+  const text = await readFile(CHEMISTRY, 'utf8');
+  const packages = text
+    .replaceAll('\\\n', '')
+    .split('\n')
+    .filter((line) => /^[a-z]/.test(line));
+  expect(packages.length).toBeGreaterThan(10);
+  for (const line of packages) expect(line).toMatch(/^[\w-]+==[\w.]+( +--hash=sha256:[0-9a-f]{64})+$/);
+});
+
+test('a package that is not what was pinned is refused', async () => {
+  await writeFile(requirements, `six==1.17.0 --hash=sha256:${'0'.repeat(64)}\n`);
+  await expect(ensurePythonEnvironment('test', requirements, say)).rejects.toThrow(/DO NOT MATCH THE HASHES/);
 });

@@ -11,6 +11,7 @@ import {
   requireBinary,
   requireGo,
 } from '../../../../infra/setup/server-binaries.ts';
+import { recordDigests } from '../../../../infra/setup/recorded-digests.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -46,6 +47,7 @@ test('a missing server says which command brings it', async () => {
 test('the environment wins over the cache, and a wrong setting is an error', async () => {
   const env = emptyMachine();
   const cached = await executable(cachedBinary('versitygw', env), 'true');
+  await recordDigests(path.dirname(cached));
   expect(await findBinary('versitygw', env)).toEqual({ path: cached, from: 'cache' });
   const own = await executable(path.join(folder, 'own'), 'true');
   expect(await findBinary('versitygw', { ...env, GRADUS_VERSITYGW: own })).toEqual({
@@ -54,6 +56,17 @@ test('the environment wins over the cache, and a wrong setting is an error', asy
   });
   const wrong = { ...env, GRADUS_VERSITYGW: path.join(folder, 'absent') };
   await expect(findBinary('versitygw', wrong)).rejects.toMatchObject({ type: 'binary-missing' });
+});
+
+test('a cached server that is not what was built is none, nor one of which nothing was written down', async () => {
+  const env = emptyMachine();
+  const cached = await executable(cachedBinary('versitygw', env), 'true');
+  expect(await findBinary('versitygw', env)).toBeUndefined();
+  await recordDigests(path.dirname(cached));
+  expect(await findBinary('versitygw', env)).toEqual({ path: cached, from: 'cache' });
+  await executable(cached, 'false');
+  expect(await findBinary('versitygw', env)).toBeUndefined();
+  await expect(requireBinary('versitygw', env)).rejects.toThrow(/not whole any more\. Run "npm run setup"/);
 });
 
 test('a Temporal CLI on PATH is used from version 1.1 on', async () => {

@@ -10,6 +10,7 @@ import { calculate } from '../../../../../environments/calculator/tool.ts';
 import { ToolRefusal } from '../../../../../environments/contract.ts';
 import { loadEnvironments } from '../../../../../environments/index.ts';
 import { findOnPath } from '../../../../../infra/setup/command.ts';
+import { hostedHere } from '../../../../../environments/host/hosted-environment.ts';
 
 // The reward and the tool that TRL is given must be ours. They need Python's own library and no other.
 
@@ -58,6 +59,8 @@ const EPISODES: string[][] = [
   [call('12+7'), '<tool_call>{"name":"calculator","arg'],
 ];
 
+const hosted = hostedHere(environment);
+
 test.skipIf(!python)('an episode earns the same in Python', async () => {
   const ours = await Promise.all(
     EPISODES.map(async (written) => {
@@ -68,7 +71,9 @@ test.skipIf(!python)('an episode earns the same in Python', async () => {
           ? { kind: 'answered', answer: last.answer }
           : { kind: 'truncated', limit: 'tokens' };
       const episode: Episode = { sample: 0, task: 0, tokens: [], mask: [], logprobs: [], turns, status };
-      const outcome = await judge(environment, ref, episode, spec.reward, new AbortController().signal);
+      const outcome = await judge(hosted, { ref, episode }, spec.reward, {
+        signal: new AbortController().signal,
+      });
       return 'reward' in outcome ? outcome.reward : NaN;
     }),
   );

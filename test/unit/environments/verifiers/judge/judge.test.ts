@@ -12,6 +12,7 @@ import { judge } from '../../../../../environments/verifiers/judge/judge.ts';
 import type { JudgeOptions } from '../../../../../environments/verifiers/judge/options.ts';
 import { ChatServer } from '../../../../support/chat-server.ts';
 import type { Reply } from '../../../../support/chat-server.ts';
+import { inThisProcess } from '../../../../../environments/host/hosted-environment.ts';
 
 const KEY = 'sk-very-secret-0123456789';
 const RUBRIC = 'Is it polite?';
@@ -164,7 +165,7 @@ describe('a judge', () => {
   test('is served by the worker of its tier, which says what was spent', async () => {
     const server = await serve(() => says(1));
     const verifier = politeness(server.baseUrl, { prices: { input: 2, output: 10 } });
-    const judged = new Map([['e', { ...environment, verifiers: [verifier] }]]);
+    const judged = inThisProcess([{ ...environment, verifiers: [verifier] }]);
     const request: TierRequest = {
       format: 'gradus.verify/1',
       verifier: 'polite',
@@ -270,6 +271,7 @@ describe('an error of the judge abstains with its type, never scores', () => {
     ['an answer cut by length', { says: '{"reason":"it', finish: 'length' }, 'cut-off'],
     ['a cut answer that parses', { says: '{"reason":"","score":0}', finish: 'length' }, 'cut-off'],
     ['a score out of range', { says: '{"reason":"of ten","score":7}' }, 'out-of-range'],
+    ['a flood', { raw: `{"choices":"${'x'.repeat(5e6)}"}` }, 'cut-off'],
     ['no JSON', { says: 'A fine answer.' }, 'unreadable'],
     ['nothing', { says: null }, 'unreadable'],
     ['another object', { says: '{"verdict":"good"}' }, 'unreadable'],
@@ -361,6 +363,15 @@ describe('what passes', () => {
     expect(error).toMatchObject({ retryable: true, retryAfterSeconds: 3600 });
     expect(server.asked).toHaveLength(1);
   });
+
+  test.each(['1000000000', new Date(Date.now() + 1e12).toUTCString()])(
+    'is tried again within an hour, whatever pause is asked for: %s',
+    async (header) => {
+      const server = await serve(() => ({ status: 429, headers: { 'retry-after': header } }));
+      const error = await thrownBy(verdict(politeness(server.baseUrl)));
+      expect(error).toMatchObject({ retryable: true, retryAfterSeconds: 3600 });
+    },
+  );
 
   test('is a server that is not there', async () => {
     const server = await ChatServer.open(() => says(1));

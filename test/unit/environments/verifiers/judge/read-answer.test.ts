@@ -51,4 +51,14 @@ describe('the answer of a judge', () => {
     const read = readAnswer(JSON.stringify({ reason: 'x'.repeat(5000), score: 1 }), ANSWER);
     expect(read.reason).toHaveLength(500);
   });
+
+  test.each([
+    ['open braces', '{'],
+    ['open objects', '{"a":'],
+  ])('is an abstention for a flood of %s, which is not read over for each', (_, one) => {
+    expect(readAnswer(one.repeat(1_000_000), ANSWER)).toMatchObject({
+      kind: 'abstained',
+      type: 'unreadable',
+    });
+  });
 });

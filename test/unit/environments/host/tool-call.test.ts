@@ -1,9 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { attemptCall, attemptsOf, refuseCall } from '../../../activities/tool-call.ts';
-import { GradusError } from '../../../core/errors.ts';
-import { DEFAULT_TOOL_LIMITS, ToolRefusal } from '../../../environments/contract.ts';
-import { callContext, toolThat } from './test-environment.ts';
+import { z } from 'zod';
+import { GradusError } from '../../../../core/errors.ts';
+import { DEFAULT_TOOL_LIMITS, limitsOf, ToolRefusal } from '../../../../environments/contract.ts';
+import type { Tool } from '../../../../environments/contract.ts';
+import { attemptsOf } from '../../../../environments/host/facts.ts';
+import { attemptCall, refuseCall } from '../../../../environments/host/tool-call.ts';
+import { callContext, toolThat } from '../../activities/test-environment.ts';
 
 const call = { name: 'search', arguments: { query: 'moon' } };
 const never = () => new Promise<string>(() => undefined);
@@ -168,29 +171,50 @@ describe('an attempt of a tool call', () => {
 describe('a call that cannot be tried', () => {
   const tools = [toolThat(() => ''), { ...toolThat(() => ''), name: 'lookup' }];
 
-  test('names the tools that there are', () => {
-    expect(refuseCall({ name: 'serach', arguments: {} }, tools)).toEqual({
+  test('names the tools that there are', async () => {
+    expect(await refuseCall({ name: 'serach', arguments: {} }, tools)).toEqual({
       text: 'error: no tool serach; tools: search, lookup',
       error: 'unknown-tool',
     });
-    const long = refuseCall({ name: 'x'.repeat(10_000), arguments: {} }, tools)!;
-    expect(long.text.length).toBeLessThan(100);
+    const long = await refuseCall({ name: 'x'.repeat(10_000), arguments: {} }, tools);
+    expect(long!.text.length).toBeLessThan(100);
   });
 
-  test.each([[{}], [{ query: 7 }], [{ query: 'moon', page: 2 }]])('says what is wrong with %j', (args) => {
-    const refusal = refuseCall({ name: 'search', arguments: args }, tools)!;
-    expect(refusal.error).toBe('invalid-arguments');
-    expect(refusal.text).toMatch(/^error: arguments.*(query|page)/u);
+  test.each([[{}], [{ query: 7 }], [{ query: 'moon', page: 2 }]])(
+    'says what is wrong with %j',
+    async (args) => {
+      const refusal = await refuseCall({ name: 'search', arguments: args }, tools);
+      expect(refusal?.error).toBe('invalid-arguments');
+      expect(refusal?.text).toMatch(/^error: arguments.*(query|page)/u);
+    },
+  );
+
+  test('is let through when the tool can take it', async () => {
+    expect(await refuseCall(call, tools)).toBeNull();
   });
 
-  test('is let through when the tool can take it', () => {
-    expect(refuseCall(call, tools)).toBeNull();
+  test('waits for a check that takes its time, and blames the tool for one that throws', async () => {
+    const checking = (check: (query: string) => boolean | Promise<boolean>) =>
+      toolThat(() => '', { arguments: z.strictObject({ query: z.string().refine(check) }) });
+    expect(await refuseCall(call, [checking(async (query) => query === 'moon')])).toBeNull();
+    const broken = checking(() => {
+      throw new TypeError('no dictionary');
+    });
+    await expect(refuseCall(call, [broken])).rejects.toMatchObject({
+      boundary: 'tool',
+      type: 'arguments',
+      message: expect.stringContaining('no dictionary') as string,
+    });
   });
 });
 
 test('a tool that must run once gets one attempt, whatever its limits say', () => {
+  const attempts = (over: Partial<Tool>): number => {
+    const tool = toolThat(() => '', over);
+    return attemptsOf({ effect: tool.effect, limits: limitsOf(tool) });
+  };
   const limits = { maxAttempts: 7 };
-  expect(attemptsOf(toolThat(() => '', { placement: 'long', effect: 'once', limits }))).toBe(1);
-  expect(attemptsOf(toolThat(() => '', { effect: 'idempotent', limits }))).toBe(7);
-  expect(attemptsOf(toolThat(() => ''))).toBe(DEFAULT_TOOL_LIMITS.maxAttempts);
+  expect(attempts({ placement: 'long', effect: 'once', limits })).toBe(1);
+  expect(attempts({ effect: 'idempotent', limits })).toBe(7);
+  expect(attempts({})).toBe(DEFAULT_TOOL_LIMITS.maxAttempts);
 });

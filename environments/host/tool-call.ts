@@ -1,15 +1,14 @@
-import type { Observation, ToolCall } from '../core/episode.ts';
-import { GradusError, messageOf } from '../core/errors.ts';
-import { DEFAULT_TOOL_LIMITS, ToolRefusal } from '../environments/contract.ts';
-import type { Tool, ToolContext, ToolLimits } from '../environments/contract.ts';
+import type { Observation, ToolCall } from '../../core/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import { limitsOf, ToolRefusal } from '../contract.ts';
+import type { Tool, ToolContext } from '../contract.ts';
+import { cutText, wordsOf } from './facts.ts';
 
-export const limitsOf = (tool: Tool): ToolLimits => ({ ...DEFAULT_TOOL_LIMITS, ...tool.limits });
-
-/** Attempts that a tool may be given: a `once` tool gets one. */
-export const attemptsOf = (tool: Tool): number => (tool.effect === 'once' ? 1 : limitsOf(tool).maxAttempts);
-
-/** Why a call cannot even be tried, told to the policy; null when it can. */
-export function refuseCall(call: ToolCall, tools: readonly Tool[]): Observation | null {
+/**
+ * Why a call cannot even be tried, told to the policy; null when it can.
+ * Throws GradusError('tool', 'arguments') when the tool's own check of its arguments throws.
+ */
+export async function refuseCall(call: ToolCall, tools: readonly Tool[]): Promise<Observation | null> {
   const tool = tools.find((candidate) => candidate.name === call.name);
   if (!tool) {
     return {
@@ -17,7 +16,14 @@ export function refuseCall(call: ToolCall, tools: readonly Tool[]): Observation 
       error: 'unknown-tool',
     };
   }
-  const parsed = tool.arguments.safeParse(call.arguments);
+  const parsed = await tool.arguments.safeParseAsync(call.arguments).catch((cause: unknown) => {
+    throw new GradusError(
+      'tool',
+      'arguments',
+      `the check of the arguments of the tool ${tool.name} threw: ${wordsOf(cause)}`,
+      { cause },
+    );
+  });
   if (parsed.success) return null;
   const issue = parsed.error.issues[0]!;
   const where = issue.path.length === 0 ? '' : ` ${issue.path.join('.')}`;
@@ -37,7 +43,7 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
   const signal = AbortSignal.any([context.signal, deadline.signal]);
   const seconds = (): number => (performance.now() - started) / 1000;
   try {
-    const args = tool.arguments.parse(call.arguments);
+    const args = await tool.arguments.parseAsync(call.arguments);
     const output: unknown = await Promise.race([tool.run(args, { ...context, signal }), aborted(signal)]);
     if (typeof output !== 'string') {
       throw new GradusError(
@@ -46,10 +52,10 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
         `the tool ${tool.name} returned ${output === null ? 'null' : typeof output}, not text: make its run() return a string`,
       );
     }
-    return { text: cut(output, limits.maxOutputCharacters), seconds: seconds() };
+    return { text: cutText(output, limits.maxOutputCharacters), seconds: seconds() };
   } catch (error) {
     if (error instanceof ToolRefusal) {
-      const text = cut(`error: ${error.message}`, limits.maxOutputCharacters);
+      const text = cutText(`error: ${error.message}`, limits.maxOutputCharacters);
       return { text, error: 'tool-error', seconds: seconds() };
     }
     context.signal.throwIfAborted();
@@ -62,7 +68,7 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
         { retryable: true, cause: error },
       );
     }
-    throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${messageOf(error)}`, {
+    throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${wordsOf(error)}`, {
       retryable: true,
       cause: error,
     });
@@ -77,8 +83,4 @@ function aborted(signal: AbortSignal): Promise<never> {
     if (signal.aborted) reject(signal.reason as Error);
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
   });
-}
-
-function cut(text: string, limit: number): string {
-  return text.length <= limit ? text : `${text.slice(0, limit)} [cut: ${text.length} characters in all]`;
 }

@@ -1,0 +1,13 @@
+import { addIncidents } from '../core/incidents.ts';
+import type { Incident } from '../core/incidents.ts';
+import type { Asker } from '../environments/host/hosted-environment.ts';
+
+/** What users' code did wrong while an activity asked it. */
+export class IncidentList {
+  all: Incident[] = [];
+
+  /** For everything that the activity asks. */
+  asker(signal: AbortSignal): Required<Asker> {
+    return { signal, incident: (incident) => (this.all = addIncidents(this.all, [incident])) };
+  }
+}

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+
+// Fields that what people write has in common. Each has an upper bound, so that what could not be carried out, or not
+// be paid, is refused before anything is spent.
+
+export const fraction = z.number().min(0).max(1);
+/** Adam divides by 1 − decay. */
+export const decay = z.number().min(0).lt(1);
+
+/** Above 0. `why` says what to do where it is more. */
+export const positive = (most: number, why: string) =>
+  z.number().positive().max(most, `must be at most ${most}: ${why}`);
+export const amount = (most: number, why: string) =>
+  z.number().min(0).max(most, `must be at most ${most}: ${why}`);
+export const count = (most: number, why: string, least = 1) =>
+  z.int().min(least).max(most, `must be at most ${most}: ${why}`);
+
+const LETTERS =
+  'use letters, digits, "_" and "-", with single dots between them, starting with a letter or digit';
+
+/**
+ * A name that becomes part of object keys and workflow ids. No two dots in a row and none at its end: `.held-out` and
+ * `.2` are put behind names, and a key with `..` in it is none.
+ */
+export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
+export const name = z.string().max(100, 'has at most 100 characters').regex(NAME, LETTERS);
+/** Of a run that is there: its number may stand behind its name. */
+export const runName = z.string().max(110, 'has at most 110 characters').regex(NAME, LETTERS);
+/** Of something that a module of the user's defines. */
+export const givenName = z.string().min(1).max(200, 'has at most 200 characters');
+
+const BUDGET = 'leave it out where there is no limit';
+const limits = {
+  count: z.int().min(0).max(1e9, BUDGET).optional().describe('Verdicts, or computations: see `counts`.'),
+  seconds: amount(1e9, BUDGET).optional(),
+  usd: amount(1e9, BUDGET).optional(),
+};
+export const budget = z
+  .strictObject({
+    ...limits,
+    perStep: count(1e6, BUDGET).optional().describe('The same of one step at most.'),
+  })
+  .describe('What may be spent in each stage; what is left out has no limit.');
+/** Of something that runs by itself: one that names no limit would have none. */
+export const wholeBudget = z
+  .strictObject(limits)
+  .refine(({ count: most, seconds, usd }) => (most ?? seconds ?? usd) !== undefined, {
+    message: 'names no limit: give count, seconds or usd',
+  });
+
+const DAY = 24 * 3600;
+export const concurrency = count(1000, 'more in flight at once than any tier has workers for');
+export const deadlineSeconds = positive(
+  30 * DAY,
+  'a verdict that takes more than 30 days comes late all the same',
+);

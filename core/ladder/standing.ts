@@ -1,0 +1,82 @@
+import { normalQuantile } from '../intervals.ts';
+import { predict } from './calibration.ts';
+import type { Calibration } from './calibration.ts';
+import { basisOf, silentAbove } from './policy.ts';
+import type { Rung, Scores } from './policy.ts';
+
+/** What the verdicts on a candidate come to. */
+export type Standing =
+  | {
+      kind: 'judged';
+      /** The dearest one that gave a score. */
+      rung: number;
+      /** What its score counts for, in [0, 1]: all candidates on the scale of the dearest rung. */
+      worth: number;
+      passed: boolean;
+    }
+  | {
+      kind: 'abstained';
+      /** Which rung could not judge what the one below had passed. */
+      rung: number;
+      /** It cannot judge this subject, whenever it is asked. */
+      ofSubject: boolean;
+    };
+
+type Ladder = { rungs: readonly Rung[]; calibrations: readonly Calibration[] };
+
+/**
+ * What a candidate's verdicts count for, by the rule of the rung that abstained where one did; null where no rung has
+ * judged it. A rung that passed a candidate vouches for nothing that the rung above it could not confirm: what looks
+ * right and cannot be judged would otherwise be the best that a policy can do.
+ */
+export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
+  const rung = basisOf(scores);
+  if (rung < 0) return null;
+  const score = scores[rung] as number;
+  const passed = score >= ladder.rungs[rung]!.passAtLeast;
+  const worth = worthAbove(rung, score, ladder);
+  const silent = silentAbove(scores);
+  if (!passed || silent < 0) return { kind: 'judged', rung, worth, passed };
+  const { abstains } = ladder.rungs[silent]!;
+  const ofSubject = scores[silent] === 'abstained';
+  if (abstains === 'expected') return { kind: 'judged', rung, worth, passed: false };
+  // What says nothing of the subject is never a zero.
+  if (abstains === 'zero' && ofSubject) return { kind: 'judged', rung, worth: 0, passed: false };
+  return { kind: 'abstained', rung: silent, ofSubject };
+}
+
+/**
+ * What a score counts for. What a rung rejected is worth no more than it said: nothing that it rejects is sent up to be
+ * seen, so the line is no evidence there, and must not make garbage worth having.
+ */
+function worthAbove(rung: number, score: number, ladder: Ladder): number {
+  const expected = expectedAbove(rung, score, ladder);
+  return score >= ladder.rungs[rung]!.passAtLeast ? expected : Math.min(score, expected);
+}
+
+/** Of the standard normal distribution, all as probable. */
+const QUANTILES = Array.from({ length: 16 }, (_, i) => normalQuantile((i + 0.5) / 16));
+
+const clamp = (score: number): number => Math.min(1, Math.max(0, score));
+
+/** What the dearest rung is expected to say of what this rung, and all above it, pass: a line of lines is one. */
+const alongLines = (rung: number, score: number, { calibrations }: Ladder): number =>
+  calibrations.slice(rung).reduce((said, line) => clamp(predict(line, said).mean), score);
+
+/**
+ * What a candidate with this score of this rung is expected to count for, by the lines from each rung to the next. Each
+ * is drawn through what the rung below passed. The rung above may reject this one, and what it would then count for
+ * less is taken off by its probability, or whoever is not asked about would be better off than who is.
+ */
+function expectedAbove(rung: number, score: number, ladder: Ladder): number {
+  const line = ladder.calibrations[rung];
+  if (line === undefined) return score;
+  const { mean, deviation } = predict(line, score);
+  const { passAtLeast } = ladder.rungs[rung + 1]!;
+  const lost = QUANTILES.map((z) => {
+    const said = clamp(mean + z * deviation);
+    return said < passAtLeast ? Math.max(0, alongLines(rung + 1, said, ladder) - said) : 0;
+  });
+  const taken = lost.reduce((sum, one) => sum + one, 0) / lost.length;
+  return clamp(expectedAbove(rung + 1, clamp(mean), ladder) - taken);
+}

@@ -1,0 +1,16 @@
+/** An activity that has been tried several times and has not come to its end. */
+export interface Retrying {
+  activity: string;
+  /** The id of the workflow that waits for it. */
+  workflow: string;
+  attempts: number;
+  /** Why the last attempt failed, as far as Temporal knows. */
+  lastFailure: string;
+}
+
+/** What a worker tells a run of one of its activities: that it is tried again, or with null that it no longer is. */
+export interface RetryReport {
+  /** Names the activity among all of a run. */
+  id: string;
+  retrying: Retrying | null;
+}

@@ -1,0 +1,106 @@
+import type { Episode, Observation, ToolCall } from '../../core/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import type { Boundary } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type { VerdictOfVerifier } from '../../core/reward.ts';
+import type { TaskRef } from '../../core/refs.ts';
+import type { TierAnswer } from '../../core/tier-contract.ts';
+import type { Demonstration, TierFinding } from '../contract.ts';
+
+// What a host is asked and what it answers, as JSON. Every ask is about one environment and has items that are
+// answered one by one, so that a host that dies over one of them can be asked about the others again.
+
+/** An episode as verifiers see it; its task is made where it is judged. */
+export interface HostCandidate {
+  ref: TaskRef;
+  episode: Pick<Episode, 'turns' | 'status'>;
+}
+
+export interface AskKinds {
+  /** The user's messages of tasks. */
+  tasks: { item: TaskRef; answer: { prompt: string } };
+  demonstrations: {
+    item: { ref: TaskRef; index: number };
+    answer: { prompt: string; demonstration: Demonstration };
+  };
+  /** Why a call cannot be tried; null when it can. */
+  refusals: { item: ToolCall; answer: Observation | null };
+  calls: { item: { call: ToolCall; idempotencyKey: string; attempt: number }; answer: Observation };
+  /** What fast verifiers say, in the order of their names. */
+  verdicts: { item: HostCandidate & { verifiers: readonly string[] }; answer: Said[] };
+  /** What verifiers of tiers would be asked about a candidate; null where it is not worth it. */
+  subjects: { item: HostCandidate & { verifier: string }; answer: Json };
+  /** What a tier's answer means for a candidate. */
+  interpretations: {
+    item: HostCandidate & { verifier: string; answer: TierAnswer };
+    answer: Omit<Said, 'verifier' | 'version'>;
+  };
+  findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
+}
+
+/** A verifier's verdict. `fault` is there when it is none for a reason that is the verifier's own mistake. */
+export type Said = Omit<VerdictOfVerifier, 'passed'> & { fault?: string };
+
+/** What a tier's answer means: a score in [0, 1], or null with the reason; `broken` where the environment could not say. */
+export type Meaning = Pick<Said, 'score' | 'evidence'> & { broken?: boolean };
+
+export type AskKind = keyof AskKinds;
+
+export interface Ask<Kind extends AskKind = AskKind> {
+  kind: Kind;
+  environment: string;
+  items: readonly AskKinds[Kind]['item'][];
+}
+
+export type Answer<Kind extends AskKind = AskKind> =
+  { ok: AskKinds[Kind]['answer'] } | { error: ErrorOfHost };
+
+/** The type of the error of an item over which hosts died. */
+export const DIED = 'host-died';
+
+/** Whether hosts died over what failed: who saw it has told it already. */
+export const isDeath = (error: unknown): boolean => error instanceof GradusError && error.type === DIED;
+
+/** A GradusError, as JSON. */
+export interface ErrorOfHost {
+  boundary: Boundary;
+  type: string;
+  message: string;
+  retryable: boolean;
+}
+
+export const toError = ({ boundary, type, message, retryable }: ErrorOfHost): GradusError =>
+  new GradusError(boundary, type, message, { retryable });
+
+export const fromError = ({ boundary, type, message, retryable }: GradusError): ErrorOfHost => ({
+  boundary,
+  type,
+  message,
+  retryable,
+});
+
+type Item = AskKinds[AskKind]['item'];
+
+/** Whose code an item runs, in words: `tool search`, `verifier style`, `task()`. */
+export function functionsOf(kind: AskKind, item: Item): string[] {
+  switch (kind) {
+    case 'tasks':
+      return ['task()'];
+    case 'demonstrations':
+      return ['demonstrate()'];
+    case 'refusals':
+      return [`tool ${(item as ToolCall).name}`];
+    case 'calls':
+      return [`tool ${(item as AskKinds['calls']['item']).call.name}`];
+    case 'verdicts':
+      return (item as AskKinds['verdicts']['item']).verifiers.map((name) => `verifier ${name}`);
+    default:
+      return [`verifier ${(item as { verifier: string }).verifier}`];
+  }
+}
+
+/** The boundary at which what goes wrong in an ask has crossed into Gradus. */
+export function boundaryOf(kind: AskKind): Boundary {
+  if (kind === 'tasks' || kind === 'demonstrations') return 'environment';
+  return kind === 'calls' || kind === 'refusals' ? 'tool' : 'verifier';
+}

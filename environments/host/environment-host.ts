@@ -1,0 +1,262 @@
+import { GradusError } from '../../core/errors.ts';
+import { addIncidents, incidentText } from '../../core/incidents.ts';
+import type { Incident } from '../../core/incidents.ts';
+import { DEFAULT_TIER_LIMITS } from '../contract.ts';
+import { boundaryOf, DIED, functionsOf } from './asks.ts';
+import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, Said } from './asks.ts';
+import type { ToolFacts } from './facts.ts';
+import { HostDied } from './host-process.ts';
+import type { HostOptions } from './host-process.ts';
+import { HostedEnvironment } from './hosted-environment.ts';
+import type { AskOptions, Transport } from './hosted-environment.ts';
+import { Lane } from './lane.ts';
+import { FAST_LIMIT_MS } from './serve.ts';
+import { Suspects } from './suspects.ts';
+
+export interface EnvironmentHostOptions {
+  /** Modules of environments, besides Gradus's own. */
+  modules: readonly string[];
+  /** Names of environment variables that users' code may read, besides the harmless ones. */
+  variables?: readonly string[];
+  /** Memory that one host may take, bytes. */
+  memoryBytes?: number;
+  /** How long a module may take to be loaded, milliseconds. */
+  loadMs?: number;
+  log?: (line: string) => void;
+}
+
+/** What every program may know of its surroundings; nothing in it is a secret. */
+const HARMLESS = [
+  'PATH HOME USER LANG LC_ALL TZ TMPDIR TEMP TMP SystemRoot NODE_ENV NODE_EXTRA_CA_CERTS SSL_CERT_FILE',
+  'HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy LD_LIBRARY_PATH XDG_CACHE_HOME',
+  'GRADUS_CHEMISTRY_PYTHON',
+]
+  .join(' ')
+  .split(' ');
+
+type Item = AskKinds[AskKind]['item'];
+type CallsItem = AskKinds['calls']['item'];
+type VerdictsItem = AskKinds['verdicts']['item'];
+
+const MEMORY_BYTES = 2 * 2 ** 30;
+const LOAD_MS = 60_000;
+/** Items of one message: asks of several groups take turns. */
+const CHUNK = 64;
+/** Attempts at what is no call of a tool, which has its own, before it counts as not to be done. */
+const ATTEMPTS = 2;
+
+/**
+ * Where what users wrote runs: processes beside a worker, which knows of environments nothing but facts. Short work of
+ * everybody shares one process. When that dies or hangs nobody is blamed: each ask that was in flight is repeated
+ * alone, and over which the process dies then is to blame (ADR 0025). Long work has processes of its own.
+ */
+export class EnvironmentHost {
+  readonly environments = new Map<string, HostedEnvironment>();
+  private readonly lanes: Record<
+    'short' | 'alone' | 'long' | 'longAlone' | 'once' | 'tier' | 'tierAlone',
+    Lane
+  >;
+  private readonly suspects = new Suspects();
+  private readonly tierVariables: Record<string, string> = {};
+  /** Told with the next answers: nobody may have been waiting. */
+  private lateErrors: Incident[] = [];
+  private readonly log: (line: string) => void;
+
+  private constructor(options: EnvironmentHostOptions, env: Record<string, string>) {
+    this.log = options.log ?? ((line) => console.warn(line));
+    const { modules, memoryBytes = MEMORY_BYTES, loadMs = LOAD_MS } = options;
+    const base: HostOptions = {
+      modules,
+      env,
+      memoryBytes,
+      loadMs,
+      variables: {},
+      onLateError: (environment, message) => this.noteLateError(environment, message),
+    };
+    // A judge's key is for judges: their processes are the only ones that have it.
+    const forTiers: HostOptions = { ...base, variables: this.tierVariables };
+    this.lanes = {
+      short: new Lane(base, { processes: 1, asks: Infinity }, { keep: true }),
+      alone: new Lane(base, { processes: 2, asks: 1 }),
+      long: new Lane(base, { processes: 2, asks: 64 }),
+      longAlone: new Lane(base, { processes: 4, asks: 1 }),
+      once: new Lane(base, { processes: 4, asks: 64 }),
+      tier: new Lane(forTiers, { processes: 2, asks: 64 }),
+      tierAlone: new Lane(forTiers, { processes: 2, asks: 1 }),
+    };
+  }
+
+  /** Throws GradusError('environment', 'module' | 'shape' | 'duplicate'). */
+  static async open(options: EnvironmentHostOptions): Promise<EnvironmentHost> {
+    const env = pick([...HARMLESS, ...(options.variables ?? [])]);
+    const host = new EnvironmentHost(options, env);
+    try {
+      await host.lanes.short.use(new AbortController().signal, async ({ facts }) => {
+        const transport: Transport = { ask: (ask, asked) => host.ask(ask, asked) };
+        for (const each of facts) host.environments.set(each.name, new HostedEnvironment(each, transport));
+        const names = facts.flatMap(({ verifiers }) => verifiers.flatMap(({ variables }) => variables ?? []));
+        Object.assign(host.tierVariables, pick(names));
+      });
+      return host;
+    } catch (error) {
+      await host.close();
+      if (!(error instanceof HostDied)) throw error;
+      throw new GradusError('environment', 'module', `The host of environments ${error.message}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.lanes).map((lane) => lane.close()));
+  }
+
+  private async ask(ask: Ask, options: AskOptions): Promise<Answer[]> {
+    try {
+      const chunks = chunksOf(ask.items, CHUNK).map((items) => this.askChunk({ ...ask, items }, options));
+      return (await Promise.all(chunks)).flat();
+    } finally {
+      const told = this.lateErrors.filter(({ environment }) => ['', ask.environment].includes(environment));
+      this.lateErrors = this.lateErrors.filter((incident) => !told.includes(incident));
+      for (const incident of told) options.incident?.(incident);
+    }
+  }
+
+  private async askChunk(ask: Ask, options: AskOptions): Promise<Answer[]> {
+    const { suspect, shared, alone } = this.laneOf(ask);
+    const apart = ask.items.map((item) => shared === null || suspect(item));
+    const together = ask.items.filter((_, i) => !apart[i]);
+    let answers: Answer[] | null = [];
+    if (together.length > 0) {
+      answers = await this.askIn(shared!, { ...ask, items: together }, options).catch((error: unknown) => {
+        options.signal.throwIfAborted();
+        if (!(error instanceof HostDied)) throw error;
+        return null;
+      });
+    }
+    let next = 0;
+    return Promise.all(
+      ask.items.map(async (item, i) => {
+        const answer = apart[i] ? undefined : answers?.[next++];
+        return answer ?? this.askAlone(ask, item, alone, options);
+      }),
+    );
+  }
+
+  /** Asks about one item in a process that has nothing else to do: what kills it is that item. */
+  private async askAlone(ask: Ask, item: Item, lane: Lane, options: AskOptions): Promise<Answer> {
+    const names = functionsOf(ask.kind, item);
+    if (names.length > 1) return this.askEachVerifier(ask, item as VerdictsItem, lane, options);
+    const [name] = names as [string];
+    const { environment, kind } = ask;
+    const counted = kind === 'calls' || kind === 'findings';
+    for (let attempt = 1; ; attempt++) {
+      const barred = this.suspects.barred(environment, name);
+      if (barred !== null) return { error: this.diedOver(ask, name, barred, false) };
+      try {
+        const [answer] = await this.askIn(lane, { ...ask, items: [item] }, options);
+        this.suspects.acquit(environment, name);
+        return answer!;
+      } catch (error) {
+        options.signal.throwIfAborted();
+        if (!(error instanceof HostDied)) throw error;
+        const { kind: how, message } = error;
+        this.suspects.blame(environment, name, message);
+        this.tell(
+          { environment, file: this.fileOf(environment), function: name, kind: how, count: 1, message },
+          options,
+        );
+        // Who makes a call counts its attempts.
+        if (counted || attempt >= ATTEMPTS) return { error: this.diedOver(ask, name, message, counted) };
+      }
+    }
+  }
+
+  private async askEachVerifier(
+    ask: Ask,
+    item: VerdictsItem,
+    lane: Lane,
+    options: AskOptions,
+  ): Promise<Answer> {
+    const all: Said[] = [];
+    for (const verifier of item.verifiers) {
+      const answer = await this.askAlone(ask, { ...item, verifiers: [verifier] }, lane, options);
+      if ('error' in answer) return answer;
+      all.push(...(answer.ok as Said[]));
+    }
+    return { ok: all };
+  }
+
+  private askIn(lane: Lane, ask: Ask, options: AskOptions): Promise<Answer[]> {
+    const { signal, heartbeat } = options;
+    return lane.use(signal, (host) => host.ask(ask, { signal, blockMs: this.blockMs(ask), heartbeat }));
+  }
+
+  /** Where an ask goes first, if anywhere, and where what is to be alone goes. */
+  private laneOf({ kind, environment, items }: Ask): {
+    shared: Lane | null;
+    alone: Lane;
+    suspect: (item: Item) => boolean;
+  } {
+    const { lanes } = this;
+    const suspect = (item: Item): boolean =>
+      functionsOf(kind, item).some((name) => this.suspects.has(environment, name));
+    if (kind === 'findings') return { shared: lanes.tier, alone: lanes.tierAlone, suspect };
+    const tool = kind === 'calls' ? this.toolOf(environment, items[0] as CallsItem) : undefined;
+    if (tool?.placement !== 'long') return { shared: lanes.short, alone: lanes.alone, suspect };
+    // A call that may not be repeated has no second process to be found innocent in: it keeps to its like.
+    if (tool.effect === 'once') return { shared: null, alone: lanes.once, suspect };
+    return { shared: lanes.long, alone: lanes.longAlone, suspect };
+  }
+
+  /** How long an ask may block its process, milliseconds: as long as its function may take, or be silent. */
+  private blockMs({ kind, environment, items }: Ask): number {
+    if (kind === 'calls') {
+      const { placement, limits } = this.toolOf(environment, items[0] as CallsItem)!;
+      return 1000 * (placement === 'long' ? limits.heartbeatSeconds : limits.timeoutSeconds);
+    }
+    if (kind === 'findings') {
+      const { verifier } = items[0] as AskKinds['findings']['item'];
+      const known = this.environments.get(environment)?.verifiers.find(({ name }) => name === verifier);
+      return 1000 * (known?.limits?.heartbeatSeconds ?? DEFAULT_TIER_LIMITS.heartbeatSeconds);
+    }
+    return FAST_LIMIT_MS;
+  }
+
+  private toolOf(environment: string, { call }: CallsItem): ToolFacts | undefined {
+    return this.environments.get(environment)?.tools.find(({ name }) => name === call.name);
+  }
+
+  private fileOf(environment: string): string {
+    return this.environments.get(environment)?.file ?? '';
+  }
+
+  private diedOver({ kind, environment }: Ask, name: string, how: string, retryable: boolean): ErrorOfHost {
+    const message = `${name} of ${environment} (${this.fileOf(environment)}) ${how}: mend it`;
+    return { boundary: boundaryOf(kind), type: DIED, message, retryable };
+  }
+
+  private tell(incident: Incident, { incident: told }: AskOptions): void {
+    this.log(`environments: ${incidentText(incident)}`);
+    told?.(incident);
+  }
+
+  private noteLateError(environment: string | null, message: string): void {
+    const incident: Incident = {
+      environment: environment ?? '',
+      file: environment === null ? '' : this.fileOf(environment),
+      function: 'something that was not waited for',
+      kind: 'late-error',
+      count: 1,
+      message,
+    };
+    this.log(`environments: ${incidentText(incident)}`);
+    this.lateErrors = addIncidents(this.lateErrors, [incident]);
+  }
+}
+
+const pick = (names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );
+
+const chunksOf = <T>(items: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));

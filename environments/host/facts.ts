@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { messageOf } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type { Split } from '../../core/refs.ts';
+import type { ToolDescription } from '../../engine/dialect/contract.ts';
+import { limitsOf } from '../contract.ts';
+import type { Environment, TierVerifier, Tool, ToolLimits, Verifier } from '../contract.ts';
+
+// What can be known of an environment without running a line of it: plain JSON, so that it passes between processes.
+
+export interface ToolFacts extends Pick<Tool, 'name' | 'placement' | 'effect'> {
+  /** As a prompt has it. */
+  described: ToolDescription;
+  limits: ToolLimits;
+}
+
+/** Attempts that a tool may be given: a `once` tool gets one. */
+export const attemptsOf = ({ effect, limits }: Pick<ToolFacts, 'effect' | 'limits'>): number =>
+  effect === 'once' ? 1 : limits.maxAttempts;
+
+export type VerifierFacts = Pick<Verifier, 'name' | 'version' | 'tier' | 'cost'> & {
+  /** Absent for fast verifiers. */
+  served?: { by: 'function' } | Exclude<TierVerifier['served'], { by: 'function' }>;
+  limits?: TierVerifier['limits'];
+  variables?: readonly string[];
+};
+
+/** A verifier of a tier above the fast one. */
+export type TierFacts = VerifierFacts & { served: NonNullable<VerifierFacts['served']> };
+
+/** How many tasks there are, or why that cannot be said. */
+export type TaskCount = number | 'endless' | { broken: string };
+
+export interface EnvironmentFacts {
+  name: string;
+  /** The module that it is from, as it was given; `Gradus` for built-in ones. */
+  file: string;
+  levels: readonly number[];
+  tools: readonly ToolFacts[];
+  verifiers: readonly VerifierFacts[];
+  taskCounts: Record<Split, Record<number, TaskCount>>;
+}
+
+export function factsOf(environment: Environment, file: string): EnvironmentFacts {
+  const { name, levels, tools, verifiers } = environment;
+  const counts = (split: Split): Record<number, TaskCount> =>
+    Object.fromEntries(levels.map((level) => [level, countOf(environment, split, level)]));
+  return {
+    name,
+    file,
+    levels,
+    tools: tools.map((tool) => ({
+      name: tool.name,
+      placement: tool.placement,
+      effect: tool.effect,
+      described: describeTool(tool),
+      limits: limitsOf(tool),
+    })),
+    verifiers: verifiers.map(verifierFacts),
+    taskCounts: { train: counts('train'), heldout: counts('heldout'), test: counts('test') },
+  };
+}
+
+function verifierFacts(verifier: Verifier): VerifierFacts {
+  const { name, version, tier, cost } = verifier;
+  if (verifier.tier === 'fast') return { name, version, tier, cost };
+  const { served, limits, variables } = verifier;
+  return {
+    name,
+    version,
+    tier,
+    cost,
+    served: served.by === 'function' ? { by: 'function' } : served,
+    ...(limits && { limits }),
+    ...(variables && { variables }),
+  };
+}
+
+function countOf(environment: Environment, split: Split, level: number): TaskCount {
+  try {
+    const count: unknown = environment.taskCount(split, level);
+    if (count === Infinity) return 'endless';
+    if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
+    return { broken: `said ${String(count)}, which is no number of tasks` };
+  } catch (error) {
+    return { broken: `threw: ${wordsOf(error)}` };
+  }
+}
+
+/** A tool as a prompt describes it: what a policy may write, before defaults are filled in. */
+export function describeTool({ name, description, arguments: schema }: Tool): ToolDescription {
+  const { $schema: _, ...parameters } = z.toJSONSchema(schema, { io: 'input' });
+  return {
+    name,
+    description,
+    parameters: JSON.parse(JSON.stringify(parameters)) as { [key: string]: Json },
+  };
+}
+
+/** Longest text of an error that leaves a host, in characters. */
+const LONGEST_WORDS = 2000;
+
+/** The text of whatever users' code threw, bounded. */
+export function wordsOf(error: unknown): string {
+  return cutText(messageOf(error), LONGEST_WORDS);
+}
+
+export function cutText(text: string, limit: number): string {
+  return text.length <= limit ? text : `${text.slice(0, limit)} [cut: ${text.length} characters in all]`;
+}

@@ -1,0 +1,283 @@
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { setMaxListeners } from 'node:events';
+import { createRequire } from 'node:module';
+import type { Readable } from 'node:stream';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { GradusError } from '../../core/errors.ts';
+import type { Incident } from '../../core/incidents.ts';
+import type { Json } from '../../core/json.ts';
+import { toError } from './asks.ts';
+import type { Answer, Ask } from './asks.ts';
+import type { EnvironmentFacts } from './facts.ts';
+import { TOO_MUCH_MEMORY } from './messages.ts';
+import type { FromHost, ToHost } from './messages.ts';
+
+export interface HostOptions {
+  modules: readonly string[];
+  /** All that the process sees of the surroundings of this one. */
+  env: Record<string, string>;
+  /** Handed over when it has loaded its modules: what functions may read that ask for it by name. */
+  variables: Record<string, string>;
+  /** Memory that it may take, bytes. */
+  memoryBytes: number;
+  /** How long a module may take to be loaded, milliseconds. */
+  loadMs: number;
+  /** What nobody caught, in the environment that it began in where that is known. */
+  onLateError: (environment: string | null, message: string) => void;
+}
+
+/** A host ended while it was asked: whoever was asking may ask another one. */
+export class HostDied extends Error {
+  readonly kind: Extract<Incident['kind'], 'hung' | 'crashed' | 'memory'>;
+
+  constructor(kind: HostDied['kind'], message: string) {
+    super(message);
+    this.name = 'HostDied';
+    this.kind = kind;
+  }
+}
+
+interface Call {
+  environment: string;
+  /** How long it may block, milliseconds. */
+  blockMs: number;
+  heartbeat: ((details?: Json) => void) | undefined;
+  settle(answers: Answer[]): void;
+  fail(error: Error): void;
+}
+
+/** How often it is looked whether a host hangs, and what is added to what a call may take, milliseconds. */
+const WATCH_MS = 250;
+const GRACE_MS = 1000;
+/** What was called off has this long to let go of the event loop, milliseconds. */
+const CALLED_OFF_MS = 5000;
+/** How long a host that has exited may have something to be read, milliseconds. */
+const LAST_WORDS_MS = 500;
+
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+const MEGABYTE = 2 ** 20;
+
+/** A process in which users' code runs. It is killed when it hangs, and ends with this one. */
+export class HostProcess {
+  facts: EnvironmentFacts[] = [];
+  private readonly options: HostOptions;
+  private readonly child: ChildProcess;
+  private readonly ready: Promise<void>;
+  private readonly exited: Promise<void>;
+  private readonly calls = new Map<number, Call>();
+  private outbox: ToHost[] = [];
+  private lastId = 0;
+  /** When it last gave a sign of life, or was idle. */
+  private sign = performance.now();
+  private watched = performance.now();
+  private readonly watch: NodeJS.Timeout;
+  private loading = '';
+  private death: HostDied | undefined;
+  private ended = false;
+  /** The end of what it wrote to stderr. */
+  private words = '';
+  /** V8 has said so, before it wrote its stack. */
+  private outOfHeap = false;
+
+  constructor(options: HostOptions) {
+    this.options = options;
+    const heap = Math.floor((options.memoryBytes * 0.75) / MEGABYTE);
+    this.child = fork(
+      fileURLToPath(new URL('./process.ts', import.meta.url)),
+      [String(options.memoryBytes)],
+      {
+        execArgv: [`--max-old-space-size=${heap}`, '--import', TSX],
+        env: options.env,
+        stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
+      },
+    );
+    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.words = (this.words + text).slice(-4000);
+      if (/heap out of memory/.test(this.words)) this.outOfHeap = true;
+      process.stderr.write(text);
+    });
+    let said = '';
+    const lifeline = this.child.stdio[4] as Readable;
+    lifeline.setEncoding('utf8').on('data', (text: string) => (said += text));
+    lifeline.on('error', () => undefined); // Its end tells.
+    this.exited = new Promise((resolve) => {
+      const end = (how: string): void => {
+        if (this.ended) return;
+        this.ended = true;
+        clearInterval(this.watch);
+        this.failAll(this.death ?? deathOf(how, said, this.outOfHeap, options.memoryBytes));
+        resolve();
+      };
+      this.child.once('error', (error) => end(error.message));
+      // What it has said must have been read; but a process of its own that outlives it may keep its pipes open.
+      this.child.once('close', (code, signal) => end(signal ?? `exit code ${code}`));
+      this.child.once('exit', (code, signal) =>
+        setTimeout(() => end(signal ?? `exit code ${code}`), LAST_WORDS_MS),
+      );
+    });
+    this.ready = this.load();
+    this.ready.catch(() => undefined);
+    this.watch = setInterval(() => this.lookAfter(), WATCH_MS);
+    this.watch.unref();
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  get alive(): boolean {
+    return !this.ended && this.death === undefined;
+  }
+
+  /** When it has loaded its modules. Throws GradusError('environment', …). */
+  up(): Promise<void> {
+    return this.ready;
+  }
+
+  /**
+   * Asks. Rejects with HostDied, or the signal's reason. `blockMs`: how long the ask may keep the event loop from
+   * turning before the host counts as hung.
+   */
+  ask(
+    ask: Ask,
+    { signal, blockMs, heartbeat }: { signal: AbortSignal; blockMs: number; heartbeat?: Call['heartbeat'] },
+  ): Promise<Answer[]> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error);
+      if (!this.alive) return reject(this.death ?? new HostDied('crashed', 'it has ended'));
+      const id = ++this.lastId;
+      const callOff = (): void => {
+        call.blockMs = Math.min(call.blockMs, CALLED_OFF_MS);
+        this.post({ is: 'cancel', id });
+        reject(signal.reason as Error);
+      };
+      const call: Call = {
+        environment: ask.environment,
+        blockMs,
+        heartbeat,
+        settle: (answers) => {
+          signal.removeEventListener('abort', callOff);
+          resolve(answers);
+        },
+        fail: (error) => {
+          signal.removeEventListener('abort', callOff);
+          reject(error);
+        },
+      };
+      // Everything that an activity asks listens to the one signal.
+      setMaxListeners(0, signal);
+      signal.addEventListener('abort', callOff, { once: true });
+      if (this.calls.size === 0) this.sign = performance.now();
+      this.calls.set(id, call);
+      this.post({ is: 'ask', id, ask });
+    });
+  }
+
+  /** Ends it; resolves when it is gone. */
+  async close(): Promise<void> {
+    this.death ??= new HostDied('crashed', 'it was closed');
+    this.child.kill('SIGKILL');
+    await this.exited;
+  }
+
+  private load(): Promise<void> {
+    const { modules, loadMs, variables } = this.options;
+    return new Promise((resolve, reject) => {
+      const refuse = (error: GradusError): void => {
+        clearTimeout(timer);
+        reject(error);
+      };
+      const late = (): void => {
+        this.die('hung', `did not load in ${loadMs / 1000} s`);
+      };
+      let timer = setTimeout(late, loadMs);
+      const ended = (): void => {
+        const how = this.death?.message ?? 'ended';
+        refuse(
+          new GradusError(
+            'environment',
+            'module',
+            `${this.loading || 'The host of environments'} ${how} while it was loaded: mend it`,
+            { retryable: this.loading === '' },
+          ),
+        );
+      };
+      void this.exited.then(ended);
+      this.child.on('message', (messages: FromHost[]) => {
+        this.sign = performance.now();
+        for (const message of messages) {
+          if (message.is === 'loading') {
+            this.loading = message.module;
+            clearTimeout(timer);
+            timer = setTimeout(late, loadMs);
+          } else if (message.is === 'refused') {
+            refuse(toError(message.error));
+            void this.close();
+          } else if (message.is === 'ready') {
+            clearTimeout(timer);
+            this.facts = message.environments;
+            if (Object.keys(variables).length > 0) this.post({ is: 'variables', values: variables });
+            resolve();
+          } else this.receive(message);
+        }
+      });
+      this.post({ is: 'load', modules });
+    });
+  }
+
+  private receive(message: Exclude<FromHost, { is: 'loading' | 'refused' | 'ready' }>): void {
+    if (message.is === 'alive') return;
+    const call = message.id === null ? undefined : this.calls.get(message.id);
+    if (message.is === 'heartbeat') call?.heartbeat?.(message.details);
+    else if (message.is === 'late-error')
+      this.options.onLateError(call?.environment ?? null, message.message);
+    else {
+      this.calls.delete(message.id);
+      call?.settle(message.answers);
+    }
+  }
+
+  private post(message: ToHost): void {
+    if (this.outbox.push(message) > 1) return;
+    setImmediate(() => {
+      const messages = this.outbox;
+      this.outbox = [];
+      // One that is gone is told by its end.
+      if (this.child.connected) this.child.send(messages, () => undefined);
+    });
+  }
+
+  private lookAfter(): void {
+    const now = performance.now();
+    // This process itself was blocked, or asleep: what the host has said meanwhile is not read yet.
+    if (now - this.watched > 2 * WATCH_MS + GRACE_MS) this.sign = now;
+    this.watched = now;
+    if (this.calls.size === 0) return;
+    const limit = Math.max(...[...this.calls.values()].map(({ blockMs }) => blockMs));
+    const silent = now - this.sign;
+    if (silent > limit + GRACE_MS)
+      this.die('hung', `gave no sign of life for ${(silent / 1000).toFixed(1)} s`);
+  }
+
+  private die(kind: HostDied['kind'], message: string): void {
+    this.death ??= new HostDied(kind, message);
+    this.child.kill('SIGKILL');
+  }
+
+  private failAll(death: HostDied): void {
+    this.death ??= death;
+    const calls = [...this.calls.values()];
+    this.calls.clear();
+    for (const call of calls) call.fail(death);
+  }
+}
+
+function deathOf(how: string, said: string, outOfHeap: boolean, memoryBytes: number): HostDied {
+  const limit = `${Math.round(memoryBytes / MEGABYTE)} MB`;
+  if (said.includes(TOO_MUCH_MEMORY)) return new HostDied('memory', `took more than ${limit} of memory`);
+  if (outOfHeap) {
+    return new HostDied('memory', `took more than ${limit} of memory, three quarters of which may be heap`);
+  }
+  return new HostDied('crashed', `ended its process (${how})`);
+}

@@ -1,0 +1,198 @@
+import { GradusError } from '../../core/errors.ts';
+import type { Observation, ToolCall } from '../../core/episode.ts';
+import type { Incident } from '../../core/incidents.ts';
+import type { Json } from '../../core/json.ts';
+import type { Split, TaskRef } from '../../core/refs.ts';
+import type { TierAnswer } from '../../core/tier-contract.ts';
+import type { Demonstration, Environment, TierFinding, ToolContext } from '../contract.ts';
+import { DIED, functionsOf, toError } from './asks.ts';
+import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Said } from './asks.ts';
+import { factsOf } from './facts.ts';
+import type { EnvironmentFacts, TaskCount, ToolFacts, VerifierFacts } from './facts.ts';
+import { serve } from './serve.ts';
+
+/** Who asks: how it is called off, and who is told of what users' code did wrong on the way. */
+export interface Asker {
+  signal: AbortSignal;
+  incident?: ((incident: Incident) => void) | undefined;
+}
+
+export interface AskOptions extends Asker {
+  heartbeat?: ToolContext['heartbeat'];
+}
+
+/** Brings asks to where users' code runs. An answer for each item, in order; rejects only with the signal's reason. */
+export interface Transport {
+  ask(ask: Ask, options: AskOptions): Promise<Answer[]>;
+}
+
+/**
+ * An environment whose code runs somewhere else: what is known of it, and what it can be asked. Whatever its code does
+ * (throws, hangs, eats memory, ends its process) comes back as a GradusError of the boundary that it belongs to.
+ */
+export class HostedEnvironment {
+  readonly name: string;
+  readonly file: string;
+  readonly levels: readonly number[];
+  readonly tools: readonly ToolFacts[];
+  readonly verifiers: readonly VerifierFacts[];
+  private readonly taskCounts: Record<Split, Record<number, TaskCount>>;
+  private readonly transport: Transport;
+
+  constructor(facts: EnvironmentFacts, transport: Transport) {
+    this.name = facts.name;
+    this.file = facts.file;
+    this.levels = facts.levels;
+    this.tools = facts.tools;
+    this.verifiers = facts.verifiers;
+    this.taskCounts = facts.taskCounts;
+    this.transport = transport;
+  }
+
+  /** Infinity where it is practically endless. Throws GradusError('environment', 'task-count') where it cannot be said. */
+  taskCount(split: Split, level: number): number {
+    const count = this.taskCounts[split][level] ?? { broken: 'has no such level' };
+    if (count === 'endless') return Infinity;
+    if (typeof count === 'number') return count;
+    throw new GradusError(
+      'environment',
+      'task-count',
+      `taskCount(${split}, ${level}) of ${this.name} (${this.file}) ${count.broken}: mend it, and start the workers again`,
+    );
+  }
+
+  /** The user's messages, or why there is none. */
+  async prompts(refs: readonly TaskRef[], asker: Asker): Promise<(string | GradusError)[]> {
+    const tasks = await this.all('tasks', refs, asker);
+    return tasks.map((task) => (task instanceof GradusError ? task : task.prompt));
+  }
+
+  demonstrations(
+    items: readonly { ref: TaskRef; index: number }[],
+    asker: Asker,
+  ): Promise<({ prompt: string; demonstration: Demonstration } | GradusError)[]> {
+    return this.all('demonstrations', items, asker);
+  }
+
+  /** Why a call cannot even be tried, told to the policy; null when it can. Throws GradusError('tool', …). */
+  async refusalOf(call: ToolCall, asker: Asker): Promise<Observation | null> {
+    return this.unknownTool(call) ?? (await this.one('refusals', call, asker));
+  }
+
+  /** One attempt of a call, checked first. Throws GradusError('tool', …), and the reason of an abort. */
+  async call(call: ToolCall, context: ToolContext & Asker): Promise<Observation> {
+    const { idempotencyKey, attempt } = context;
+    return this.unknownTool(call) ?? (await this.one('calls', { call, idempotencyKey, attempt }, context));
+  }
+
+  /** What the named fast verifiers say of candidates, in order. */
+  verdicts(
+    verifiers: readonly string[],
+    candidates: readonly HostCandidate[],
+    asker: Asker,
+  ): Promise<(Said[] | GradusError)[]> {
+    const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
+    return this.all('verdicts', items, asker);
+  }
+
+  /** What a verifier of a tier would be asked about candidates; null where it is not worth asking. */
+  subjects(
+    verifier: string,
+    candidates: readonly HostCandidate[],
+    asker: Asker,
+  ): Promise<(Json | GradusError)[]> {
+    const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifier }));
+    return this.all('subjects', items, asker);
+  }
+
+  interpretations(
+    verifier: string,
+    answered: readonly (HostCandidate & { answer: TierAnswer })[],
+    asker: Asker,
+  ): Promise<(AskKinds['interpretations']['answer'] | GradusError)[]> {
+    const items = answered.map(({ ref, episode, answer }) => ({
+      ref,
+      episode: seen(episode),
+      answer,
+      verifier,
+    }));
+    return this.all('interpretations', items, asker);
+  }
+
+  /** What a verifier that is a function says of a subject. Throws GradusError('verifier', …). */
+  find(verifier: string, subject: Json, options: AskOptions): Promise<TierFinding> {
+    return this.one('findings', { verifier, subject }, options);
+  }
+
+  private unknownTool(call: ToolCall): Observation | null {
+    if (this.tools.some(({ name }) => name === call.name)) return null;
+    const names = this.tools.map(({ name }) => name).join(', ');
+    return { text: `error: no tool ${call.name.slice(0, 40)}; tools: ${names}`, error: 'unknown-tool' };
+  }
+
+  private async all<Kind extends AskKind>(
+    kind: Kind,
+    items: readonly AskKinds[Kind]['item'][],
+    options: AskOptions,
+  ): Promise<(AskKinds[Kind]['answer'] | GradusError)[]> {
+    if (items.length === 0) return [];
+    const answers = (await this.transport.ask(
+      { kind, environment: this.name, items },
+      options,
+    )) as Answer<Kind>[];
+    answers.forEach((answer, i) => {
+      const fault = faultOf(kind, answer);
+      if (fault !== null) options.incident?.(this.threw(functionsOf(kind, items[i]!).join(', '), fault));
+    });
+    return answers.map((answer) => ('ok' in answer ? answer.ok : toError(answer.error)));
+  }
+
+  /** The incident of a function that threw, or gave what it must not. */
+  threw(name: string, message: string): Incident {
+    return { environment: this.name, file: this.file, function: name, kind: 'threw', count: 1, message };
+  }
+
+  private async one<Kind extends AskKind>(
+    kind: Kind,
+    item: AskKinds[Kind]['item'],
+    options: AskOptions,
+  ): Promise<AskKinds[Kind]['answer']> {
+    const [answer] = await this.all(kind, [item], options);
+    if (answer instanceof GradusError) throw answer;
+    return answer!;
+  }
+}
+
+/**
+ * What a function's own mistake was. A death is told by who saw it; a call may be tried again by who made it, and what
+ * came of it is told then.
+ */
+function faultOf(kind: AskKind, answer: Answer): string | null {
+  if ('error' in answer) return kind === 'calls' || answer.error.type === DIED ? null : answer.error.message;
+  if (kind === 'verdicts') return (answer.ok as Said[]).find(({ fault }) => fault)?.fault ?? null;
+  if (kind === 'interpretations') return (answer.ok as { fault?: string }).fault ?? null;
+  return null;
+}
+
+/** Without tokens and log-probs, which no verifier sees. */
+const seen = ({ turns, status }: HostCandidate['episode']): HostCandidate['episode'] => ({ turns, status });
+
+/**
+ * Environments whose code runs in this process, without protection: for programs that run nobody else's work, such as
+ * a plain loop or a person's own command.
+ */
+export function inThisProcess(environments: Iterable<Environment>): Map<string, HostedEnvironment> {
+  return new Map([...environments].map((environment) => [environment.name, hostedHere(environment)]));
+}
+
+/** `inThisProcess` of one. */
+export function hostedHere(environment: Environment): HostedEnvironment {
+  const file = 'this process';
+  return new HostedEnvironment(factsOf(environment, file), {
+    ask: async (ask, { signal, heartbeat = () => undefined }) => {
+      const answers = await serve({ environment, file }, ask, { signal, heartbeat });
+      signal.throwIfAborted();
+      return answers;
+    },
+  });
+}

@@ -1,0 +1,108 @@
+import { setMaxListeners } from 'node:events';
+import { HostDied, HostProcess } from './host-process.ts';
+import type { HostOptions } from './host-process.ts';
+
+export interface LaneSize {
+  /** Processes at most. */
+  processes: number;
+  /** Asks that one process has at once. */
+  asks: number;
+}
+
+interface Slot {
+  host: HostProcess;
+  asks: number;
+  idle: NodeJS.Timeout | undefined;
+}
+
+/** How long a process without work is kept, milliseconds. */
+const KEEP_MS = 30_000;
+
+/** Processes for asks of one kind, started as they are needed and replaced when they die. */
+export class Lane {
+  private readonly options: HostOptions;
+  private readonly size: LaneSize;
+  private readonly keep: boolean;
+  private slots: Slot[] = [];
+  private readonly waiting: (() => void)[] = [];
+  private closed = false;
+
+  /** With `keep` the first process is there for good. */
+  constructor(options: HostOptions, size: LaneSize, { keep = false } = {}) {
+    this.options = options;
+    this.size = size;
+    this.keep = keep;
+  }
+
+  /** Lends a process for as long as `work` takes. Throws what it throws, HostDied, and what a start throws. */
+  async use<T>(signal: AbortSignal, work: (host: HostProcess) => Promise<T>): Promise<T> {
+    const slot = await this.take(signal);
+    try {
+      await slot.host.up();
+      return await work(slot.host);
+    } finally {
+      this.give(slot);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const wake of this.waiting.splice(0)) wake();
+    const slots = this.slots;
+    this.slots = [];
+    await Promise.all(
+      slots.map(({ host, idle }) => {
+        clearTimeout(idle);
+        return host.close();
+      }),
+    );
+  }
+
+  private async take(signal: AbortSignal): Promise<Slot> {
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.closed) throw new HostDied('crashed', 'the worker ends');
+      const slot = this.free();
+      if (slot) {
+        slot.asks++;
+        clearTimeout(slot.idle);
+        return slot;
+      }
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          signal.removeEventListener('abort', wake);
+          resolve();
+        };
+        this.waiting.push(wake);
+        setMaxListeners(0, signal);
+        signal.addEventListener('abort', wake, { once: true });
+      });
+    }
+  }
+
+  private free(): Slot | undefined {
+    this.slots = this.slots.filter(({ host }) => host.alive);
+    const [least] = this.slots
+      .filter(({ asks }) => asks < this.size.asks)
+      .toSorted((a, b) => a.asks - b.asks);
+    // A process costs a second and 100 MB: another one is started only where the last one has work.
+    if (least && (least.asks === 0 || this.slots.length >= this.size.processes)) return least;
+    if (this.slots.length >= this.size.processes) return undefined;
+    const slot: Slot = { host: new HostProcess(this.options), asks: 0, idle: undefined };
+    this.slots.push(slot);
+    return slot;
+  }
+
+  private give(slot: Slot): void {
+    slot.asks--;
+    const last = this.keep && this.slots.length === 1;
+    if (slot.asks === 0 && !last) {
+      slot.idle = setTimeout(() => {
+        this.slots = this.slots.filter((other) => other !== slot);
+        void slot.host.close();
+      }, KEEP_MS);
+      slot.idle.unref();
+    }
+    for (const wake of this.waiting.splice(0)) wake();
+  }
+}

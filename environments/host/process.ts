@@ -1,0 +1,98 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { GradusError } from '../../core/errors.ts';
+import { loadModules } from '../index.ts';
+import type { Loaded } from '../index.ts';
+import { fromError } from './asks.ts';
+import { factsOf, wordsOf } from './facts.ts';
+import { TOO_MUCH_MEMORY } from './messages.ts';
+import type { FromHost, ToHost } from './messages.ts';
+import { serve } from './serve.ts';
+
+// The process in which users' code runs: `process.ts MEMORY_BYTES`, started by host-process.ts. It has no secrets, and
+// is killed when it hangs.
+
+/** How often it says that its event loop turns, while there is work, milliseconds. */
+const ALIVE_MS = 250;
+/** Longest details of a heartbeat, as JSON, in characters. */
+const LONGEST_DETAILS = 2000;
+
+const watch = new Worker(new URL('./watch.mjs', import.meta.url), {
+  workerData: { memoryBytes: Number(process.argv[2]), tooMuchMemory: TOO_MUCH_MEMORY },
+  execArgv: [],
+});
+watch.unref();
+
+let environments = new Map<string, Loaded>();
+const calls = new Map<number, AbortController>();
+/** Which ask began what runs now. */
+const began = new AsyncLocalStorage<number>();
+let alive: NodeJS.Timeout | undefined;
+let outbox: FromHost[] = [];
+
+function say(message: FromHost): void {
+  if (outbox.push(message) === 1) setImmediate(flush);
+}
+
+function flush(): void {
+  const messages = outbox;
+  outbox = [];
+  if (messages.length > 0) process.send!(messages);
+}
+
+async function load(modules: readonly string[]): Promise<void> {
+  try {
+    environments = await loadModules(modules, (module) => {
+      say({ is: 'loading', module });
+      flush();
+    });
+    const facts = [...environments.values()].map(({ environment, file }) => {
+      say({ is: 'loading', module: file });
+      flush();
+      return factsOf(environment, file);
+    });
+    say({ is: 'ready', environments: facts });
+  } catch (error) {
+    const known =
+      error instanceof GradusError ? error : new GradusError('environment', 'module', wordsOf(error));
+    say({ is: 'refused', error: fromError(known) });
+  }
+}
+
+async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void> {
+  const controller = new AbortController();
+  // Every item of the ask listens to the one signal.
+  setMaxListeners(0, controller.signal);
+  calls.set(id, controller);
+  alive ??= setInterval(() => say({ is: 'alive' }), ALIVE_MS);
+  const heartbeat = (details?: unknown): void => {
+    const text = details === undefined ? undefined : JSON.stringify(details);
+    if (text === undefined || text.length > LONGEST_DETAILS) say({ is: 'heartbeat', id });
+    else say({ is: 'heartbeat', id, details: JSON.parse(text) as null });
+  };
+  const answers = await began.run(id, () =>
+    serve(environments.get(ask.environment)!, ask, { signal: controller.signal, heartbeat }),
+  );
+  calls.delete(id);
+  if (calls.size === 0) {
+    clearInterval(alive);
+    alive = undefined;
+  }
+  say({ is: 'answer', id, answers });
+}
+
+// What nobody waits for any more must not end the calls of others: it is told, and they go on.
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error: unknown) => {
+    say({ is: 'late-error', id: began.getStore() ?? null, message: wordsOf(error) });
+  });
+}
+process.on('message', (messages: ToHost[]) => {
+  for (const message of messages) {
+    if (message.is === 'load') void load(message.modules);
+    else if (message.is === 'variables') Object.assign(process.env, message.values);
+    else if (message.is === 'ask') void answer(message);
+    else calls.get(message.id)?.abort(new Error('called off'));
+  }
+});

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import type { Json } from '../../core/json.ts';
+import type { Demonstration, Task, TierFinding, Verdict } from '../contract.ts';
+import { cutText } from './facts.ts';
+
+// What users' functions return is anything: here it becomes what they promised, or a message that says what it was.
+
+/** Longest text that is kept with an episode or a verdict, in characters. */
+const LONGEST_EVIDENCE = 4000;
+/** Longest prompt, and longest demonstration as JSON, in characters. */
+const LONGEST_TEXT = 1_000_000;
+/** Longest subject of a tier's verdict, as JSON: it passes through histories. */
+const LONGEST_SUBJECT = 64_000;
+
+const evidence = z.string().transform((text) => cutText(text, LONGEST_EVIDENCE));
+const score = z.number().min(0).max(1);
+const deviation = z.number().min(0);
+const usd = z.number().min(0);
+
+const verdictShape = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('score'),
+    score,
+    uncertainty: deviation.exactOptional(),
+    evidence: evidence.exactOptional(),
+  }),
+  z.object({ kind: z.literal('abstain'), reason: evidence }),
+]);
+
+const findingShape = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('scored'),
+    score,
+    uncertainty: deviation.exactOptional(),
+    evidence: evidence.exactOptional(),
+    usd: usd.exactOptional(),
+  }),
+  z.object({
+    kind: z.literal('measured'),
+    values: z.record(z.string(), z.number()),
+    uncertainties: z.record(z.string(), deviation).exactOptional(),
+    evidence: evidence.exactOptional(),
+    usd: usd.exactOptional(),
+  }),
+  z.object({
+    kind: z.literal('abstained'),
+    type: z.string().max(100),
+    reason: evidence,
+    evidence: evidence.exactOptional(),
+    usd: usd.exactOptional(),
+  }),
+]);
+
+const taskShape = z.object({ prompt: z.string().max(LONGEST_TEXT) });
+
+const json = z.json() as unknown as z.ZodType<Json>;
+const demonstrationShape = z.object({
+  turns: z.array(
+    z.object({
+      think: z.string().exactOptional(),
+      call: z.object({ name: z.string(), arguments: json }).exactOptional(),
+      answer: z.string().exactOptional(),
+      raw: z.string().exactOptional(),
+      observation: z.string().exactOptional(),
+    }),
+  ),
+  weight: z.number(),
+});
+
+/** A text that says what was wrong with it, where it was. */
+export type Read<T> = { value: T } | { fault: string };
+
+export function readVerdict(said: unknown): Read<Verdict> {
+  const given = said as { kind?: unknown; score?: unknown } | null | undefined;
+  if (given?.kind === 'score' && !score.safeParse(given.score).success) {
+    return { fault: `said ${show(given.score)}, which is no score in [0, 1]` };
+  }
+  return read(verdictShape, said, 'verdict');
+}
+
+export const readFinding = (said: unknown): Read<TierFinding> => read(findingShape, said, 'finding');
+
+/** Only what Gradus itself reads of a task is checked; `info` is between the environment and its verifiers. */
+export function readTask(said: unknown): Read<Task> {
+  const task = read(taskShape, said, 'task');
+  return 'fault' in task ? task : { value: said as Task };
+}
+
+export function readDemonstration(said: unknown): Read<Demonstration> {
+  const demonstration = read(demonstrationShape, said, 'demonstration');
+  if ('fault' in demonstration) return demonstration;
+  if (demonstration.value.turns.length === 0) return { fault: 'gave a demonstration without turns' };
+  return withinSize(demonstration.value, LONGEST_TEXT, 'demonstration');
+}
+
+export function readSubject(said: unknown): Read<Json> {
+  const subject = read(json, said, 'subject');
+  return 'fault' in subject ? subject : withinSize(subject.value, LONGEST_SUBJECT, 'subject');
+}
+
+function withinSize<T>(value: T, limit: number, what: string): Read<T> {
+  const { length } = JSON.stringify(value);
+  return length <= limit
+    ? { value }
+    : { fault: `gave a ${what} of ${length} characters as JSON; at most ${limit} are taken` };
+}
+
+function read<T>(shape: z.ZodType<T>, said: unknown, what: string): Read<T> {
+  const parsed = shape.safeParse(said);
+  if (parsed.success) return { value: parsed.data };
+  const { path, message } = parsed.error.issues[0]!;
+  const where = path.length === 0 ? '' : `${path.join('.')}: `;
+  return { fault: `gave ${show(said)}, which is no ${what} (${where}${message})` };
+}
+
+function show(value: unknown): string {
+  if (value === undefined || typeof value === 'number') return String(value);
+  try {
+    return cutText(JSON.stringify(value) ?? typeof value, 100);
+  } catch {
+    return typeof value;
+  }
+}

@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createAssessment } from '../../../activities/assessment.ts';
+import { settleClimb } from '../../../activities/settle-climb.ts';
+import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { loadTrajectories } from '../../../activities/store/trajectories.ts';
+import { trainingSequences } from '../../../activities/training-batch.ts';
+import { keepAbstention } from '../../../activities/verdict-cache.ts';
+import { noCalibration } from '../../../core/ladder/calibration.ts';
+import type { Calibration } from '../../../core/ladder/calibration.ts';
+import { RandomStream } from '../../../core/random.ts';
+import type { RungSpec } from '../../../core/spec.ts';
+import type { Environment } from '../../../environments/contract.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
+import { answered, judgedGroup, keepAnswer, rewardBy, rung, viewOf } from '../../support/ladder-groups.ts';
+import type { Found } from '../../support/ladder-groups.ts';
+import { TestServer } from '../store/server.ts';
+
+// A policy that may find answers which look right and which no dearer rung can judge, on the real activities and store.
+
+let server: TestServer;
+let store: ObjectStore;
+beforeAll(async () => {
+  server = await TestServer.start();
+  store = await server.connect();
+});
+afterAll(async () => {
+  store?.close();
+  await server?.remove();
+});
+
+const { signal } = new AbortController();
+/** What a policy can answer, how often it does at first, and what becomes of it on the ladder. */
+const ANSWERS: { answer: string; logit: number; fast: number; deep: Found }[] = [
+  { answer: 'nonsense', logit: 0, fast: 0, deep: { kind: 'scored', score: 0 } },
+  { answer: 'poor', logit: 1, fast: 1, deep: { kind: 'scored', score: 0.2 } },
+  { answer: 'good', logit: -1, fast: 1, deep: { kind: 'scored', score: 0.8 } },
+  { answer: 'knot', logit: -1, fast: 1, deep: { kind: 'abstained', type: 'embedding', reason: 'none' } },
+];
+
+/** Tasks at which all that can be judged is poor tempt to what cannot. */
+const toy = (faults?: Record<string, number>): Environment => ({
+  ...moleculesEnvironment(),
+  name: 'toy',
+  tools: [],
+  verifiers: [
+    {
+      name: 'form',
+      version: '1',
+      tier: 'fast',
+      cost: { seconds: 0, usd: 0 },
+      verify: ({ answer }) => ({
+        kind: 'score',
+        score: ANSWERS.find((one) => one.answer === answer)?.fast ?? 1,
+      }),
+    },
+    {
+      name: 'deep',
+      version: '1',
+      tier: 'simulation',
+      cost: { seconds: 1, usd: 0 },
+      subject: ({ answer }) => answer,
+      served: { by: 'pool', pool: 'none' },
+      ...(faults && { faults }),
+    },
+  ],
+  task: (ref) => ({ ref, prompt: '' }),
+});
+
+const softmax = (logits: readonly number[]): number[] => {
+  const most = Math.max(...logits);
+  const parts = logits.map((logit) => Math.exp(logit - most));
+  const sum = parts.reduce((a, b) => a + b);
+  return parts.map((part) => part / sum);
+};
+
+/** Trains a table of logits by the batches that the ladder's outcomes make; gives how often each answer comes. */
+async function train(run: string, deep: Partial<RungSpec>, faults?: Record<string, number>, steps = 30) {
+  const environment = toy(faults);
+  const environments = inThisProcess([environment]);
+  const rungs = [rung('form', 'fast'), rung('deep', 'simulation', deep)];
+  const reward = rewardBy(rungs[0]!);
+  let calibrations: Calibration[] = [noCalibration()];
+  const logits = ANSWERS.map(({ logit }) => logit);
+  for (let step = 1; step <= steps; step++) {
+    const chances = softmax(logits);
+    const groups = await Promise.all(
+      Array.from({ length: 4 }, (_, group) => {
+        const random = new RandomStream(1, run, step, group);
+        const episodes = Array.from({ length: 8 }, (_, sample) => {
+          let left = random.uniform();
+          const found = chances.findIndex((chance) => (left -= chance) < 0);
+          const token = found < 0 ? ANSWERS.length - 1 : found;
+          return answered(ANSWERS[token]!.answer, sample, token);
+        });
+        const ref = { environment: 'toy', split: 'train' as const, level: 1, index: group };
+        return judgedGroup(
+          store,
+          environment,
+          ref,
+          episodes,
+          { run, stage: 'rl', step, id: `group-${group}` },
+          reward,
+        );
+      }),
+    );
+    const settled = await settleClimb(
+      { store, environments },
+      {
+        run,
+        verification: { rungs, offerLateFor: 0, counts: 'computations', evaluateBy: 'deep' },
+        calibrations,
+        steps: [{ stage: 'rl', step, groups }],
+        came: [[], []],
+        ledger: { writer: 'run', sequence: step },
+        reward,
+      },
+      signal,
+    );
+    calibrations = settled.calibrations;
+    const judged = await Promise.all(
+      settled.groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)),
+    );
+    const algorithm = { scaleRewards: 'group' as const, aggregation: 'token' as const, beta: 0 };
+    const { sequences } = trainingSequences(judged, { algorithm, truncated: 'train' });
+    for (const { tokens, advantages } of sequences) {
+      logits.forEach((_, i) => {
+        const step = Number(tokens[1] === i) - chances[i]!;
+        logits[i]! += 0.08 * advantages[1]! * step;
+      });
+    }
+  }
+  return Object.fromEntries(softmax(logits).map((chance, i) => [ANSWERS[i]!.answer, chance]));
+}
+
+describe('a policy that can answer what no dearer rung can judge', () => {
+  beforeAll(async () => {
+    const ref = { environment: 'toy', split: 'train' as const, level: 1, index: 0 };
+    for (const { answer, deep } of ANSWERS) await keepAnswer(store, toy(), ref, answer, 'deep', deep);
+  });
+
+  test('does not drift there: by default such answers teach nothing', async () => {
+    const chances = await train('neutral', {});
+    expect(chances['good']).toBeGreaterThan(0.8);
+    expect(chances['knot']).toBeLessThan(0.2);
+  });
+
+  test('leaves them where the verifier says that they are the subject’s fault, or the spec calls silence a failure', async () => {
+    const byVerifier = await train('fault', {}, { embedding: 0 });
+    const bySpec = await train('failure', { abstains: 'zero' });
+    for (const chances of [byVerifier, bySpec]) {
+      expect(chances['good']).toBeGreaterThan(0.9);
+      expect(chances['knot']).toBeLessThan(0.03);
+    }
+  });
+
+  test('prefers what was judged good to what is only expected to be so', async () => {
+    const chances = await train('expected', { abstains: 'expected' });
+    expect(chances['good']).toBeGreaterThan(chances['knot']!);
+  });
+});
+
+test('molecules without an arrangement in space earn nothing, and evaluations count them', async () => {
+  const molecules = moleculesEnvironment();
+  const environments = inThisProcess([molecules]);
+  const rungs = [
+    rung('molecule', 'fast', { passAtLeast: 1 }),
+    rung('xtb', 'simulation'),
+    rung('dft', 'high-fidelity', { passAtLeast: 0.9 }),
+  ];
+  const reward = rewardBy(rungs[0]!);
+  const ref = { environment: 'molecules', split: 'train' as const, level: 3, index: 0 };
+  const impossible = ['C1#CC1', 'C1#CCC1', 'C1#CC#C1'];
+  const answers = [...impossible, 'CCO'];
+  for (const answer of answers) {
+    for (const verifier of ['xtb', 'dft']) {
+      await keepAnswer(
+        store,
+        molecules,
+        ref,
+        answer,
+        verifier,
+        answer === 'CCO'
+          ? { kind: 'measured', values: { gap_eV: 6, dipole_D: 1.5 } }
+          : // What workers/chemistry says of them.
+            { kind: 'abstained', type: 'embedding', reason: 'no arrangement in space was found' },
+      );
+    }
+  }
+  const episodes = answers.map((answer, sample) => answered(answer, sample, 1));
+  const place = { run: 'strained', stage: 'rl', step: 1, id: 'group-0' };
+  const group = await judgedGroup(store, molecules, ref, episodes, place, reward);
+  const settled = await settleClimb(
+    { store, environments },
+    {
+      run: 'strained',
+      verification: { rungs, offerLateFor: 0, counts: 'computations', evaluateBy: 'xtb' },
+      calibrations: [noCalibration(), noCalibration()],
+      steps: [{ stage: 'rl', step: 1, groups: [group] }],
+      came: [[], [], []],
+      ledger: { writer: 'run', sequence: 1 },
+      reward,
+    },
+    signal,
+  );
+  const { episodes: judged } = await loadTrajectories(store, settled.groups[0]!.trajectories!);
+  for (const { outcome } of judged.slice(0, impossible.length)) {
+    expect(outcome).toMatchObject({ kind: 'scored', reward: 0, components: [{ passed: false }] });
+  }
+  expect(settled.groups[0]!.arms).toMatchObject([{ successes: 0, trials: answers.length }]);
+
+  const [measured] = await createAssessment({ store, environments }).settleAssessment(
+    {
+      run: 'strained',
+      stage: 'rl.heldout',
+      step: 1,
+      groups: [group],
+      rungs: [rungs[0]!, rungs[1]!],
+      reward,
+      writer: 'evaluation',
+    },
+    signal,
+  );
+  // Ethanol passes xTB.
+  expect(measured!.arms).toMatchObject([{ successes: 1, trials: answers.length }]);
+});
+
+test('an evaluation counts what its rung cannot judge as no success, and leaves out what it missed this time', async () => {
+  const environment = toy();
+  const environments = inThisProcess([environment]);
+  const rungs = [rung('form', 'fast'), rung('deep', 'simulation')] as [RungSpec, RungSpec];
+  const reward = rewardBy(rungs[0]);
+  const ref = { environment: 'toy', split: 'heldout' as const, level: 1, index: 0 };
+  const answers = ['good', 'knot', 'nonsense', 'crash'];
+  const episodes = answers.map((answer, sample) => answered(answer, sample, 1));
+  const { digest } = await viewOf(environment, 'deep', ref, episodes.at(-1)!);
+  const crashed = { verifier: 'deep', version: '1', digest };
+  await keepAbstention(store, 'measured', crashed, 'crashed', signal);
+  const place = { run: 'measured', stage: 'rl.heldout', step: 1, id: 'group-0' };
+  const groups = [await judgedGroup(store, environment, ref, episodes, place, reward)];
+  const request = { run: 'measured', stage: 'rl.heldout', step: 1, groups, rungs, reward, writer: 'e' };
+  const [measured] = await createAssessment({ store, environments }).settleAssessment(request, signal);
+  expect(measured!.arms).toMatchObject([{ successes: 1, trials: 3 }]);
+  expect(measured!.outcomes).toMatchObject({ scored: 2, abstained: 2 });
+});

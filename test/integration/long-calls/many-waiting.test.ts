@@ -1,0 +1,197 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { durable } from '../../../activities/durable.ts';
+import type { PolicyPool, Speaking } from '../../../activities/policy-pool.ts';
+import { createRollout } from '../../../activities/rollout.ts';
+import { ObjectStore } from '../../../activities/store/object-store.ts';
+import { createTools } from '../../../activities/tools.ts';
+import { createVerification } from '../../../activities/verifiers.ts';
+import { historiesFrom, payloadsIn } from '../../../bench/histories.ts';
+import { ids } from '../../../core/names.ts';
+import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
+import { openDialect } from '../../../engine/dialect/open-dialect.ts';
+import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
+import { slowCalculatorEnvironment } from '../../../environments/calculator/environment.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { ScriptedPolicy } from '../../support/scripted-policy.ts';
+import { startWorkflowLab } from '../../support/workflow-lab.ts';
+import type { WorkflowLab } from '../../support/workflow-lab.ts';
+import { smallConfig } from '../store/fixtures.ts';
+
+// Groups in which every episode waits for a long call, again and again. The policy says one thing; all else is real.
+
+/** Long calls of an episode: the policy calls in each of its turns. */
+const CALLS = 3;
+const SAMPLES = 16;
+/** Events after which the server suggests to continue as new. */
+const SUGGESTED = 100;
+
+const environment = slowCalculatorEnvironment({ seconds: 0, failureProbability: 0 });
+const tokenizer = Tokenizer.fromJson(
+  readFileSync(new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url), 'utf8'),
+);
+const calling = '<tool_call>{"name":"calculator","arguments":{"expression":"7*3"}}</tool_call>';
+const policies = {
+  lease: () =>
+    Promise.resolve({
+      policy: new ScriptedPolicy([{ tokens: tokenizer.encode(calling) }]),
+      tokenizer,
+      config: { ...smallConfig, maxPositions: 4096 },
+      dialectFor: ({ tools }: Speaking) =>
+        openDialect(
+          tokenizer,
+          {},
+          tools.map(({ described }) => described),
+        ),
+      release: () => undefined,
+    }),
+} as unknown as PolicyPool;
+
+let lab: WorkflowLab;
+/** What tools read with: what is read through it is counted. */
+let ofTools: ObjectStore;
+let store: ObjectStore;
+beforeAll(async () => {
+  const environments = inThisProcess([environment]);
+  lab = await startWorkflowLab(
+    async ({ settings }) => {
+      store = await ObjectStore.connect(settings.store);
+      ofTools = await ObjectStore.connect(settings.store);
+      return {
+        rollout: durable(createRollout({ store, policies, environments })),
+        tool: createTools({ store: ofTools, environments }),
+        verifier: durable(createVerification({ store, environments })),
+      };
+    },
+    { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': SUGGESTED } },
+  );
+}, 120_000);
+afterAll(async () => {
+  await lab?.stop();
+  store?.close();
+  ofTools?.close();
+});
+
+const request = (run: string, tasks: number): GroupRequest => ({
+  run,
+  seed: 1,
+  stage: 'rl',
+  step: 1,
+  group: 0,
+  firstTask: 0,
+  tasks: Array.from({ length: tasks }, (_, index) => ({
+    environment: environment.name,
+    split: 'train',
+    level: 1,
+    index,
+  })),
+  retries: 0,
+  samples: SAMPLES,
+  checkpoint: { manifest: { key: 'c', sha256: 'c', bytes: 1 }, weights: 'w', step: 0 },
+  sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: CALLS, maxCompletionTokens: 2000 },
+  reward: {
+    components: [{ verifier: 'exact-match', role: 'outcome', weight: 1, gatedBy: null }],
+    truncated: 'train',
+  },
+});
+
+/** Rolls out a group whose episodes all wait, and says what it left behind. */
+async function rollOut(episodes: number) {
+  const run = `waiting-${episodes}`;
+  const read = vi.spyOn(ofTools, 'read');
+  const workflowId = ids.group(run, 'rl', 1, 0);
+  const begun = performance.now();
+  const parent = await lab.runs.client.workflow.start('runOf', {
+    taskQueue: 'gradus',
+    workflowId: run,
+    args: ['rolloutGroup', workflowId, request(run, episodes / SAMPLES)],
+  });
+  const result = (await parent.result()) as GroupResult;
+  const seconds = (performance.now() - begun) / 1000;
+  const bytesRead = read.mock.calls.map(([ref]) => ref.bytes);
+  read.mockRestore();
+  const left = {
+    events: 0,
+    bytes: 0,
+    executions: 0,
+    longestFollowed: 0,
+    largestPayload: 0,
+    refusedTasks: [] as string[],
+    calls: [] as string[],
+  };
+  const root = { workflowId: run, runId: parent.firstExecutionRunId };
+  for await (const { type, history, bytes } of historiesFrom(lab.runs.client, root)) {
+    const events = history.events ?? [];
+    left.executions++;
+    left.events += events.length;
+    left.bytes += bytes;
+    if (type === 'followEpisodes') left.longestFollowed = Math.max(left.longestFollowed, events.length);
+    for (const event of events) {
+      const failed = event.workflowTaskFailedEventAttributes;
+      // A machine that is too busy to go on within two seconds is nobody's refusal.
+      if (failed && !failed.failure?.message?.includes('deadlock')) {
+        left.refusedTasks.push(`${failed.cause}: ${failed.failure?.message}`);
+      }
+      const scheduled = event.activityTaskScheduledEventAttributes;
+      if (scheduled?.activityType?.name === 'callTool') left.calls.push(scheduled.activityId!);
+      for (const { data } of payloadsIn(event)) {
+        left.largestPayload = Math.max(left.largestPayload, data?.length ?? 0);
+      }
+    }
+  }
+  const measured = {
+    ...left,
+    eventsPerCall: left.events / (episodes * CALLS),
+    bytesPerCall: left.bytes / (episodes * CALLS),
+    mostRead: Math.max(...bytesRead),
+    spans: result.spans.length,
+    resultBytes: JSON.stringify(result).length,
+    seconds,
+  };
+  const { calls, ...shown } = measured;
+  console.info(`${episodes} waiting episodes, ${calls.length} calls:`, JSON.stringify(shown));
+  return { result, episodes, ...measured };
+}
+
+type Left = Awaited<ReturnType<typeof rollOut>>;
+/** Of a page of sixteen: what was under way when the server made its suggestion may still come to its end. */
+const LONGEST = SUGGESTED + 12 * 16;
+
+function expectBounded({ result, episodes, ...left }: Left): void {
+  expect(result.outcomes).toMatchObject({ truncated: episodes });
+  expect(result.turns).toBe(episodes * CALLS);
+  // Each call once, though histories end while others of the page are under way.
+  expect(left.calls).toHaveLength(episodes * CALLS);
+  expect(left.executions).toBeGreaterThan(2 + episodes / SAMPLES);
+  expect(left.longestFollowed).toBeLessThan(LONGEST);
+  expect(left.refusedTasks).toEqual([]);
+  expect(left.eventsPerCall).toBeLessThan(8);
+  expect(left.largestPayload).toBeLessThan(64 * 1024);
+  expect(left.spans).toBeLessThan(50);
+}
+
+function expectAlike(small: Left, large: Left): void {
+  expect(large.mostRead).toBeLessThan(1.25 * small.mostRead);
+  expect(large.bytesPerCall).toBeLessThan(1.1 * small.bytesPerCall);
+  expect(large.eventsPerCall).toBeLessThan(1.25 * small.eventsPerCall);
+  expect(large.resultBytes).toBeLessThan(1.1 * small.resultBytes + 100 * (large.episodes / SAMPLES));
+}
+
+test('a long call costs the same in a small group and in one of hundreds', async () => {
+  const small = await rollOut(48);
+  const large = await rollOut(240);
+  expectAlike(small, large);
+  expectBounded(small);
+  expectBounded(large);
+}, 180_000);
+
+test.runIf(process.env['GRADUS_SLOW_TESTS'] === '1')(
+  'a long call costs the same in a group of 2,048 episodes that all wait',
+  async () => {
+    const small = await rollOut(96);
+    const large = await rollOut(2048);
+    expectAlike(small, large);
+    expectBounded(large);
+  },
+  1_800_000,
+);

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runClaims } from '../../../activities/store/run-claim.ts';
+import type { ObjectStore } from '../../../activities/store/object-store.ts';
+import { runCommand } from '../../../infra/setup/command.ts';
+import { ROOT } from '../../support/markdown.ts';
+import { TestServer } from './server.ts';
+
+let server: TestServer;
+let store: ObjectStore;
+beforeAll(async () => {
+  server = await TestServer.start();
+  store = await server.connect();
+  await store.keep('runs/my-run/run.json', runClaims, { spec: null });
+});
+afterAll(async () => {
+  store.close();
+  await server.stop();
+});
+
+const gradus = (...args: string[]) =>
+  runCommand(process.execPath, ['--import', 'tsx', 'cli/gradus.ts', ...args], {
+    env: server.environment(),
+    cwd: ROOT,
+  });
+
+test.each([
+  ['checkpoints', 'my-rum'],
+  ['ledger', 'my-rum'],
+  ['export', 'my-rum', '--to', 'nowhere'],
+])('%s of a run that is not there fails and says so', async (...args) => {
+  const { code, stderr } = await gradus(...args);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/no run "my-rum".*did you mean "my-run"|the run "my-rum" has no checkpoint/s);
+});
+
+test('a command that reads leaves the store as it is', async () => {
+  const before = await store.list('');
+  const { code, stdout } = await gradus('checkpoints', 'my-run');
+  expect(code).toBe(0);
+  expect(stdout).toContain('my-run has no checkpoint');
+  expect(await store.list('')).toEqual(before);
+});
+
+test('each command says what it takes', async () => {
+  for (const name of ['checkpoints', 'ledger', 'review', 'generate', 'reverify', 'import', 'export']) {
+    const { code, stdout } = await gradus(name, '--help');
+    expect(code, name).toBe(0);
+    expect(stdout, name).toContain(`Usage: gradus ${name} `);
+  }
+});

@@ -1,0 +1,166 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
+import { calculate, calculatorTool } from '../../environments/calculator/tool.ts';
+import { defineTool } from '../../environments/contract.ts';
+import type {
+  Environment,
+  FastVerifier,
+  TierVerifier,
+  Tool,
+  ToolContext,
+} from '../../environments/contract.ts';
+
+// Calculators whose tools and verifiers do what they should not, for hosts and workers that are started with this
+// module in GRADUS_ENVIRONMENTS. `hostile-KIND` does it to calls whose idempotency key names the first group of the
+// first step of a stage called `rl`, or to a first sample; to all others it is a calculator.
+
+type Run = (expression: string, context: ToolContext) => unknown;
+
+const forEver = (): never => {
+  for (;;);
+};
+const heapBomb = (): never => {
+  for (const kept: number[][] = []; ;) kept.push(Array.from({ length: 1e6 }, (_, i) => i + 0.5));
+};
+const bufferBomb = async (): Promise<never> => {
+  for (const kept: Buffer[] = []; ; await wait(5)) kept.push(Buffer.alloc(32 * 2 ** 20, 1));
+};
+
+const isUnlucky = ({ idempotencyKey }: ToolContext): boolean => /\/rl\/1\/0\//.test(idempotencyKey);
+
+function tool(run: Run, over: Partial<Tool> = {}): Tool {
+  const { arguments: shape, name, description } = calculatorTool;
+  return defineTool({
+    name,
+    description,
+    arguments: shape,
+    placement: 'inline',
+    effect: 'pure',
+    cost: { seconds: 0, usd: 0 },
+    ...over,
+    limits: { timeoutSeconds: 1, heartbeatSeconds: 1, maxAttempts: 2, ...over.limits },
+    run: (args, context) => {
+      const { expression } = args as { expression: string };
+      return (isUnlucky(context) ? run(expression, context) : calculate(expression)) as string;
+    },
+  });
+}
+
+const long = { placement: 'long', effect: 'idempotent' } as const;
+
+const tools: Record<string, Tool> = {
+  spin: tool(forEver),
+  heap: tool(heapBomb, { limits: { timeoutSeconds: 60 } }),
+  buffers: tool(bufferBomb, { limits: { timeoutSeconds: 60 } }),
+  exit: tool(() => process.exit(3)),
+  abort: tool(() => process.abort()),
+  hang: tool(() => new Promise(() => undefined)),
+  late: tool((expression) => {
+    void Promise.reject(new Error('nobody waits for this'));
+    setTimeout(() => {
+      throw new Error('nor for this');
+    }, 5);
+    return calculate(expression);
+  }),
+  huge: tool(() => 'x'.repeat(10e6)),
+  'no-text': tool(() => ({ answer: 42 })),
+  environment: tool(() => JSON.stringify(process.env), { limits: { maxOutputCharacters: 100_000 } }),
+  'long-spin': tool(forEver, long),
+  'long-exit': tool(() => process.exit(3), long),
+  'long-silent': tool(() => wait(60_000, '', { ref: false }), {
+    ...long,
+    limits: { timeoutSeconds: 60 },
+  }),
+  'pid-spin': tool(
+    async (_, context) => {
+      context.heartbeat(process.pid);
+      await wait(50);
+      return forEver();
+    },
+    { limits: { timeoutSeconds: 60 } },
+  ),
+  'once-exit': tool(() => process.exit(3), { ...long, effect: 'once' }),
+};
+
+function verifier(verify: FastVerifier['verify']): FastVerifier {
+  return {
+    name: 'odd',
+    version: '1',
+    tier: 'fast',
+    cost: { seconds: 0, usd: 0 },
+    verify: (candidate, context) => {
+      if (candidate.episode.turns.length > 1) return { kind: 'score', score: 1 };
+      return verify(candidate, context);
+    },
+  };
+}
+
+const verifiers: Record<string, FastVerifier> = {
+  'verifier-spin': verifier(forEver),
+  'verifier-exit': verifier(() => process.exit(3)),
+  'verifier-throws': verifier(() => {
+    throw new Error('no dictionary');
+  }),
+};
+
+const subjectOf = ({ answer }: { answer: string | null }) => ({ answer });
+function tier(verify: () => Promise<unknown>): TierVerifier {
+  return {
+    name: 'odd-tier',
+    version: '1',
+    tier: 'simulation',
+    cost: { seconds: 0, usd: 0 },
+    subject: subjectOf,
+    variables: ['HOSTILE_KEY'],
+    served: { by: 'function', verify: verify as never },
+    limits: { timeoutSeconds: 10, heartbeatSeconds: 1, maxAttempts: 2 },
+  };
+}
+
+const base = (): Environment => calculatorEnvironment();
+const environments: Environment[] = [
+  ...Object.entries(tools).map(([kind, one]) => calculatorEnvironment(`hostile-${kind}`, one)),
+  ...Object.entries(verifiers).map(([kind, one]) => ({
+    ...base(),
+    name: `hostile-${kind}`,
+    verifiers: [...base().verifiers, one],
+  })),
+  {
+    ...base(),
+    name: 'hostile-task',
+    task: (ref) => {
+      if (ref.split === 'train') throw new TypeError('task() is broken');
+      return base().task(ref);
+    },
+  },
+  { ...base(), name: 'hostile-prompt', task: (ref) => ({ ...base().task(ref), prompt: undefined as never }) },
+  { ...base(), name: 'hostile-count', taskCount: () => Number.NaN },
+  {
+    ...base(),
+    name: 'hostile-demonstrate',
+    demonstrate: () => {
+      throw new Error('no expert today');
+    },
+  },
+  {
+    ...base(),
+    name: 'hostile-tiers',
+    verifiers: [
+      ...base().verifiers,
+      { ...tier(async () => forEver()), name: 'tier-spin' },
+      { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
+      {
+        ...tier(async () => ({ kind: 'scored', score: 1, evidence: process.env['HOSTILE_KEY'] ?? 'none' })),
+        name: 'tier-key',
+      },
+      {
+        ...tier(async () => ({ kind: 'scored', score: 1 })),
+        name: 'tier-subject',
+        subject: () => {
+          throw new Error('no subject');
+        },
+      },
+    ],
+  },
+];
+export default environments;

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { tally } from '../../../activities/tally.ts';
+import type { Outcome } from '../../../core/outcome.ts';
+import type { RewardSpec } from '../../../core/spec.ts';
+
+const reward: RewardSpec = {
+  components: [{ verifier: 'right', role: 'outcome', weight: 1, gatedBy: null }],
+  truncated: 'train',
+};
+const judged = (score: number): Outcome => ({
+  kind: 'scored',
+  reward: score,
+  components: [{ verifier: 'right', version: '1', score, contribution: score }],
+});
+const tasks = [1, 2, 3].map((index) => ({
+  ref: { environment: 'e', split: 'train' as const, level: 1, index },
+  prompt: 'p',
+  promptTokens: [1],
+}));
+/** Of four samples of each task so many are right. */
+const episodes = (right: readonly number[]) =>
+  right.flatMap((count, task) =>
+    [0, 1, 2, 3].map((sample) => ({
+      task,
+      sample,
+      tokens: [1, 2],
+      mask: [1, 0] as (0 | 1)[],
+      logprobs: [-0.5, 0],
+      turns: [],
+      status: { kind: 'answered' as const, answer: 'x' },
+      outcome: judged(sample < count ? 1 : 0),
+    })),
+  );
+
+test('an arm is judged by tasks that were drawn for the first time, not by those that were chosen for being failed', () => {
+  const fresh = { id: 'g', weights: 'w', temperature: 1, tasks, episodes: episodes([0, 3, 4]) };
+  const group = {
+    ...fresh,
+    tasks: tasks.map((task, i) => (i === 0 ? { ...task, retried: true as const } : task)),
+  };
+  const arm = { environment: 'e', level: 1 };
+  expect(tally(reward, fresh).arms).toEqual([{ arm, successes: 7, trials: 12 }]);
+  expect(tally(reward, group).arms).toEqual([{ arm, successes: 7, trials: 8 }]);
+  // All else counts as ever, and a task that failed again may be tried again.
+  const { arms: _, ...others } = tally(reward, group);
+  const { arms: __, ...expected } = tally(reward, fresh);
+  expect(others).toEqual(expected);
+  expect(others).toMatchObject({
+    rewardCount: 12,
+    sampledTokens: 12,
+    sampledLogprob: -6,
+    failedTasks: [tasks[0]!.ref],
+  });
+});

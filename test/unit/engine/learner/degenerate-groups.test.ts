@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { packBatch, trainingSequences } from '../../../../activities/training-batch.ts';
+import type { Episode, RolloutGroup } from '../../../../core/episode.ts';
+import { RandomStream } from '../../../../core/random.ts';
+import type { GrpoSettings, Learner } from '../../../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { minibatches } from '../../../../engine/learner/minibatches.ts';
+import type { Weights } from '../../../../engine/model-config.ts';
+import { referenceLogprobs } from './reference-decoder.ts';
+import { freshState, GRPO, lively, settings, TINY } from './tiny.ts';
+
+let learner: Learner;
+beforeAll(async () => {
+  learner = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
+});
+afterAll(() => learner.close());
+
+const PROMPT = [1, 2, 3];
+const random = new RandomStream('degenerate groups');
+const group = (rewards: number[]): RolloutGroup => ({
+  id: 'g',
+  weights: '',
+  temperature: 1,
+  tasks: [
+    { ref: { environment: 'e', split: 'train', level: 1, index: 0 }, prompt: '', promptTokens: PROMPT },
+  ],
+  episodes: rewards.map((reward, sample): Episode => {
+    const tokens = Array.from({ length: random.int(3, 12) }, () => random.int(0, TINY.vocabSize - 1));
+    return {
+      task: 0,
+      sample,
+      tokens,
+      mask: tokens.map(() => 1),
+      logprobs: tokens.map(() => -3),
+      turns: [],
+      status: { kind: 'answered', answer: '' },
+      outcome: { kind: 'scored', reward, components: [] },
+    };
+  }),
+});
+const REWARDS = [
+  [1, 0, 1, 0],
+  [1, 1, 1, 1],
+  [0, 0, 0, 0],
+  [0, 0, 0, 0.5],
+];
+const groups = REWARDS.map(group);
+
+/** Every episode with its advantage, (r − mean) / deviation, or 0 where all rewards of its group are equal. */
+const everything = groups.flatMap(({ episodes }, g) => {
+  const rewards = REWARDS[g]!;
+  const mean = rewards.reduce((a, b) => a + b) / rewards.length;
+  const deviation = Math.sqrt(rewards.reduce((sum, r) => sum + (r - mean) ** 2, 0) / (rewards.length - 1));
+  return episodes.map(({ tokens }, i) => ({
+    tokens,
+    advantage: deviation === 0 ? 0 : (rewards[i]! - mean) / deviation,
+  }));
+});
+
+type Direction = Map<string, number[]>;
+
+/** The fresh weights moved along a direction, in Float64, which the reference reads as well. */
+function moved(along: Direction, by: number): Weights {
+  const { weights } = freshState();
+  for (const [name, steps] of along) {
+    const tensor = weights.get(name)!;
+    const data = Float64Array.from(tensor.data, (value, i) => value + by * steps[i]!);
+    weights.set(name, { ...tensor, data: data as unknown as Float32Array });
+  }
+  return weights;
+}
+
+const logprobsUnder = (weights: Weights): number[][] =>
+  everything.map(({ tokens }) =>
+    referenceLogprobs(TINY, weights, [...PROMPT, ...tokens]).slice(PROMPT.length),
+  );
+
+/** Losses of all minibatches of the whole batch, added up: GRPO as its papers write it, in double precision. */
+function lossOfAll(
+  weights: Weights,
+  reference: Weights,
+  objective: GrpoSettings,
+  updates: number[][],
+): number {
+  const [now, old, ref] = [
+    logprobsUnder(weights),
+    logprobsUnder(freshState().weights),
+    logprobsUnder(reference),
+  ];
+  const terms = everything.map(({ advantage }, n) =>
+    now[n]!.map((logprob, t) => {
+      const difference = ref[n]![t]! - logprob;
+      return (
+        -Math.exp(logprob - old[n]![t]!) * advantage +
+        objective.beta * (Math.exp(difference) - difference - 1)
+      );
+    }),
+  );
+  const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+  return sum(
+    updates.map((minibatch) => {
+      const own = minibatch.map((n) => terms[n]!);
+      if (objective.aggregation === 'token') return sum(own.flat()) / own.flat().length;
+      if (objective.aggregation === 'dr-grpo')
+        return sum(own.flat()) / (own.length * objective.maxCompletionTokens);
+      return sum(own.map((tokens) => sum(tokens) / tokens.length)) / own.length;
+    }),
+  );
+}
+
+const cases = (['token', 'sequence', 'dr-grpo'] as const).flatMap((aggregation) =>
+  [0, 0.05].flatMap((beta) => [16, 5, 4, 2].map((minibatch) => ({ aggregation, beta, minibatch }))),
+);
+
+it.each(cases)(
+  'what is learnt is what all groups teach, those of equal rewards too: mean over each $aggregation, beta $beta, minibatches of $minibatch',
+  async ({ aggregation, beta, minibatch }) => {
+    const objective = { ...GRPO, aggregation, beta };
+    // Adam that divides by a constant: gradient descent, in steps too small for one update to matter to the next.
+    const optimizer = {
+      learningRate: 1e2,
+      warmupUpdates: 0,
+      beta1: 0,
+      beta2: 0,
+      epsilon: 1e6,
+      maxGradientNorm: 0,
+    };
+    const plan = settings(objective, { minibatch, optimizer });
+    const reference = lively(TINY, 9);
+    const { sequences } = trainingSequences(groups, {
+      algorithm: { scaleRewards: 'group', beta },
+      truncated: 'train',
+    });
+    const { state, metrics } = await learner.step(freshState(), packBatch(sequences), plan, reference);
+    const before = freshState().weights;
+    const gradient: Direction = new Map(
+      [...state.weights].map(([name, { data }]) => [
+        name,
+        Array.from(data, (value, i) => (before.get(name)!.data[i]! - value) / 1e-4),
+      ]),
+    );
+    const squared = [...gradient.values()].flat().reduce((sum, one) => sum + one * one, 0);
+
+    const updates = minibatches(everything.length, plan);
+    const h = 1e-4 / Math.sqrt(squared);
+    const slope =
+      (lossOfAll(moved(gradient, h), reference, objective, updates) -
+        lossOfAll(moved(gradient, -h), reference, objective, updates)) /
+      (2 * h);
+    expect(metrics.updates).toBe(updates.length);
+    expect(slope / squared).toBeCloseTo(1, 2);
+  },
+);
+
+it('takes the time of what teaches, unless the reference pulls at everything', async () => {
+  const lengths = (chosen: typeof everything) =>
+    chosen.reduce((sum, { tokens }) => sum + PROMPT.length + tokens.length, 0);
+  const step = async (beta: number) => {
+    const algorithm = { scaleRewards: 'group' as const, beta };
+    const batch = packBatch(trainingSequences(groups, { algorithm, truncated: 'train' }).sequences);
+    const { metrics } = await learner.step(freshState(), batch, settings({ ...GRPO, beta }), lively(TINY, 9));
+    return metrics.tokens;
+  };
+  expect(await step(0)).toBe(lengths(everything.filter(({ advantage }) => advantage !== 0)));
+  expect(await step(0.05)).toBe(lengths(everything));
+});

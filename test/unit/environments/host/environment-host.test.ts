@@ -1,0 +1,222 @@
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ToolCall } from '../../../../core/episode.ts';
+import type { Incident } from '../../../../core/incidents.ts';
+import { EnvironmentHost } from '../../../../environments/host/environment-host.ts';
+import type { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
+
+const MODULE = path.resolve('test/support/hostile-environments.ts');
+const MEMORY = 400 * 2 ** 20;
+
+let host: EnvironmentHost;
+const lines: string[] = [];
+
+beforeAll(async () => {
+  process.env['HOSTILE_KEY'] = 'a key';
+  process.env['HOSTILE_SECRET'] = 'a secret';
+  host = await EnvironmentHost.open({
+    modules: [MODULE],
+    memoryBytes: MEMORY,
+    log: (line) => lines.push(line),
+  });
+});
+afterAll(() => host.close());
+
+const environment = (kind: string): HostedEnvironment => host.environments.get(kind)!;
+const call: ToolCall = { name: 'calculator', arguments: { expression: '2+3' } };
+const { signal } = new AbortController();
+
+/** Calls of the first group are the unlucky ones. */
+function callAs(kind: string, group: number, incidents: Incident[] = [], attempt = 1) {
+  return environment(kind).call(call, {
+    idempotencyKey: `run/rl/1/${group}/0/1`,
+    attempt,
+    signal,
+    heartbeat: () => undefined,
+    incident: (incident) => incidents.push(incident),
+  });
+}
+
+describe('a tool that', () => {
+  test.each([
+    ['spin', 'hung', /no sign of life/],
+    ['heap', 'memory', /took more than 400 MB/],
+    ['buffers', 'memory', /took more than 400 MB/],
+    ['exit', 'crashed', /exit code 3/],
+    ['abort', 'crashed', /SIGABRT/],
+  ])('does %s is charged; those beside it are not, and answer', async (kind, how, message) => {
+    const incidents: Incident[] = [];
+    const unlucky = callAs(`hostile-${kind}`, 0, incidents).catch((error: unknown) => error);
+    const others = await Promise.all([1, 2, 3].map((group) => callAs(`hostile-${kind}`, group, incidents)));
+    expect(others.map(({ text }) => text)).toEqual(['5', '5', '5']);
+    expect(await unlucky).toMatchObject({
+      boundary: 'tool',
+      type: 'host-died',
+      retryable: true,
+      message: expect.stringMatching(message) as string,
+    });
+    expect(incidents).toEqual([
+      expect.objectContaining({
+        environment: `hostile-${kind}`,
+        file: MODULE,
+        function: 'tool calculator',
+        kind: how,
+        count: 1,
+      }),
+    ]);
+    expect(lines.some((line) => line.includes('tool calculator') && line.includes(MODULE))).toBe(true);
+  });
+
+  test('hangs without blocking is out of time, and its host lives on', async () => {
+    await expect(callAs('hostile-hang', 0)).rejects.toMatchObject({ boundary: 'tool', type: 'timeout' });
+  });
+
+  test('leaves errors behind that nobody waits for harms nobody, and is told of', async () => {
+    const incidents: Incident[] = [];
+    expect((await callAs('hostile-late', 0, incidents)).text).toBe('5');
+    await expect
+      .poll(async () => {
+        await callAs('hostile-late', 1, incidents);
+        return incidents.map(({ kind, message }) => `${kind}: ${message}`);
+      })
+      .toEqual(expect.arrayContaining(['late-error: nor for this']));
+  });
+
+  test('says 10 MB is cut where it runs', async () => {
+    expect((await callAs('hostile-huge', 0)).text).toMatch(/^x{4096} \[cut: 10000000 characters in all\]$/u);
+  });
+
+  test('asks what it may know of its surroundings finds no secret there', async () => {
+    const { text } = await callAs('hostile-environment', 0);
+    expect(JSON.parse(text)).toHaveProperty('PATH');
+    expect(text).not.toContain('HOSTILE');
+  });
+
+  test('is called off ends with the reason', async () => {
+    const controller = new AbortController();
+    const calling = environment('hostile-hang').call(call, {
+      idempotencyKey: 'run/rl/1/0/0/1',
+      attempt: 1,
+      signal: controller.signal,
+      heartbeat: () => undefined,
+    });
+    const reason = new Error('the run was cancelled');
+    controller.abort(reason);
+    await expect(calling).rejects.toBe(reason);
+  });
+});
+
+describe('a verifier that', () => {
+  const ref = { environment: 'x', split: 'train', level: 1, index: 0 } as const;
+  const turn = { start: 0, end: 1, text: '', action: { kind: 'answer', answer: '5' } } as const;
+  const candidate = (turns: number) => ({
+    ref,
+    episode: {
+      turns: Array.from({ length: turns }, () => turn),
+      status: { kind: 'answered', answer: '5' } as const,
+    },
+  });
+  const judged = (kind: string, incidents: Incident[]) =>
+    environment(kind).verdicts(['format', 'odd'], [candidate(2), candidate(1), candidate(2)], {
+      signal,
+      incident: (incident) => incidents.push(incident),
+    });
+
+  test('ends its process is the culprit; the other candidates are judged', async () => {
+    const incidents: Incident[] = [];
+    const [good, bad, alsoGood] = await judged('hostile-verifier-exit', incidents);
+    for (const one of [good, alsoGood]) expect(one).toMatchObject([{ verifier: 'format' }, { score: 1 }]);
+    expect(bad).toMatchObject({ boundary: 'verifier', message: expect.stringContaining(MODULE) as string });
+    expect(new Set(incidents.map((incident) => incident.function))).toEqual(new Set(['verifier odd']));
+    expect(incidents).toHaveLength(2);
+  });
+
+  test('throws abstains, as before, and is told of', async () => {
+    const incidents: Incident[] = [];
+    const [, bad] = await judged('hostile-verifier-throws', incidents);
+    expect(bad).toMatchObject([{ verifier: 'format' }, { score: null, evidence: 'threw: no dictionary' }]);
+    expect(incidents).toMatchObject([{ kind: 'threw', message: 'threw: no dictionary' }]);
+  });
+
+  test('is of a tier has its key, and no other has it', async () => {
+    const said = await environment('hostile-tiers').find('tier-key', {}, { signal });
+    expect(said).toMatchObject({ kind: 'scored', evidence: 'a key' });
+  });
+
+  test('is of a tier and hangs is an error of the verifier', async () => {
+    await expect(environment('hostile-tiers').find('tier-spin', {}, { signal })).rejects.toMatchObject({
+      boundary: 'verifier',
+      type: 'host-died',
+      retryable: true,
+    });
+  });
+
+  test('gives a score that is text is an error of the verifier', async () => {
+    await expect(environment('hostile-tiers').find('tier-text', {}, { signal })).rejects.toMatchObject({
+      boundary: 'verifier',
+      type: 'bad-answer',
+    });
+  });
+
+  test('cannot say its subject is an error that names it', async () => {
+    const [said] = await environment('hostile-tiers').subjects('tier-subject', [candidate(1)], { signal });
+    expect(said).toMatchObject({ message: expect.stringContaining('tier-subject') as string });
+  });
+});
+
+test('tasks that cannot be made are errors of the environment; the others are made', async () => {
+  const refs = (['train', 'heldout'] as const).map((split) => ({
+    environment: 'hostile-task',
+    split,
+    level: 1,
+    index: 0,
+  }));
+  const incidents: Incident[] = [];
+  const [train, heldout] = await environment('hostile-task').prompts(refs, {
+    signal,
+    incident: (incident) => incidents.push(incident),
+  });
+  expect(train).toMatchObject({
+    boundary: 'environment',
+    message: expect.stringContaining('task() is broken') as string,
+  });
+  expect(heldout).toEqual(expect.any(String));
+  expect(incidents).toMatchObject([{ kind: 'threw', function: 'task()' }]);
+  expect((await environment('hostile-prompt').prompts(refs, { signal }))[0]).toMatchObject({
+    message: expect.stringContaining('prompt') as string,
+  });
+});
+
+test('a number of tasks that is none is said where it is asked for', () => {
+  expect(() => environment('hostile-count').taskCount('train', 1)).toThrow(/said NaN/u);
+});
+
+test('a module that never ends loading is named', async () => {
+  const module = path.resolve('test/support/never-loads.ts');
+  await expect(EnvironmentHost.open({ modules: [module], loadMs: 8000 })).rejects.toMatchObject({
+    boundary: 'environment',
+    type: 'module',
+    message: expect.stringContaining(module) as string,
+  });
+});
+
+test('a host ends with its worker, also when it hangs and the worker is killed', async () => {
+  const { stdout } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', path.resolve('test/support/worker-with-hanging-host.ts')],
+    { encoding: 'utf8', timeout: 30_000 },
+  );
+  const pid = Number(stdout.trim());
+  expect(pid).toBeGreaterThan(0);
+  await expect.poll(() => isRunning(pid), { timeout: 5000 }).toBe(false);
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,87 @@
+import { fork } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { SignOfLife } from '../../../workers/loop-watch.ts';
+import { SupervisedProcess } from '../../../workers/supervised-process.ts';
+import type { ProcessKind } from '../../../workers/supervised-process.ts';
+import { until } from '../../support/run-client.ts';
+
+/** Gives signs of life as workers do. */
+const SCRIPT = `
+process.send({ descriptions: ['a worker'] });
+setInterval(() => process.send({ alive: { running: ['advance of run/x'], longestBlock: { busyMs: 7, wallMs: 9 } } }), 200);
+process.on('disconnect', () => process.exit());
+`;
+
+let folder: string;
+let supervised: SupervisedProcess;
+let events: string[];
+
+const kind = (script: string): ProcessKind => ({
+  title: 'the worker',
+  spawn: () => fork(script, [], { execArgv: [] }),
+  whenReady: (child, ready) =>
+    child.once('message', (message) => ready((message as { descriptions: string[] }).descriptions)),
+  onSign: (child, alive) =>
+    child.on('message', (message) => {
+      const { alive: sign } = message as { alive?: SignOfLife };
+      if (sign) alive(sign);
+    }),
+});
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-supervised-'));
+  const script = path.join(folder, 'worker.mjs');
+  await writeFile(script, SCRIPT);
+  events = [];
+  supervised = new SupervisedProcess(kind(script), {
+    onEvent: (text) => events.push(text),
+    hungAfterSeconds: 4,
+  });
+  await supervised.up();
+});
+
+afterEach(async () => {
+  await supervised.stop();
+  await rm(folder, { recursive: true });
+});
+
+const replaced = (pid: number | undefined) =>
+  until(
+    async () => (supervised.pid !== undefined && supervised.pid !== pid ? true : undefined),
+    20_000,
+    () => `the process was not replaced; ${events.join('; ')}`,
+  );
+
+test('a process that is stopped for good is killed and replaced, and what it did is said', async () => {
+  const { pid } = supervised;
+  // Once it has said what it does.
+  await until(
+    async () => (supervised.longestBlock.busyMs === 7 ? true : undefined),
+    10_000,
+    () => 'no sign of life',
+  );
+  process.kill(pid!, 'SIGSTOP');
+  await replaced(pid);
+  expect(events.join('\n')).toContain('no sign of life for 4 s, last while it ran advance of run/x');
+});
+
+test('a process that was stopped for less goes on', async () => {
+  const { pid } = supervised;
+  process.kill(pid!, 'SIGSTOP');
+  await delay(2500);
+  process.kill(pid!, 'SIGCONT');
+  await delay(3000);
+  expect(supervised.pid).toBe(pid);
+  expect(events).toEqual([]);
+});
+
+test('a process that dies is started again', async () => {
+  const { pid } = supervised;
+  process.kill(pid!, 'SIGKILL');
+  await replaced(pid);
+  expect(events).toContain('the worker died (SIGKILL); starting it again');
+});

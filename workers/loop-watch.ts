@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { LoopMeter } from './loop-meter.ts';
+import type { Block } from './loop-meter.ts';
+
+/** What a worker process tells the one who supervises it, every second in which its event loop turns. */
+export interface SignOfLife {
+  /** The activities under way. */
+  running: string[];
+  longestBlock: Block;
+}
+
+export interface LoopWatchOptions {
+  temporalAddress: string;
+  namespace: string;
+  /** After so long without a turn of the event loop the process is ended. */
+  endAfterSeconds?: number;
+}
+
+/** An activity's attempt under way. */
+export interface Attempt {
+  /** What a person calls it. */
+  name: string;
+  token: Uint8Array;
+}
+
+/** A loop that is kept so long will not come back: whatever takes longer belongs into a thread or a process. */
+export const END_AFTER_SECONDS = 60;
+const TURN_MS = 250;
+const SIGN_MS = 1000;
+/** Longer blocks are said, ms. */
+const SAY_MS = 1000;
+
+/**
+ * Watches the event loop of a worker process from a thread beside it (docs/adr/0026): while the loop is kept, the
+ * activities under way go on giving signs of life, so that work which blocks for ten seconds is late and not begun anew
+ * for ever; a loop that does not come back ends the process, after what kept it has been written down.
+ */
+export class LoopWatch {
+  private readonly running = new Map<number, string>();
+  /** What has ended since the last look at the loop. */
+  private ended: string[] = [];
+  private readonly timers: NodeJS.Timeout[] = [];
+  private readonly turns = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  private readonly thread: Worker;
+  private readonly ready: Promise<unknown>;
+  private meter: LoopMeter | undefined;
+  private last = 0;
+
+  constructor({
+    temporalAddress: address,
+    namespace,
+    endAfterSeconds = END_AFTER_SECONDS,
+  }: LoopWatchOptions) {
+    this.thread = new Worker(new URL('loop-watch-thread.mjs', import.meta.url), {
+      // Without tsx, which this process was started with: the thread is plain JavaScript.
+      execArgv: [],
+      workerData: { turns: this.turns, address, namespace, endAfterSeconds },
+    });
+    this.ready = once(this.thread, 'message').then(() => this.thread.unref());
+    this.ready.catch(() => undefined);
+  }
+
+  /**
+   * From now on, when the workers have been made and have not begun; `tell` hears of it every second. Resolves when the
+   * thread is up: it cannot start while the loop is kept.
+   */
+  async begin(tell: (sign: SignOfLife) => void = () => undefined): Promise<void> {
+    await this.ready;
+    // The first turn: from here on the thread counts, also when the loop is kept at once.
+    Atomics.add(this.turns, 0, 1);
+    const meter = new LoopMeter((block) => this.sawBlock(block));
+    this.meter = meter;
+    const sign = (): void => tell({ running: [...this.running.values()], longestBlock: meter.longest });
+    this.timers.push(
+      setInterval(() => Atomics.add(this.turns, 0, 1), TURN_MS).unref(),
+      setInterval(sign, SIGN_MS).unref(),
+    );
+  }
+
+  /** Call what it returns when the attempt has ended. */
+  began({ name, token }: Attempt): () => void {
+    const number = ++this.last;
+    this.running.set(number, name);
+    this.thread.postMessage({ began: number, name, token });
+    return () => {
+      this.running.delete(number);
+      this.ended.push(name);
+      this.thread.postMessage({ ended: number });
+    };
+  }
+
+  async stop(): Promise<void> {
+    this.timers.forEach(clearInterval);
+    this.meter?.stop();
+    await this.thread.terminate();
+  }
+
+  private sawBlock({ busyMs, wallMs }: Block): void {
+    const during = [...this.running.values(), ...this.ended].join(', ') || 'no activity';
+    this.ended = [];
+    if (busyMs < SAY_MS) return;
+    console.error(
+      `worker ${process.pid}: its event loop was kept for ${(wallMs / 1000).toFixed(1)} s ` +
+        `(${(busyMs / 1000).toFixed(1)} s of work), while running ${during}`,
+    );
+  }
+}
