@@ -6,7 +6,7 @@ import { boundaryOf, DIED, functionsOf } from './asks.ts';
 import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, Said } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
 import { HostDied } from './host-process.ts';
-import type { HostOptions } from './host-process.ts';
+import type { HostOptions, HostProcess } from './host-process.ts';
 import { HostedEnvironment } from './hosted-environment.ts';
 import type { AskOptions, Transport } from './hosted-environment.ts';
 import { Lane } from './lane.ts';
@@ -187,7 +187,9 @@ export class EnvironmentHost {
 
   private askIn(lane: Lane, ask: Ask, options: AskOptions): Promise<Answer[]> {
     const { signal, heartbeat } = options;
-    return lane.use(signal, (host) => host.ask(ask, { signal, blockMs: this.blockMs(ask), heartbeat }));
+    const work = (host: HostProcess): Promise<Answer[]> =>
+      host.ask(ask, { signal, blockMs: this.blockMs(ask), heartbeat });
+    return lane.use(signal, work, () => heartbeat?.());
   }
 
   /** Where an ask goes first, if anywhere, and where what is to be alone goes. */

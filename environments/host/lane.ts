@@ -17,6 +17,8 @@ interface Slot {
 
 /** How long a process without work is kept, milliseconds. */
 const KEEP_MS = 30_000;
+/** Between two signs of life of who waits for a process, milliseconds. */
+const SIGN_MS = 500;
 
 /** Processes for asks of one kind, started as they are needed and replaced when they die. */
 export class Lane {
@@ -34,14 +36,27 @@ export class Lane {
     this.keep = keep;
   }
 
-  /** Lends a process for as long as `work` takes. Throws what it throws, HostDied, and what a start throws. */
-  async use<T>(signal: AbortSignal, work: (host: HostProcess) => Promise<T>): Promise<T> {
-    const slot = await this.take(signal);
+  /**
+   * Lends a process for as long as `work` takes. Until there is one `waiting` is called now and then: how long that
+   * takes is no silence of whoever is to work. Throws what `work` throws, HostDied, and what a start throws.
+   */
+  async use<T>(
+    signal: AbortSignal,
+    work: (host: HostProcess) => Promise<T>,
+    waiting: () => void = () => undefined,
+  ): Promise<T> {
+    const signs = setInterval(waiting, SIGN_MS);
     try {
-      await slot.host.up();
-      return await work(slot.host);
+      const slot = await this.take(signal);
+      try {
+        await slot.host.up();
+        clearInterval(signs);
+        return await work(slot.host);
+      } finally {
+        this.give(slot);
+      }
     } finally {
-      this.give(slot);
+      clearInterval(signs);
     }
   }
 

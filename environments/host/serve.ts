@@ -30,7 +30,9 @@ export async function serve(
     } catch (error) {
       if (error instanceof GradusError) return { error: fromError(error) };
       const message = `${environment.name} (${file}) failed: ${wordsOf(error)}`;
-      return { error: { boundary: boundaryOf(ask.kind), type: 'failed', message, retryable: false } };
+      // A tier's verifier says itself how many attempts it has.
+      const retryable = ask.kind === 'findings';
+      return { error: { boundary: boundaryOf(ask.kind), type: 'failed', message, retryable } };
     }
   };
   const answers: Promise<Answer>[] = [];

@@ -149,6 +149,7 @@ const environments: Environment[] = [
       ...base().verifiers,
       { ...tier(async () => forEver()), name: 'tier-spin' },
       { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
+      { ...tier(() => Promise.reject(new Error('a licence is missing'))), name: 'tier-throws' },
       {
         ...tier(async () => ({ kind: 'scored', score: 1, evidence: process.env['HOSTILE_KEY'] ?? 'none' })),
         name: 'tier-key',

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { appendFile } from 'node:fs/promises';
+import { appendFile, readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../core/json.ts';
 import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
@@ -9,7 +9,8 @@ import type { Candidate, Task, TierFinding, TierVerifier, Verifier } from '../..
 // cheap rung that only sees whether there is a number, a middle one that sees how near it is, and a dear one that knows.
 // The others have a quirk each, for tests that must not hang on what the policy answers. Every computation is a line in
 // the file GRADUS_TEST_VERDICTS, so that a test can count what really ran and when; it is held up while there is a file
-// GRADUS_TEST_VERDICTS.hold-NAME.
+// GRADUS_TEST_VERDICTS.hold-NAME. Attempts are counted in GRADUS_TEST_VERDICTS.attempts: a verifier's process is not
+// the same from attempt to attempt.
 
 export interface Computation {
   name: string;
@@ -60,10 +61,9 @@ const verifiers: Verifier[] = [
   // Takes three times what it says.
   rung('greedy', 'simulation', 1, () => ({ ...scored(1), usd: 3 })),
   // Works at the third attempt.
-  rung('frail', 'simulation', 0.01, (asked) => {
-    const name = JSON.stringify(asked);
-    attempts.set(name, (attempts.get(name) ?? 0) + 1);
-    if (attempts.get(name)! < 3) throw new Error(`attempt ${attempts.get(name)} came to nothing`);
+  rung('frail', 'simulation', 0.01, async (asked) => {
+    const attempt = await countAttempt(JSON.stringify(asked));
+    if (attempt < 3) throw new Error(`attempt ${attempt} came to nothing`);
     return scored(1);
   }),
   rung('crashing', 'simulation', 0.01, () => ({
@@ -82,13 +82,17 @@ const verifiers: Verifier[] = [
   rung('exact', 'high-fidelity', 1, (asked) => scored(off(asked) === 0 ? 1 : 0)),
 ];
 
-const attempts = new Map<string, number>();
+async function countAttempt(line: string): Promise<number> {
+  const file = `${process.env['GRADUS_TEST_VERDICTS']}.attempts`;
+  await appendFile(file, `${line}\n`);
+  return (await readFile(file, 'utf8')).split('\n').filter((other) => other === line).length;
+}
 
 function rung(
   name: string,
   tier: 'simulation' | 'high-fidelity',
   usd: number,
-  judge: (asked: Subject) => TierFinding,
+  judge: (asked: Subject) => TierFinding | Promise<TierFinding>,
 ): TierVerifier {
   return {
     name,
@@ -106,7 +110,7 @@ function rung(
           context.heartbeat();
           await wait(50, undefined, { signal: context.signal });
         }
-        const found = judge(asked as unknown as Subject);
+        const found = await judge(asked as unknown as Subject);
         const line: Computation = { name, subject: asked as unknown as Subject, start };
         if (file !== undefined) await appendFile(file, `${JSON.stringify(line)}\n`);
         return { usd, ...found };

@@ -144,6 +144,28 @@ describe('a verifier that', () => {
     expect(said).toMatchObject({ kind: 'scored', evidence: 'a key' });
   });
 
+  test('is of a tier and waits for a process is not silent meanwhile', async () => {
+    const fresh = await EnvironmentHost.open({ modules: [MODULE] });
+    try {
+      let signs = 0;
+      // The function itself gives none; its process has to be started.
+      await fresh.environments
+        .get('hostile-tiers')!
+        .find('tier-key', {}, { signal, heartbeat: () => void signs++ });
+      expect(signs).toBeGreaterThan(0);
+    } finally {
+      await fresh.close();
+    }
+  });
+
+  test('is of a tier and throws has its other attempts', async () => {
+    await expect(environment('hostile-tiers').find('tier-throws', {}, { signal })).rejects.toMatchObject({
+      boundary: 'verifier',
+      retryable: true,
+      message: expect.stringContaining('a licence is missing') as string,
+    });
+  });
+
   test('is of a tier and hangs is an error of the verifier', async () => {
     await expect(environment('hostile-tiers').find('tier-spin', {}, { signal })).rejects.toMatchObject({
       boundary: 'verifier',
