@@ -8,6 +8,7 @@ import { installCudaLibraries } from './cuda-libraries.ts';
 import { withLock } from './file-lock.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 import { downloadWheel, extract } from './wheel.ts';
+import type { PinnedWheel } from './wheel.ts';
 
 export type TensorFlowPackage = 'tfjs-node' | 'tfjs-node-gpu';
 
@@ -48,15 +49,12 @@ const WHEEL_SHA256 = {
   'tensorflow arm64': '3e9568c8efcb05c0266be223e3269c62ebf7ad3498f156438311735f6fa5ced5',
 };
 
-/**
- * The PyPI project whose wheel holds libtensorflow for this package and processor, with the SHA-256 of that wheel, as pip
- * reads it.
- */
-export function wheelRequirement(name: TensorFlowPackage, arch: NodeJS.Architecture): string {
+/** The wheel that holds libtensorflow for this package and processor. */
+export function wheelFor(name: TensorFlowPackage, arch: NodeJS.Architecture): PinnedWheel {
   const processor = arch === 'arm64' ? 'arm64' : 'x64';
   const project = name === 'tfjs-node' && processor === 'x64' ? 'tensorflow-cpu' : 'tensorflow';
   const sha256 = WHEEL_SHA256[`${project} ${processor}` as keyof typeof WHEEL_SHA256];
-  return `${project}==${LIBTENSORFLOW_VERSION} --hash=sha256:${sha256}`;
+  return { project, version: LIBTENSORFLOW_VERSION, sha256: [sha256] };
 }
 
 export function tensorFlowCacheEntry(root: string, name: TensorFlowPackage): string {
@@ -191,12 +189,12 @@ async function buildFromWheel(
   const partial = `${entry}.partial`;
   const scratch = await mkdtemp(`${partial}-`);
   try {
-    const wheel = await downloadWheel(tools.python, wheelRequirement(name, process.arch), scratch);
+    const wheel = await downloadWheel(tools.python, wheelFor(name, process.arch), scratch);
     // The same two levels as in the wheel: libtensorflow looks for CUDA in ../nvidia.
     const libraries = path.join(partial, 'tensorflow');
     const headers = path.join(scratch, 'include');
     await extract(wheel, (file) => wheelTarget(file, libraries, headers));
-    if (name === 'tfjs-node-gpu') await installCudaLibraries(tools.python, wheel, partial, scratch);
+    if (name === 'tfjs-node-gpu') await installCudaLibraries(tools.python, partial, scratch);
     await rm(wheel);
     await compileAddon(name, root, tools.compiler, libraries, headers);
     await recordDigests(partial);
