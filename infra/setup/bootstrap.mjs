@@ -15,6 +15,19 @@ const modules = path.join(root, 'node_modules');
 const packagesStamp = path.join(modules, '.gradus-packages');
 const setupStamp = path.join(modules, '.gradus-setup.json');
 
+/** Variables that the set-up obeys. What else is set is the program's own and calls for no set-up of its own. */
+const SETTINGS = [
+  'HOME',
+  'XDG_CACHE_HOME',
+  'GRADUS_CACHE',
+  'GRADUS_LIBTENSORFLOW',
+  'GRADUS_TENSORFLOW_GPU',
+  'GRADUS_TEMPORAL_SERVER',
+  'GRADUS_VERSITYGW',
+  'GRADUS_TEMPORAL_UI',
+  'GRADUS_TEMPORAL_CLI',
+];
+
 class SetupError extends Error {}
 
 function say(text) {
@@ -100,10 +113,7 @@ function setupKey(lock) {
       .toSorted()
       .map((name) => readFileSync(path.join(folder, name))),
   );
-  const settings = Object.keys(process.env)
-    .filter((name) => name.startsWith('GRADUS_') || name === 'XDG_CACHE_HOME' || name === 'HOME')
-    .toSorted()
-    .map((name) => `${name}=${process.env[name]}\n`);
+  const settings = SETTINGS.map((name) => `${name}=${process.env[name] ?? ''}\n`);
   const machine = [process.versions.napi, process.platform, process.arch, existsSync('/dev/nvidiactl')].join(
     ' ',
   );

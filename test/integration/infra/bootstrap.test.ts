@@ -65,6 +65,19 @@ test('a machine without Go and without cached servers is told so before anything
   expect(result.stderr).toContain('GRADUS_TEMPORAL_SERVER');
 });
 
+test('a variable that the set-up does not obey, such as the one that dev prints, starts no set-up', async () => {
+  const file = await program('');
+  const args = [bootstrap, '--run', file, '--'];
+  await runCommand(process.execPath, args);
+  const env = {
+    ...process.env,
+    GRADUS_STATE_DIR: folder,
+    GRADUS_ENVIRONMENTS: 'my-environment.ts',
+    GRADUS_HOST_ENV: 'JUDGE_URL',
+  };
+  expect(await runCommand(process.execPath, args, { env })).toMatchObject({ code: 0, stderr: '' });
+});
+
 test('a wrong call shows how to call it', async () => {
   const result = await runCommand(process.execPath, [bootstrap, '--runn', 'x.ts']);
   expect(result.code).toBe(1);
