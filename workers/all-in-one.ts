@@ -102,8 +102,11 @@ function roleProcess(
         // A group of its own: Ctrl-C reaches the one who supervises, who then ends the workers in order.
         detached: true,
       }),
-    whenReady: (child, ready) =>
-      child.once('message', (message: { descriptions: string[] }) => ready(message.descriptions)),
+    whenReady: (child, ready, failed) =>
+      child.on('message', ({ descriptions, failed: why }: { descriptions?: string[]; failed?: string }) => {
+        if (descriptions) ready(descriptions);
+        if (why !== undefined) failed(why);
+      }),
     onSign: (child, alive) =>
       child.on('message', (message: { alive?: SignOfLife }) => {
         if (message.alive) alive(message.alive);

@@ -56,7 +56,10 @@ async function main(): Promise<void> {
 main().then(
   () => process.exit(0),
   (error: unknown) => {
-    console.error(`worker (${process.argv.slice(2).join(', ') || 'all'}): ${messageOf(error)}`);
-    process.exit(1);
+    const why = messageOf(error);
+    console.error(`worker (${process.argv.slice(2).join(', ') || 'all'}): ${why}`);
+    // The one who started this process tells the person why there is no worker, who need not look for it in a log.
+    if (process.connected) process.send?.({ failed: why }, () => process.exit(1));
+    else process.exit(1);
   },
 );

@@ -13,8 +13,15 @@ export interface ProcessKind {
   title: string;
   /** Where its output goes is given: a file's descriptor, or this process's own terminal. */
   spawn(output: number | 'inherit'): ChildProcess;
-  /** Calls `ready` once, with what the process says of itself. */
-  whenReady(child: ChildProcess, ready: (descriptions: string[]) => void): void;
+  /**
+   * Calls `ready` once, with what the process says of itself; or `failed` with what kept it from that, before it ends,
+   * where it can say so.
+   */
+  whenReady(
+    child: ChildProcess,
+    ready: (descriptions: string[]) => void,
+    failed: (why: string) => void,
+  ): void;
   /** Calls `alive` with every sign of life, one a second from when it is ready; absent where there are none. */
   onSign?(child: ChildProcess, alive: (sign: SignOfLife) => void): void;
 }
@@ -79,23 +86,29 @@ export class SupervisedProcess {
     const child = this.spawn();
     this.child = child;
     await new Promise<void>((resolve, reject) => {
+      const { logFile } = this.options;
+      let said = '';
       const failed = (how: string): void =>
         reject(
           new GradusError(
             'infra',
             'worker-start',
-            `${this.kind.title} ended before it was ready (${how})` +
-              (this.options.logFile === undefined ? '' : `: see ${this.options.logFile}`),
+            `${this.kind.title} ended before it was ready (${how})${said}` +
+              (logFile === undefined ? '' : `${said === '' ? ': see' : '\nIts log is'} ${logFile}`),
             { retryable: true },
           ),
         );
-      this.kind.whenReady(child, (descriptions) => {
-        this.descriptions = descriptions;
-        this.backoff = FIRST_BACKOFF_MS;
-        child.once('exit', (code, signal) => this.died(signal ?? `exit ${code}`));
-        this.watch(child);
-        resolve();
-      });
+      this.kind.whenReady(
+        child,
+        (descriptions) => {
+          this.descriptions = descriptions;
+          this.backoff = FIRST_BACKOFF_MS;
+          child.once('exit', (code, signal) => this.died(signal ?? `exit ${code}`));
+          this.watch(child);
+          resolve();
+        },
+        (why) => (said = `: ${why}`),
+      );
       child.once('exit', (code, signal) => failed(signal ?? `exit ${code}`));
       child.once('error', (error) => failed(error.message));
     });

@@ -257,7 +257,7 @@ test('a worker ends when the one who started it is gone, however it went', async
   const kind = chemistryProcess(python, installation.settings, { tiers: ['simulation'] });
   const child = kind.spawn('inherit');
   const exited = once(child, 'exit');
-  await new Promise<void>((resolve) => kind.whenReady(child, () => resolve()));
+  await new Promise<void>((resolve, reject) => kind.whenReady(child, () => resolve(), reject));
   (child.stdio[3] as Duplex).destroy();
   expect(await exited).toEqual([0, null]);
 });

@@ -34,7 +34,7 @@ const settings = (): Record<string, string> => settingsToEnv(settingsFor(stack))
 /** Runs a tool worker until it is ready, or has ended. */
 async function startWorker(
   env: Record<string, string>,
-): Promise<{ ready: boolean; code: number; said: string }> {
+): Promise<{ ready: boolean; code: number; said: string; told: string | undefined }> {
   const worker = spawn(process.execPath, ['--import', TSX, 'workers/main.ts', 'tool'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
@@ -43,12 +43,15 @@ async function startWorker(
   let said = '';
   for (const stream of [worker.stdout!, worker.stderr!]) stream.on('data', (text) => (said += String(text)));
   let ready = false;
-  worker.on('message', () => {
+  let told: string | undefined;
+  worker.on('message', (message: { descriptions?: string[]; failed?: string }) => {
+    told ??= message.failed;
+    if (!message.descriptions) return;
     ready = true;
     worker.kill('SIGTERM');
   });
   const [code] = (await once(worker, 'close')) as [number];
-  return { ready, code, said };
+  return { ready, code, said, told };
 }
 
 test('without settings it names each variable that it misses', async () => {
@@ -89,8 +92,12 @@ test('with the keys of another store it says which to correct', async () => {
   expect(said).toContain('Correct the access key and secret key');
 });
 
-test('with an environment module that is not there it names the module', async () => {
-  const { code, said } = await startWorker({ ...settings(), GRADUS_ENVIRONMENTS: 'no/such/environment.ts' });
+test('with an environment module that is not there it names the module, to the one who started it as well', async () => {
+  const { code, said, told } = await startWorker({
+    ...settings(),
+    GRADUS_ENVIRONMENTS: 'no/such/environment.ts',
+  });
   expect(code).toBe(1);
   expect(said).toContain('Cannot load the environment module no/such/environment.ts');
+  expect(told).toContain('Cannot load the environment module no/such/environment.ts');
 });

@@ -23,8 +23,12 @@ let events: string[];
 const kind = (script: string): ProcessKind => ({
   title: 'the worker',
   spawn: () => fork(script, [], { execArgv: [] }),
-  whenReady: (child, ready) =>
-    child.once('message', (message) => ready((message as { descriptions: string[] }).descriptions)),
+  whenReady: (child, ready, failed) =>
+    child.on('message', (message) => {
+      const { descriptions, failed: why } = message as { descriptions?: string[]; failed?: string };
+      if (descriptions) ready(descriptions);
+      if (why) failed(why);
+    }),
   onSign: (child, alive) =>
     child.on('message', (message) => {
       const { alive: sign } = message as { alive?: SignOfLife };
@@ -84,4 +88,18 @@ test('a process that dies is started again', async () => {
   process.kill(pid!, 'SIGKILL');
   await replaced(pid);
   expect(events).toContain('the worker died (SIGKILL); starting it again');
+});
+
+test('a process that cannot begin says why, and where its log is', async () => {
+  const script = path.join(folder, 'broken.mjs');
+  await writeFile(
+    script,
+    `process.send({ failed: 'Cannot load the environment module mine.ts' }, () => process.exit(1));`,
+  );
+  const logFile = path.join(folder, 'workers.log');
+  const broken = new SupervisedProcess(kind(script), { logFile });
+  await expect(broken.up()).rejects.toThrow(
+    `the worker ended before it was ready (exit 1): Cannot load the environment module mine.ts\nIts log is ${logFile}`,
+  );
+  await broken.stop();
 });
