@@ -7,6 +7,7 @@ import type { CurriculumSpec, StageSpec } from './spec.ts';
 import { sampledEntropy, shareOut, summarize } from './evaluation.ts';
 import { HELD_OUT } from './names.ts';
 import { addIncidents, causesOf } from './incidents.ts';
+import type { Incident } from './incidents.ts';
 import { countsOf, judgedCount } from './outcome.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
 import { entropyCollapse, judgeEvaluation, noHistory, total } from './stage-policy.ts';
@@ -184,6 +185,7 @@ async function stageStep(
   const climbed = input.spec.verification ? await climb(ports, input, stageStep, rolledOut) : null;
   const groups = climbed?.groups ?? rolledOut;
   const summary = summarize(groups);
+  summary.incidents = addIncidents(climbed?.incidents ?? [], summary.incidents);
   const spans: Span[] = [...rolledOut.flatMap((group) => group.spans), ...(climbed?.spans ?? [])];
   const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
   const offered = climbed?.offered ?? [];
@@ -327,21 +329,22 @@ async function stageStep(
   }
 }
 
-/** Groups that failed as a whole have nothing to climb with. */
+/** Groups that failed as a whole have nothing to climb with. `incidents` are of the rollout of those that climb. */
 async function climb(
   ports: TrainingPorts,
   { spec, stage }: StageInput,
   step: number,
   groups: readonly GroupResult[],
-): Promise<StepClimbed> {
-  const refs = groups.flatMap(({ trajectories }) => trajectories ?? []);
+): Promise<StepClimbed & { incidents: Incident[] }> {
+  const rolledOut = groups.filter(({ trajectories }) => trajectories !== null);
   const failed = groups.filter(({ trajectories }) => trajectories === null);
   const climbed = await ports.climb({
     stage: stage.name,
     step,
-    groups: refs,
+    groups: rolledOut.map(({ trajectories }) => trajectories!),
     budgets: stage.budgets ?? {},
     reward: spec.reward,
   });
-  return { ...climbed, groups: [...climbed.groups, ...failed] };
+  const { incidents } = summarize(rolledOut);
+  return { ...climbed, groups: [...climbed.groups, ...failed], incidents };
 }

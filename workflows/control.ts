@@ -1,28 +1,27 @@
 import { condition, setHandler } from '@temporalio/workflow';
 import type { Decision, Question } from '../core/question.ts';
-import { noTime } from '../core/time-split.ts';
-import type { TimeSplit } from '../core/time-split.ts';
 import { ask, stopAsking } from './ask.ts';
 import { pause, resume, stop } from './messages.ts';
+import type { ReportedStep } from './messages.ts';
 
-/** What a person asked of a run; carried over continue-as-new. */
+/** What a person asked of a run, and what it has not been told yet; carried over continue-as-new. */
 export interface ControlState {
   paused: boolean;
   stopping: boolean;
-  /** What steps took since the last one that was reported. */
-  unreported: TimeSplit;
+  /** The last step, with those before it, where it was not reported. */
+  unsent: ReportedStep | null;
 }
 
 /** Serves pause, resume and stop for one workflow of a run. */
 export class Control {
   paused: boolean;
   stopping: boolean;
-  unreported: TimeSplit;
+  unsent: ReportedStep | null;
 
-  constructor(state: ControlState = { paused: false, stopping: false, unreported: noTime() }) {
+  constructor(state: ControlState = { paused: false, stopping: false, unsent: null }) {
     this.paused = state.paused;
     this.stopping = state.stopping;
-    this.unreported = state.unreported;
+    this.unsent = state.unsent;
     setHandler(pause, () => void (this.paused = true));
     setHandler(resume, () => void (this.paused = false));
     setHandler(stop, () => {
@@ -32,7 +31,7 @@ export class Control {
   }
 
   get state(): ControlState {
-    return { paused: this.paused, stopping: this.stopping, unreported: this.unreported };
+    return { paused: this.paused, stopping: this.stopping, unsent: this.unsent };
   }
 
   /** Holds while the run is paused. */

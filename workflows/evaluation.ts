@@ -1,5 +1,6 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { evaluate } from '../core/evaluation.ts';
+import { addIncidents } from '../core/incidents.ts';
 import { entriesOf } from '../core/ladder/arrivals.ts';
 import type { AssessRequest } from '../core/ladder/requests.ts';
 import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../core/requests.ts';
@@ -43,6 +44,8 @@ async function judgeByRung(
   return groups.map((group) => {
     // Groups that failed as a whole have nothing to judge.
     if (group.trajectories === null) return group;
-    return { ...judged[next++]!, spans: [...group.spans, span] };
+    const above = judged[next++]!;
+    const incidents = addIncidents(group.incidents ?? [], above.incidents ?? []);
+    return { ...above, spans: [...group.spans, span], incidents };
   });
 }

@@ -8,7 +8,6 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { addIncidents } from '../core/incidents.ts';
-import type { Incident } from '../core/incidents.ts';
 import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
 import { noOutcomes } from '../core/outcome.ts';
@@ -98,10 +97,7 @@ export function trainingPorts(
   run: string,
   reportEvery: number,
 ): TrainingPorts {
-  const curriculum = getExternalWorkflowHandle(curriculumId);
   const replies = new Map<string, ClimbReply | ClimbFailure>();
-  /** Not reported yet. */
-  let incidents: Incident[] = [];
   let told = false;
   listen(climbed, climbReply, (reply) => void replies.set(reply.id, reply));
   listen(climbFailed, climbFailure, (failure) => void replies.set(failure.id, failure));
@@ -125,8 +121,10 @@ export function trainingPorts(
     train: learnerActivities.trainStep,
     retain: curriculumActivities.applyRetention,
     report: async (report) => {
-      control.unreported = addTime(control.unreported, report.seconds);
-      incidents = addIncidents(incidents, report.incidents ?? []);
+      const before = control.unsent;
+      const incidents = addIncidents(before?.incidents ?? [], report.incidents ?? []);
+      const secondsSince = addTime(before?.secondsSince ?? noTime(), report.seconds);
+      control.unsent = { ...report, incidents, secondsSince };
       const due =
         report.stageStep % reportEvery === 0 ||
         report.heldOut !== null ||
@@ -135,13 +133,18 @@ export function trainingPorts(
         (incidents.length > 0 && !told);
       if (!due) return;
       told ||= incidents.length > 0;
-      const since = { incidents, secondsSince: control.unreported };
-      incidents = [];
-      control.unreported = noTime();
-      await curriculum.signal(stepReported, { ...report, ...since });
+      await reportUnsent(control, curriculumId);
     },
     ask: (question) => control.ask(question),
   });
+}
+
+/** Reports the last step, and what it took with those before it, where that is still to be done. */
+export async function reportUnsent(control: Control, curriculumId: string): Promise<void> {
+  const step = control.unsent;
+  if (step === null) return;
+  control.unsent = null;
+  await getExternalWorkflowHandle(curriculumId).signal(stepReported, step);
 }
 
 /** What waited for damage to be mended failed, because a person who was asked has stopped the run. */

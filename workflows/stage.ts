@@ -4,7 +4,7 @@ import type { StageInput, StageResult, StageState } from '../core/stage.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import { parentOf } from './refuse.ts';
-import { trainingPorts } from './ports.ts';
+import { reportUnsent, trainingPorts } from './ports.ts';
 
 /** The curriculum's history holds about this many reports of a stage, however long it is. */
 const REPORTS_PER_STAGE = 1000;
@@ -23,7 +23,7 @@ export async function stage(
     input.spec.run,
     Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE),
   );
-  return trainStage(ports, input, from, async (state) => {
+  const result = await trainStage(ports, input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
       await condition(allHandlersFinished);
@@ -31,4 +31,6 @@ export async function stage(
     }
     return verdict;
   });
+  await reportUnsent(control, workflowId);
+  return result;
 }

@@ -7,7 +7,7 @@ import { failureInterceptor } from '../../workers/failures.ts';
 import { startTestInstallation } from './test-installation.ts';
 import type { TestInstallation } from './test-installation.ts';
 
-type Activities = Partial<Record<Role, Record<string, (request: never) => Promise<unknown>>>>;
+type Activities = Partial<Record<Role, Record<string, (request: never) => unknown>>>;
 
 /**
  * The real workflows on a real server, with activities that a test holds up, fails and counts as it likes: its own, or
@@ -18,7 +18,7 @@ export interface WorkflowLab extends TestInstallation {
 }
 
 export async function startWorkflowLab(
-  given: Activities | ((installation: TestInstallation) => Promise<Activities>),
+  given: Activities | ((installation: TestInstallation) => Activities | Promise<Activities>),
   options: InstallationOptions = {},
 ): Promise<WorkflowLab> {
   const installation = await startTestInstallation({ ...options, processes: [] });

@@ -2,7 +2,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseSpec } from '../../../activities/spec/parse-spec.ts';
 import { checkedJson } from '../../../activities/store/codec.ts';
 import { verdictKey } from '../../../activities/store/keys.ts';
 import { wishes } from '../../../activities/store/ladder-codecs.ts';
@@ -10,21 +9,10 @@ import { ObjectStore } from '../../../activities/store/object-store.ts';
 import { keepVerdict } from '../../../activities/verdict-cache.ts';
 import { createVerdicts } from '../../../activities/verdicts.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
-import { noCalibration } from '../../../core/ladder/calibration.ts';
-import type { RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
-import { noOutcomes } from '../../../core/outcome.ts';
-import type { BlobRef, CheckpointRef } from '../../../core/refs.ts';
-import type {
-  AdvanceResult,
-  DueCallsRequest,
-  GroupResult,
-  ResumeRequest,
-  ResumeResult,
-  TrainRequest,
-} from '../../../core/requests.ts';
+import type { BlobRef } from '../../../core/refs.ts';
 import { decide, stop } from '../../../workflows/messages.ts';
-import calculatorWithLadder from '../../support/ladder-calculator.ts';
+import { digest, hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
 import { startWorkflowLab } from '../../support/workflow-lab.ts';
@@ -62,25 +50,6 @@ let done: string[] = [];
 let lab: WorkflowLab;
 let store: ObjectStore;
 
-const ref: BlobRef = { key: 'part', sha256: '0'.repeat(64), bytes: 1 };
-const digest = '1'.repeat(64);
-const checkpoint = (step: number): CheckpointRef => ({ manifest: ref, weights: digest, step });
-
-function group(): GroupResult {
-  return {
-    trajectories: ref,
-    arms: [{ arm: { environment: 'calculator-ladder', level: 1 }, successes: 1, trials: 1 }],
-    outcomes: { ...noOutcomes(), scored: 1 },
-    rewardSum: 1,
-    rewardCount: 1,
-    sampledTokens: 1,
-    sampledLogprob: -1,
-    turns: 1,
-    failedTasks: [],
-    spans: [],
-  };
-}
-
 /** The activities by name; each reads its object first. */
 function reading(activities: Record<string, (request: never) => unknown>) {
   const all = Object.entries(activities).map(([name, answer]) => [
@@ -98,86 +67,16 @@ function reading(activities: Record<string, (request: never) => unknown>) {
 
 const objects = checkedJson((json) => json as { reader: string });
 
-const batch = { batch: ref, sequences: 1, tokens: 1, degenerateGroups: 0, spans: [] };
-const calibrations = [noCalibration()];
-
 beforeAll(async () => {
-  const environments = new Map([[calculatorWithLadder.name, calculatorWithLadder]]);
-  lab = await startWorkflowLab({
-    orchestrator: reading({
-      openRun: ({ spec, workflowId }: { spec: unknown; workflowId: string }) => {
-        return parseSpec(spec, workflowId, environments);
-      },
-      initializeModel: () => checkpoint(0),
-      buildDemonstrations: () => batch,
-      buildBatch: () => batch,
-      applyRetention: () => undefined,
-    }),
-    rollout: reading({
-      advance: (): AdvanceResult => ({ part: ref, pages: [ref], spans: [], incidents: [] }),
-      dueCalls: ({ group: { run: of } }: DueCallsRequest) => {
-        const call = {
-          task: 0,
-          sample: 0,
-          environment: 'calculator-ladder',
-          file: 'none',
-          tool: 'slow',
-          once: false,
-          id: `${of}/call`,
-          timeoutSeconds: 10,
-          heartbeatSeconds: 10,
-          maxAttempts: 1,
-        };
-        return [call];
-      },
-      resume: ({ returned }: ResumeRequest): ResumeResult => ({
-        episodes: returned.map(() => ({ part: ref, call: null })),
-        spans: [],
-        incidents: [],
-      }),
-      gather: () => ref,
-    }),
-    tool: reading({ callTool: () => ({ observation: ref, spans: [], incidents: [] }) }),
-    verifier: reading({
-      isRunOver: () => false,
-      verifyGroup: group,
-      planAssessment: () => ({ asks: null, count: 0 }),
-      settleAssessment: ({ groups }: { groups: BlobRef[] }) => groups.map(group),
-      planClimb: () => ({
-        calibrations,
-        asks: ref,
-        digests: [digest],
-        verifier: 'near',
-        costs: [{ seconds: 1, usd: 0 }],
-        more: false,
-        totals: {},
-      }),
-      requestVerdicts: ({ requester }: RequestVerdicts) =>
-        lab.runs.client.workflow.getHandle(requester).signal('verdictArrived', {
-          verifier: 'near',
-          version: '1',
-          digest,
-          result: 'scored',
-          spent: { seconds: 1, usd: 0 },
-        }),
-      keepLedger: () => undefined,
-      settleClimb: ({ steps }: { steps: { groups: BlobRef[] }[] }) => ({
-        calibrations,
-        groups: steps.at(-1)!.groups.map(group),
-        settled: {},
-        offered: [],
-        moves: [],
-        totals: {},
-      }),
-    }),
-    learner: reading({
-      trainStep: ({ step }: TrainRequest) => ({
-        checkpoint: checkpoint(step),
-        metrics: { loss: 0 },
-        backend: 'none',
-        spans: [],
-      }),
-    }),
+  lab = await startWorkflowLab(({ runs }) => {
+    const { orchestrator, rollout, tool, verifier, learner } = hollowActivities(runs);
+    return {
+      orchestrator: reading(orchestrator),
+      rollout: reading(rollout),
+      tool: reading(tool),
+      verifier: reading(verifier),
+      learner: reading(learner),
+    };
   });
   const { cacheDir: _, ...settings } = lab.settings.store;
   store = await ObjectStore.connect(settings);

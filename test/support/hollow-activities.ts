@@ -1,0 +1,116 @@
+import { parseSpec } from '../../activities/spec/parse-spec.ts';
+import { noCalibration } from '../../core/ladder/calibration.ts';
+import type { RequestVerdicts } from '../../core/ladder/requests.ts';
+import { noOutcomes } from '../../core/outcome.ts';
+import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
+import type {
+  AdvanceResult,
+  DueCallsRequest,
+  GroupResult,
+  ResumeRequest,
+  ResumeResult,
+  TrainRequest,
+} from '../../core/requests.ts';
+import calculatorWithLadder from './ladder-calculator.ts';
+import type { RunClient } from './run-client.ts';
+
+// Activities that do no more than the workflows need to go on.
+
+const ref: BlobRef = { key: 'part', sha256: '0'.repeat(64), bytes: 1 };
+export const digest = '1'.repeat(64);
+const checkpoint = (step: number): CheckpointRef => ({ manifest: ref, weights: digest, step });
+const batch = { batch: ref, sequences: 1, tokens: 1, degenerateGroups: 0, spans: [] };
+const calibrations = [noCalibration()];
+
+/** Of one episode, which succeeded. */
+const group = (): GroupResult => ({
+  trajectories: ref,
+  arms: [{ arm: { environment: calculatorWithLadder.name, level: 1 }, successes: 1, trials: 1 }],
+  outcomes: { ...noOutcomes(), scored: 1 },
+  rewardSum: 1,
+  rewardCount: 1,
+  sampledTokens: 1,
+  sampledLogprob: -1,
+  turns: 1,
+  failedTasks: [],
+  spans: [],
+});
+
+/**
+ * By worker, for a whole run with the environment of ladder-calculator.ts: each group has one episode with one long call,
+ * each step one verdict of `near`, and no learner step changes anything but the number.
+ */
+export const hollowActivities = ({ client }: RunClient) => ({
+  orchestrator: {
+    openRun: ({ spec, workflowId }: { spec: unknown; workflowId: string }) =>
+      parseSpec(spec, workflowId, new Map([[calculatorWithLadder.name, calculatorWithLadder]])),
+    initializeModel: () => checkpoint(0),
+    buildDemonstrations: () => batch,
+    buildBatch: () => batch,
+    applyRetention: () => undefined,
+  },
+  rollout: {
+    advance: (): AdvanceResult => ({ part: ref, pages: [ref], spans: [], incidents: [] }),
+    dueCalls: ({ group: { run } }: DueCallsRequest) => [
+      {
+        task: 0,
+        sample: 0,
+        environment: calculatorWithLadder.name,
+        file: 'none',
+        tool: 'slow',
+        once: false,
+        id: `${run}/call`,
+        timeoutSeconds: 10,
+        heartbeatSeconds: 10,
+        maxAttempts: 1,
+      },
+    ],
+    resume: ({ returned }: ResumeRequest): ResumeResult => ({
+      episodes: returned.map(() => ({ part: ref, call: null })),
+      spans: [],
+      incidents: [],
+    }),
+    gather: () => ref,
+  },
+  tool: { callTool: () => ({ observation: ref, spans: [], incidents: [] }) },
+  verifier: {
+    isRunOver: () => false,
+    verifyGroup: group as (request: never) => GroupResult | Promise<GroupResult>,
+    planAssessment: () => ({ asks: null, count: 0 }),
+    settleAssessment: ({ groups }: { groups: BlobRef[] }) => groups.map(group),
+    planClimb: () => ({
+      calibrations,
+      asks: ref,
+      digests: [digest],
+      verifier: 'near',
+      costs: [{ seconds: 1, usd: 0 }],
+      more: false,
+      totals: {},
+    }),
+    requestVerdicts: ({ requester }: RequestVerdicts) =>
+      client.workflow.getHandle(requester).signal('verdictArrived', {
+        verifier: 'near',
+        version: '1',
+        digest,
+        result: 'scored',
+        spent: { seconds: 1, usd: 0 },
+      }),
+    keepLedger: () => undefined,
+    settleClimb: ({ steps }: { steps: { groups: BlobRef[] }[] }) => ({
+      calibrations,
+      groups: steps.at(-1)!.groups.map(group),
+      settled: {},
+      offered: [],
+      moves: [],
+      totals: {},
+    }),
+  },
+  learner: {
+    trainStep: ({ step }: TrainRequest) => ({
+      checkpoint: checkpoint(step),
+      metrics: { loss: 0 },
+      backend: 'none',
+      spans: [],
+    }),
+  },
+});
