@@ -3,6 +3,7 @@ export interface Retrying {
   activity: string;
   /** The id of the workflow that waits for it. */
   workflow: string;
+  /** When it was last reported: 3, 6, 12, and so on. */
   attempts: number;
   /** Why the last attempt failed, as far as Temporal knows. */
   lastFailure: string;

@@ -10,8 +10,6 @@ import { GradusError, messageOf } from '../core/errors.ts';
 
 /** Attempts at an activity that fails in a way that nobody has thought of. */
 const PLAIN_ATTEMPTS = 5;
-/** From this attempt on a failure is logged, and then each time that their number has doubled. */
-const FIRST_LOGGED = 4;
 
 /** Lets Temporal know what Gradus knows of an error: its type and boundary, and whether a retry can help. */
 class FailureInterceptor implements ActivityInboundCallsInterceptor {
@@ -22,15 +20,9 @@ class FailureInterceptor implements ActivityInboundCallsInterceptor {
     try {
       return await next(input);
     } catch (error) {
-      const { attempt, activityType, workflowExecution } = Context.current().info;
-      const cancelled = Context.current().cancellationSignal.aborted;
-      if (!cancelled && attempt >= FIRST_LOGGED && Number.isInteger(Math.log2(attempt / FIRST_LOGGED))) {
-        console.warn(
-          `${activityType} of ${workflowExecution?.workflowId} failed for the ${attempt}th time: ${messageOf(error)}`,
-        );
-      }
-      if (cancelled || error instanceof TemporalFailure) throw error;
-      if (!(error instanceof GradusError)) throw plainFailure(error, attempt);
+      const { cancellationSignal, info } = Context.current();
+      if (cancellationSignal.aborted || error instanceof TemporalFailure) throw error;
+      if (!(error instanceof GradusError)) throw plainFailure(error, info.attempt);
       throw ApplicationFailure.create({
         message: error.message,
         type: `gradus.${error.boundary}.${error.type}`,

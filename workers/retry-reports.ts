@@ -1,11 +1,15 @@
+import { Context } from '@temporalio/activity';
 import { Client, WorkflowNotFoundError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
-import { GradusError, messageOf } from '../core/errors.ts';
+import { messageOf } from '../core/errors.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
 import { activityRetried } from '../workflows/messages.ts';
 
 /** The first attempt that is worth a word; the next ones are twice as far, since each is an event in the run's history. */
 const REPORT_FROM = 3;
+/** Characters of a failure, so that it may pass through histories. */
+const LONGEST_FAILURE = 300;
 
 const isReported = (attempt: number): boolean => {
   const times = Math.log2(attempt / REPORT_FROM);
@@ -14,7 +18,8 @@ const isReported = (attempt: number): boolean => {
 
 /**
  * Makes retries visible: from the third attempt on the worker's log and the run's `progress` say which activity is tried
- * again, how often, and why the last attempt failed. Temporal itself retries without a word.
+ * again, how often, and why the last attempt failed, also where it was lost with its worker. Temporal itself retries
+ * without a word. Stands outside of `failureInterceptor`, which says whether an error is the last one.
  */
 export function retryReports(connection: NativeConnection, namespace: string): ActivityInterceptorsFactory {
   const client = new Client({ connection, namespace });
@@ -38,7 +43,8 @@ export function retryReports(connection: NativeConnection, namespace: string): A
           await tell(null);
           return result;
         } catch (error) {
-          if (error instanceof GradusError && !error.retryable) await tell(null);
+          const cancelled = Context.current().cancellationSignal.aborted;
+          if (cancelled || (error instanceof ApplicationFailure && error.nonRetryable)) await tell(null);
           throw error;
         }
       },
@@ -51,7 +57,7 @@ async function failureOf(client: Client, workflowId: string, activityId: string)
   try {
     const { raw } = await client.workflow.getHandle(workflowId).describe();
     const pending = raw.pendingActivities?.find((activity) => activity.activityId === activityId);
-    return pending?.lastFailure?.message ?? 'unknown';
+    return (pending?.lastFailure?.message ?? 'unknown').slice(0, LONGEST_FAILURE);
   } catch (error) {
     return `unknown (${messageOf(error)})`;
   }

@@ -72,6 +72,7 @@ interface Carried {
   control: ControlState;
   seconds: TimeSplit;
   incidents: Incident[];
+  retrying: [id: string, what: Retrying][];
   questions: OpenQuestion[];
 }
 
@@ -104,7 +105,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     retrying: [],
     incidents: carried?.incidents ?? [],
   };
-  const retrying = new Map<string, Retrying>();
+  const retrying = new Map(carried?.retrying);
   /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
   let questions: OpenQuestion[] = carried?.questions ?? [];
   serveControl();
@@ -253,7 +254,15 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
           await condition(allHandlersFinished);
           const { seconds, incidents } = shown;
-          const carry: Carried = { spec, state, control: control.state, seconds, incidents, questions };
+          const carry: Carried = {
+            spec,
+            state,
+            control: control.state,
+            seconds,
+            incidents,
+            retrying: [...retrying],
+            questions,
+          };
           await continueAsNew<typeof curriculum>(null, carry);
         }
         return verdict;
@@ -279,9 +288,10 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     }
   }
 
-  /** Whoever asked has ended, answered or not; only the ladder goes on. */
+  /** Whoever asked has ended, answered or not, and nothing of it is tried again; only the ladder goes on. */
   function forget(): void {
     questions = questions.filter(({ asker }) => asker === ladderId);
+    for (const [id, { workflow }] of retrying) if (workflow !== ladderId) retrying.delete(id);
   }
 
   async function inChild<T extends Workflow>(

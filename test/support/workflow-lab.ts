@@ -4,6 +4,7 @@ import { QUEUES } from '../../core/names.ts';
 import type { Role } from '../../core/names.ts';
 import type { InstallationOptions } from '../../cli/stack-with-workers.ts';
 import { failureInterceptor } from '../../workers/failures.ts';
+import { retryReports } from '../../workers/retry-reports.ts';
 import { startTestInstallation } from './test-installation.ts';
 import type { TestInstallation } from './test-installation.ts';
 
@@ -25,6 +26,7 @@ export async function startWorkflowLab(
   const activities = typeof given === 'function' ? await given(installation) : given;
   const { temporalAddress, namespace } = installation.settings;
   const connection = await NativeConnection.connect({ address: temporalAddress });
+  const interceptors = { activity: [retryReports(connection, namespace), failureInterceptor] };
   const workers = [
     await Worker.create({
       connection,
@@ -32,13 +34,12 @@ export async function startWorkflowLab(
       taskQueue: QUEUES.orchestrator,
       workflowsPath: fileURLToPath(new URL('./lab-workflows.ts', import.meta.url)),
       activities: activities.orchestrator ?? {},
-      interceptors: { activity: [failureInterceptor] },
+      interceptors,
     }),
   ];
   for (const [role, served] of Object.entries(activities)) {
     if (role === 'orchestrator') continue;
     const taskQueue = QUEUES[role as Role];
-    const interceptors = { activity: [failureInterceptor] };
     workers.push(await Worker.create({ connection, namespace, taskQueue, activities: served, interceptors }));
   }
   const running = Promise.all(workers.map((worker) => worker.run()));

@@ -1,7 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { DefaultLogger } from '@temporalio/worker';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { GradusError } from '../../../core/errors.ts';
 import { failureInterceptor } from '../../../workers/failures.ts';
 
@@ -57,15 +57,5 @@ describe('what an activity throws', () => {
       nonRetryable: false,
     });
     expect(await seen(error, 5)).toMatchObject({ nonRetryable: true, cause: error });
-  });
-
-  test('is logged when it has failed often, with its activity and workflow', async () => {
-    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
-    const error = new GradusError('store', 'unavailable', 'start the server', { retryable: true });
-    for (let attempt = 1; attempt <= 20; attempt++) await seen(error, attempt);
-    const lines = warn.mock.calls.map(([line]) => String(line));
-    warn.mockRestore();
-    expect(lines.map((line) => /(\d+)th time/.exec(line)?.[1])).toEqual(['4', '8', '16']);
-    expect(lines[0]).toMatch(/^\S+ of \S+ failed .*start the server$/u);
   });
 });

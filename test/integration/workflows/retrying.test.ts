@@ -1,0 +1,126 @@
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { durable } from '../../../activities/durable.ts';
+import { GradusError } from '../../../core/errors.ts';
+import type { TrainRequest, VerifyRequest } from '../../../core/requests.ts';
+import { hollowActivities } from '../../support/hollow-activities.ts';
+import { ladderSpec } from '../../support/ladder-installation.ts';
+import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
+import type { WorkflowLab } from '../../support/workflow-lab.ts';
+
+// Activities that fail again and again, and what `progress` says of them. Learner steps of RL wait until a test lets
+// them, so that there is time to look.
+
+/** By activity: what it throws at which requests, as long as it stands here. */
+const failing = new Map<string, (request: never) => Error | null>();
+/** By stage. */
+const gates = new Map<string, Gate>();
+
+let lab: WorkflowLab;
+beforeAll(async () => {
+  lab = await startWorkflowLab(
+    ({ runs }) => {
+      const { orchestrator, verifier, learner, ...others } = hollowActivities(runs);
+      return {
+        ...others,
+        orchestrator: failingAsSaid(orchestrator),
+        verifier: failingAsSaid(verifier),
+        learner: durable({
+          trainStep: async (request: TrainRequest) => {
+            await gates.get(request.stage)?.opened;
+            return learner.trainStep(request);
+          },
+        }),
+      };
+    },
+    // The run continues as new between its stages.
+    { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
+  );
+}, 120_000);
+afterAll(() => lab?.stop());
+afterEach(() => {
+  failing.clear();
+  for (const gate of gates.values()) gate.open();
+  vi.restoreAllMocks();
+});
+
+function failingAsSaid<A extends Record<string, (request: never) => unknown>>(activities: A) {
+  const all = Object.entries(activities).map(([name, answer]) => [
+    name,
+    (request: never): unknown => {
+      const failure = failing.get(name)?.(request);
+      if (failure) throw failure;
+      return answer(request);
+    },
+  ]);
+  return Object.fromEntries(all) as A;
+}
+
+const away = (): Error => new GradusError('store', 'unavailable', 'the store is away', { retryable: true });
+
+/** A run of so many stages of one step each, held up in their learner steps. */
+async function start(name: string, stages: readonly string[]) {
+  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: false }], { groupsPerStep: 2 });
+  const [first] = spec.stages;
+  for (const stage of stages) gates.set(stage, new Gate());
+  const graduation = { ...first!.graduation, successAtLeast: 0.5 };
+  return lab.runs.start(name, {
+    ...spec,
+    stages: stages.map((stage) => ({ ...first, name: stage, maxSteps: 1, graduation })),
+  });
+}
+
+test('an activity that fails again and again is named with its reason, and no longer when it recovers', async () => {
+  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  const warned = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  failing.set('buildBatch', away);
+  const handle = await start('recovers', ['rl']);
+  for (const attempts of [3, 6]) {
+    const { retrying } = await lab.runs.progress(handle, (shown) => shown.retrying[0]?.attempts === attempts);
+    expect(retrying).toEqual([
+      { activity: 'buildBatch', workflow: 'recovers/rl', attempts, lastFailure: 'the store is away' },
+    ]);
+  }
+  failing.clear();
+  const { status } = await lab.runs.progress(handle, ({ retrying }) => retrying.length === 0);
+  expect(status).toBe('running');
+  gates.get('rl')!.open();
+  expect(await handle.result()).toMatchObject({ end: 'completed' });
+  // The worker's log says the same, once.
+  const lines = [...said.mock.calls, ...warned.mock.calls].map(([line]) => String(line));
+  expect(lines.filter((line) => line.includes('the store is away'))).toEqual([
+    'buildBatch of recovers/rl: attempt 3; the last one failed: the store is away',
+    'buildBatch of recovers/rl: attempt 6; the last one failed: the store is away',
+  ]);
+});
+
+test('what has failed for good is not tried again any more', async () => {
+  failing.set('verifyGroup', ({ group: { stage, group } }: VerifyRequest) =>
+    stage === 'rl' && group === 0 ? new TypeError('x is not a function') : null,
+  );
+  const handle = await start('fails', ['rl']);
+  const { retrying } = await lab.runs.progress(handle, (shown) => shown.retrying.length > 0);
+  expect(retrying).toEqual([
+    { activity: 'verifyGroup', workflow: 'fails/rl/1/0', attempts: 3, lastFailure: 'x is not a function' },
+  ]);
+  // Its group is lost, and the run goes on.
+  const { status } = await lab.runs.progress(handle, (shown) => shown.retrying.length === 0);
+  expect(status).toBe('running');
+  gates.get('rl')!.open();
+  expect(await handle.result()).toMatchObject({ end: 'completed' });
+});
+
+test("what the run's ladder tries again outlives the run's history", async () => {
+  failing.set('requestVerdicts', away);
+  const handle = await start('goes-on', ['one', 'two']);
+  await lab.runs.progress(handle, ({ retrying }) => retrying[0]?.activity === 'requestVerdicts');
+  const before = await handle.describe();
+  gates.get('one')!.open();
+  const { retrying } = await lab.runs.progress(handle, ({ phase }) => phase === 'two');
+  expect((await handle.describe()).runId).not.toBe(before.runId);
+  expect(retrying).toMatchObject([
+    { activity: 'requestVerdicts', workflow: 'goes-on/ladder', lastFailure: 'the store is away' },
+  ]);
+  failing.clear();
+  gates.get('two')!.open();
+  expect(await handle.result()).toMatchObject({ end: 'completed' });
+});
