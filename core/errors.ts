@@ -1,6 +1,15 @@
 /** Where a failure crossed into Gradus; what a person looks at first. */
-export type Boundary =
-  'policy' | 'tool' | 'verifier' | 'learner' | 'store' | 'spec' | 'environment' | 'infra';
+export const BOUNDARIES = [
+  'policy',
+  'tool',
+  'verifier',
+  'learner',
+  'store',
+  'spec',
+  'environment',
+  'infra',
+] as const;
+export type Boundary = (typeof BOUNDARIES)[number];
 
 /**
  * An error that says which boundary it crossed and whether trying again can help.
@@ -31,10 +40,18 @@ export class GradusError extends Error {
 
 /** The text of anything that can be thrown. */
 export function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message;
   try {
-    return String(error);
+    return String(error instanceof Error ? error.message : error);
   } catch {
     return `something that is no text (${typeof error})`;
+  }
+}
+
+/** `instanceof` for what users' code has thrown, which may be a proxy that throws when it is looked at. */
+export function isA<T>(value: unknown, type: new (...args: never[]) => T): value is T {
+  try {
+    return value instanceof type;
+  } catch {
+    return false;
   }
 }

@@ -16,6 +16,16 @@ export const builtInEnvironments: Environment[] = [
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');
 
+/** Timers take no more, milliseconds: a longer one would be over at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const seconds = z
+  .number()
+  .positive()
+  .max(Math.floor(LONGEST_TIMER_MS / 1000));
+const attempts = z.int().min(1).max(1000);
+/** Longer output would be a message that blocks whoever reads it. */
+const characters = z.int().min(1).max(1_000_000);
+
 const environmentShape = z.object({
   name: z.string().min(1),
   levels: z.array(z.int()).min(1),
@@ -27,6 +37,14 @@ const environmentShape = z.object({
         arguments: z.custom<unknown>((value) => value instanceof z.ZodType, 'expected a zod schema'),
         placement: z.enum(['inline', 'long']),
         effect: z.enum(['pure', 'idempotent', 'once']),
+        limits: z
+          .object({
+            timeoutSeconds: seconds.optional(),
+            heartbeatSeconds: seconds.optional(),
+            maxAttempts: attempts.optional(),
+            maxOutputCharacters: characters.optional(),
+          })
+          .optional(),
         run: isFunction,
       })
       .refine(({ effect, placement }) => effect !== 'once' || placement === 'long', {
@@ -54,9 +72,9 @@ const environmentShape = z.object({
           .optional(),
         limits: z
           .object({
-            timeoutSeconds: z.number().positive().optional(),
-            heartbeatSeconds: z.number().positive().optional(),
-            maxAttempts: z.int().min(1).optional(),
+            timeoutSeconds: seconds.optional(),
+            heartbeatSeconds: seconds.optional(),
+            maxAttempts: attempts.optional(),
           })
           .optional(),
         served: z

@@ -60,6 +60,8 @@ export class EnvironmentHost {
   private readonly tierVariables: Record<string, string> = {};
   /** Told with the next answers: nobody may have been waiting. */
   private lateErrors: Incident[] = [];
+  /** How many there have been, by environment. */
+  private readonly lateCounts = new Map<string, number>();
   private readonly log: (line: string) => void;
 
   private constructor(options: EnvironmentHostOptions, env: Record<string, string>) {
@@ -250,7 +252,12 @@ export class EnvironmentHost {
       count: 1,
       message,
     };
-    this.log(`environments: ${incidentText(incident)}`);
+    const times = (this.lateCounts.get(incident.environment) ?? 0) + 1;
+    this.lateCounts.set(incident.environment, times);
+    // One in a timer comes again and again: the first, the second, the fourth and so on fill no disk.
+    if (Math.log2(times) % 1 === 0) {
+      this.log(`environments: ${incidentText(incident)}${times > 1 ? ` (${times} times by now)` : ''}`);
+    }
     this.lateErrors = addIncidents(this.lateErrors, [incident]);
   }
 }

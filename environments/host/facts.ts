@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { messageOf } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
+import type { Boundary } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Split } from '../../core/refs.ts';
 import type { ToolDescription } from '../../engine/dialect/contract.ts';
@@ -103,6 +104,19 @@ const LONGEST_WORDS = 2000;
 /** The text of whatever users' code threw, bounded. */
 export function wordsOf(error: unknown): string {
   return cutText(messageOf(error), LONGEST_WORDS);
+}
+
+/**
+ * A GradusError that users' code threw, as it may leave a host: bounded, and of the boundary at which it was called,
+ * lest a tool says that the object store is damaged.
+ */
+export function errorOfUsers(boundary: Boundary, error: GradusError): GradusError {
+  const { type, retryable } = error as { type: unknown; retryable: unknown };
+  const named = typeof type === 'string' && /^[a-z][a-z0-9-]{0,59}$/.test(type);
+  return new GradusError(boundary, named ? type : 'failed', wordsOf(error), {
+    retryable: retryable === true,
+    cause: error,
+  });
 }
 
 export function cutText(text: string, limit: number): string {

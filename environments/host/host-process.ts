@@ -1,16 +1,17 @@
-import { fork } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
 import { createRequire } from 'node:module';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { GradusError } from '../../core/errors.ts';
 import type { Incident } from '../../core/incidents.ts';
 import type { Json } from '../../core/json.ts';
 import { toError } from './asks.ts';
 import type { Answer, Ask } from './asks.ts';
+import { Channel } from './channel.ts';
 import type { EnvironmentFacts } from './facts.ts';
-import { TOO_MUCH_MEMORY } from './messages.ts';
+import { readFromHost, TOO_MUCH_MEMORY } from './messages.ts';
 import type { FromHost, ToHost } from './messages.ts';
 
 export interface HostOptions {
@@ -40,6 +41,8 @@ export class HostDied extends Error {
 
 interface Call {
   environment: string;
+  /** How many answers it is to have. */
+  items: number;
   /** How long it may block, milliseconds. */
   blockMs: number;
   heartbeat: ((details?: Json) => void) | undefined;
@@ -58,11 +61,14 @@ const LAST_WORDS_MS = 500;
 const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 const MEGABYTE = 2 ** 20;
 
+type Loading = Extract<FromHost, { is: 'loading' | 'refused' | 'ready' }>;
+
 /** A process in which users' code runs. It is killed when it hangs, and ends with this one. */
 export class HostProcess {
   facts: EnvironmentFacts[] = [];
   private readonly options: HostOptions;
   private readonly child: ChildProcess;
+  private readonly channel: Channel;
   private readonly ready: Promise<void>;
   private readonly exited: Promise<void>;
   private readonly calls = new Map<number, Call>();
@@ -73,6 +79,7 @@ export class HostProcess {
   private watched = performance.now();
   private readonly watch: NodeJS.Timeout;
   private loading = '';
+  private onLoading: (message: Loading) => void = () => undefined;
   private death: HostDied | undefined;
   private ended = false;
   /** The end of what it wrote to stderr. */
@@ -83,15 +90,22 @@ export class HostProcess {
   constructor(options: HostOptions) {
     this.options = options;
     const heap = Math.floor((options.memoryBytes * 0.75) / MEGABYTE);
-    this.child = fork(
-      fileURLToPath(new URL('./process.ts', import.meta.url)),
-      [String(options.memoryBytes)],
-      {
-        execArgv: [`--max-old-space-size=${heap}`, '--import', TSX],
-        env: options.env,
-        stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
-      },
+    this.child = spawn(
+      process.execPath,
+      [
+        `--max-old-space-size=${heap}`,
+        '--import',
+        TSX,
+        fileURLToPath(new URL('./process.ts', import.meta.url)),
+        String(options.memoryBytes),
+      ],
+      // A group of its own: what users' code has started ends with it.
+      { env: options.env, stdio: ['ignore', 'inherit', 'pipe', 'pipe', 'pipe'], detached: true },
     );
+    this.channel = new Channel(this.child.stdio[3] as Duplex, {
+      message: (said) => this.hear(said),
+      nonsense: (why) => this.die('crashed', why),
+    });
     this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       this.words = (this.words + text).slice(-4000);
       if (/heap out of memory/.test(this.words)) this.outOfHeap = true;
@@ -99,13 +113,14 @@ export class HostProcess {
     });
     let said = '';
     const lifeline = this.child.stdio[4] as Readable;
-    lifeline.setEncoding('utf8').on('data', (text: string) => (said += text));
+    lifeline.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-4000)));
     lifeline.on('error', () => undefined); // Its end tells.
     this.exited = new Promise((resolve) => {
       const end = (how: string): void => {
         if (this.ended) return;
         this.ended = true;
         clearInterval(this.watch);
+        this.kill();
         this.failAll(this.death ?? deathOf(how, said, this.outOfHeap, options.memoryBytes));
         resolve();
       };
@@ -154,6 +169,7 @@ export class HostProcess {
       };
       const call: Call = {
         environment: ask.environment,
+        items: ask.items.length,
         blockMs,
         heartbeat,
         settle: (answers) => {
@@ -177,7 +193,7 @@ export class HostProcess {
   /** Ends it; resolves when it is gone. */
   async close(): Promise<void> {
     this.death ??= new HostDied('crashed', 'it was closed');
-    this.child.kill('SIGKILL');
+    this.kill();
     await this.exited;
   }
 
@@ -204,34 +220,44 @@ export class HostProcess {
         );
       };
       void this.exited.then(ended);
-      this.child.on('message', (messages: FromHost[]) => {
-        this.sign = performance.now();
-        for (const message of messages) {
-          if (message.is === 'loading') {
-            this.loading = message.module;
-            clearTimeout(timer);
-            timer = setTimeout(late, loadMs);
-          } else if (message.is === 'refused') {
-            refuse(toError(message.error));
-            void this.close();
-          } else if (message.is === 'ready') {
-            clearTimeout(timer);
-            this.facts = message.environments;
-            if (Object.keys(variables).length > 0) this.post({ is: 'variables', values: variables });
-            resolve();
-          } else this.receive(message);
+      this.onLoading = (message) => {
+        if (message.is === 'loading') {
+          this.loading = message.module;
+          clearTimeout(timer);
+          timer = setTimeout(late, loadMs);
+        } else if (message.is === 'refused') {
+          refuse(toError(message.error));
+          void this.close();
+        } else {
+          clearTimeout(timer);
+          this.facts = message.environments;
+          if (Object.keys(variables).length > 0) this.post({ is: 'variables', values: variables });
+          resolve();
         }
-      });
+      };
       this.post({ is: 'load', modules });
     });
   }
 
-  private receive(message: Exclude<FromHost, { is: 'loading' | 'refused' | 'ready' }>): void {
+  private hear(said: unknown): void {
+    const messages = readFromHost(said);
+    if (!messages) return this.die('crashed', 'said what is no message of a host');
+    this.sign = performance.now();
+    for (const message of messages) {
+      if (message.is === 'loading' || message.is === 'refused' || message.is === 'ready')
+        this.onLoading(message);
+      else this.receive(message);
+    }
+  }
+
+  private receive(message: Exclude<FromHost, Loading>): void {
     if (message.is === 'alive') return;
     const call = message.id === null ? undefined : this.calls.get(message.id);
     if (message.is === 'heartbeat') call?.heartbeat?.(message.details);
     else if (message.is === 'late-error')
       this.options.onLateError(call?.environment ?? null, message.message);
+    else if (call && message.answers.length !== call.items)
+      this.die('crashed', `gave ${message.answers.length} answers to ${call.items} asks`);
     else {
       this.calls.delete(message.id);
       call?.settle(message.answers);
@@ -243,8 +269,7 @@ export class HostProcess {
     setImmediate(() => {
       const messages = this.outbox;
       this.outbox = [];
-      // One that is gone is told by its end.
-      if (this.child.connected) this.child.send(messages, () => undefined);
+      this.channel.say(messages);
     });
   }
 
@@ -262,7 +287,16 @@ export class HostProcess {
 
   private die(kind: HostDied['kind'], message: string): void {
     this.death ??= new HostDied(kind, message);
-    this.child.kill('SIGKILL');
+    this.kill();
+  }
+
+  /** With all that it has started. */
+  private kill(): void {
+    try {
+      process.kill(-this.child.pid!, 'SIGKILL');
+    } catch {
+      // It is gone already, or was never there.
+    }
   }
 
   private failAll(death: HostDied): void {

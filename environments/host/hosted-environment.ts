@@ -141,8 +141,8 @@ export class HostedEnvironment {
       options,
     )) as Answer<Kind>[];
     answers.forEach((answer, i) => {
-      const fault = faultOf(kind, answer);
-      if (fault !== null) options.incident?.(this.threw(functionsOf(kind, items[i]!).join(', '), fault));
+      for (const { name, fault } of faultsOf(kind, items[i]!, answer))
+        options.incident?.(this.threw(name, fault));
     });
     return answers.map((answer) => ('ok' in answer ? answer.ok : toError(answer.error)));
   }
@@ -164,14 +164,28 @@ export class HostedEnvironment {
 }
 
 /**
- * What a function's own mistake was. A death is told by who saw it; a call may be tried again by who made it, and what
- * came of it is told then.
+ * What functions did wrong. A death is told by who saw it; a call may be tried again by who made it, and what came of
+ * it is told then.
  */
-function faultOf(kind: AskKind, answer: Answer): string | null {
-  if ('error' in answer) return kind === 'calls' || answer.error.type === DIED ? null : answer.error.message;
-  if (kind === 'verdicts') return (answer.ok as Said[]).find(({ fault }) => fault)?.fault ?? null;
-  if (kind === 'interpretations') return (answer.ok as { fault?: string }).fault ?? null;
-  return null;
+function faultsOf<Kind extends AskKind>(
+  kind: Kind,
+  item: AskKinds[Kind]['item'],
+  answer: Answer<Kind>,
+): { name: string; fault: string }[] {
+  const name = functionsOf(kind, item).join(', ');
+  if ('error' in answer) {
+    const { type, boundary, message } = answer.error;
+    if (kind === 'calls' || type === DIED) return [];
+    // A task that cannot be made again where it is judged is no verifier's mistake.
+    return [{ name: boundary === 'environment' && type === 'task' ? 'task()' : name, fault: message }];
+  }
+  if (kind === 'verdicts') {
+    return (answer.ok as Said[]).flatMap(({ verifier, fault }) =>
+      fault === undefined ? [] : [{ name: `verifier ${verifier}`, fault }],
+    );
+  }
+  const fault = kind === 'interpretations' ? (answer.ok as { fault?: string }).fault : undefined;
+  return fault === undefined ? [] : [{ name, fault }];
 }
 
 /** Without tokens and log-probs, which no verifier sees. */

@@ -1,17 +1,18 @@
 /**
- * Ends with the first of: what `work` gives, the signal, the limit (milliseconds; null for none). What goes on all the
- * same is nobody's any more.
+ * Ends with the first of: what `work` gives, the signal, the limit (milliseconds; null for none), after which it throws
+ * `late`. What goes on all the same is nobody's any more.
  */
 export async function inTime<T>(
   signal: AbortSignal,
   limitMs: number | null,
   work: (signal: AbortSignal) => T | Promise<T>,
+  late = (seconds: number): Error => new Error(`gave no verdict in ${seconds} s`),
 ): Promise<T> {
   const controller = new AbortController();
   const stop = (): void => controller.abort(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
-  const late = (): void => controller.abort(new Error(`gave no verdict in ${limitMs! / 1000} s`));
-  const timer = limitMs === null ? undefined : setTimeout(late, limitMs);
+  const timer =
+    limitMs === null ? undefined : setTimeout(() => controller.abort(late(limitMs / 1000)), limitMs);
   try {
     signal.throwIfAborted();
     return await new Promise<T>((resolve, reject) => {

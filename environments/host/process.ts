@@ -1,10 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
+import { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { GradusError } from '../../core/errors.ts';
 import { loadModules } from '../index.ts';
 import type { Loaded } from '../index.ts';
 import { fromError } from './asks.ts';
+import { Channel } from './channel.ts';
 import { factsOf, wordsOf } from './facts.ts';
 import { TOO_MUCH_MEMORY } from './messages.ts';
 import type { FromHost, ToHost } from './messages.ts';
@@ -13,6 +15,8 @@ import { serve } from './serve.ts';
 // The process in which users' code runs: `process.ts MEMORY_BYTES`, started by host-process.ts. It has no secrets, and
 // is killed when it hangs.
 
+/** The descriptor over which it talks with the worker. */
+const CHANNEL = 3;
 /** How often it says that its event loop turns, while there is work, milliseconds. */
 const ALIVE_MS = 250;
 /** Longest details of a heartbeat, as JSON, in characters. */
@@ -38,7 +42,18 @@ function say(message: FromHost): void {
 function flush(): void {
   const messages = outbox;
   outbox = [];
-  if (messages.length > 0) process.send!(messages);
+  if (messages.length === 0) return;
+  try {
+    channel.say(messages);
+  } catch (error) {
+    giveUp(error);
+  }
+}
+
+/** Whoever asked would wait for ever: the end of the process tells them, and another one is asked. */
+function giveUp(error: unknown): void {
+  console.error(`a host of environments cannot go on: ${wordsOf(error)}`);
+  process.kill(process.pid, 'SIGKILL');
 }
 
 async function load(modules: readonly string[]): Promise<void> {
@@ -71,9 +86,10 @@ async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void
     if (text === undefined || text.length > LONGEST_DETAILS) say({ is: 'heartbeat', id });
     else say({ is: 'heartbeat', id, details: JSON.parse(text) as null });
   };
-  const answers = await began.run(id, () =>
-    serve(environments.get(ask.environment)!, ask, { signal: controller.signal, heartbeat }),
-  );
+  const known = environments.get(ask.environment);
+  const answers = known
+    ? await began.run(id, () => serve(known, ask, { signal: controller.signal, heartbeat }))
+    : ask.items.map(() => ({ error: fromError(notThere(ask.environment)) }));
   calls.delete(id);
   if (calls.size === 0) {
     clearInterval(alive);
@@ -82,17 +98,28 @@ async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void
   say({ is: 'answer', id, answers });
 }
 
+/** A worker knows an environment that this process does not: its module gave another one when it was loaded again. */
+const notThere = (name: string): GradusError =>
+  new GradusError(
+    'environment',
+    'module',
+    `The environment ${name} was not there when its module was loaded again: let the module give the same each time`,
+  );
+
 // What nobody waits for any more must not end the calls of others: it is told, and they go on.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
     say({ is: 'late-error', id: began.getStore() ?? null, message: wordsOf(error) });
   });
 }
-process.on('message', (messages: ToHost[]) => {
-  for (const message of messages) {
-    if (message.is === 'load') void load(message.modules);
-    else if (message.is === 'variables') Object.assign(process.env, message.values);
-    else if (message.is === 'ask') void answer(message);
-    else calls.get(message.id)?.abort(new Error('called off'));
-  }
+const channel = new Channel(new Socket({ fd: CHANNEL }), {
+  message: (said) => {
+    for (const message of said as ToHost[]) {
+      if (message.is === 'load') void load(message.modules);
+      else if (message.is === 'variables') Object.assign(process.env, message.values);
+      else if (message.is === 'ask') answer(message).catch(giveUp);
+      else calls.get(message.id)?.abort(new Error('called off'));
+    }
+  },
+  nonsense: giveUp,
 });

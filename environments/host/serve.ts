@@ -1,10 +1,10 @@
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, isA } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Candidate, Environment, Task, TierVerifier, ToolContext, Verdict } from '../contract.ts';
 import { boundaryOf, fromError } from './asks.ts';
 import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Said } from './asks.ts';
-import { wordsOf } from './facts.ts';
+import { errorOfUsers, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
 import { readDemonstration, readFinding, readSubject, readTask, readVerdict } from './read-answers.ts';
 import type { Read } from './read-answers.ts';
@@ -28,7 +28,7 @@ export async function serve(
     try {
       return { ok: await answerTo(environment, ask.kind, item, context) };
     } catch (error) {
-      if (error instanceof GradusError) return { error: fromError(error) };
+      if (isA(error, GradusError)) return { error: fromError(error) };
       const message = `${environment.name} (${file}) failed: ${wordsOf(error)}`;
       // A tier's verifier says itself how many attempts it has.
       const retryable = ask.kind === 'findings';
@@ -65,10 +65,10 @@ async function answerTo(
       return { prompt: task.prompt, demonstration };
     }
     case 'refusals':
-      return refuseCall(item as AskKinds['refusals']['item'], environment.tools);
+      return refuseCall(item as AskKinds['refusals']['item'], environment.tools, context.signal);
     case 'calls': {
       const { call, ...rest } = item as AskKinds['calls']['item'];
-      const refusal = await refuseCall(call, environment.tools);
+      const refusal = await refuseCall(call, environment.tools, context.signal);
       if (refusal) return refusal;
       const tool = environment.tools.find(({ name }) => name === call.name)!;
       return attemptCall(tool, call, { ...rest, ...context });
@@ -76,7 +76,9 @@ async function answerTo(
     case 'verdicts': {
       const { verifiers, ...judged } = item as AskKinds['verdicts']['item'];
       const candidate = candidateOf(environment, judged);
-      return Promise.all(verifiers.map((name) => verdictOf(environment, name, candidate, context.signal)));
+      return Promise.all(
+        verifiers.map((name) => verdictOf(environment, name, ownCopy(candidate), context.signal)),
+      );
     }
     case 'subjects': {
       const { verifier: name, ...judged } = item as AskKinds['subjects']['item'];
@@ -101,7 +103,9 @@ async function answerTo(
       // One that is deaf to the signal must not keep the slot.
       const said: unknown = await inTime(context.signal, null, () =>
         served.verify(subject, { signal: context.signal, heartbeat: () => context.heartbeat() }),
-      );
+      ).catch((error: unknown) => {
+        throw isA(error, GradusError) ? errorOfUsers('verifier', error) : error;
+      });
       const found = readFinding(said);
       if ('value' in found) return found.value;
       throw new GradusError('verifier', 'bad-answer', `the verifier ${name} ${found.fault}: mend it`);
@@ -138,6 +142,14 @@ function candidateOf(environment: Environment, { ref, episode }: HostCandidate):
     tools: environment.tools.map(({ name }) => name),
   };
 }
+
+/** For one verifier: what it changes in it no other one is to see. `info` is the environment's own. */
+const ownCopy = ({ task, episode, tools, answer }: Candidate): Candidate => ({
+  task: { ...task },
+  episode: structuredClone(episode),
+  answer,
+  tools: [...tools],
+});
 
 /** A fast verifier that takes longer has hung, and abstains, milliseconds. */
 export const FAST_LIMIT_MS = 10_000;

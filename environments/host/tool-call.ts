@@ -1,14 +1,20 @@
 import type { Observation, ToolCall } from '../../core/episode.ts';
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, isA } from '../../core/errors.ts';
 import { limitsOf, ToolRefusal } from '../contract.ts';
 import type { Tool, ToolContext } from '../contract.ts';
-import { cutText, wordsOf } from './facts.ts';
+import { cutText, errorOfUsers, wordsOf } from './facts.ts';
+import { inTime } from './in-time.ts';
 
 /**
  * Why a call cannot even be tried, told to the policy; null when it can.
- * Throws GradusError('tool', 'arguments') when the tool's own check of its arguments throws.
+ * Throws GradusError('tool', 'arguments') when the tool's own check of its arguments throws, or takes longer than a
+ * call may (retryable then), and the reason of an abort.
  */
-export async function refuseCall(call: ToolCall, tools: readonly Tool[]): Promise<Observation | null> {
+export async function refuseCall(
+  call: ToolCall,
+  tools: readonly Tool[],
+  signal: AbortSignal,
+): Promise<Observation | null> {
   const tool = tools.find((candidate) => candidate.name === call.name);
   if (!tool) {
     return {
@@ -16,14 +22,19 @@ export async function refuseCall(call: ToolCall, tools: readonly Tool[]): Promis
       error: 'unknown-tool',
     };
   }
-  const parsed = await tool.arguments.safeParseAsync(call.arguments).catch((cause: unknown) => {
-    throw new GradusError(
-      'tool',
-      'arguments',
-      `the check of the arguments of the tool ${tool.name} threw: ${wordsOf(cause)}`,
-      { cause },
-    );
-  });
+  const { timeoutSeconds } = limitsOf(tool);
+  const broken = (how: string, retryable: boolean, cause?: unknown): GradusError =>
+    new GradusError('tool', 'arguments', `the check of the arguments of the tool ${tool.name} ${how}`, {
+      retryable,
+      cause,
+    });
+  const check = (): ReturnType<typeof tool.arguments.safeParseAsync> =>
+    tool.arguments.safeParseAsync(call.arguments).catch((cause: unknown) => {
+      throw broken(`threw: ${wordsOf(cause)}`, false, cause);
+    });
+  const parsed = await inTime(signal, timeoutSeconds * 1000, check, (seconds) =>
+    broken(`took longer than ${seconds} s`, true),
+  );
   if (parsed.success) return null;
   const issue = parsed.error.issues[0]!;
   const where = issue.path.length === 0 ? '' : ` ${issue.path.join('.')}`;
@@ -43,8 +54,11 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
   const signal = AbortSignal.any([context.signal, deadline.signal]);
   const seconds = (): number => (performance.now() - started) / 1000;
   try {
-    const args = await tool.arguments.parseAsync(call.arguments);
-    const output: unknown = await Promise.race([tool.run(args, { ...context, signal }), aborted(signal)]);
+    const run = async (): Promise<unknown> => {
+      const args = await tool.arguments.parseAsync(call.arguments);
+      return tool.run(args, { ...context, signal });
+    };
+    const output = await Promise.race([run(), aborted(signal)]);
     if (typeof output !== 'string') {
       throw new GradusError(
         'tool',
@@ -54,12 +68,12 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
     }
     return { text: cutText(output, limits.maxOutputCharacters), seconds: seconds() };
   } catch (error) {
-    if (error instanceof ToolRefusal) {
+    if (isA(error, ToolRefusal)) {
       const text = cutText(`error: ${error.message}`, limits.maxOutputCharacters);
       return { text, error: 'tool-error', seconds: seconds() };
     }
     context.signal.throwIfAborted();
-    if (error instanceof GradusError) throw error;
+    if (isA(error, GradusError)) throw errorOfUsers('tool', error);
     if (deadline.signal.aborted) {
       throw new GradusError(
         'tool',

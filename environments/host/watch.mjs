@@ -9,7 +9,8 @@ import { workerData } from 'node:worker_threads';
 const LIFELINE = 4;
 const PERIOD_MS = 100;
 
-const end = () => process.kill(process.pid, 'SIGKILL');
+// With its group: all that users' code has started.
+const end = () => process.kill(-process.pid, 'SIGKILL');
 
 const lifeline = new Socket({ fd: LIFELINE, readable: true, writable: true });
 lifeline.on('close', end);

@@ -1,4 +1,8 @@
+import { spawn } from 'node:child_process';
+import { writeSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
 import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
 import { calculate, calculatorTool } from '../../environments/calculator/tool.ts';
 import { defineTool } from '../../environments/contract.ts';
@@ -62,6 +66,45 @@ const tools: Record<string, Tool> = {
     }, 5);
     return calculate(expression);
   }),
+  'late-often': tool((expression) => {
+    for (let i = 0; i < 1000; i++) void Promise.reject(new Error(`rejection ${i}`));
+    return calculate(expression);
+  }),
+  // As programs say that they are up to whoever has started them.
+  ready: tool((expression) => {
+    process.send?.({ type: 'ready' });
+    return calculate(expression);
+  }),
+  descriptor: tool((expression) => {
+    writeSync(3, 'no message\n');
+    return calculate(expression);
+  }),
+  'no-promise': tool((expression) => {
+    const { Promise: real } = globalThis;
+    globalThis.Promise = {} as never;
+    void real.resolve().then(() => undefined);
+    return calculate(expression);
+  }),
+  'odd-error': tool(() => {
+    throw new Proxy(
+      {},
+      {
+        getPrototypeOf: () => {
+          throw new Error('look away');
+        },
+      },
+    );
+  }),
+  'fake-damage': tool(() => {
+    throw new GradusError('store', 'damaged', 'x'.repeat(10e6));
+  }),
+  child: tool((_, context) => {
+    context.heartbeat(spawn('sleep', ['60']).pid);
+    return wait(50).then(() => process.exit(3));
+  }),
+  arguments: tool((expression) => calculate(expression), {
+    arguments: z.strictObject({ expression: z.string().refine(() => new Promise<boolean>(() => undefined)) }),
+  }),
   huge: tool(() => 'x'.repeat(10e6)),
   'no-text': tool(() => ({ answer: 42 })),
   environment: tool(() => JSON.stringify(process.env), { limits: { maxOutputCharacters: 100_000 } }),
@@ -98,6 +141,11 @@ function verifier(verify: FastVerifier['verify']): FastVerifier {
 const verifiers: Record<string, FastVerifier> = {
   'verifier-spin': verifier(forEver),
   'verifier-exit': verifier(() => process.exit(3)),
+  'verifier-changes': verifier(({ task, episode }) => {
+    task.answer = 'mine';
+    episode.turns.length = 0;
+    return { kind: 'score', score: 1 };
+  }),
   'verifier-throws': verifier(() => {
     throw new Error('no dictionary');
   }),
@@ -123,7 +171,7 @@ const environments: Environment[] = [
   ...Object.entries(verifiers).map(([kind, one]) => ({
     ...base(),
     name: `hostile-${kind}`,
-    verifiers: [...base().verifiers, one],
+    verifiers: [one, ...base().verifiers],
   })),
   {
     ...base(),

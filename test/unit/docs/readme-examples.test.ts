@@ -73,13 +73,17 @@ describe('the example tool', () => {
   const call = (args: { [name: string]: string }) => ({ name: 'reverse', arguments: args });
 
   test('answers', async () => {
-    expect(await refuseCall(call({ text: 'lemon' }), [reverse])).toBeNull();
+    expect(await refuseCall(call({ text: 'lemon' }), [reverse], new AbortController().signal)).toBeNull();
     expect(await attemptCall(reverse, call({ text: 'lemon' }), context)).toMatchObject({ text: 'nomel' });
   });
 
   test('refuses what the policy got wrong, and says what to write', async () => {
-    expect((await refuseCall(call({ word: 'lemon' }), [reverse]))?.error).toBe('invalid-arguments');
-    expect((await refuseCall(call({ text: 'x'.repeat(13) }), [reverse]))?.error).toBe('invalid-arguments');
+    expect((await refuseCall(call({ word: 'lemon' }), [reverse], new AbortController().signal))?.error).toBe(
+      'invalid-arguments',
+    );
+    expect(
+      (await refuseCall(call({ text: 'x'.repeat(13) }), [reverse], new AbortController().signal))?.error,
+    ).toBe('invalid-arguments');
     const observation = await attemptCall(reverse, call({ text: 'Two words' }), context);
     expect(observation.error).toBe('tool-error');
     expect(observation.text).toContain('like lemon');
@@ -219,7 +223,7 @@ describe('the example environment', () => {
       const action = parseAction(text);
       const turn: Turn = { start: 0, end: 0, text, action };
       if (action.kind === 'call') {
-        expect(await refuseCall(action.call, environment.tools)).toBeNull();
+        expect(await refuseCall(action.call, environment.tools, new AbortController().signal)).toBeNull();
         turn.observation = await attemptCall(environment.tools[0]!, action.call, context);
       }
       turns.push(turn);

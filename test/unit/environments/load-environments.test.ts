@@ -134,6 +134,20 @@ describe('loadEnvironments', () => {
       'shape',
       'placement',
     ],
+    ...[
+      'timeoutSeconds: Infinity',
+      'timeoutSeconds: 3e6',
+      'heartbeatSeconds: 0',
+      'maxAttempts: 0.5',
+      'maxOutputCharacters: NaN',
+    ].map((limit) => [
+      `a tool with ${limit}`,
+      `import { z } from ${JSON.stringify(import.meta.resolve('zod'))};
+       const tool = { name: 't', description: '', arguments: z.object({}), placement: 'long', effect: 'pure', run: () => '', limits: { ${limit} } };
+       export default ${whole.replace('NAME', '"x"').replace('tools: []', 'tools: [tool]')}`,
+      'shape',
+      `tools.0.limits.${limit.split(':')[0]}`,
+    ]),
     ['code that fails', 'throw new Error("boom")', 'module', 'boom'],
   ])('refuses %s', async (_, code, type, message) => {
     await expect(loadEnvironments([moduleWith(code)])).rejects.toMatchObject({

@@ -1,9 +1,12 @@
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolCall } from '../../../../core/episode.ts';
 import type { Incident } from '../../../../core/incidents.ts';
 import { EnvironmentHost } from '../../../../environments/host/environment-host.ts';
+import type { Said } from '../../../../environments/host/asks.ts';
 import type { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
 
 const MODULE = path.resolve('test/support/hostile-environments.ts');
@@ -45,6 +48,7 @@ describe('a tool that', () => {
     ['buffers', 'memory', /took more than 400 MB/],
     ['exit', 'crashed', /exit code 3/],
     ['abort', 'crashed', /SIGABRT/],
+    ['descriptor', 'crashed', /said what is no JSON/],
   ])('does %s is charged; those beside it are not, and answer', async (kind, how, message) => {
     const incidents: Incident[] = [];
     const unlucky = callAs(`hostile-${kind}`, 0, incidents).catch((error: unknown) => error);
@@ -83,6 +87,56 @@ describe('a tool that', () => {
       .toEqual(expect.arrayContaining(['late-error: nor for this']));
   });
 
+  test('leaves a thousand errors behind fills no log', async () => {
+    await callAs('hostile-late-often', 0);
+    await expect.poll(() => lines.some((line) => /rejection \d+ \(512 times by now\)/.test(line))).toBe(true);
+    expect(lines.filter((line) => line.includes('rejection')).length).toBeLessThan(12);
+  });
+
+  test('breaks what everybody stands on keeps nobody waiting for ever', async () => {
+    await callAs('hostile-no-promise', 0);
+    expect((await callAs('calculator', 1)).text).toBe('5');
+  });
+
+  test('says to whoever has started it that it is ready is not heard', async () => {
+    expect((await callAs('hostile-ready', 0)).text).toBe('5');
+  });
+
+  test('throws what cannot be looked at is tried again, as after any other error', async () => {
+    await expect(callAs('hostile-odd-error', 0)).rejects.toMatchObject({
+      boundary: 'tool',
+      type: 'failed',
+      retryable: true,
+    });
+  });
+
+  test('claims that the object store is damaged is a tool that failed, in few words', async () => {
+    const error: unknown = await callAs('hostile-fake-damage', 0).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ boundary: 'tool', retryable: false });
+    expect((error as Error).message.length).toBeLessThan(3000);
+  });
+
+  test('checks its arguments for ever is out of time', async () => {
+    await expect(callAs('hostile-arguments', 0)).rejects.toMatchObject({
+      boundary: 'tool',
+      type: 'arguments',
+      retryable: true,
+    });
+  });
+
+  test('ends and leaves a process behind takes it along', async () => {
+    let child = 0;
+    const calling = environment('hostile-child').call(call, {
+      idempotencyKey: 'run/rl/1/0/0/1',
+      attempt: 1,
+      signal,
+      heartbeat: (pid) => (child = pid as number),
+    });
+    await expect(calling).rejects.toMatchObject({ type: 'host-died' });
+    expect(child).toBeGreaterThan(0);
+    await expect.poll(() => isRunning(child), { timeout: 5000 }).toBe(false);
+  });
+
   test('says 10 MB is cut where it runs', async () => {
     expect((await callAs('hostile-huge', 0)).text).toMatch(/^x{4096} \[cut: 10000000 characters in all\]$/u);
   });
@@ -118,7 +172,7 @@ describe('a verifier that', () => {
     },
   });
   const judged = (kind: string, incidents: Incident[]) =>
-    environment(kind).verdicts(['format', 'odd'], [candidate(2), candidate(1), candidate(2)], {
+    environment(kind).verdicts(['odd', 'format'], [candidate(2), candidate(1), candidate(2)], {
       signal,
       incident: (incident) => incidents.push(incident),
     });
@@ -126,7 +180,7 @@ describe('a verifier that', () => {
   test('ends its process is the culprit; the other candidates are judged', async () => {
     const incidents: Incident[] = [];
     const [good, bad, alsoGood] = await judged('hostile-verifier-exit', incidents);
-    for (const one of [good, alsoGood]) expect(one).toMatchObject([{ verifier: 'format' }, { score: 1 }]);
+    for (const one of [good, alsoGood]) expect(one).toMatchObject([{ score: 1 }, { verifier: 'format' }]);
     expect(bad).toMatchObject({ boundary: 'verifier', message: expect.stringContaining(MODULE) as string });
     expect(new Set(incidents.map((incident) => incident.function))).toEqual(new Set(['verifier odd']));
     expect(incidents).toHaveLength(2);
@@ -135,8 +189,24 @@ describe('a verifier that', () => {
   test('throws abstains, as before, and is told of', async () => {
     const incidents: Incident[] = [];
     const [, bad] = await judged('hostile-verifier-throws', incidents);
-    expect(bad).toMatchObject([{ verifier: 'format' }, { score: null, evidence: 'threw: no dictionary' }]);
-    expect(incidents).toMatchObject([{ kind: 'threw', message: 'threw: no dictionary' }]);
+    expect(bad).toMatchObject([{ score: null, evidence: 'threw: no dictionary' }, { verifier: 'format' }]);
+    expect(incidents).toMatchObject([
+      { function: 'verifier odd', kind: 'threw', message: 'threw: no dictionary' },
+    ]);
+  });
+
+  test('changes what it is shown changes nothing for the others', async () => {
+    const [, one] = await environment('hostile-verifier-changes').verdicts(
+      ['odd', 'exact-match', 'format'],
+      [candidate(2), candidate(1)],
+      { signal },
+    );
+    const [, alone] = await environment('hostile-verifier-changes').verdicts(
+      ['exact-match', 'format'],
+      [candidate(2), candidate(1)],
+      { signal },
+    );
+    expect((one as Said[]).slice(1)).toEqual(alone);
   });
 
   test('is of a tier has its key, and no other has it', async () => {
@@ -221,6 +291,29 @@ test('a module that never ends loading is named', async () => {
     type: 'module',
     message: expect.stringContaining(module) as string,
   });
+});
+
+test('an environment that is not there when its module is loaded again is an error that says so', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gradus-changing-'));
+  const module = path.join(folder, 'changing.mjs');
+  const gives = (names: string[]): void =>
+    writeFileSync(
+      module,
+      `export default ${JSON.stringify(names)}.map((name) => ({
+        name, levels: [1], tools: [], verifiers: [],
+        task: () => process.exit(3), demonstrate: () => ({}), taskCount: () => 1 }))`,
+    );
+  gives(['stays', 'goes']);
+  const changing = await EnvironmentHost.open({ modules: [module], log: () => undefined });
+  try {
+    gives(['stays']);
+    const ref = { environment: 'goes', split: 'train', level: 1, index: 0 } as const;
+    const [said] = await changing.environments.get('goes')!.prompts([ref], { signal });
+    expect(said).toMatchObject({ boundary: 'environment', type: 'module' });
+  } finally {
+    await changing.close();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('a host ends with its worker, also when it hangs and the worker is killed', async () => {

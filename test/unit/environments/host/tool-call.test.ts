@@ -9,6 +9,7 @@ import { attemptCall, refuseCall } from '../../../../environments/host/tool-call
 import { callContext, toolThat } from '../../activities/test-environment.ts';
 
 const call = { name: 'search', arguments: { query: 'moon' } };
+const { signal } = new AbortController();
 const never = () => new Promise<string>(() => undefined);
 
 describe('an attempt of a tool call', () => {
@@ -63,7 +64,12 @@ describe('an attempt of a tool call', () => {
     const tool = toolThat(() => {
       throw final;
     });
-    await expect(attemptCall(tool, call, callContext())).rejects.toBe(final);
+    await expect(attemptCall(tool, call, callContext())).rejects.toMatchObject({
+      type: final.type,
+      message: final.message,
+      retryable: false,
+      cause: final,
+    });
   });
 
   test('of a tool that hangs and ignores its signal ends at the time limit', async () => {
@@ -172,35 +178,35 @@ describe('a call that cannot be tried', () => {
   const tools = [toolThat(() => ''), { ...toolThat(() => ''), name: 'lookup' }];
 
   test('names the tools that there are', async () => {
-    expect(await refuseCall({ name: 'serach', arguments: {} }, tools)).toEqual({
+    expect(await refuseCall({ name: 'serach', arguments: {} }, tools, signal)).toEqual({
       text: 'error: no tool serach; tools: search, lookup',
       error: 'unknown-tool',
     });
-    const long = await refuseCall({ name: 'x'.repeat(10_000), arguments: {} }, tools);
+    const long = await refuseCall({ name: 'x'.repeat(10_000), arguments: {} }, tools, signal);
     expect(long!.text.length).toBeLessThan(100);
   });
 
   test.each([[{}], [{ query: 7 }], [{ query: 'moon', page: 2 }]])(
     'says what is wrong with %j',
     async (args) => {
-      const refusal = await refuseCall({ name: 'search', arguments: args }, tools);
+      const refusal = await refuseCall({ name: 'search', arguments: args }, tools, signal);
       expect(refusal?.error).toBe('invalid-arguments');
       expect(refusal?.text).toMatch(/^error: arguments.*(query|page)/u);
     },
   );
 
   test('is let through when the tool can take it', async () => {
-    expect(await refuseCall(call, tools)).toBeNull();
+    expect(await refuseCall(call, tools, signal)).toBeNull();
   });
 
   test('waits for a check that takes its time, and blames the tool for one that throws', async () => {
     const checking = (check: (query: string) => boolean | Promise<boolean>) =>
       toolThat(() => '', { arguments: z.strictObject({ query: z.string().refine(check) }) });
-    expect(await refuseCall(call, [checking(async (query) => query === 'moon')])).toBeNull();
+    expect(await refuseCall(call, [checking(async (query) => query === 'moon')], signal)).toBeNull();
     const broken = checking(() => {
       throw new TypeError('no dictionary');
     });
-    await expect(refuseCall(call, [broken])).rejects.toMatchObject({
+    await expect(refuseCall(call, [broken], signal)).rejects.toMatchObject({
       boundary: 'tool',
       type: 'arguments',
       message: expect.stringContaining('no dictionary') as string,

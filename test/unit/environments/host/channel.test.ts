@@ -1,0 +1,53 @@
+import { Duplex } from 'node:stream';
+import { expect, test } from 'vitest';
+import { Channel } from '../../../../environments/host/channel.ts';
+
+/** What a channel makes of the given pieces of bytes, and what it says itself. */
+function channelOver(pieces: string[], longestLine?: number) {
+  const heard: unknown[] = [];
+  const nonsense: string[] = [];
+  let said = '';
+  const socket = new Duplex({
+    read: () => undefined,
+    write: (chunk: Buffer, _, done) => {
+      said += chunk.toString();
+      done();
+    },
+  });
+  const channel = new Channel(
+    socket,
+    { message: (value) => heard.push(value), nonsense: (why) => nonsense.push(why) },
+    longestLine,
+  );
+  for (const piece of pieces) socket.emit('data', piece);
+  return { channel, heard, nonsense, said: () => said };
+}
+
+test('hears messages wherever they are cut', () => {
+  const text = '[1]\n{"a":"\\n"}\n';
+  for (let cut = 0; cut <= text.length; cut++) {
+    const { heard, nonsense } = channelOver([text.slice(0, cut), text.slice(cut)]);
+    expect(heard).toEqual([[1], { a: '\n' }]);
+    expect(nonsense).toEqual([]);
+  }
+});
+
+test('says lines', () => {
+  const { channel, said } = channelOver([]);
+  channel.say(['a\nb']);
+  expect(said()).toBe('["a\\nb"]\n');
+});
+
+test('hears nothing after what is no JSON', () => {
+  expect(channelOver(['[1]\nready\n[2]\n', '[3]\n'])).toMatchObject({
+    heard: [[1]],
+    nonsense: ['said what is no JSON'],
+  });
+});
+
+test('does not collect a line without end', () => {
+  expect(channelOver(['x'.repeat(60), 'x'.repeat(60), 'x'], 100)).toMatchObject({
+    heard: [],
+    nonsense: ['said more than 100 characters at once'],
+  });
+});
