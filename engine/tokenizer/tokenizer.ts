@@ -13,6 +13,9 @@ export class Tokenizer {
 
   private constructor(json: TokenizerFile) {
     const { added_tokens: listed = [], model } = json;
+    assertIds(listed.map(({ id }) => id));
+    // A list, as of Unigram, has its ids in order.
+    if (!Array.isArray(model.vocab)) assertIds(Object.values(model.vocab ?? {}));
     // Matched as it is spelled: text must not become a special token by being normalized.
     const added = listed.map((token) => ({ ...token, normalized: false }));
     const config = { clean_up_tokenization_spaces: false };
@@ -91,8 +94,17 @@ export class Tokenizer {
   }
 }
 
+/** What decoders index by, and masks are made for: a vocabulary has some hundred thousand. */
+const MOST_IDS = 10_000_000;
+
+/** Throws Error for what is no id of a token: it would reach the decoder as a row of the embeddings. */
+function assertIds(ids: readonly unknown[]): void {
+  const odd = ids.find((id) => !Number.isInteger(id) || (id as number) < 0 || (id as number) >= MOST_IDS);
+  if (odd !== undefined) throw new Error(`a token has the id ${JSON.stringify(odd)}`);
+}
+
 /** The fields of a `tokenizer.json` that are looked at here. */
 interface TokenizerFile {
   added_tokens?: { id: number; content: string }[];
-  model: { type?: string };
+  model: { type?: string; vocab?: Readonly<Record<string, unknown>> | readonly unknown[] };
 }

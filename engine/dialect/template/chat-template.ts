@@ -22,6 +22,9 @@ export const DEFAULT_DATE = '2024-07-26';
 /** Of a template; the longest that models come with have some 20,000. */
 const MOST_LETTERS = 200_000;
 
+/** White space in a row: the engine's reader takes the square of that. */
+const MOST_SPACE = 1000;
+
 /** A checkpoint's chat template, rendered to the byte as `apply_chat_template` of Python's `transformers` does. */
 export class ChatTemplate {
   readonly source: string;
@@ -39,6 +42,9 @@ export class ChatTemplate {
     this.date = date;
     if (source.length > MOST_LETTERS) {
       throw refused(`has ${source.length} letters, and ${MOST_LETTERS} are the most that is read`);
+    }
+    if (longestSpace(source) > MOST_SPACE) {
+      throw refused(`has more than ${MOST_SPACE} characters of white space in a row`);
     }
     try {
       this.program = new Template(source).parsed;
@@ -95,6 +101,17 @@ function pythonRange(budget: WorkBudget, first: number, second?: number, step = 
   const length = Math.max(0, Math.ceil((stop - start) / step));
   budget.spend(length);
   return Array.from({ length }, (_, i) => start + i * step);
+}
+
+/** Of the runs of white space. */
+function longestSpace(text: string): number {
+  let longest = 0;
+  let end = 0;
+  for (const { index, 0: word } of text.matchAll(/\S+/gu)) {
+    longest = Math.max(longest, index - end);
+    end = index + word.length;
+  }
+  return Math.max(longest, text.length - end);
 }
 
 /** Of all texts in a value. */

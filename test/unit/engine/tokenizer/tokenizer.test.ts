@@ -67,6 +67,20 @@ describe('a tokenizer from tokenizer.json', () => {
     expect(() => Tokenizer.fromJson('half a file {')).toThrow('not a tokenizer.json');
   });
 
+  test.each([-1, 1.5, 2 ** 53, 1e9, '7', null, '__proto__'])(
+    'an id that is %s is none, and never reaches a decoder',
+    (id) => {
+      const file = (added: unknown, vocab: object) => ({
+        ...(JSON.parse(fixture('tokenizer.json')) as object),
+        added_tokens: [{ id: added, content: '<odd>', special: true }],
+        model: { type: 'BPE', vocab, merges: [] },
+      });
+      expect(Tokenizer.fromJson(file(2, { a: 0, b: 1 })).vocabSize).toBe(3);
+      expect(() => Tokenizer.fromJson(file(id, { a: 0, b: 1 }))).toThrow('a token has the id');
+      expect(() => Tokenizer.fromJson(file(2, { a: 0, b: id }))).toThrow('a token has the id');
+    },
+  );
+
   test('empty text is no tokens', () => {
     expect(tokenizer.encode('')).toEqual([]);
     expect(tokenizer.encodePlain('')).toEqual([]);

@@ -69,6 +69,8 @@ test.each(Object.entries(BOMBS))(
 
 test.each([
   ['too long', 'x'.repeat(200_001), 'has 200001 letters'],
+  ['white space', ' '.repeat(190_000), 'white space in a row'],
+  ['white space inside', `{{-${'\n'.repeat(190_000)}-}}`, 'white space in a row'],
   ['nested too deeply', '{% if a %}'.repeat(15_000), 'cannot be read'],
   ['an expression nested too deeply', `{{ ${'('.repeat(90_000)} }}`, 'cannot be read'],
 ])('a template that is %s is not read', (_, source, why) => {
