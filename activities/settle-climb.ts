@@ -197,19 +197,21 @@ async function outcomeOf(
   }
   const standing = standingOf(scores, { rungs, calibrations });
   if (standing === null) return fast;
+  const silence = (rung: number): string =>
+    `${rungs[rung]!.verifier}: ${views[rung]?.meaning?.evidence ?? 'it gave no reason'}`;
   if (standing.kind === 'abstained') {
-    const evidence = views[standing.rung]?.meaning?.evidence;
-    const reason = `${rungs[standing.rung]!.verifier}: ${evidence ?? 'it gave no reason'}`;
+    const reason = silence(standing.rung);
     return { kind: 'abstained', reason, ...(standing.ofSubject && { ofSubject: true }) };
   }
-  const { worth, passed } = standing;
+  const { worth, passed, silent } = standing;
+  const because = silent !== undefined && { evidence: silence(silent) };
   const view = views[standing.rung];
   if (!view) {
     // The lowest rung has spoken where the episodes were verified.
     if (!isJudged(fast)) return fast;
     const said = fast.components.find(({ verifier }) => verifier === LADDER)!;
     if (said.score === worth && said.passed === passed) return fast;
-    return withVerdict(reward.components, fast, { ...said, worth, passed });
+    return withVerdict(reward.components, fast, { ...said, worth, passed, ...because });
   }
   const { score, evidence } = view.meaning!;
   const verdict = {
@@ -219,6 +221,7 @@ async function outcomeOf(
     ...(worth !== score && { worth }),
     passed,
     ...(evidence === undefined ? {} : { evidence }),
+    ...because,
   };
   if (isJudged(fast)) return withVerdict(reward.components, fast, verdict);
   // The lowest rung abstained, and so nothing was composed.

@@ -237,9 +237,9 @@ const verification = z
             .describe('Without a verdict that is due: the cheaper one stands, or the episode is pending.'),
           abstains: z
             .enum(ABSTENTION_RULES)
-            .default('abstained')
+            .default(ABSTENTION_RULES[0])
             .describe(
-              'What an episode is worth that the rung below passed and that this one cannot judge. abstained: it teaches nothing; expected: what the dearest rung is expected to say; zero: nothing, where the abstention is about the subject.',
+              'What an episode is worth that the rung below passed and that this one cannot judge. zero: nothing, where the abstention is about the subject, else it teaches nothing; expected: what the dearest rung is expected to say; abstained: it teaches nothing, which a policy may learn to prefer.',
             ),
           budget: budget.prefault({}),
           concurrency: concurrency.default(16).describe('Computations in flight at once.'),

@@ -18,10 +18,11 @@ export interface Rung {
 }
 
 /**
- * `abstained`: nothing can be said of the episode, and it teaches nothing. `expected`: what the dearest rung is expected
- * to say by the calibration. `zero`: nothing, unless the abstention says nothing of the subject.
+ * The first is the default. `zero`: nothing, unless the abstention says nothing of the subject. `expected`: what the
+ * dearest rung is expected to say by the calibration. `abstained`: the episode has no reward and teaches nothing, so
+ * that a policy which can earn less than its group's mean learns to hide there.
  */
-export const ABSTENTION_RULES = ['abstained', 'expected', 'zero'] as const;
+export const ABSTENTION_RULES = ['zero', 'expected', 'abstained'] as const;
 export type AbstentionRule = (typeof ABSTENTION_RULES)[number];
 
 /**

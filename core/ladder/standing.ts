@@ -13,6 +13,8 @@ export type Standing =
       /** What its score counts for, in [0, 1]: all candidates on the scale of the dearest rung. */
       worth: number;
       passed: boolean;
+      /** The rung above it that could not judge, where it is that silence which counts. */
+      silent?: number;
     }
   | {
       kind: 'abstained';
@@ -39,9 +41,9 @@ export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
   if (!passed || silent < 0) return { kind: 'judged', rung, worth, passed };
   const { abstains } = ladder.rungs[silent]!;
   const ofSubject = scores[silent] === 'abstained';
-  if (abstains === 'expected') return { kind: 'judged', rung, worth, passed: false };
+  if (abstains === 'expected') return { kind: 'judged', rung, worth, passed: false, silent };
   // What says nothing of the subject is never a zero.
-  if (abstains === 'zero' && ofSubject) return { kind: 'judged', rung, worth: 0, passed: false };
+  if (abstains === 'zero' && ofSubject) return { kind: 'judged', rung, worth: 0, passed: false, silent };
   return { kind: 'abstained', rung: silent, ofSubject };
 }
 

@@ -30,13 +30,22 @@ afterAll(async () => {
 });
 
 const { signal } = new AbortController();
-/** What a policy can answer, how often it does at first, and what becomes of it on the ladder. */
-const ANSWERS: { answer: string; logit: number; fast: number; deep: Found }[] = [
-  { answer: 'nonsense', logit: 0, fast: 0, deep: { kind: 'scored', score: 0 } },
-  { answer: 'poor', logit: 1, fast: 1, deep: { kind: 'scored', score: 0.2 } },
-  { answer: 'good', logit: -1, fast: 1, deep: { kind: 'scored', score: 0.8 } },
-  { answer: 'knot', logit: -1, fast: 1, deep: { kind: 'abstained', type: 'embedding', reason: 'none' } },
+/** What a policy can answer, and what becomes of it on the ladder. */
+const ANSWERS: { answer: string; fast: number; deep: Found }[] = [
+  { answer: 'nonsense', fast: 0, deep: { kind: 'scored', score: 0 } },
+  { answer: 'poor', fast: 1, deep: { kind: 'scored', score: 0.2 } },
+  { answer: 'good', fast: 1, deep: { kind: 'scored', score: 0.8 } },
+  { answer: 'knot', fast: 1, deep: { kind: 'abstained', type: 'embedding', reason: 'none' } },
 ];
+
+/** Where a policy may find itself when it answers, all as probable, and with what logits it then begins. */
+type Positions = Record<string, number[]>;
+const ONE: Positions = { anywhere: [0, 1, -1, -1] };
+const UNLUCKY: Positions = {
+  lucky: [-Infinity, -Infinity, 0, -Infinity],
+  /** Nothing good can be said any more: what can be earned is below the mean of the group. */
+  hopeless: [0, 1, -Infinity, -1],
+};
 
 /** Tasks at which all that can be judged is poor tempt to what cannot. */
 const toy = (faults?: Record<string, number>): Environment => ({
@@ -74,24 +83,33 @@ const softmax = (logits: readonly number[]): number[] => {
   return parts.map((part) => part / sum);
 };
 
-/** Trains a table of logits by the batches that the ladder's outcomes make; gives how often each answer comes. */
-async function train(run: string, deep: Partial<RungSpec>, faults?: Record<string, number>, steps = 30) {
+interface Training {
+  /** Over the spec's defaults. */
+  deep?: Partial<RungSpec>;
+  faults?: Record<string, number>;
+  positions?: Positions;
+  steps?: number;
+}
+
+/** Trains tables of logits by the batches that the ladder's outcomes make; gives how often each answer comes where. */
+async function train(run: string, { deep, faults, positions = ONE, steps = 30 }: Training) {
   const environment = toy(faults);
   const environments = inThisProcess([environment]);
   const rungs = [rung('form', 'fast'), rung('deep', 'simulation', deep)];
   const reward = rewardBy(rungs[0]!);
   let calibrations: Calibration[] = [noCalibration()];
-  const logits = ANSWERS.map(({ logit }) => logit);
+  const tables = Object.values(positions).map((logits) => [...logits]);
   for (let step = 1; step <= steps; step++) {
-    const chances = softmax(logits);
+    const chances = tables.map(softmax);
     const groups = await Promise.all(
       Array.from({ length: 4 }, (_, group) => {
         const random = new RandomStream(1, run, step, group);
         const episodes = Array.from({ length: 8 }, (_, sample) => {
+          const position = Math.floor(random.uniform() * tables.length);
           let left = random.uniform();
-          const found = chances.findIndex((chance) => (left -= chance) < 0);
-          const token = found < 0 ? ANSWERS.length - 1 : found;
-          return answered(ANSWERS[token]!.answer, sample, token);
+          const found = chances[position]!.findIndex((chance) => (left -= chance) < 0);
+          const answer = found < 0 ? ANSWERS.length - 1 : found;
+          return answered(ANSWERS[answer]!.answer, sample, position * ANSWERS.length + answer);
         });
         const ref = { environment: 'toy', split: 'train' as const, level: 1, index: group };
         return judgedGroup(
@@ -124,13 +142,16 @@ async function train(run: string, deep: Partial<RungSpec>, faults?: Record<strin
     const algorithm = { scaleRewards: 'group' as const, aggregation: 'token' as const, beta: 0 };
     const { sequences } = trainingSequences(judged, { algorithm, truncated: 'train' });
     for (const { tokens, advantages } of sequences) {
+      const position = Math.floor(tokens[1]! / ANSWERS.length);
+      const logits = tables[position]!;
       logits.forEach((_, i) => {
-        const step = Number(tokens[1] === i) - chances[i]!;
+        const step = Number(tokens[1]! % ANSWERS.length === i) - chances[position]![i]!;
         logits[i]! += 0.08 * advantages[1]! * step;
       });
     }
   }
-  return Object.fromEntries(softmax(logits).map((chance, i) => [ANSWERS[i]!.answer, chance]));
+  const [last] = tables.slice(-1);
+  return Object.fromEntries(softmax(last!).map((chance, i) => [ANSWERS[i]!.answer, chance]));
 }
 
 describe('a policy that can answer what no dearer rung can judge', () => {
@@ -139,23 +160,38 @@ describe('a policy that can answer what no dearer rung can judge', () => {
     for (const { answer, deep } of ANSWERS) await keepAnswer(store, toy(), ref, answer, 'deep', deep);
   });
 
-  test('does not drift there: by default such answers teach nothing', async () => {
-    const chances = await train('neutral', {});
-    expect(chances['good']).toBeGreaterThan(0.8);
-    expect(chances['knot']).toBeLessThan(0.2);
+  test('does not drift there: by default a silence about the subject is worth nothing', async () => {
+    const chances = await train('default', {});
+    expect(chances['good']).toBeGreaterThan(0.9);
+    expect(chances['knot']).toBeLessThan(0.03);
   });
 
-  test('leaves them where the verifier says that they are the subject’s fault, or the spec calls silence a failure', async () => {
-    const byVerifier = await train('fault', {}, { embedding: 0 });
-    const bySpec = await train('failure', { abstains: 'zero' });
-    for (const chances of [byVerifier, bySpec]) {
-      expect(chances['good']).toBeGreaterThan(0.9);
-      expect(chances['knot']).toBeLessThan(0.03);
-    }
+  test('does not drift there by default where all that it can still earn is below the mean of its group', async () => {
+    const chances = await train('hopeless', { positions: UNLUCKY, steps: 60 });
+    expect(chances['poor']).toBeGreaterThan(0.9);
+    expect(chances['knot']).toBeLessThan(0.03);
+  });
+
+  test('hides there, once all that it can still earn is below that mean, where a spec has such answers teach nothing', async () => {
+    const chances = await train('neutral', { deep: { abstains: 'abstained' } });
+    expect(chances['good']).toBeGreaterThan(0.8);
+    expect(chances['knot']).toBeLessThan(0.2);
+    const hopeless = await train('hiding', {
+      deep: { abstains: 'abstained' },
+      positions: UNLUCKY,
+      steps: 60,
+    });
+    expect(hopeless['knot']).toBeGreaterThan(0.9);
+  });
+
+  test('leaves them where the verifier says that they are the subject’s fault', async () => {
+    const chances = await train('fault', { deep: { abstains: 'abstained' }, faults: { embedding: 0 } });
+    expect(chances['good']).toBeGreaterThan(0.9);
+    expect(chances['knot']).toBeLessThan(0.03);
   });
 
   test('prefers what was judged good to what is only expected to be so', async () => {
-    const chances = await train('expected', { abstains: 'expected' });
+    const chances = await train('expected', { deep: { abstains: 'expected' } });
     expect(chances['good']).toBeGreaterThan(chances['knot']!);
   });
 });

@@ -38,7 +38,7 @@ const rung = (verifier: string, tier: RungSpec['tier']): RungSpec => ({
   wait: true,
   deadlineSeconds: 60,
   missing: 'cheaper',
-  abstains: 'abstained',
+  abstains: 'zero',
   budget: {},
   concurrency: 4,
   reviewers: 1,

@@ -59,7 +59,7 @@ describe('an evaluation', () => {
     wait: true,
     deadlineSeconds: 60,
     missing: 'cheaper',
-    abstains: 'abstained',
+    abstains: 'zero',
     budget: {},
     concurrency: 4,
     reviewers: 1,

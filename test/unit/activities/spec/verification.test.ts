@@ -28,7 +28,12 @@ describe('a ladder', () => {
   test('is filled in, with the tiers of its verifiers', () => {
     const { verification, reward } = parsed({ rungs: ladder });
     expect(verification!.rungs.map(({ tier }) => tier)).toEqual(['fast', 'simulation', 'high-fidelity']);
-    expect(verification!.rungs[1]).toMatchObject({ wait: true, missing: 'cheaper', budget: {} });
+    expect(verification!.rungs[1]).toMatchObject({
+      wait: true,
+      missing: 'cheaper',
+      abstains: 'zero',
+      budget: {},
+    });
     expect(reward.ladder).toEqual({ verifier: 'molecule', passAtLeast: 1 });
   });
 

@@ -10,7 +10,7 @@ const rung = (tier: Rung['tier'], passAtLeast = 0.5): Rung => ({
   tier,
   passAtLeast,
   escalate: { valueAtLeast: 0.4, uncertaintyAtLeast: 0.2 },
-  abstains: 'abstained',
+  abstains: 'zero',
 });
 const rungs = [rung('fast'), rung('simulation'), rung('high-fidelity')];
 
