@@ -134,9 +134,10 @@ async function callInline(
   }
 }
 
-/** The tool's fault, not the policy's: the episode is an infrastructure outcome, never a zero. */
+/** Never a zero, whatever the call was: the tool may be at fault, or by its own word what it needs is away. */
 function fail(episode: Episode, error: unknown): void {
-  episode.status = { kind: 'failed', boundary: 'tool', reason: messageOf(error) };
+  const boundary = error instanceof GradusError && error.boundary === 'infra' ? 'infra' : 'tool';
+  episode.status = { kind: 'failed', boundary, reason: messageOf(error) };
 }
 
 function append(episode: Episode, token: number, mask: 0 | 1, logprob: number): void {

@@ -153,7 +153,7 @@ async function openEpisode(
     throw new GradusError('policy', 'no-call', `nothing waits for ${call.id}`);
   }
   if ('failed' in result) {
-    episode.status = { kind: 'failed', boundary: 'tool', reason: result.failed };
+    episode.status = { kind: 'failed', boundary: result.boundary, reason: result.failed };
   } else {
     const observation = await deps.store.read(result.observation, observations);
     observe(

@@ -1,6 +1,6 @@
 import type { RolloutGroup } from '../core/episode.ts';
 import { armName } from '../core/names.ts';
-import { noOutcomes, trainableReward } from '../core/outcome.ts';
+import { isToolFailure, noOutcomes, trainableReward } from '../core/outcome.ts';
 import type { ArmTally, GroupResult } from '../core/requests.ts';
 import { succeeded } from '../core/reward.ts';
 import type { RewardSpec } from '../core/spec.ts';
@@ -30,12 +30,13 @@ export function tally(
     if (success === null) continue;
     const { ref, retried } = group.tasks[episode.task]!;
     const arm = { environment: ref.environment, level: ref.level };
-    const sum = arms.get(armName(arm)) ?? { arm, successes: 0, trials: 0 };
+    const sum: ArmTally = arms.get(armName(arm)) ?? { arm, successes: 0, trials: 0 };
     if (!retried) arms.set(armName(arm), sum);
     for (const counted of retried ? [perTask[episode.task]!] : [sum, perTask[episode.task]!]) {
       counted.trials++;
       if (success) counted.successes++;
     }
+    if (isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
   }
   return {
     ...result,

@@ -2,8 +2,9 @@ import path from 'node:path';
 import Table from 'cli-table3';
 import type { CurriculumResult } from '../core/curriculum.ts';
 import { armName } from '../core/names.ts';
+import { countsOf, noOutcomes } from '../core/outcome.ts';
 import type { EvaluationResult } from '../core/requests.ts';
-import { total } from '../core/stage-policy.ts';
+import { toolFailuresOf, total } from '../core/stage-policy.ts';
 import { totalTime } from '../core/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { interval, measured, percent } from './show-progress.ts';
@@ -34,6 +35,10 @@ export function reportRun(
     }
     table.push(['all', cell(before.arms), cell(after.arms), total(before.arms).trials]);
     say(`\n\n${table.toString()}`);
+    for (const [name, evaluation] of [['before', before] as const, ['after', after] as const]) {
+      const unjudged = unjudgedOf(evaluation);
+      if (unjudged !== null) say(`${name}: ${unjudged}`);
+    }
   }
   const parts = Object.entries(progress.seconds).filter(([, value]) => value >= 0.05);
   say(
@@ -49,6 +54,15 @@ export function reportRun(
   }
 }
 
+/** How many episodes were not judged, and which of them count all the same; null where all were judged. */
+function unjudgedOf({ arms, outcomes }: EvaluationResult): string | null {
+  const { pending, abstained, failed } = outcomes;
+  if (pending + abstained + failed === 0) return null;
+  const atTools = toolFailuresOf(arms);
+  const counted = atTools === 0 ? '' : `; ${atTools} failed at a tool, which is no success`;
+  return `${countsOf({ ...noOutcomes(), pending, abstained, failed })}${counted}`;
+}
+
 /** The same as one object, for `--json`. */
 export function summarizeRun(
   result: CurriculumResult,
@@ -59,6 +73,8 @@ export function summarizeRun(
   const of = (evaluation: EvaluationResult | null) =>
     evaluation && {
       ...measured(total(evaluation.arms), confidence),
+      outcomes: evaluation.outcomes,
+      toolFailures: toolFailuresOf(evaluation.arms),
       arms: Object.fromEntries(
         evaluation.arms.map((tally) => [armName(tally.arm), measured(tally, confidence)]),
       ),

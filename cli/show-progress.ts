@@ -1,7 +1,7 @@
 import { rate, wilson } from '../core/intervals.ts';
 import type { Interval, Proportion } from '../core/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
-import { total } from '../core/stage-policy.ts';
+import { toolFailuresOf, total } from '../core/stage-policy.ts';
 import type { Progress } from '../workflows/messages.ts';
 
 const BAR_WIDTH = 24;
@@ -37,6 +37,9 @@ export function progressLine(progress: Progress): string {
     `${step.stage}${status}`.padEnd(12),
     `${bar(step.stageStep / step.maxSteps)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`,
     heldOut ? `held-out ${percent(rate(total(heldOut.arms)))} (${showArms(heldOut.arms)})` : 'held-out –',
+    heldOut && toolFailuresOf(heldOut.arms) > 0
+      ? `${toolFailuresOf(heldOut.arms)} of ${total(heldOut.arms).trials} failed at a tool`
+      : null,
     step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`,
     entropy === null ? null : `entropy ${entropy.toFixed(3)}`,
     gap === null ? null : `gap ${gap.toExponential(0)}`,

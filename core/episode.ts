@@ -60,7 +60,7 @@ export type EpisodeStatus =
   | { kind: 'calling'; call: ToolCall }
   | { kind: 'answered'; answer: string }
   | { kind: 'truncated'; limit: 'tokens' | 'turns' }
-  | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment'; reason: string };
+  | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment' | 'infra'; reason: string };
 
 export interface GroupTask {
   ref: TaskRef;

@@ -49,7 +49,7 @@ export interface EvaluationPorts extends Pick<TrainingPorts, 'rollout'> {
 
 /**
  * Measures a checkpoint: one sample of each task, judged by the rung that the verification names. Where no episode
- * could be judged there are no trials, which is no success of zero: whoever decides by it must ask first.
+ * could be judged, whatever the reason, that is no success of zero: whoever decides by it must ask first.
  */
 export async function evaluate(
   ports: EvaluationPorts,
@@ -135,9 +135,10 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
   };
   for (const result of results) {
     for (const tally of result.arms) {
-      const sum = arms.get(armName(tally.arm)) ?? { arm: tally.arm, successes: 0, trials: 0 };
+      const sum: ArmTally = arms.get(armName(tally.arm)) ?? { arm: tally.arm, successes: 0, trials: 0 };
       sum.successes += tally.successes;
       sum.trials += tally.trials;
+      if (tally.toolFailures) sum.toolFailures = (sum.toolFailures ?? 0) + tally.toolFailures;
       arms.set(armName(tally.arm), sum);
     }
     for (const kind of Object.keys(outcomes) as OutcomeKind[]) outcomes[kind] += result.outcomes[kind];

@@ -37,6 +37,10 @@ export type JudgedOutcome = Extract<Outcome, { components: unknown }>;
 export const isJudged = (outcome: Outcome): outcome is JudgedOutcome =>
   outcome.kind === 'scored' || outcome.kind === 'truncated';
 
+/** A call of the policy made its tool fail, until the tool had no attempt left. */
+export const isToolFailure = (outcome: Outcome): boolean =>
+  outcome.kind === 'failed' && outcome.boundary === 'tool';
+
 export type OutcomeKind = Outcome['kind'];
 export type OutcomeCounts = Record<OutcomeKind, number>;
 

@@ -71,8 +71,8 @@ export interface WaitingEpisode {
   call: LongCall;
 }
 
-/** A long call's observation, or why there is none: then the episode ends as an infrastructure outcome. */
-export type LongCallResult = { observation: BlobRef } | { failed: string };
+/** A long call's observation, or why there is none and at which boundary: then the episode ends as `failed`. */
+export type LongCallResult = { observation: BlobRef } | { failed: string; boundary: 'tool' | 'infra' };
 
 /** An episode whose long call came back. */
 export interface ReturnedEpisode extends WaitingEpisode {
@@ -138,11 +138,13 @@ export interface VerifyRequest {
   followed: BlobRef[];
 }
 
-/** Successes out of the episodes of an arm that could be judged. */
+/** Successes out of the episodes of an arm of which it can be said. */
 export interface ArmTally {
   arm: Arm;
   successes: number;
   trials: number;
+  /** Trials without success because a call made its tool fail; absent where there is none. */
+  toolFailures?: number;
 }
 
 export interface GroupResult {

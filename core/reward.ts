@@ -1,3 +1,4 @@
+import { isToolFailure } from './outcome.ts';
 import type { JudgedOutcome, Outcome, RewardComponent } from './outcome.ts';
 import type { RewardComponentSpec } from './spec.ts';
 
@@ -65,10 +66,14 @@ export function withVerdict(
   return { ...outcome, reward: composed.reward, components: composed.components };
 }
 
-/** Whether an episode counts as a success; null where it cannot be said (abstained, pending, failed). */
+/**
+ * Whether an episode counts as a success; null where it cannot be said (abstained, pending, failed). Where a call made
+ * its tool fail it can: what to call is the policy's choice, and what is not counted would be a place to hide.
+ */
 export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
   if (outcome.kind === 'truncated') return false;
   if (outcome.kind === 'abstained' && outcome.ofSubject) return false;
+  if (isToolFailure(outcome)) return false;
   if (outcome.kind !== 'scored') return null;
   const decisive = specs.find((spec) => spec.role === 'outcome');
   const said = outcome.components.find((component) => component.verifier === decisive?.verifier);

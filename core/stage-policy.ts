@@ -36,6 +36,10 @@ export const total = (tallies: readonly Proportion[]): Proportion => ({
   trials: tallies.reduce((sum, tally) => sum + tally.trials, 0),
 });
 
+/** How many of the trials are without success because a call made its tool fail. */
+export const toolFailuresOf = (tallies: readonly ArmTally[]): number =>
+  tallies.reduce((sum, tally) => sum + (tally.toolFailures ?? 0), 0);
+
 const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
 /** Evaluations that the stage makes if nothing ends it: every so many steps, and after its last. */
@@ -68,10 +72,13 @@ export function judgeEvaluation(
     recent: [...history.recent, proportion].slice(-spec.plateau.evaluations),
     rollbacks: history.rollbacks,
   };
+  const toolFailures = toolFailuresOf(evaluation.arms);
   const decision = graduates(spec, proportion) ??
-    collapses(spec, history, proportion) ??
+    collapses(spec, history, proportion, toolFailures) ??
     levelsOff(spec, next) ?? { kind: 'continue' };
-  return { decision, history: next };
+  if (decision.kind === 'continue' || toolFailures === 0) return { decision, history: next };
+  const reason = `${decision.reason}; ${toolFailures} of ${proportion.trials} episodes failed at a tool, which is no success`;
+  return { decision: { ...decision, reason }, history: next };
 }
 
 /** The least success in a look of `trials` tasks, all of them solved, that a stage can still show by. */
@@ -97,14 +104,22 @@ const boundError = (spec: Rules): number => (1 - spec.collapse.confidence) / (2 
 
 /**
  * The bounds of all looks hold together, so the largest lower one is a lower one of the best success, however the best
- * look was chosen: no luck of the best is mistaken for a fall after it.
+ * look was chosen: no luck of the best is mistaken for a fall after it. Where there is a fall only by the episodes that
+ * failed at a tool, a policy that hides there and a tool that is out of order look alike: a person is asked.
  */
-function collapses(spec: Rules, { best, shown }: StageHistory, proportion: Proportion): StageDecision | null {
+function collapses(
+  spec: Rules,
+  { best, shown }: StageHistory,
+  proportion: Proportion,
+  toolFailures: number,
+): StageDecision | null {
   const { successBelowBest, action, confidence } = spec.collapse;
-  if (best === null || upperBound(proportion, boundError(spec)) >= successBelowBest * shown) return null;
+  const hasFallen = (of: Proportion): boolean => upperBound(of, boundError(spec)) < successBelowBest * shown;
+  if (best === null || !hasFallen(proportion)) return null;
+  const fallsWithoutThem = hasFallen({ ...proportion, trials: proportion.trials - toolFailures });
   return {
     kind: 'collapse',
-    action,
+    action: fallsWithoutThem ? action : 'ask',
     reason: `held-out success fell to ${percent(rate(proportion))} from ${percent(best.success)} at step ${best.step}, below ${percent(successBelowBest)} of it at ${percent(confidence)} confidence`,
   };
 }

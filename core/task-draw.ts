@@ -29,7 +29,7 @@ export function learnability(estimate: ArmEstimate | undefined): number {
 }
 
 /** By how much late verdicts changed what a step of a stage had counted. */
-export interface LateMove extends ArmTally {
+export interface LateMove extends Omit<ArmTally, 'toolFailures'> {
   stage: string;
   step: number;
 }
@@ -45,7 +45,7 @@ export function updateEstimates(
   late: { moves: readonly LateMove[]; stage: string; step: number },
 ): ArmEstimates {
   const next: ArmEstimates = {};
-  const add = ({ arm, successes, trials }: ArmTally, part: number): void => {
+  const add = ({ arm, successes, trials }: Omit<ArmTally, 'toolFailures'>, part: number): void => {
     const before = next[armName(arm)] ?? { successes: 0, trials: 0 };
     next[armName(arm)] = {
       successes: before.successes + part * successes,

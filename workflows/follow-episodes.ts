@@ -118,12 +118,11 @@ export async function followEpisodes(
           message: cause,
         },
       ]);
-      if (call.once && isLost(error.cause)) {
-        return {
-          failed: `${call.tool} was begun, its fate is unknown, and it must not be repeated: ${cause}`,
-        };
-      }
-      return { failed: `${call.tool} gave no result in up to ${call.maxAttempts} attempt(s): ${cause}` };
+      const failed =
+        call.once && isLost(error.cause)
+          ? `${call.tool} was begun, its fate is unknown, and it must not be repeated: ${cause}`
+          : `${call.tool} gave no result in up to ${call.maxAttempts} attempt(s): ${cause}`;
+      return { failed, boundary: isOfInfrastructure(error.cause) ? 'infra' : 'tool' };
     }
   }
 
@@ -137,6 +136,11 @@ async function waitingIn(group: OpenGroup, page: BlobRef): Promise<WaitingEpisod
   const calls = await rolloutActivities.dueCalls({ group, page });
   return calls.map((call) => ({ part: page, call }));
 }
+
+/** Whether the worker was lost, or the tool says that what it needs is away: then the call is not to blame. */
+const isOfInfrastructure = (cause: Error | undefined): boolean =>
+  cause instanceof TimeoutFailure ||
+  (cause instanceof ApplicationFailure && (cause.type ?? '').startsWith('gradus.infra.'));
 
 /** Whether a call was begun and nobody can say what became of it. */
 const isLost = (cause: Error | undefined): boolean =>

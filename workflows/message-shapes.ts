@@ -42,7 +42,12 @@ const inside = <T extends object>(): Shape<T> => record(anything) as Shape<unkno
 const blobRef = object<BlobRef>({ key: name, sha256: digest, bytes: natural });
 const checkpointRef = object<CheckpointRef>({ manifest: blobRef, weights: name, step: natural });
 const arm = object<Arm>({ environment: name, level: finite });
-const armTally = object<ArmTally>({ arm, successes: finite, trials: finite });
+const armTally = object<ArmTally>({
+  arm,
+  successes: finite,
+  trials: finite,
+  toolFailures: optional(natural),
+});
 const outcomeCounts = object<OutcomeCounts>({
   scored: natural,
   pending: natural,

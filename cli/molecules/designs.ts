@@ -36,8 +36,8 @@ export interface Design extends Pick<StoredEpisode, 'id' | 'stage' | 'basis'> {
 }
 
 /**
- * The stored episodes of some stages, with what these verifiers have said of them by now. Episodes that an
- * infrastructure failure has ended are left out, as everywhere.
+ * The stored episodes of some stages, with what these verifiers have said of them by now. Of those that failed only
+ * those that failed at a tool are among them, which have designed nothing.
  * Throws GradusError('environment', 'not-molecules') for a run with other tasks.
  */
 export async function readDesigns(
@@ -50,7 +50,7 @@ export async function readDesigns(
   const stored = (await Promise.all(stages.map((stage) => readEpisodes(store, run, stage)))).flat();
   const read = await Promise.all(
     stored
-      .filter(({ episode }) => episode.status.kind !== 'failed')
+      .filter(({ episode: { status } }) => status.kind !== 'failed' || status.boundary === 'tool')
       .map((one) => designOf(environment, run, one, verifiers)),
   );
   const asked = new Map(

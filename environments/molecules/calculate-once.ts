@@ -17,7 +17,7 @@ type Finding = z.infer<typeof findingSchema>;
 /**
  * A calculation of the chemistry worker's own code in a process of its own, ended when the signal is aborted. Its
  * Python is named by GRADUS_CHEMISTRY_PYTHON, which `npm run dev` sets where `npm run setup:chemistry` has made one.
- * Throws GradusError('tool', 'no-chemistry') without it, and GradusError('tool', 'crashed', retryable).
+ * Throws GradusError('infra', 'no-chemistry') without it, and GradusError('tool', 'crashed', retryable).
  */
 export async function calculateOnce(
   verifier: string,
@@ -27,7 +27,7 @@ export async function calculateOnce(
   const python = process.env['GRADUS_CHEMISTRY_PYTHON'];
   if (!python) {
     throw new GradusError(
-      'tool',
+      'infra',
       'no-chemistry',
       'this tool needs Python: run "npm run setup:chemistry", and start the workers with chemistry',
     );

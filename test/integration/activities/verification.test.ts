@@ -29,7 +29,8 @@ const signal = new AbortController().signal;
 const right: EpisodeStatus = { kind: 'answered', answer: '42' };
 const wrong: EpisodeStatus = { kind: 'answered', answer: '41' };
 const cut: EpisodeStatus = { kind: 'truncated', limit: 'tokens' };
-const broken: EpisodeStatus = { kind: 'failed', boundary: 'tool', reason: 'the library is closed' };
+const broken: EpisodeStatus = { kind: 'failed', boundary: 'infra', reason: 'the library is closed' };
+const atTool: EpisodeStatus = { kind: 'failed', boundary: 'tool', reason: 'the page tore' };
 
 function verifierThat(verify: (candidate: Candidate) => unknown, name = 'style'): Verifier {
   return {
@@ -204,13 +205,21 @@ test('episodes that failed by infrastructure are counted, and are in no tally', 
   const { result, outcomes } = await verify([[right, broken, broken, wrong]], {
     verifiers: [exactMatch(), style],
   });
-  expect(outcomes[1]).toEqual({ kind: 'failed', boundary: 'tool', reason: 'the library is closed' });
+  expect(outcomes[1]).toEqual({ kind: 'failed', boundary: 'infra', reason: 'the library is closed' });
   expect(result.outcomes).toMatchObject({ scored: 2, failed: 2 });
   expect(result.arms).toMatchObject([{ successes: 1, trials: 2 }]);
   expect(result.rewardCount).toBe(2);
   // Their tokens were sampled all the same.
   expect(result.sampledTokens).toBe(8);
   expect(asked).toEqual(['answered', 'answered']);
+});
+
+test('an episode whose call made its tool fail has no reward, and is a trial without success', async () => {
+  const { result, outcomes } = await verify([[right, atTool, atTool, wrong]]);
+  expect(outcomes[1]).toEqual({ kind: 'failed', boundary: 'tool', reason: 'the page tore' });
+  expect(result.outcomes).toMatchObject({ scored: 2, failed: 2 });
+  expect(result.arms).toMatchObject([{ successes: 1, trials: 4, toolFailures: 2 }]);
+  expect(result.rewardCount).toBe(2);
 });
 
 test('a group that failed altogether has no trials and no failed task', async () => {

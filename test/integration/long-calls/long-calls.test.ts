@@ -109,13 +109,15 @@ async function outcomesOf(groups: readonly GroupResult[]): Promise<Outcome[]> {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
-/** A run in which some episodes failed for a tool's sake: they are counted, and nothing else is counted of them. */
-function expectOnlyCounted(groups: readonly GroupResult[], failed: number): void {
+/** A run in which some episodes failed: they are counted, and have no reward; at a tool they are no successes. */
+function expectOnlyCounted(groups: readonly GroupResult[], failed: number, at: 'tool' | 'infra'): void {
   expect(failed).toBeGreaterThan(0);
   expect(sum(groups.map(({ outcomes }) => outcomes.failed))).toBe(failed);
   const judged = GROUPS * SAMPLES - failed;
   expect(sum(groups.map(({ rewardCount }) => rewardCount))).toBe(judged);
-  expect(sum(groups.flatMap(({ arms }) => arms.map(({ trials }) => trials)))).toBe(judged);
+  const arms = groups.flatMap((group) => group.arms);
+  expect(sum(arms.map(({ trials }) => trials))).toBe(at === 'tool' ? GROUPS * SAMPLES : judged);
+  expect(sum(arms.map(({ toolFailures = 0 }) => toolFailures))).toBe(at === 'tool' ? failed : 0);
 }
 
 test('each long call is an activity of its own, on its queue, with its limits; no call is made twice', async () => {
@@ -220,7 +222,7 @@ test('a call that fails for good ends its episode as failed, never as a zero; th
   expect(result.end).toBe('completed');
   const groups = await groupsOf('doomed', 1);
   const failed = (await outcomesOf(groups)).filter((outcome) => outcome.kind === 'failed');
-  expectOnlyCounted(groups, failed.length);
+  expectOnlyCounted(groups, failed.length, 'tool');
   for (const outcome of failed) {
     expect(outcome).toMatchObject({
       boundary: 'tool',
@@ -243,9 +245,12 @@ test('a tool that may run once and whose worker dies is not called again: its fa
   expect(new Set(begun.map(({ call }) => call)).size).toBe(begun.length);
   const groups = await groupsOf('lost', 1);
   const failed = (await outcomesOf(groups)).filter((outcome) => outcome.kind === 'failed');
-  expectOnlyCounted(groups, held.length);
+  expectOnlyCounted(groups, held.length, 'infra');
   for (const outcome of failed) {
-    expect(outcome.reason).toMatch(/fate is unknown.*must not be repeated/);
+    expect(outcome).toMatchObject({
+      boundary: 'infra',
+      reason: expect.stringMatching(/fate is unknown.*must not be repeated/) as string,
+    });
   }
 });
 

@@ -177,6 +177,14 @@ describe('an inline tool that fails', () => {
     expect(episode.outcome).toBeUndefined();
   });
 
+  test('because what it needs is away, by its own word, is a failure of the infrastructure', async () => {
+    const away = () => {
+      throw new GradusError('infra', 'away', 'the library is closed');
+    };
+    const { episode } = await play(environmentWith([toolThat(away)]), [search('moon')]);
+    expect(episode.status).toEqual({ kind: 'failed', boundary: 'infra', reason: 'the library is closed' });
+  });
+
   test('is not tried again when that cannot help', async () => {
     const { environment, attempts } = broken(false);
     expect((await play(environment, [search('moon')])).episode.status.kind).toBe('failed');

@@ -32,6 +32,24 @@ const episodes = (right: readonly number[]) =>
     })),
   );
 
+test('a call that makes its tool fail is no place to hide from what is measured, and others’ failures are nobody’s', () => {
+  const [first, ...others] = episodes([4, 4, 4]);
+  const failedAt = (boundary: 'tool' | 'infra') => ({
+    id: 'g',
+    weights: 'w',
+    temperature: 1,
+    tasks,
+    episodes: [{ ...first!, outcome: { kind: 'failed' as const, boundary, reason: 'x' } }, ...others],
+  });
+  const arm = { environment: 'e', level: 1 };
+  expect(tally(reward, failedAt('tool'))).toMatchObject({
+    arms: [{ arm, successes: 11, trials: 12, toolFailures: 1 }],
+    outcomes: { scored: 11, failed: 1 },
+    rewardCount: 11,
+  });
+  expect(tally(reward, failedAt('infra')).arms).toEqual([{ arm, successes: 11, trials: 11 }]);
+});
+
 test('an arm is judged by tasks that were drawn for the first time, not by those that were chosen for being failed', () => {
   const fresh = { id: 'g', weights: 'w', temperature: 1, tasks, episodes: episodes([0, 3, 4]) };
   const group = {

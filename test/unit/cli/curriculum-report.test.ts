@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 import { reportRun, summarizeRun } from '../../../cli/curriculum-report.ts';
 import type { CurriculumResult } from '../../../core/curriculum.ts';
+import { noTime } from '../../../core/time-split.ts';
 import type { Progress } from '../../../workflows/messages.ts';
-import { checkpoint } from '../core/scripted-training.ts';
+import type { StepReport } from '../../../core/ports.ts';
+import { noOutcomes } from '../../../core/outcome.ts';
+import { progressLine } from '../../../cli/show-progress.ts';
+import { arm, checkpoint } from '../core/scripted-training.ts';
 
 // A run that was interrupted after some 400 s, and whose last start took 281 s.
 const result: CurriculumResult = {
@@ -19,6 +23,29 @@ const progress = {
   learnerBackend: 'cpu',
   seconds: { rollout: 60, tool: 0, verification: 545, learner: 70, data: 5, orchestration: 2 },
 } as Progress;
+
+test('what was not judged is shown with the success that it is left out of, or counts in', () => {
+  const arms = [{ arm: arm(1), successes: 6, trials: 9, toolFailures: 2 }];
+  const before = {
+    arms: [{ arm: arm(1), successes: 5, trials: 10 }],
+    outcomes: { ...noOutcomes(), scored: 10 },
+    meanReward: 0.5,
+    sampledTokens: 10,
+    spans: [],
+  };
+  const after = { ...before, arms, outcomes: { ...noOutcomes(), scored: 7, failed: 3 } };
+  const lines: string[] = [];
+  reportRun({ ...result, before, after }, progress, 0.95, 281, (line) => lines.push(line));
+  expect(lines[1]).toBe('after: 3 failed; 2 failed at a tool, which is no success');
+  expect(summarizeRun({ ...result, before, after }, progress, 0.95, 281)).toMatchObject({
+    before: { trials: 10, toolFailures: 0 },
+    after: { trials: 9, toolFailures: 2, outcomes: { failed: 3 } },
+  });
+  const step = { stage: 'rl', stageStep: 3, maxSteps: 9, seconds: noTime(), meanReward: null } as StepReport;
+  expect(progressLine({ status: 'running', step, heldOut: { arms, step: 3 } } as Progress)).toContain(
+    'held-out 66.7 % (L1 66.7 %)  2 of 9 failed at a tool',
+  );
+});
 
 test('the total of a resumed run is that of its parts, and this start is told apart', () => {
   const { seconds, sinceStart } = summarizeRun(result, progress, 0.95, 281);

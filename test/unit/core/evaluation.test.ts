@@ -114,6 +114,18 @@ describe('an evaluation', () => {
     expect(outcomes).toMatchObject({ scored: 16, failed: 128 });
   });
 
+  test('counts what failed at a tool as no success, and says how many those were', async () => {
+    const ports = new ScriptedTraining({
+      heldOut: [],
+      group: (group) => ({
+        arms: [{ arm: arm(1), successes: 3, trials: 8, ...(group.group > 0 && { toolFailures: 2 }) }],
+      }),
+    });
+    expect((await evaluate(ports, request)).arms).toEqual([
+      { arm: arm(1), successes: 9, trials: 24, toolFailures: 4 },
+    ]);
+  });
+
   test('that could judge nothing has no trials', async () => {
     const { arms, outcomes } = await evaluate(new ScriptedTraining({ heldOut: [], group: failing }), request);
     expect(arms).toEqual([]);

@@ -84,7 +84,7 @@ describe('a reward', () => {
 
 describe('success', () => {
   const truncated: Outcome = { kind: 'truncated', limit: 'tokens', reward: 1, components: [] };
-  const failed: Outcome = { kind: 'failed', boundary: 'tool', reason: 'x' };
+  const failed: Outcome = { kind: 'failed', boundary: 'infra', reason: 'x' };
 
   test('is what the outcome verifier says, not the reward', () => {
     expect(succeeded(SPEC, composeReward(SPEC, verdicts(1, 0, 0)))).toBe(true);
@@ -97,6 +97,15 @@ describe('success', () => {
       expect(succeeded(SPEC, outcome)).toBeNull();
     }
     expect(succeeded(SPEC, { kind: 'pending', tier: 'world' })).toBeNull();
+  });
+
+  test('is not where a call made its tool fail, which is never a zero all the same', () => {
+    const atTool: Outcome = { kind: 'failed', boundary: 'tool', reason: 'x' };
+    expect(succeeded(SPEC, atTool)).toBe(false);
+    expect(trainableReward(atTool, 'train')).toBeNull();
+    for (const boundary of ['environment', 'verifier', 'policy', 'infra'] as const) {
+      expect(succeeded(SPEC, { ...atTool, boundary })).toBeNull();
+    }
   });
 
   test('only what was judged is trained on, and what was truncated as the spec says', () => {

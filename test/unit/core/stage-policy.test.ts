@@ -106,6 +106,22 @@ describe('a collapse', () => {
     expect(history.best).toMatchObject({ success: 0.75, checkpoint: checkpoint('rl-1') });
   });
 
+  test('that is one only by failures at a tool asks a person, and says how many those were', () => {
+    const { history } = judgeAll([150]);
+    const fallen = (successes: number, toolFailures: number) => {
+      const arms = [{ arm: arm(1), successes, trials: 200, toolFailures }];
+      return judgeEvaluation(stageSpec, history, { ...at(2, 0), arms }).decision;
+    };
+    // 70 of the 100 that the tool let be are no fall from 150 of 200.
+    expect(fallen(70, 100)).toMatchObject({
+      kind: 'collapse',
+      action: 'ask',
+      reason: expect.stringMatching(/; 100 of 200 episodes failed at a tool, which is no success$/) as string,
+    });
+    expect(fallen(60, 10)).toMatchObject({ kind: 'collapse', action: 'rollback' });
+    expect(fallen(150, 10)).toEqual({ kind: 'continue' });
+  });
+
   test('cannot be the first measurement', () => {
     expect(judgeAll([0]).kinds).toEqual(['continue']);
   });
