@@ -5,6 +5,7 @@ import type { TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
 import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
+import { ADAM } from './adam.ts';
 
 const flags = process.argv.slice(2);
 const [length = 1024, microBatchTokens = 0] = flags.map(Number).filter((value) => value > 0);
@@ -34,14 +35,7 @@ const batch = {
 };
 const settings: TrainSettings = {
   objective: { kind: 'supervised' },
-  optimizer: {
-    learningRate: 1e-4,
-    warmupUpdates: 0,
-    beta1: 0.9,
-    beta2: 0.999,
-    epsilon: 1e-8,
-    maxGradientNorm: 1,
-  },
+  optimizer: ADAM,
   minibatch: rows,
   epochs: 1,
   seed: 1,

@@ -8,6 +8,7 @@ import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
 import { RandomStream } from '../core/random.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow, type BenchRow } from './bench-row.ts';
+import { ADAM } from './adam.ts';
 
 /** 918,656 parameters. */
 const CONFIG: ModelConfig = {
@@ -18,14 +19,6 @@ const CONFIG: ModelConfig = {
   tieEmbeddings: false,
 };
 
-const OPTIMIZER = {
-  learningRate: 1e-4,
-  warmupUpdates: 0,
-  beta1: 0.9,
-  beta2: 0.999,
-  epsilon: 1e-8,
-  maxGradientNorm: 1,
-};
 const OBJECTIVES: TrainSettings['objective'][] = [
   { kind: 'supervised' },
   {
@@ -82,7 +75,7 @@ export async function* learnerBench(options: BenchOptions): AsyncGenerator<Bench
     for (const objective of OBJECTIVES) {
       for (const ragged of [false, true]) {
         const batch = batchOf(sequences, ragged);
-        const settings = { objective, optimizer: OPTIMIZER, minibatch: sequences, epochs: 1, seed: 1 };
+        const settings = { objective, optimizer: ADAM, minibatch: sequences, epochs: 1, seed: 1 };
         const time = timer(batch, settings);
         const [ours, anchor]: [number[], number[]] = [[], []];
         // The first run traces.

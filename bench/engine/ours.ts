@@ -11,6 +11,7 @@ import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainBatch, TrainState } from '../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
+import { ADAM } from '../adam.ts';
 
 // Our engines behind the same JSON lines as the anchors (anchors/protocol.py), in a process of their own as well.
 
@@ -106,14 +107,7 @@ const operations = {
     const rows = tokens.flat();
     const { state: next, metrics } = await learner!.step(state!, batchOf(rows), {
       objective: { kind: 'supervised' },
-      optimizer: {
-        learningRate: 1e-4,
-        warmupUpdates: 0,
-        beta1: 0.9,
-        beta2: 0.999,
-        epsilon: 1e-8,
-        maxGradientNorm: 1,
-      },
+      optimizer: ADAM,
       minibatch: rows.length / tokens.length,
       epochs: 1,
       seed: 1,

@@ -12,6 +12,7 @@ import { createLearner } from '../../engine/learner/remote-learner.ts';
 import { initialAdapter } from '../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
 import { readSettings } from '../../workers/settings.ts';
+import { ADAM } from '../adam.ts';
 import { LEARNER, LORA, MODEL } from './spec.ts';
 
 // One part of the work in a process of its own, so that its memory is its own. It is described by the variables that
@@ -151,14 +152,7 @@ const parts = {
           maxCompletionTokens: 128,
           importanceCap: 0,
         },
-        optimizer: {
-          learningRate: 1e-4,
-          warmupUpdates: 0,
-          beta1: 0.9,
-          beta2: 0.999,
-          epsilon: 1e-8,
-          maxGradientNorm: 1,
-        },
+        optimizer: ADAM,
         resetOptimizer: false,
         minibatch: 4,
         epochs: 1,

@@ -5,7 +5,6 @@ import type { ObjectStore } from '../../activities/store/object-store.ts';
 import { keepTrajectories } from '../../activities/store/trajectories.ts';
 import { keepVerdict } from '../../activities/verdict-cache.ts';
 import type { Episode } from '../../core/episode.ts';
-import { ABSTENTION_RULES } from '../../core/ladder/policy.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type { RewardSpec, RungSpec } from '../../core/spec.ts';
@@ -21,21 +20,6 @@ export type Found =
   | { kind: 'measured'; values: Record<string, number> }
   | { kind: 'abstained'; type: string; reason: string };
 
-/** A rung of a ladder, as a spec has it that says nothing of the rest. */
-export const rung = (verifier: string, tier: RungSpec['tier'], over: Partial<RungSpec> = {}): RungSpec => ({
-  verifier,
-  tier,
-  passAtLeast: 0.5,
-  escalate: { valueAtLeast: 1, uncertaintyAtLeast: 1 },
-  abstains: ABSTENTION_RULES[0],
-  wait: true,
-  deadlineSeconds: 60,
-  missing: 'cheaper',
-  budget: {},
-  concurrency: 4,
-  reviewers: 1,
-  ...over,
-});
 /** The ladder's verdict is all that counts. */
 export const rewardBy = (lowest: RungSpec): RewardSpec => ({
   components: [{ verifier: LADDER, role: 'outcome', weight: 1, gatedBy: null }],

@@ -1,38 +1,29 @@
 import type { Worker } from 'node:worker_threads';
-import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { PolicyPool } from '../../../activities/policy-pool.ts';
 import type { PolicyLease } from '../../../activities/policy-pool.ts';
 import { saveCheckpoint } from '../../../activities/store/checkpoints.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { randomKey } from '../../../core/random.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { ModelConfig } from '../../../engine/model-config.ts';
 import { checkpointAt, randomWeights, smallConfig } from '../store/fixtures.ts';
-import { TestServer } from '../store/server.ts';
+import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
-let server: TestServer;
-let store: ObjectStore;
+const { server, store } = await openTestStore();
 let one: CheckpointRef;
 let two: CheckpointRef;
 
 const config: ModelConfig = { ...smallConfig, headSize: 16 };
 
 beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
   [one, two] = [await save(1), await save(2)];
-});
-afterAll(async () => {
-  store.close();
-  await server.remove();
 });
 
 async function save(step: number): Promise<CheckpointRef> {
   const content = checkpointAt(step, config);
-  const tokenizer = readFileSync(new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url));
-  const files = new Map([...content.files, ['tokenizer.json', tokenizer]]);
+  const files = new Map([...content.files, ['tokenizer.json', Buffer.from(tokenizerJson)]]);
   // Small weights, so that logits leave room for chance.
   const weights = new Map(
     [...randomWeights(config, step)].map(([name, { shape, data }]) => [

@@ -1,29 +1,18 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { pages, parts } from '../../../activities/trajectory-parts.ts';
 import { createVerification } from '../../../activities/verifiers.ts';
 import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode.ts';
 import type { Split } from '../../../core/refs.ts';
-import type { GroupRequest } from '../../../core/requests.ts';
 import type { RewardSpec } from '../../../core/spec.ts';
 import { defineEnvironment } from '../../../environments/contract.ts';
 import type { Candidate, Verdict, Verifier } from '../../../environments/contract.ts';
 import { exactMatch } from '../../../environments/verifiers/exact-match.ts';
-import { TestServer } from '../store/server.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { groupRequest } from '../../support/group-request.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
-let server: TestServer;
-let store: ObjectStore;
-
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store.close();
-  await server.remove();
-});
+const { store } = await openTestStore();
 
 const signal = new AbortController().signal;
 const right: EpisodeStatus = { kind: 'answered', answer: '42' };
@@ -78,20 +67,7 @@ async function verify(
     tasks: refs.map((ref) => ({ ref, prompt: 'p', promptTokens: [1, 2] })),
     episodes: tasks.flatMap((each, task) => each.map((status, sample) => episode(status, task, sample))),
   };
-  const request: GroupRequest = {
-    run,
-    seed: 1,
-    stage: 'rl',
-    step: 1,
-    group: 0,
-    firstTask: 0,
-    retries: 0,
-    tasks: refs,
-    samples: 4,
-    checkpoint: { manifest: { key: 'c', sha256: 'c', bytes: 1 }, weights: 'w', step: 0 },
-    sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 100 },
-    reward: options.reward ?? reward,
-  };
+  const request = groupRequest(run, refs, { samples: 4, reward: options.reward ?? reward });
   const environment = defineEnvironment({
     name: 'library',
     levels: [1, 2],

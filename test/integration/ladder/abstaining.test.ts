@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/assessment.ts';
 import { settleClimb } from '../../../activities/settle-climb.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { loadTrajectories } from '../../../activities/store/trajectories.ts';
 import { trainingSequences } from '../../../activities/training-batch.ts';
 import { keepAbstention } from '../../../activities/verdict-cache.ts';
@@ -12,22 +11,14 @@ import type { RungSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
-import { answered, judgedGroup, keepAnswer, rewardBy, rung, viewOf } from '../../support/ladder-groups.ts';
+import { rung } from '../../support/rungs.ts';
+import { openTestStore } from '../../support/test-store.ts';
+import { answered, judgedGroup, keepAnswer, rewardBy, viewOf } from '../../support/ladder-groups.ts';
 import type { Found } from '../../support/ladder-groups.ts';
-import { TestServer } from '../store/server.ts';
 
 // A policy that may find answers which look right and which no dearer rung can judge, on the real activities and store.
 
-let server: TestServer;
-let store: ObjectStore;
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store?.close();
-  await server?.remove();
-});
+const { store } = await openTestStore();
 
 const { signal } = new AbortController();
 /** What a policy can answer, and what becomes of it on the ladder. */

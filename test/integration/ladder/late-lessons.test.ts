@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { settleClimb } from '../../../activities/settle-climb.ts';
 import { readLedger } from '../../../activities/store/ledger.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { loadTrajectories } from '../../../activities/store/trajectories.ts';
 import { trainingSequences } from '../../../activities/training-batch.ts';
 import { groupAdvantages } from '../../../core/advantage.ts';
@@ -14,21 +13,13 @@ import type { RungSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
-import { answered, judgedGroup, keepAnswer, rewardBy, rung, viewOf } from '../../support/ladder-groups.ts';
-import { TestServer } from '../store/server.ts';
+import { rung } from '../../support/rungs.ts';
+import { openTestStore } from '../../support/test-store.ts';
+import { answered, judgedGroup, keepAnswer, rewardBy, viewOf } from '../../support/ladder-groups.ts';
 
 // What is learnt, all in all, of episodes whose verdicts come one after the other, on the real activities and store.
 
-let server: TestServer;
-let store: ObjectStore;
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store?.close();
-  await server?.remove();
-});
+const { store } = await openTestStore();
 
 const FAST: Record<string, number> = { a: 1, b: 1, c: 1, d: 1, e: 0.3 };
 const ANSWERS = Object.keys(FAST);

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createReverify } from '../../../activities/reverify.ts';
 import { createSweep } from '../../../activities/sweep.ts';
 import { runKey } from '../../../activities/store/keys.ts';
 import { runClaims } from '../../../activities/store/run-claim.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import type { CurriculumSpec } from '../../../core/spec.ts';
-import { TestServer } from '../store/server.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
 // What a person writes into a schedule, and into `gradus reverify`.
 
-let server: TestServer;
-let store: ObjectStore;
+const { store } = await openTestStore();
 beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
   const claim = async (run: string, verification: object): Promise<void> => {
     const spec = { run, ...verification } as CurriculumSpec;
     await store.keep(runKey(run), runClaims, { execution: 'x', spec });
@@ -21,10 +17,6 @@ beforeAll(async () => {
   const rungs = ['molecule', 'xtb', 'dft'].map((verifier) => ({ verifier }));
   await claim('my-run', { verification: { rungs } });
   await claim('fast-only', {});
-});
-afterAll(async () => {
-  store?.close();
-  await server?.remove();
 });
 
 const { signal } = new AbortController();

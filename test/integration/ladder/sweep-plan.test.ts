@@ -1,22 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createSweep } from '../../../activities/sweep.ts';
 import { archiveKey } from '../../../activities/store/keys.ts';
 import { wishes } from '../../../activities/store/ladder-codecs.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import type { Wish } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
-import { TestServer } from '../store/server.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
-let server: TestServer;
-let store: ObjectStore;
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store?.close();
-  await server?.remove();
-});
+const { store } = await openTestStore();
 
 const wish = (verifier: string, seconds: number, value: number): Wish => ({
   ask: {

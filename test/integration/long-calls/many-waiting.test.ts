@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
-import type { PolicyPool, Speaking } from '../../../activities/policy-pool.ts';
 import { createRollout } from '../../../activities/rollout.ts';
 import { ObjectStore } from '../../../activities/store/object-store.ts';
 import { createTools } from '../../../activities/tools.ts';
@@ -9,14 +7,12 @@ import { createVerification } from '../../../activities/verifiers.ts';
 import { historiesFrom, payloadsIn } from '../../../bench/histories.ts';
 import { ids } from '../../../core/names.ts';
 import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
-import { openDialect } from '../../../engine/dialect/open-dialect.ts';
-import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { slowCalculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
-import { ScriptedPolicy } from '../../support/scripted-policy.ts';
+import { groupRequest } from '../../support/group-request.ts';
+import { poolSaying } from '../../support/saying.ts';
 import { startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
-import { smallConfig } from '../store/fixtures.ts';
 
 // Groups in which every episode waits for a long call, again and again. The policy says one thing; all else is real.
 
@@ -27,25 +23,8 @@ const SAMPLES = 16;
 const SUGGESTED = 100;
 
 const environment = slowCalculatorEnvironment({ seconds: 0, failureProbability: 0 });
-const tokenizer = Tokenizer.fromJson(
-  readFileSync(new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url), 'utf8'),
-);
 const calling = '<tool_call>{"name":"calculator","arguments":{"expression":"7*3"}}</tool_call>';
-const policies = {
-  lease: () =>
-    Promise.resolve({
-      policy: new ScriptedPolicy([{ tokens: tokenizer.encode(calling) }]),
-      tokenizer,
-      config: { ...smallConfig, maxPositions: 4096 },
-      dialectFor: ({ tools }: Speaking) =>
-        openDialect(
-          tokenizer,
-          {},
-          tools.map(({ described }) => described),
-        ),
-      release: () => undefined,
-    }),
-} as unknown as PolicyPool;
+const policies = poolSaying(calling, { maxPositions: 4096 });
 
 let lab: WorkflowLab;
 /** What tools read with: what is read through it is counted. */
@@ -72,28 +51,20 @@ afterAll(async () => {
   ofTools?.close();
 });
 
-const request = (run: string, tasks: number): GroupRequest => ({
-  run,
-  seed: 1,
-  stage: 'rl',
-  step: 1,
-  group: 0,
-  firstTask: 0,
-  tasks: Array.from({ length: tasks }, (_, index) => ({
-    environment: environment.name,
-    split: 'train',
-    level: 1,
-    index,
-  })),
-  retries: 0,
-  samples: SAMPLES,
-  checkpoint: { manifest: { key: 'c', sha256: 'c', bytes: 1 }, weights: 'w', step: 0 },
-  sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: CALLS, maxCompletionTokens: 2000 },
-  reward: {
-    components: [{ verifier: 'exact-match', role: 'outcome', weight: 1, gatedBy: null }],
-    truncated: 'train',
-  },
-});
+const request = (run: string, tasks: number): GroupRequest =>
+  groupRequest(
+    run,
+    Array.from({ length: tasks }, (_, index) => ({
+      environment: environment.name,
+      split: 'train',
+      level: 1,
+      index,
+    })),
+    {
+      samples: SAMPLES,
+      sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: CALLS, maxCompletionTokens: 2000 },
+    },
+  );
 
 /** Rolls out a group whose episodes all wait, and says what it left behind. */
 async function rollOut(episodes: number) {

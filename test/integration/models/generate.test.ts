@@ -1,27 +1,21 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { saveCheckpoint } from '../../../activities/store/checkpoints.ts';
 import { importModel } from '../../../activities/store/import-model.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { initialWeights } from '../../../engine/learner/initial-weights.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
-import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { smallConfig } from '../store/fixtures.ts';
-import { TestServer } from '../store/server.ts';
+import { tokenizer, tokenizerJson } from '../../support/fixture-tokenizer.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
-let server: TestServer;
-let store: ObjectStore;
+const { server, store } = await openTestStore();
 
 beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-  const tokenizerJson = readFileSync(path.join(root, 'test/fixtures/tokenizer/tokenizer.json'), 'utf8');
-  const { vocabSize } = Tokenizer.fromJson(tokenizerJson);
+  const { vocabSize } = tokenizer;
   const config = { ...smallConfig, vocabSize, headSize: 16, maxPositions: 96 };
   await saveCheckpoint(store, {
     run: 'talker',
@@ -39,10 +33,6 @@ beforeAll(async () => {
     files: newModelFiles(config, tokenizerJson),
   });
   await importModel(store, path.join(root, 'test/fixtures/models/llama-tied'), 'mute');
-});
-afterAll(async () => {
-  store.close();
-  await server.remove();
 });
 
 function generate(...args: string[]) {

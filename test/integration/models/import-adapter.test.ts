@@ -9,20 +9,18 @@ import { loadPolicy, readManifest } from '../../../activities/store/checkpoints.
 import { checkpointOf } from '../../../activities/store/find-checkpoints.ts';
 import { importAdapter } from '../../../activities/store/import-adapter.ts';
 import { importModel } from '../../../activities/store/import-model.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import { OnnxBackend } from '../../../engine/decoder/onnx-backend.ts';
 import { flat } from '../../unit/engine/decoder/random-model.ts';
 import { CASES, expected, LENGTH, ROWS } from '../../unit/engine/lora/peft-fixtures.ts';
 import type { Case } from '../../unit/engine/lora/peft-fixtures.ts';
-import { TestServer } from '../store/server.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
 // Adapters that PEFT made for a base that transformers made: test/parity/peft/make_fixtures.py.
 
 const root = path.resolve(import.meta.dirname, '../../..');
 const adapterOf = (name: Case) => path.join(root, 'test/fixtures/peft', name);
-let server: TestServer;
-let store: ObjectStore;
+const { server, store } = await openTestStore();
 let scratch: string;
 let base: string;
 
@@ -32,13 +30,9 @@ beforeAll(async () => {
   await cp(path.join(root, 'test/fixtures/peft/base'), base, { recursive: true });
   for (const file of ['tokenizer.json', 'tokenizer_config.json'])
     await cp(path.join(root, 'test/fixtures/models/llama-tied', file), path.join(base, file));
-  server = await TestServer.start();
-  store = await server.connect();
   await importModel(store, base, 'base');
 });
 afterAll(async () => {
-  store.close();
-  await server.remove();
   await rm(scratch, { recursive: true });
 });
 

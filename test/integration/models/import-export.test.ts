@@ -9,27 +9,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadPolicy } from '../../../activities/store/checkpoints.ts';
 import { checkpointOf } from '../../../activities/store/find-checkpoints.ts';
 import { importModel } from '../../../activities/store/import-model.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { ExportFormat } from '../../../cli/export-model.ts';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
-import { TestServer } from '../store/server.ts';
+import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
 const fixtures = path.resolve(import.meta.dirname, '../../fixtures/models');
 const root = path.resolve(import.meta.dirname, '../../..');
 const plain: ExportFormat = { dtype: 'F32', maxShardBytes: 5e9, onnx: false };
-let server: TestServer;
-let store: ObjectStore;
+const { server, store } = await openTestStore();
 let scratch: string;
 
 beforeAll(async () => {
   scratch = await mkdtemp(path.join(tmpdir(), 'gradus-models-'));
-  server = await TestServer.start();
-  store = await server.connect();
 });
 afterAll(async () => {
-  store.close();
-  await server.remove();
   await rm(scratch, { recursive: true });
 });
 
@@ -87,8 +82,7 @@ test('ONNX is written so that onnxruntime loads it from its folder', async () =>
 test('a tokenizer with more tokens than the model is refused', async () => {
   const folder = path.join(scratch, 'foreign');
   await cp(path.join(fixtures, 'llama-tied'), folder, { recursive: true });
-  const tokenizer = await readFile(path.join(root, 'test/fixtures/tokenizer/tokenizer.json'));
-  await writeFile(path.join(folder, 'tokenizer.json'), tokenizer);
+  await writeFile(path.join(folder, 'tokenizer.json'), tokenizerJson);
   await expect(importModel(store, folder, 'foreign')).rejects.toThrow(/do not belong together/);
 });
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import {
   adoptCheckpoint,
   loadCheckpoint,
@@ -13,7 +13,6 @@ import {
 import type { ModelFiles } from '../../../activities/store/checkpoints.ts';
 import { sha256Hex } from '../../../activities/store/digest.ts';
 import { checkpointOf, findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
 import { batchKey } from '../../../activities/store/keys.ts';
 import { loadBatch, keepBatch } from '../../../activities/store/batches.ts';
@@ -22,19 +21,9 @@ import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoi
 import { FaultyProxy } from './faulty-proxy.ts';
 import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
 import { put } from './raw.ts';
-import { TestServer } from './server.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
-let server: TestServer;
-let store: ObjectStore;
-
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store.close();
-  await server.remove();
-});
+const { server, store } = await openTestStore();
 
 const at = (run: string, step: number) => checkpointAt(step, smallConfig, run);
 const steps = async (run: string) =>

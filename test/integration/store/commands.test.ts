@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { runClaims } from '../../../activities/store/run-claim.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
+import { openTestStore } from '../../support/test-store.ts';
 import { ROOT } from '../../support/markdown.ts';
-import { TestServer } from './server.ts';
 
-let server: TestServer;
-let store: ObjectStore;
+const { server, store } = await openTestStore();
 beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
   await store.keep('runs/my-run/run.json', runClaims, { spec: null });
-});
-afterAll(async () => {
-  store.close();
-  await server.stop();
 });
 
 const gradus = (...args: string[]) =>

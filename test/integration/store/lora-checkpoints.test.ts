@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   adoptCheckpoint,
   loadCheckpoint,
@@ -10,7 +10,6 @@ import {
 } from '../../../activities/store/checkpoints.ts';
 import type { CheckpointContent } from '../../../activities/store/checkpoints.ts';
 import { findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
 import { exportAdapter } from '../../../cli/export-adapter.ts';
 import { exportModel } from '../../../cli/export-model.ts';
@@ -23,18 +22,9 @@ import { readPeftAdapter } from '../../../engine/lora/peft-format.ts';
 import type { Weights } from '../../../engine/model-config.ts';
 import { readSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import { checkpointAt, smallConfig } from './fixtures.ts';
-import { TestServer } from './server.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
-let server: TestServer;
-let store: ObjectStore;
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store.close();
-  await server.remove();
-});
+const { store } = await openTestStore();
 
 const lora = { rank: 4, alpha: 8, rsLora: true, targetModules: ['q_proj', 'down_proj'] };
 /** No zeros in B, so that merging shows. */

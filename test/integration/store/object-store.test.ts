@@ -6,29 +6,19 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'minio';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { jsonCodec } from '../../../activities/store/codec.ts';
 import { sha256Hex } from '../../../activities/store/digest.ts';
-import type { ObjectStore } from '../../../activities/store/object-store.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { answeringProxy } from './answering-proxy.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { randomBytes } from './fixtures.ts';
 import { put, raw } from './raw.ts';
 import { TestServer } from './server.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
-let server: TestServer;
-let store: ObjectStore;
-
-beforeAll(async () => {
-  server = await TestServer.start();
-  store = await server.connect();
-});
-afterAll(async () => {
-  store.close();
-  await server.remove();
-});
+const { server, store } = await openTestStore();
 
 const text = (value: string) => new TextEncoder().encode(value);
 const failure = (type: string, retryable: boolean, message: RegExp): unknown =>

@@ -4,6 +4,7 @@ import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { KeepLedger, PlannedSweep, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
+import { rung } from '../../support/rungs.ts';
 import { until } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
@@ -76,19 +77,6 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => lab?.stop());
 
-const rung = (verifier: string, tier: string) => ({
-  verifier,
-  tier,
-  passAtLeast: 0,
-  escalate: { valueAtLeast: 1, uncertaintyAtLeast: 1 },
-  wait: false,
-  deadlineSeconds: 60,
-  missing: 'cheaper',
-  budget: {},
-  concurrency: 2,
-  reviewers: 1,
-});
-
 const arrived = (verifier: string, i: number) => ({
   verifier,
   version: '1',
@@ -99,7 +87,7 @@ const arrived = (verifier: string, i: number) => ({
 
 test('what the ladder asks while it writes its last page is asked, though it continues as new', async () => {
   const { client } = lab.runs;
-  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation')];
+  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation', { wait: false, concurrency: 2 })];
   const workflowId = 'race/ladder';
   const input = { run: 'race', verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } };
   const run = await client.workflow.start('runOf', {

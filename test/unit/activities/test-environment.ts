@@ -1,15 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { gradusDialect } from '../../../engine/dialect/gradus/dialect.ts';
-import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { defineEnvironment, defineTool } from '../../../environments/contract.ts';
 import type { Environment, Tool, ToolContext } from '../../../environments/contract.ts';
 import { exactMatch } from '../../../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../../../environments/verifiers/format.ts';
+import { tokenizer } from '../../support/fixture-tokenizer.ts';
 
-export const tokenizer = Tokenizer.fromJson(
-  readFileSync(new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url), 'utf8'),
-);
+export { tokenizer };
 
 export const dialect = gradusDialect(tokenizer);
 

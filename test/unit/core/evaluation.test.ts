@@ -4,7 +4,7 @@ import { evaluate, evaluationTasks, summarize } from '../../../core/evaluation.t
 import { armName } from '../../../core/names.ts';
 import { noOutcomes } from '../../../core/outcome.ts';
 import type { EvaluationRequest, GroupRequest, GroupResult } from '../../../core/requests.ts';
-import type { RungSpec } from '../../../core/spec.ts';
+import { rung } from '../../support/rungs.ts';
 import { arm, checkpoint, reward, sampling, ScriptedTraining } from './scripted-training.ts';
 
 const request = {
@@ -51,24 +51,11 @@ describe('the tasks of an evaluation', () => {
 });
 
 describe('an evaluation', () => {
-  const rung = (verifier: string): RungSpec => ({
-    verifier,
-    tier: 'simulation',
-    passAtLeast: 0.5,
-    escalate: { valueAtLeast: 1, uncertaintyAtLeast: 1 },
-    wait: true,
-    deadlineSeconds: 60,
-    missing: 'cheaper',
-    abstains: 'zero',
-    budget: {},
-    concurrency: 4,
-    reviewers: 1,
-  });
   const ladder = (evaluateBy: string) => ({
     ...request,
     reward: { ...reward, ladder: { verifier: 'cheap', passAtLeast: 0.5 } },
     verification: {
-      rungs: [rung('cheap'), rung('dear')],
+      rungs: [rung('cheap', 'simulation'), rung('dear', 'simulation')],
       offerLateFor: 0,
       counts: 'computations' as const,
       evaluateBy,

@@ -7,7 +7,7 @@ import type { StageSpec } from '../../../core/spec.ts';
 import { trainStage } from '../../../core/stage.ts';
 import type { StageInput, StageState } from '../../../core/stage.ts';
 import { drawTasks } from '../../../core/task-draw.ts';
-import { arm, checkpoint, reward, sampling, ScriptedTraining, stageSpec } from './scripted-training.ts';
+import { arm, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
 
 // What a stage knows of its arms when verdicts come late, against what it would know had they come in time.
 
@@ -68,26 +68,15 @@ class LateTraining extends ScriptedTraining {
   }
 }
 
-const input = (over: Partial<StageSpec> = {}): StageInput => ({
-  spec: {
-    run: 'run',
-    seed: 1,
-    sampling,
-    reward,
-    retention: { keepLast: 3, keepBest: 1, keepEvery: 0 },
-    verification: { rungs: [], offerLateFor: 8, counts: 'computations', evaluateBy: 'cheap' },
-  },
-  stage: {
-    ...stageSpec,
-    maxSteps: STEPS,
-    graduation: { ...stageSpec.graduation, everySteps: STEPS },
-    ...over,
-  },
-  checkpoint: checkpoint('warm'),
-  reference: checkpoint('warm'),
-  stepsBefore: 0,
-  tasksBefore: 0,
-});
+const input = (over: Partial<StageSpec> = {}): StageInput =>
+  stageInput(
+    {
+      maxSteps: STEPS,
+      graduation: { ...stageSpec.graduation, everySteps: STEPS },
+      ...over,
+    },
+    { verification: { rungs: [], offerLateFor: 8, counts: 'computations', evaluateBy: 'cheap' } },
+  );
 
 /** The estimates after each step. */
 async function estimatesOf(ports: ScriptedTraining) {

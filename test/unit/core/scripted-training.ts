@@ -12,6 +12,7 @@ import type {
   RetentionRequest,
   TrainRequest,
 } from '../../../core/requests.ts';
+import type { StageInput } from '../../../core/stage.ts';
 import type { Arm, RewardSpec, SamplingSpec, StageSpec } from '../../../core/spec.ts';
 
 export const checkpoint = (name: string, step = 0): CheckpointRef => ({
@@ -75,6 +76,26 @@ export const stageSpec: StageSpec = {
   },
   retryFailures: 0.25,
 };
+
+/** A stage after a warm start of three steps. */
+export const stageInput = (
+  over: Partial<StageSpec> = {},
+  spec: Partial<StageInput['spec']> = {},
+): StageInput => ({
+  spec: {
+    run: 'run',
+    seed: 1,
+    sampling,
+    reward,
+    retention: { keepLast: 3, keepBest: 1, keepEvery: 0 },
+    ...spec,
+  },
+  stage: { ...stageSpec, ...over },
+  checkpoint: checkpoint('warm-start-3', 3),
+  reference: checkpoint('reference', 2),
+  stepsBefore: 3,
+  tasksBefore: 0,
+});
 
 /** What happens in the run: by the number of the call, from 0. */
 export interface Script {

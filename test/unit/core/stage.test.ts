@@ -3,34 +3,11 @@ import { noOutcomes } from '../../../core/outcome.ts';
 import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
 import type { StageSpec } from '../../../core/spec.ts';
 import { trainStage } from '../../../core/stage.ts';
-import type { StageInput, StageState } from '../../../core/stage.ts';
-import {
-  checkpoint,
-  go,
-  reward,
-  sampling,
-  ScriptedTraining,
-  stageSpec,
-  stopAfter,
-} from './scripted-training.ts';
+import type { StageState } from '../../../core/stage.ts';
+import { checkpoint, go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
 
-const warm = checkpoint('warm-start-3', 3);
-const reference = checkpoint('reference', 2);
-const input = (over: Partial<StageSpec> = {}): StageInput => ({
-  spec: {
-    run: 'run',
-    seed: 1,
-    sampling,
-    reward,
-    retention: { keepLast: 3, keepBest: 1, keepEvery: 0 },
-  },
-  stage: { ...stageSpec, ...over },
-  checkpoint: warm,
-  reference,
-  stepsBefore: 3,
-  tasksBefore: 0,
-});
+const { checkpoint: warm, reference } = stageInput();
 
 async function train(
   script: Script,
@@ -39,7 +16,7 @@ async function train(
   from: StageState | null = null,
 ) {
   const ports = new ScriptedTraining(script);
-  const result = await trainStage(ports, input(over), from, gate);
+  const result = await trainStage(ports, stageInput(over), from, gate);
   return { ports, result };
 }
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   observationTokens,
@@ -9,11 +8,8 @@ import {
   turnTokens,
 } from '../../../../../engine/dialect/gradus/render.ts';
 import { SPECIAL_TOKENS } from '../../../../../engine/dialect/gradus/special-tokens.ts';
-import { Tokenizer } from '../../../../../engine/tokenizer/tokenizer.ts';
+import { tokenizer } from '../../../../support/fixture-tokenizer.ts';
 
-const tokenizer = Tokenizer.fromJson(
-  readFileSync(new URL('../../../../fixtures/tokenizer/tokenizer.json', import.meta.url), 'utf8'),
-);
 const isSpecial = (id: number) => SPECIAL_TOKENS.includes(tokenizer.decode([id]));
 
 describe('the dialect as tokens', () => {

@@ -1,0 +1,18 @@
+import { ABSTENTION_RULES } from '../../core/ladder/policy.ts';
+import type { RungSpec } from '../../core/spec.ts';
+
+/** A rung of a ladder, as a spec has it that says nothing of the rest. */
+export const rung = (verifier: string, tier: RungSpec['tier'], over: Partial<RungSpec> = {}): RungSpec => ({
+  verifier,
+  tier,
+  passAtLeast: 0.5,
+  escalate: { valueAtLeast: 1, uncertaintyAtLeast: 1 },
+  abstains: ABSTENTION_RULES[0],
+  wait: true,
+  deadlineSeconds: 60,
+  missing: 'cheaper',
+  budget: {},
+  concurrency: 4,
+  reviewers: 1,
+  ...over,
+});

@@ -1,0 +1,22 @@
+import type { PolicyPool, Speaking } from '../../activities/policy-pool.ts';
+import { openDialect } from '../../engine/dialect/open-dialect.ts';
+import { smallConfig } from '../integration/store/fixtures.ts';
+import { tokenizer } from './fixture-tokenizer.ts';
+import { ScriptedPolicy } from './scripted-policy.ts';
+
+/** Decoders that say just this, once in each activity that takes them. */
+export function poolSaying(turn: string, { maxPositions = 512 } = {}): PolicyPool {
+  const lease = () => ({
+    policy: new ScriptedPolicy([{ tokens: tokenizer.encode(turn) }]),
+    tokenizer,
+    config: { ...smallConfig, maxPositions },
+    dialectFor: ({ tools }: Speaking) =>
+      openDialect(
+        tokenizer,
+        {},
+        tools.map(({ described }) => described),
+      ),
+    release: () => undefined,
+  });
+  return { lease: () => Promise.resolve(lease()) } as unknown as PolicyPool;
+}
