@@ -26,19 +26,22 @@ export function parseJsonCall(content: string, keys: readonly string[]): Action 
     : malformed(`${key} are not an object`);
 }
 
-/** Undefined for what is none, and for numbers that are too large to be one, such as 1e999. */
+/** Levels of arguments: what is read without a stack is written, checked and sent with one. */
+const DEEPEST = 100;
+
+/** Undefined for what is none, for numbers that are too large to be one, such as 1e999, and for what is too deep. */
 export function readJson(text: string): Json | undefined {
   try {
     const json = JSON.parse(text) as Json;
-    return isFiniteJson(json) ? json : undefined;
+    return isPlainJson(json, DEEPEST) ? json : undefined;
   } catch {
     return undefined;
   }
 }
 
-const isFiniteJson = (json: Json): boolean =>
+const isPlainJson = (json: Json, levels: number): boolean =>
   typeof json === 'object' && json !== null
-    ? Object.values(json).every(isFiniteJson)
+    ? levels > 0 && Object.values(json).every((one) => isPlainJson(one, levels - 1))
     : typeof json !== 'number' || Number.isFinite(json);
 
 function isObject(json: Json): json is { [key: string]: Json } {

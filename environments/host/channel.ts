@@ -55,9 +55,8 @@ export class Channel {
     socket.on('error', () => undefined);
   }
 
-  /** Throws what cannot be JSON. Nothing is said to one that is gone. */
-  say(value: unknown): void {
-    const text = JSON.stringify(value);
+  /** `text`: a message as JSON. Nothing is said to one that is gone. */
+  say(text: string): void {
     if (this.socket.writable) this.socket.write(`${text}\n`);
   }
 }

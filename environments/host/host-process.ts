@@ -4,10 +4,10 @@ import { setMaxListeners } from 'node:events';
 import { createRequire } from 'node:module';
 import type { Duplex, Readable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Incident } from '../../core/incidents.ts';
 import type { Json } from '../../core/json.ts';
-import { toError } from './asks.ts';
+import { boundaryOf, toError } from './asks.ts';
 import type { Answer, Ask } from './asks.ts';
 import { Channel } from './channel.ts';
 import type { EnvironmentFacts } from './facts.ts';
@@ -72,7 +72,8 @@ export class HostProcess {
   private readonly ready: Promise<void>;
   private readonly exited: Promise<void>;
   private readonly calls = new Map<number, Call>();
-  private outbox: ToHost[] = [];
+  /** Messages as JSON. */
+  private outbox: string[] = [];
   private lastId = 0;
   /** When it last gave a sign of life, or was idle. */
   private sign = performance.now();
@@ -181,12 +182,18 @@ export class HostProcess {
           reject(error);
         },
       };
+      try {
+        this.post({ is: 'ask', id, ask });
+      } catch (cause) {
+        // JSON is read at any depth and written at some thousand levels.
+        const message = `a host cannot be asked about this: ${messageOf(cause)}`;
+        return reject(new GradusError(boundaryOf(ask.kind), 'not-json', message, { cause }));
+      }
       // Everything that an activity asks listens to the one signal.
       setMaxListeners(0, signal);
       signal.addEventListener('abort', callOff, { once: true });
       if (this.calls.size === 0) this.sign = performance.now();
       this.calls.set(id, call);
-      this.post({ is: 'ask', id, ask });
     });
   }
 
@@ -265,11 +272,11 @@ export class HostProcess {
   }
 
   private post(message: ToHost): void {
-    if (this.outbox.push(message) > 1) return;
+    if (this.outbox.push(JSON.stringify(message)) > 1) return;
     setImmediate(() => {
       const messages = this.outbox;
       this.outbox = [];
-      this.channel.say(messages);
+      this.channel.say(`[${messages.join(',')}]`);
     });
   }
 

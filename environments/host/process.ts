@@ -44,7 +44,7 @@ function flush(): void {
   outbox = [];
   if (messages.length === 0) return;
   try {
-    channel.say(messages);
+    channel.say(JSON.stringify(messages));
   } catch (error) {
     giveUp(error);
   }

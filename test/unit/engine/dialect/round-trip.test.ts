@@ -155,6 +155,16 @@ describe('what a policy writes is read as it stands', () => {
       { kind: 'malformed' },
     ],
     ['gradus', '<tool_call>{"name":"f","arguments":{"a":1e999}}</tool_call>', { kind: 'malformed' }],
+    [
+      'hermes',
+      `<tool_call>{"name": "f", "arguments": {"a": ${'['.repeat(3000)}${']'.repeat(3000)}}}</tool_call>`,
+      { kind: 'malformed' },
+    ],
+    [
+      'hermes',
+      `<tool_call>{"name": "f", "arguments": {"a": ${'['.repeat(50)}${']'.repeat(50)}}}</tool_call>`,
+      { kind: 'call' },
+    ],
     ['hermes', '<think>a <</think>think> 3', { kind: 'answer', answer: 'think> 3' }],
     ['hermes', '<think>is it <</think>/think> 3', { kind: 'answer', answer: '/think> 3' }],
     [

@@ -34,7 +34,7 @@ test('hears messages wherever they are cut', () => {
 
 test('says lines', () => {
   const { channel, said } = channelOver([]);
-  channel.say(['a\nb']);
+  channel.say(JSON.stringify(['a\nb']));
   expect(said()).toBe('["a\\nb"]\n');
 });
 

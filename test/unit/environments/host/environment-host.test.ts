@@ -110,6 +110,17 @@ describe('a tool that', () => {
     });
   });
 
+  test('is called with what cannot be sent is an error of that call alone', async () => {
+    const deep = JSON.parse(`{"expression":${'['.repeat(50_000)}${']'.repeat(50_000)}}`) as never;
+    const calling = environment('calculator').call(
+      { ...call, arguments: deep },
+      { idempotencyKey: 'x', attempt: 1, signal, heartbeat: () => undefined },
+    );
+    const beside = callAs('calculator', 1);
+    await expect(calling).rejects.toMatchObject({ boundary: 'tool', type: 'not-json' });
+    expect((await beside).text).toBe('5');
+  });
+
   test('claims that the object store is damaged is a tool that failed, in few words', async () => {
     const error: unknown = await callAs('hostile-fake-damage', 0).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ boundary: 'tool', retryable: false });
