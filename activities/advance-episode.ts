@@ -50,7 +50,7 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
     const sampled = await sampleTurn(context, episode, left);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
-      append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!);
+      append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!, sampled.kept?.[i]);
     }
     const text = tokenizer.decode(sampled.tokens);
     const turn: Turn = { start, end: episode.tokens.length, text, action: dialect.parse(text) };
@@ -140,10 +140,13 @@ function fail(episode: Episode, error: unknown): void {
   episode.status = { kind: 'failed', boundary, reason: messageOf(error) };
 }
 
-function append(episode: Episode, token: number, mask: 0 | 1, logprob: number): void {
+function append(episode: Episode, token: number, mask: 0 | 1, logprob: number, kept?: number[]): void {
+  // From the first token that says it on, which the policy samples.
+  if (kept) episode.kept ??= episode.tokens.map(() => []);
   episode.tokens.push(token);
   episode.mask.push(mask);
   episode.logprobs.push(logprob);
+  episode.kept?.push(kept ?? []);
 }
 
 function truncate(episode: Episode, limit: 'tokens' | 'turns'): void {

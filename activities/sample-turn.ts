@@ -32,17 +32,24 @@ export async function sampleTurn(
   if (!dialect.isOver) return sample(continuation, most);
   const tokens: number[] = [];
   const logprobs: number[] = [];
+  const kept: number[][] = [];
+  const upTo = (end: number, { kept: has }: SampleResult) => ({
+    tokens: tokens.slice(0, end),
+    logprobs: logprobs.slice(0, end),
+    ...(has && { kept: kept.slice(0, end) }),
+  });
   for (;;) {
     const piece = await sample([...continuation, ...tokens], Math.min(PIECE_TOKENS, most - tokens.length));
     const start = tokens.length;
     tokens.push(...piece.tokens);
     logprobs.push(...piece.logprobs);
+    kept.push(...(piece.kept ?? []));
     if (dialect.isOver(tokenizer.decode(tokens))) {
       let end = start + 1;
       while (!dialect.isOver(tokenizer.decode(tokens.slice(0, end)))) end++;
-      return { tokens: tokens.slice(0, end), logprobs: logprobs.slice(0, end), finish: 'stop' };
+      return { ...upTo(end, piece), finish: 'stop' };
     }
     const full = tokens.length >= most || piece.tokens.length === 0;
-    if (piece.finish === 'stop' || full) return { tokens, logprobs, finish: piece.finish };
+    if (piece.finish === 'stop' || full) return { ...upTo(tokens.length, piece), finish: piece.finish };
   }
 }

@@ -3,7 +3,7 @@ import type { Episode, RolloutGroup } from '../core/episode.ts';
 import { trainableReward } from '../core/outcome.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { BatchRequest } from '../core/requests.ts';
-import type { TrainBatch } from '../engine/learner/contract.ts';
+import type { KeptSets, TrainBatch } from '../engine/learner/contract.ts';
 
 /** One sequence on its way into a batch; all arrays have the same length. */
 export interface TrainSequence {
@@ -11,6 +11,8 @@ export interface TrainSequence {
   mask: number[];
   advantages: number[];
   logprobs: number[];
+  /** Ids that each token was sampled among; empty where nothing was cut. Absent: nowhere. */
+  kept?: number[][];
   /** Was sampled by an earlier policy than the one that learns from it. */
   late?: true;
 }
@@ -28,6 +30,7 @@ export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
     advantages: new Float32Array(total),
     rolloutLogprobs: new Float32Array(total),
   };
+  if (sequences.some(({ kept }) => kept)) batch.kept = packKept(sequences);
   let at = 0;
   sequences.forEach((sequence, i) => {
     batch.tokens.set(sequence.tokens, at);
@@ -38,6 +41,13 @@ export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
     batch.offsets[i + 1] = at;
   });
   return batch;
+}
+
+function packKept(sequences: readonly TrainSequence[]): KeptSets {
+  const sets = sequences.flatMap(({ tokens, kept }) => kept ?? tokens.map((): number[] => []));
+  const offsets = new Int32Array(sets.length + 1);
+  sets.forEach((set, i) => (offsets[i + 1] = offsets[i]! + set.length));
+  return { ids: Int32Array.from(sets.flat()), offsets };
 }
 
 type Prompt = Pick<RolloutGroup['tasks'][number], 'promptTokens'>;
@@ -64,7 +74,7 @@ export function trainingSequences(
   let teaches = algorithm.beta > 0;
   const teach = (
     { promptTokens }: Prompt,
-    { tokens, mask, logprobs }: Episode,
+    { tokens, mask, logprobs, kept }: Episode,
     advantage: number,
     late = false,
   ): void => {
@@ -75,6 +85,7 @@ export function trainingSequences(
       mask: [...nothing, ...mask],
       advantages: [...nothing, ...mask.map((bit) => bit * advantage)],
       logprobs: [...nothing, ...logprobs],
+      ...(kept && { kept: [...nothing.map(() => []), ...kept] }),
       ...(late && { late }),
     });
   };

@@ -29,6 +29,7 @@ const OBJECTIVES: TrainSettings['objective'][] = [
     aggregation: 'token',
     maxCompletionTokens: 80,
     temperature: 1,
+    topK: 0,
     importanceCap: 2,
   },
 ];

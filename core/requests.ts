@@ -200,7 +200,7 @@ export interface DemonstrationsRequest {
 
 export type Objective =
   | { kind: 'supervised' }
-  | ({ kind: 'grpo'; temperature: number; maxCompletionTokens: number } & Pick<
+  | ({ kind: 'grpo'; temperature: number; topK: number; maxCompletionTokens: number } & Pick<
       AlgorithmSpec,
       'clipRatioLow' | 'clipRatioHigh' | 'beta' | 'aggregation' | 'importanceCap'
     >);

@@ -230,6 +230,7 @@ async function stageStep(
       objective: {
         kind: 'grpo',
         temperature: sampling.temperature,
+        topK: sampling.topK,
         maxCompletionTokens: sampling.maxCompletionTokens,
         clipRatioLow: algorithm.clipRatioLow,
         clipRatioHigh: algorithm.clipRatioHigh,

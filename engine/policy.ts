@@ -38,8 +38,13 @@ export interface SampleRequest {
 
 export interface SampleResult {
   tokens: number[];
-  /** Log-probability in nats of each token under softmax(logits / temperature), before top-k and top-p cut it. */
+  /**
+   * Log-probability in nats of each token under softmax(logits / temperature), over what top-k and top-p after it keep.
+   * Top-p without top-k leaves it as it is.
+   */
   logprobs: number[];
+  /** With top-k of 64 at most: the ids that each token was drawn among, ascending; empty where nothing was cut. */
+  kept?: number[][];
   /** Why the turn ended. */
   finish: 'stop' | 'length';
 }

@@ -1,7 +1,7 @@
 import type { ModelConfig } from './model-config.ts';
 
 /** Far below every logit, and finite: products with it are numbers. In float32 a logit and this are this. */
-const MASKED = -1e30;
+export const MASKED = -1e30;
 
 /**
  * What is added to the logits [V]: 0, and for tokens that the model must neither draw nor give any probability a number

@@ -12,6 +12,7 @@ import type {
   ModelSpec,
   VerificationSpec,
 } from '../../core/spec.ts';
+import { MOST_KEPT } from '../../engine/decoder/sampler.ts';
 import { weightShapes } from '../../engine/model-config.ts';
 import type { Environment } from '../../environments/contract.ts';
 import { curriculumSchema, MODEL_DEFAULTS, MOST_EPISODES, MOST_TASKS } from './schema.ts';
@@ -315,15 +316,18 @@ function checkVerification(
 }
 
 /**
- * Top-k and top-p sample from another distribution than the softmax that the loss, its ratios and its KL speak of: what
- * they cut is never sampled, so no weight of what was can make up for it, and what they keep has its log-prob changed
- * by the rest. Nothing in the learner takes part in the cut, so it is refused.
+ * What sampling keeps is written down with every token, for the loss to speak of the same distribution. Of top-p alone
+ * that has no bound.
  */
 function checkSampling({ sampling }: WrittenSpec, add: (path: Path, message: string) => void): void {
-  const why =
-    'would sample from another distribution than the one whose log-probs are learnt from: leave it out, and lower sampling.temperature for surer samples';
-  if (sampling.topK !== 0) add(['sampling', 'topK'], why);
-  if (sampling.topP !== 1) add(['sampling', 'topP'], why);
+  const { topK, topP } = sampling;
+  if (topP < 1 && topK === 0)
+    add(
+      ['sampling', 'topP'],
+      `may keep the whole vocabulary, and what is kept is written down with each token: give a topK of 2 to ${MOST_KEPT} besides`,
+    );
+  if (topK === 1)
+    add(['sampling', 'topK'], 'of 1 leaves nothing to choose and nothing to learn: give 2 or more');
 }
 
 /** A cap between 0 and 1 would weigh tokens less that need no correction. */

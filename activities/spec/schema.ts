@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ABSTENTION_RULES } from '../../core/ladder/policy.ts';
+import { MOST_KEPT } from '../../engine/decoder/sampler.ts';
 import { LORA_MODULES } from '../../engine/lora/adapter-shapes.ts';
 import {
   amount,
@@ -173,12 +174,14 @@ const sampling = z
       .min(0.01, 'must be at least 0.01: below it there is nothing to explore')
       .max(100, 'must be at most 100: above it every token is as likely')
       .default(1),
-    topK: count(MOST.vocabSize, '0 keeps all tokens', 0)
+    topK: count(MOST_KEPT, 'what each token is sampled among is kept with it; 0 keeps all tokens', 0)
       .default(0)
-      .describe('0, which keeps all tokens: see topP.'),
+      .describe(
+        'Sample among the k likeliest tokens, and learn from the softmax over the same ones; 0: among all.',
+      ),
     topP: positive(1, '1 keeps all tokens')
       .default(1)
-      .describe('1: training samples from the distribution that the loss speaks of, without a cut.'),
+      .describe('Of the topK likeliest, those that have this probability together; 1: all of them.'),
     maxTurns: count(1000, 'each turn of each episode is kept')
       .default(8)
       .describe('Policy turns per episode.'),

@@ -7,10 +7,10 @@ import type { CallOptions, Kept, ObjectStore } from './object-store.ts';
 
 const FORMAT = 'gradus.batch/1';
 
-/** A batch as one safetensors object: `tokens`, `offsets` and, where a sequence is, `late` I32; `mask`, `advantages` and `rollout_logprobs` F32. */
+/** A batch as one safetensors object: `tokens`, `offsets` and, where there are such, `late`, `kept` and `kept_offsets` I32; `mask`, `advantages` and `rollout_logprobs` F32. */
 export function encodeBatch(batch: TrainBatch): Uint8Array {
   check(batch);
-  const { tokens, offsets, mask, advantages, rolloutLogprobs, late } = batch;
+  const { tokens, offsets, mask, advantages, rolloutLogprobs, late, kept } = batch;
   const arrays = {
     tokens,
     offsets,
@@ -18,6 +18,7 @@ export function encodeBatch(batch: TrainBatch): Uint8Array {
     advantages,
     rollout_logprobs: rolloutLogprobs,
     ...(late && { late }),
+    ...(kept && { kept: kept.ids, kept_offsets: kept.offsets }),
   };
   const tensors = Object.entries(arrays).map(
     ([name, data]): [string, { shape: number[]; data: Int32Array | Float32Array }] => [
@@ -50,6 +51,7 @@ export function decodeBatch(bytes: Uint8Array): TrainBatch {
     advantages: real('advantages'),
     rolloutLogprobs: real('rollout_logprobs'),
     ...(tensors.has('late') && { late: whole('late') }),
+    ...(tensors.has('kept') && { kept: { ids: whole('kept'), offsets: whole('kept_offsets') } }),
   };
   check(batch);
   return batch;
@@ -72,18 +74,24 @@ export const keepBatch = (
 export const loadBatch = (store: ObjectStore, ref: BlobRef, options: CallOptions = {}): Promise<TrainBatch> =>
   store.read(ref, batches, options);
 
-function check({ tokens, offsets, mask, advantages, rolloutLogprobs }: TrainBatch): void {
+function check({ tokens, offsets, mask, advantages, rolloutLogprobs, kept }: TrainBatch): void {
   const total = tokens.length;
   if ([mask, advantages, rolloutLogprobs].some((array) => array.length !== total)) {
     throw invalid(
       `${total} tokens, but ${mask.length} in mask, ${advantages.length} in advantages, ${rolloutLogprobs.length} in rollout_logprobs`,
     );
   }
-  const ascending = offsets.every((offset, i) => i === 0 || offset >= offsets[i - 1]!);
-  if (offsets[0] !== 0 || offsets.at(-1) !== total || !ascending) {
-    throw invalid(`offsets must ascend from 0 to ${total}`);
+  if (!ascends(offsets, total)) throw invalid(`offsets must ascend from 0 to ${total}`);
+  if (!kept) return;
+  if (kept.offsets.length !== total + 1 || !ascends(kept.offsets, kept.ids.length)) {
+    throw invalid(`kept_offsets must be ${total + 1} and ascend from 0 to ${kept.ids.length}`);
   }
 }
+
+const ascends = (offsets: Int32Array, to: number): boolean =>
+  offsets[0] === 0 &&
+  offsets.at(-1) === to &&
+  offsets.every((offset, i) => i === 0 || offset >= offsets[i - 1]!);
 
 const invalid = (what: string): GradusError =>
   new GradusError('store', 'invalid-batch', `not a training batch: ${what}. Assemble it again`);

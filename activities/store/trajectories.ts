@@ -38,8 +38,8 @@ export async function keepTrajectories(
   group: RolloutGroup,
   options: CallOptions = {},
 ): Promise<Kept<RolloutGroup>> {
-  for (const { sample, tokens, mask, logprobs } of group.episodes) {
-    const whole = mask.length === tokens.length && logprobs.length === tokens.length;
+  for (const { sample, tokens, mask, logprobs, kept } of group.episodes) {
+    const whole = [mask, logprobs, kept ?? tokens].every(({ length }) => length === tokens.length);
     if (!whole || !logprobs.every(Number.isFinite)) {
       throw new GradusError(
         'store',
@@ -80,6 +80,8 @@ export function isWhole(episode: Json): boolean {
     const array = episode[name];
     return Array.isArray(array) ? array.length : -1;
   });
+  const { kept } = episode;
+  if (kept !== undefined && !(Array.isArray(kept) && kept.length === lengths[0])) return false;
   return (
     lengths[0]! >= 0 && lengths.every((length) => length === lengths[0]) && Array.isArray(episode['turns'])
   );

@@ -35,6 +35,7 @@ const TRAINING: Pick<TrainRequest, 'objective' | 'optimizer'> = {
   objective: {
     kind: 'grpo',
     temperature: 1,
+    topK: 0,
     clipRatioLow: 0.2,
     clipRatioHigh: 0.28,
     beta: 0,

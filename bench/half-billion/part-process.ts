@@ -145,6 +145,7 @@ const parts = {
         objective: {
           kind: 'grpo',
           temperature: 1,
+          topK: 0,
           clipRatioLow: 0.2,
           clipRatioHigh: 0.28,
           beta: 0,

@@ -1,5 +1,5 @@
 import type { SamplingSettings } from '../policy.ts';
-import { logprobOf } from './sampler.ts';
+import { logprobOf, MOST_KEPT } from './sampler.ts';
 import type { Draw } from './sampler.ts';
 
 /** What is to be drawn from each slot's logits in a step, and what was drawn; arrays of [slots], read by native code. */
@@ -16,6 +16,10 @@ export class Draws {
   readonly margin: Float64Array;
   readonly total: Float64Array;
 
+  /** [slots, MOST_KEPT]: ids that were drawn among, and how many they are; none where nothing was cut. */
+  readonly kept: Int32Array;
+  readonly keptCount: Int32Array;
+
   constructor(slots: number) {
     this.wanted = new Uint8Array(slots);
     this.temperature = new Float64Array(slots);
@@ -25,6 +29,8 @@ export class Draws {
     this.token = new Int32Array(slots);
     this.margin = new Float64Array(slots);
     this.total = new Float64Array(slots);
+    this.kept = new Int32Array(slots * MOST_KEPT);
+    this.keptCount = new Int32Array(slots);
   }
 
   /** Asks for a token of this slot, or for none. */
@@ -38,10 +44,17 @@ export class Draws {
     this.u[slot] = wanted.u;
   }
 
-  answer(slot: number, { token, margin, total }: Draw): void {
+  answer(slot: number, { token, margin, total, kept = [] }: Draw): void {
     this.token[slot] = token;
     this.margin[slot] = margin;
     this.total[slot] = total;
+    this.kept.set(kept, slot * MOST_KEPT);
+    this.keptCount[slot] = kept.length;
+  }
+
+  /** The ids that were drawn among; empty where nothing was cut. */
+  keptOf(slot: number): number[] {
+    return Array.from(this.kept.subarray(slot * MOST_KEPT, slot * MOST_KEPT + this.keptCount[slot]!));
   }
 
   /** Log-probability in nats of what was drawn. */

@@ -1,14 +1,19 @@
 import type { SamplingSettings } from '../policy.ts';
 import { exponential } from './exponential.ts';
 
-/** A token, with what its log-probability under softmax(logits / temperature) follows from; see `logprobOf`. */
+/** A token, with what its log-probability follows from; see `logprobOf`. */
 export interface Draw {
   token: number;
   /** (logit of the token − largest logit) / temperature. */
   margin: number;
-  /** Σ exp((logit − largest logit) / temperature), over all tokens. */
+  /** Σ exp((logit − largest logit) / temperature), over what top-k and top-p after it keep, or without top-k over all. */
   total: number;
+  /** Ids that the token was drawn among, ascending: where top-k has cut something, and is at most `MOST_KEPT`. */
+  kept?: number[];
 }
+
+/** Larger sets are not written down: with each token they would outweigh an episode many times over. */
+export const MOST_KEPT = 64;
 
 /** Sums are split into so many lanes, so that vector registers of any width give the same bits. */
 const LANES = 8;
@@ -59,7 +64,9 @@ export class Sampler {
       kept = this.massDownTo(last);
     }
     const token = this.walk(u * kept, last, best);
-    return { token, margin: (logits[start + token]! - max) / temperature, total };
+    const draw = { token, margin: (logits[start + token]! - max) / temperature, total: kept };
+    const ids = last === undefined || topK === 0 || topK > MOST_KEPT ? [] : this.keptDownTo(last);
+    return ids.length === 0 ? draw : { ...draw, kept: ids };
   }
 
   /** Writes exp((logit − max) / temperature) into `weights`; gives their sum. */
@@ -123,6 +130,19 @@ export class Sampler {
     return count;
   }
 
+  /** The tokens of any probability that rank no lower than `last`; none where those are all. */
+  private keptDownTo(last: number): number[] {
+    const { weights, vocabSize } = this;
+    const kept: number[] = [];
+    let cut = false;
+    for (let i = 0; i < vocabSize; i++) {
+      if (weights[i] === 0) continue;
+      if (this.ranksBefore(last, i)) cut = true;
+      else kept.push(i);
+    }
+    return cut ? kept : [];
+  }
+
   private massDownTo(last: number): number {
     const { weights, vocabSize } = this;
     let sum = 0;
@@ -175,7 +195,7 @@ export class Sampler {
   }
 }
 
-/** Log-probability in nats of a drawn token, before any truncation. */
+/** Log-probability in nats of a drawn token, among the tokens that `total` is over. */
 export const logprobOf = ({ margin, total }: Pick<Draw, 'margin' | 'total'>): number =>
   margin - Math.log(total);
 

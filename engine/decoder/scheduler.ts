@@ -10,6 +10,7 @@ import { KvCache, type CachedSequence } from './kv-cache.ts';
 import { problemOf } from './request-problem.ts';
 import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
+import type { Drawn } from './sequence.ts';
 
 /** Sequences of a block: with fewer, weights are read more often; with more, nothing is gained. */
 const SLOTS = 64;
@@ -181,7 +182,7 @@ export class Scheduler {
         if (request.continuation.length === 0) {
           const { sampling, u } = sequence.draw;
           const draw = sampler.draw(entry.logits!, 0, sampling, u);
-          sequence.append({ token: draw.token, logprob: logprobOf(draw) });
+          sequence.append({ token: draw.token, logprob: logprobOf(draw), kept: draw.kept ?? [] });
         }
         if (sequence.aborted) return;
         if (sequence.result === undefined)
@@ -259,7 +260,9 @@ export class Scheduler {
   }
 }
 
-const drawnAt = (draws: Draws, row: number): { token: number; logprob: number } | undefined =>
-  draws.wanted[row] === 1 ? { token: draws.token[row]!, logprob: draws.logprob(row) } : undefined;
+const drawnAt = (draws: Draws, row: number): Drawn | undefined =>
+  draws.wanted[row] === 1
+    ? { token: draws.token[row]!, logprob: draws.logprob(row), kept: draws.keptOf(row) }
+    : undefined;
 
 const sessionKey = (session: string) => `session ${session}`;

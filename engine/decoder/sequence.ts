@@ -2,6 +2,14 @@ import { uniform } from '../../core/random.ts';
 import type { SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
 import type { CachedSequence } from './kv-cache.ts';
 import { piecesOf } from './pieces.ts';
+import { MOST_KEPT } from './sampler.ts';
+
+/** What was drawn, its log-prob, and the ids that it was drawn among, none where nothing was cut. */
+export interface Drawn {
+  token: number;
+  logprob: number;
+  kept: number[];
+}
 
 /** One request while it is being decoded: which of its tokens have been fed, and what was sampled. */
 export class Sequence {
@@ -18,6 +26,7 @@ export class Sequence {
   private done = 0;
   private readonly tokens: number[] = [];
   private readonly logprobs: number[] = [];
+  private readonly kept: number[][] = [];
   private readonly limit: number;
 
   constructor(id: number, request: SampleRequest, maxPositions: number) {
@@ -68,11 +77,12 @@ export class Sequence {
 
   /** The answer, once the turn is over. */
   get result(): SampleResult | undefined {
-    const { tokens, logprobs } = this;
+    const { tokens, logprobs, kept } = this;
+    const { topK } = this.request.sampling;
+    const sampled = { tokens, logprobs, ...(topK > 0 && topK <= MOST_KEPT && { kept }) };
     const last = tokens.at(-1);
-    if (last !== undefined && this.request.stopTokens.includes(last))
-      return { tokens, logprobs, finish: 'stop' };
-    return tokens.length >= this.limit ? { tokens, logprobs, finish: 'length' } : undefined;
+    if (last !== undefined && this.request.stopTokens.includes(last)) return { ...sampled, finish: 'stop' };
+    return tokens.length >= this.limit ? { ...sampled, finish: 'length' } : undefined;
   }
 
   /** What is to be drawn when `next` has been fed: nothing while history is fed. */
@@ -87,14 +97,15 @@ export class Sequence {
   }
 
   /** `next` has been fed; `drawn` is what was drawn where something was wanted. */
-  advance(drawn: { token: number; logprob: number } | undefined): void {
+  advance(drawn: Drawn | undefined): void {
     this.fed += this.size;
     this.done++;
     if (drawn !== undefined) this.append(drawn);
   }
 
-  append({ token, logprob }: { token: number; logprob: number }): void {
+  append({ token, logprob, kept }: Drawn): void {
     this.tokens.push(token);
     this.logprobs.push(logprob);
+    this.kept.push(kept);
   }
 }

@@ -1,12 +1,18 @@
 import { GradusError } from '../../core/errors.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
-import { DEFAULT_COMPUTE, type TrainBatch, type TrainSettings, type TrainState } from './contract.ts';
+import {
+  DEFAULT_COMPUTE,
+  type KeptSets,
+  type TrainBatch,
+  type TrainSettings,
+  type TrainState,
+} from './contract.ts';
 import { parameterShapes } from '../lora/adapter-shapes.ts';
 
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
 
 /** Throws GradusError('learner', 'batch') when a batch is malformed or does not fit the model. */
-export function checkBatch(batch: TrainBatch, config: ModelConfig): void {
+export function checkBatch(batch: TrainBatch, config: ModelConfig, topK: number): void {
   const { tokens, offsets, mask } = batch;
   const total = tokens.length;
   for (const name of ['mask', 'advantages', 'rolloutLogprobs'] as const) {
@@ -53,6 +59,29 @@ export function checkBatch(batch: TrainBatch, config: ModelConfig): void {
   if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
   if (!mask.includes(1))
     throw wrong('batch', 'no token of the batch is masked in: there is nothing to learn');
+  if (batch.kept) checkKept(batch, batch.kept, config, topK);
+}
+
+/** A token that it was not sampled among, or a set that does not fit, would be learnt from as something else. */
+function checkKept(
+  { tokens }: TrainBatch,
+  { ids, offsets }: KeptSets,
+  config: ModelConfig,
+  topK: number,
+): void {
+  const fits = offsets.length === tokens.length + 1 && offsets[0] === 0 && offsets.at(-1) === ids.length;
+  if (!fits) throw wrong('batch', `kept has ${offsets.length - 1} sets for ${tokens.length} tokens`);
+  tokens.forEach((token, i) => {
+    const set = ids.subarray(offsets[i], offsets[i + 1]);
+    if (set.length === 0) return;
+    const known = set.every((id, at) => id < config.vocabSize && id > (at === 0 ? -1 : set[at - 1]!));
+    if (!known || set.length > topK || !set.includes(token)) {
+      throw wrong(
+        'batch',
+        `tokens[${i}] is ${token}, sampled among [${set.slice(0, 8).join()}${set.length > 8 ? ',…' : ''}]: give ascending ids of the model, ${topK} at most, with the token among them`,
+      );
+    }
+  });
 }
 
 /** Throws GradusError('learner', 'settings'). */

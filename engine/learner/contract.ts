@@ -18,6 +18,14 @@ export interface TrainBatch {
   rolloutLogprobs: Float32Array;
   /** [N], 1 where other weights than those that the step starts from have sampled the sequence. Absent: none is such. */
   late?: Int32Array;
+  /** What a cut of the sampling has left each token [total]; absent: there was none. */
+  kept?: KeptSets;
+}
+
+/** Token i was sampled among `ids[offsets[i] .. offsets[i + 1])`, ascending, offsets [total + 1]; among all where there are none. */
+export interface KeptSets {
+  ids: Int32Array;
+  offsets: Int32Array;
 }
 
 /** Adam, Kingma & Ba 2015, with linear warm-up of the rate and a clip of the global gradient norm. */
@@ -53,6 +61,11 @@ export interface GrpoSettings {
   maxCompletionTokens: number;
   /** Sampling temperature: logits are divided by it. */
   temperature: number;
+  /**
+   * A token was sampled among so many at most, those of `TrainBatch.kept`, and all log-probs, ratios, KLs and entropies
+   * are of the softmax over the same ones (keep sampling mask, DeepSeek-V3.2, 2025); 0: nothing was cut.
+   */
+  topK: number;
   /** Caps exp(old log-prob − rollout log-prob) (TIS); 0 leaves the correction out. */
   importanceCap: number;
 }

@@ -42,7 +42,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
           'or run `npm run setup`, which builds the TensorFlow backend',
       );
     }
-    checkBatch(batch, config);
+    checkBatch(batch, config, settings.objective.kind === 'grpo' ? settings.objective.topK : 0);
     if (reference && needsReference) checkWeights(reference, config, 'reference');
     if (last?.state !== parent) checkState(parent);
 

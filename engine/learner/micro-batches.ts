@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Tensor } from '@tensorflow/tfjs';
 import type { Backend } from './backend.ts';
+import type { KeptSets } from './contract.ts';
 import type { Program } from './programs.ts';
-import { gather, scatter, type Rows } from './row-packing.ts';
+import { gather, gatherKept, scatter, type Rows } from './row-packing.ts';
 import type { Runner } from './runner.ts';
 
 /** Programs over the micro-batches of a packed batch, one after another. */
@@ -32,11 +33,14 @@ export interface MinibatchGradient {
   logprobs: Float32Array;
 }
 
-/** `advance` hears of every micro-batch. Between two of them the event loop turns, for kernels are synchronous. */
+/**
+ * `kept`, with the size of its largest set, goes to all programs. `advance` hears of every micro-batch. Between  two of them the event loop turns, for kernels are synchronous.
+ */
 export function createMicroBatches(
   backend: Backend,
   runner: Runner,
   total: number,
+  kept: { sets: KeptSets; most: number } | undefined,
   advance: () => void,
 ): MicroBatches {
   const { tf } = backend;
@@ -47,6 +51,9 @@ export function createMicroBatches(
         tf.tensor1d(rows.tokens, 'int32'),
         tf.tensor1d(rows.targets, 'int32'),
         tf.tensor2d(rows.segments, [rows.rows, rows.length], 'int32'),
+        ...(kept
+          ? [tf.tensor2d(gatherKept(kept.sets, rows, kept.most), [rows.sources.length, kept.most], 'int32')]
+          : []),
         ...perToken.map((values) => tf.tensor1d(gather(values, rows))),
       ];
       const inputs = [...weights, ...own];

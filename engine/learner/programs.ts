@@ -44,17 +44,23 @@ export function tokenInputs(objective: SupervisedSettings | GrpoSettings, single
   return inputs;
 }
 
-/** In: frozen and trained parameters, tokens [N], targets [N], segments [B, T]. Out: log-probs [N]. */
-export function logprobProgram(backend: Backend, model: PolicyModel, temperature: number): Program {
+/** What log-probs are of: the softmax of the logits over their temperature, among `topK` tokens at most, 0: among all. */
+export type SampledFrom = Pick<GrpoSettings, 'temperature' | 'topK'>;
+
+/**
+ * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
+ * was sampled among [N, topK], all −1 where nothing was cut. Out: log-probs [N].
+ */
+export function logprobProgram(backend: Backend, model: PolicyModel, from: SampledFrom): Program {
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   return {
-    key: JSON.stringify(['logprobs', config, lora, compute.precision, temperature]),
+    key: JSON.stringify(['logprobs', config, lora, compute.precision, from]),
     precision: compute.precision,
     compute: (inputs) => {
       const { frozen, trained } = parameterShapes(model);
       const count = frozen.length + trained.length;
-      const parts = partsOf(backend, inputs.slice(count));
-      const { logprobs, entropy } = forward(backend, model, inputs.slice(0, count), parts, temperature);
+      const parts = partsOf(backend, inputs.slice(count), from.topK);
+      const { logprobs, entropy } = forward(backend, model, inputs.slice(0, count), parts, from.temperature);
       entropy.dispose();
       return [logprobs];
     },
@@ -75,6 +81,7 @@ export function trainingProgram(
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   const { precision, gradientCheckpointing } = compute;
   const names = tokenInputs(objective, single);
+  const { temperature, topK } = objective.kind === 'grpo' ? objective : { temperature: 1, topK: 0 };
   const shapes = parameterShapes(model);
   const frozen = shapes.frozen.length;
   const count = frozen + shapes.trained.length;
@@ -82,12 +89,15 @@ export function trainingProgram(
     key: JSON.stringify(['training', config, lora, precision, gradientCheckpointing, objective, names]),
     precision,
     compute: (inputs) => {
-      const [mask, weights, ...rest] = inputs.slice(count + 3) as [Tensor1D, Tensor1D, ...Tensor1D[]];
+      const [mask, weights, ...rest] = inputs.slice(count + (topK > 0 ? 4 : 3)) as [
+        Tensor1D,
+        Tensor1D,
+        ...Tensor1D[],
+      ];
       const given = Object.fromEntries(names.map((name, i) => [name, rest[i]!]));
-      const parts = partsOf(backend, inputs.slice(count));
+      const parts = partsOf(backend, inputs.slice(count), topK);
       let metrics: Tensor[] = [];
       const loss = (...trained: Tensor[]): Scalar => {
-        const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
         const parameters = [...inputs.slice(0, frozen), ...trained];
         const { logprobs, entropy } = forward(backend, model, parameters, parts, temperature);
         // Where nothing counts every log-prob is 0, as are the inputs, so that no exponential can overflow.
@@ -107,11 +117,12 @@ export function trainingProgram(
   };
 }
 
-/** Rows that are computed by one core: tokens and targets [N], segments [B, T]. */
+/** Rows that are computed by one core: tokens and targets [N], segments [B, T], with top-k the kept ids [N, topK]. */
 interface Part {
   tokens: Tensor1D;
   targets: Tensor1D;
   segments: Tensor2D;
+  kept?: Tensor2D | undefined;
 }
 
 /**
@@ -119,16 +130,17 @@ interface Part {
  * computes them side by side. They are cut before any gradient is taken, because what a gradient reads must outlive
  * the forward pass.
  */
-function partsOf({ tf, threads }: Backend, [tokens, targets, segments]: Tensor[]): Part[] {
-  const [rows, length] = segments!.shape as [number, number];
-  if (threads === 1 || rows % threads !== 0) {
-    return [{ tokens: tokens as Tensor1D, targets: targets as Tensor1D, segments: segments as Tensor2D }];
-  }
+function partsOf({ tf, threads }: Backend, inputs: Tensor[], topK: number): Part[] {
+  const [tokens, targets, segments] = inputs as [Tensor1D, Tensor1D, Tensor2D];
+  const kept = topK > 0 ? (inputs[3] as Tensor2D) : undefined;
+  const [rows, length] = segments.shape;
+  if (threads === 1 || rows % threads !== 0) return [{ tokens, targets, segments, kept }];
   const own = rows / threads;
   return Array.from({ length: threads }, (_, part) => ({
-    tokens: tf.slice(tokens as Tensor1D, [part * own * length], [own * length]),
-    targets: tf.slice(targets as Tensor1D, [part * own * length], [own * length]),
-    segments: tf.slice(segments as Tensor2D, [part * own, 0], [own, length]),
+    tokens: tf.slice(tokens, [part * own * length], [own * length]),
+    targets: tf.slice(targets, [part * own * length], [own * length]),
+    segments: tf.slice(segments, [part * own, 0], [own, length]),
+    kept: kept && tf.slice(kept, [part * own * length, 0], [own * length, topK]),
   }));
 }
 
@@ -145,13 +157,13 @@ function forward(
   const { frozen, trained } = parameterShapes(model);
   const parameters = new Map([...frozen, ...trained].map(([name], i) => [name, inputs[i]!]));
   const mask = tokenMask(config);
-  const results = parts.map(({ tokens, targets, segments }) => {
+  const results = parts.map(({ tokens, targets, segments, kept }) => {
     const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
       temperature,
       gradientCheckpointing: compute.gradientCheckpointing,
       loraScale: lora ? loraScale(lora) : 0,
     });
-    return tokenLogprobs(backend, hidden, head, targets, mask);
+    return tokenLogprobs(backend, hidden, head, targets, { mask, kept });
   });
   if (results.length === 1) return results[0]!;
   const entropies = results.map(({ entropy }) => entropy);

@@ -1,3 +1,5 @@
+import type { KeptSets } from './contract.ts';
+
 /**
  * Ragged sequences laid into rows of equal length. Several short ones share a row (attention keeps them apart), so
  * little is padding; row lengths and row counts come from small sets, because every new shape is traced once.
@@ -105,6 +107,22 @@ function fillRows(
 /** Per-token values [total] of the batch at the rows' positions; 0 where nothing counts. */
 export function gather(values: Float32Array, rows: Rows): Float32Array {
   return Float32Array.from(rows.sources, (source) => (source < 0 ? 0 : values[source]!));
+}
+
+/**
+ * The sets that the rows' targets were sampled among, [rows · length, most]: a set of fewer repeats its first id, and
+ * all are −1 where nothing was cut.
+ */
+export function gatherKept({ ids, offsets }: KeptSets, rows: Rows, most: number): Int32Array {
+  const gathered = new Int32Array(rows.sources.length * most).fill(-1);
+  rows.sources.forEach((source, position) => {
+    if (source < 0) return;
+    const set = ids.subarray(offsets[source], offsets[source + 1]);
+    if (set.length === 0) return;
+    gathered.fill(set[0]!, position * most, (position + 1) * most);
+    gathered.set(set, position * most);
+  });
+  return gathered;
 }
 
 /** The way back: values at the rows' positions into an array [total] of the batch. */

@@ -3,6 +3,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { Backend } from './backend.ts';
 import {
   DEFAULT_COMPUTE,
+  type KeptSets,
   type TrainBatch,
   type TrainMetrics,
   type TrainSettings,
@@ -65,11 +66,12 @@ export async function trainStep(
   const all = passes > 0 ? pack(computed) : [];
   const total = passes * all.length + updates.reduce((sum, { rows }) => sum + rows.length, 0);
   let done = 0;
-  const micro = createMicroBatches(backend, runner, batch.tokens.length, () => {
+  const { temperature, topK } = objective.kind === 'grpo' ? objective : { temperature: 1, topK: 0 };
+  const kept = topK === 0 ? undefined : { sets: batch.kept ?? nothingCut(batch), most: topK };
+  const micro = createMicroBatches(backend, runner, batch.tokens.length, kept, () => {
     step.onProgress?.(++done, total);
   });
 
-  const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
   // Zero where nothing counts, for a weight of zero does not make up for an exponential that overflows: Inf · 0 is NaN.
   const counted = (values: Float32Array): Float32Array =>
     values.map((value, i) => (mask[i] === 1 ? value : 0));
@@ -78,12 +80,12 @@ export async function trainStep(
     rollout: counted(batch.rolloutLogprobs),
   };
   if (wanted.includes('reference')) {
-    const program = logprobProgram(backend, { config, compute }, temperature);
+    const program = logprobProgram(backend, { config, compute }, { temperature, topK });
     perToken.reference = counted(await micro.logprobs(program, reference!, all));
     refuseNonFinite(perToken.reference, 'the reference');
   }
   if (wanted.includes('old')) {
-    const program = logprobProgram(backend, model, temperature);
+    const program = logprobProgram(backend, model, { temperature, topK });
     perToken.old = counted(await micro.logprobs(program, [...frozen, ...adam.weights()], all));
     refuseNonFinite(perToken.old, 'the weights that the step starts from');
   }
@@ -160,6 +162,11 @@ export async function trainStep(
     seconds: (performance.now() - started) / 1000,
   };
 }
+
+const nothingCut = ({ tokens }: TrainBatch): KeptSets => ({
+  ids: new Int32Array(0),
+  offsets: new Int32Array(tokens.length + 1),
+});
 
 const lengthOf = ({ offsets }: TrainBatch, sequences: readonly number[]): number =>
   sequences.reduce((sum, sequence) => sum + offsets[sequence + 1]! - offsets[sequence]!, 0);

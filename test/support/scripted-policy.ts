@@ -6,6 +6,8 @@ export interface RecordedTurn {
   tokens: readonly number[];
   /** Nats; 0 for each token where absent. */
   logprobs?: readonly number[];
+  /** What each token was sampled among. */
+  kept?: readonly number[][];
 }
 
 /**
@@ -40,12 +42,14 @@ export class ScriptedPolicy implements Policy {
       rest: {
         tokens: turn.tokens.slice(length, whole),
         logprobs: turn.tokens.slice(length, whole).map((_, i) => turn.logprobs?.[length + i] ?? 0),
+        ...(turn.kept && { kept: turn.kept.slice(length, whole) }),
       },
       from: request.continuation.length + length,
     });
     return {
       tokens: turn.tokens.slice(0, length),
       logprobs: turn.tokens.slice(0, length).map((_, i) => turn.logprobs?.[i] ?? 0),
+      ...(turn.kept && { kept: turn.kept.slice(0, length) }),
       finish: stop >= 0 && length === whole ? 'stop' : 'length',
     };
   }

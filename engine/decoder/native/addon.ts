@@ -20,7 +20,7 @@ export interface NativeAddon {
   bind(session: Session, block: BindRequest): Binding;
   step(binding: Binding, draws: Draws): void;
   feed(session: Session, piece: FeedRequest, draws: Draws): void;
-  /** One row; `out` gets token, margin and total. */
+  /** One row; `out` gets token, margin, total, and how many ids `kept` got. */
   draw(
     logits: Float32Array,
     temperature: number,
@@ -28,6 +28,7 @@ export interface NativeAddon {
     topP: number,
     u: number,
     out: Float64Array,
+    kept: Int32Array,
   ): void;
 }
 

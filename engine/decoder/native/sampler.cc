@@ -111,17 +111,18 @@ double nextUniform(double u, int index) {
 
 }  // namespace
 
-Draw Sampler::draw(const float* logits, size_t vocabulary, double temperature, int32_t topK, double topP, double u) {
+Draw Sampler::draw(const float* logits, size_t vocabulary, double temperature, int32_t topK, double topP, double u,
+                   int32_t* ids, size_t room) {
   weights_.resize(vocabulary);
   order_.resize(vocabulary);
   const float max = largest(logits, vocabulary);
   int32_t best = 0;
   while (logits[best] != max && static_cast<size_t>(best) + 1 < vocabulary) best++;
-  if (temperature == 0) return {best, 0, 1};
+  if (temperature == 0) return {best, 0, 1, 0};
   const double total = exponentials(logits, vocabulary, max, temperature, weights_.data());
   if (topK == 0 && topP < 1) {
     const int32_t token = fromNucleus(total, topP, u, best);
-    return {token, (logits[token] - static_cast<double>(max)) / temperature, total};
+    return {token, (logits[token] - static_cast<double>(max)) / temperature, total, 0};
   }
   int32_t last = NONE;
   double kept = total;
@@ -135,7 +136,8 @@ Draw Sampler::draw(const float* logits, size_t vocabulary, double temperature, i
     kept = massDownTo(last);
   }
   const int32_t token = walk(u * kept, last, best);
-  return {token, (logits[token] - static_cast<double>(max)) / temperature, total};
+  const bool written = last != NONE && topK > 0 && static_cast<size_t>(topK) <= room;
+  return {token, (logits[token] - static_cast<double>(max)) / temperature, kept, written ? keptDownTo(last, ids) : 0};
 }
 
 int32_t Sampler::fromNucleus(double total, double topP, double u, int32_t best) {
@@ -176,6 +178,22 @@ size_t Sampler::candidates(double floor, int32_t last) {
     if (weights_[i] >= floor && (last == NONE || !ranksBefore(last, i))) order_[found++] = i;
   }
   return found;
+}
+
+// The tokens of any probability that rank no lower than `last`; none where those are all.
+int32_t Sampler::keptDownTo(int32_t last, int32_t* kept) const {
+  int32_t found = 0;
+  bool cut = false;
+  const auto count = static_cast<int32_t>(weights_.size());
+  for (int32_t i = 0; i < count; i++) {
+    if (weights_[i] == 0) continue;
+    if (ranksBefore(last, i)) {
+      cut = true;
+    } else {
+      kept[found++] = i;
+    }
+  }
+  return cut ? found : 0;
 }
 
 double Sampler::massDownTo(int32_t last) const {

@@ -15,11 +15,15 @@ struct Draw {
   int32_t token;
   double margin;
   double total;
+  // Of the ids that were written down.
+  int32_t kept;
 };
 
 class Sampler {
  public:
-  Draw draw(const float* logits, size_t vocabulary, double temperature, int32_t topK, double topP, double u);
+  // Writes the ids that it draws among into `kept`, where top-k cuts something and `room` is enough for them.
+  Draw draw(const float* logits, size_t vocabulary, double temperature, int32_t topK, double topP, double u,
+            int32_t* kept, size_t room);
 
  private:
   bool ranksBefore(int32_t a, int32_t b) const;
@@ -27,6 +31,7 @@ class Sampler {
   int32_t walk(double target, int32_t last, int32_t fallback) const;
   size_t candidates(double floor, int32_t last);
   double massDownTo(int32_t last) const;
+  int32_t keptDownTo(int32_t last, int32_t* kept) const;
   int32_t smallestOfLargest(size_t count, bool byMass, double target);
 
   std::vector<double> weights_;

@@ -161,9 +161,10 @@ struct OptionsGuard {
 struct Draws {
   View<uint8_t> wanted;
   View<double> temperature, topP, u, margin, total;
-  View<int32_t> topK, token;
+  View<int32_t> topK, token, kept, keptCount;
+  size_t room;
 
-  // {wanted, temperature, topK, topP, u, token, margin, total}: at least `count` of each
+  // {wanted, temperature, topK, topP, u, token, margin, total, keptCount}: at least `count` of each; kept: as many for each
   Draws(napi_env env, napi_value draws, size_t count)
       : wanted(view<uint8_t>(env, field(env, draws, "wanted"), napi_uint8_array, count, "wanted")),
         temperature(doubles(env, field(env, draws, "temperature"), count, "temperature")),
@@ -172,17 +173,22 @@ struct Draws {
         margin(doubles(env, field(env, draws, "margin"), count, "margin")),
         total(doubles(env, field(env, draws, "total"), count, "total")),
         topK(integers(env, field(env, draws, "topK"), count, "topK")),
-        token(integers(env, field(env, draws, "token"), count, "token")) {}
+        token(integers(env, field(env, draws, "token"), count, "token")),
+        kept(integers(env, field(env, draws, "kept"), count, "kept")),
+        keptCount(integers(env, field(env, draws, "keptCount"), count, "keptCount")),
+        room(kept.length / keptCount.length) {}
 
   void draw(const float* logits, size_t count, size_t vocabulary) const {
     static thread_local gradus::Sampler sampler;
     for (size_t row = 0; row < count; row++) {
       if (wanted.data[row] == 0) continue;
       const gradus::Draw drawn = sampler.draw(logits + row * vocabulary, vocabulary, temperature.data[row],
-                                              topK.data[row], topP.data[row], u.data[row]);
+                                              topK.data[row], topP.data[row], u.data[row],
+                                              kept.data + row * room, room);
       token.data[row] = drawn.token;
       margin.data[row] = drawn.margin;
       total.data[row] = drawn.total;
+      keptCount.data[row] = drawn.kept;
     }
   }
 };
@@ -380,7 +386,7 @@ napi_value bind(napi_env env, napi_callback_info info) {
   });
 }
 
-// step(binding, {wanted, temperature, topK, topP, u, token, margin, total}): each [slots]; draws where `wanted` is 1.
+// step(binding, {wanted, temperature, topK, topP, u, token, margin, total, kept, keptCount}): each [slots], kept [slots, room]; draws where `wanted` is 1.
 napi_value step(napi_env env, napi_callback_info info) {
   return guarded(env, [&]() -> napi_value {
     size_t argc = 2;
@@ -477,11 +483,11 @@ napi_value feed(napi_env env, napi_callback_info info) {
   });
 }
 
-// draw(logits [V], temperature, topK, topP, u, out [token, margin, total]): one row, for tests against TypeScript.
+// draw(logits [V], temperature, topK, topP, u, out [token, margin, total, kept], kept [room]): one row, for tests against TypeScript.
 napi_value draw(napi_env env, napi_callback_info info) {
   return guarded(env, [&]() -> napi_value {
-    size_t argc = 6;
-    napi_value args[6];
+    size_t argc = 7;
+    napi_value args[7];
     check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
     View<float> logits = floats(env, args[0], 1, "logits");
     double temperature, topP, u;
@@ -489,12 +495,15 @@ napi_value draw(napi_env env, napi_callback_info info) {
     const auto topK = static_cast<int32_t>(integer(env, args[2], "topK"));
     check(napi_get_value_double(env, args[3], &topP), "topP");
     check(napi_get_value_double(env, args[4], &u), "u");
-    View<double> out = doubles(env, args[5], 3, "out");
+    View<double> out = doubles(env, args[5], 4, "out");
+    View<int32_t> kept = integers(env, args[6], 1, "kept");
     static thread_local gradus::Sampler sampler;
-    const gradus::Draw drawn = sampler.draw(logits.data, logits.length, temperature, topK, topP, u);
+    const gradus::Draw drawn = 
+        sampler.draw(logits.data, logits.length, temperature, topK, topP, u, kept.data, kept.length);
     out.data[0] = drawn.token;
     out.data[1] = drawn.margin;
     out.data[2] = drawn.total;
+    out.data[3] = drawn.kept;
     return nullptr;
   });
 }

@@ -1,5 +1,6 @@
-import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
+import type { Rank, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Backend } from '../backend.ts';
+import { MASKED } from '../../token-mask.ts';
 import { customGradient } from '../custom-gradient.ts';
 import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
@@ -9,14 +10,15 @@ import { oneHot } from './one-hot.ts';
  * entropy [N] of each distribution, in nats. Gradients flow through the log-probabilities only: the entropy is a metric.
  *
  * Head and softmax are one function, so that what is scaled, multiplied and summed for the gradient is [N, d] instead
- * of [N, V]. `mask` [V] is added to the logits (see `tokenMask`): a masked token has neither probability nor gradient.
+ * of [N, V]. A token that is masked, or not kept, has neither probability nor gradient: `mask` [V] is added to the logits
+ * (see `tokenMask`), and of each row only the ids `kept` [N, K] count, all of them where the first one is negative.
  */
 export function tokenLogprobs(
   backend: Backend,
   hidden: Tensor2D,
   head: Tensor2D,
   targets: Tensor1D,
-  mask?: Float32Array,
+  { mask, kept }: { mask?: Float32Array | undefined; kept?: Tensor2D | undefined } = {},
 ): { logprobs: Tensor1D; entropy: Tensor1D } {
   const { tf } = backend;
   let entropy: Tensor1D | undefined;
@@ -25,7 +27,9 @@ export function tokenLogprobs(
     (hidden, head) => {
       // Log-probs are differences of logits: rounded to bfloat16 these would be off by some hundredths (ADR 0013).
       const unmasked = product(backend, hidden, head, false, true, true);
-      const logits = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
+      const masked = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
+      const logits =
+        kept === undefined ? masked : tf.add<Tensor2D>(masked, cutMask(backend, kept, head.shape[0]));
       const { loss, backprop } = crossEntropy(backend, logits, targets);
       // With q = softmax − onehot and L = −log p(target): H = Σ −p log p = L − Σ q · logits, and logits = hidden headᵀ.
       const pull = product(backend, backprop, head, false, false);
@@ -38,6 +42,21 @@ export function tokenLogprobs(
     },
   )(hidden, head);
   return { logprobs, entropy: entropy! };
+}
+
+/**
+ * [N, V], 0 where an id is kept and `MASKED` elsewhere. Ids may repeat: what is summed are whole numbers, which have
+ * the same sum in any order.
+ */
+function cutMask({ tf }: Backend, kept: Tensor2D, vocabSize: number): Tensor2D {
+  const [rows, most] = kept.shape;
+  const row = tf.tile(tf.reshape(tf.range(0, rows, 1, 'int32'), [rows, 1]), [1, most]);
+  const id = tf.maximum(kept, tf.scalar(0, 'int32'));
+  const places = tf.reshape(tf.stack([row, id], -1), [rows * most, 2]);
+  const found = tf.scatterND<Rank.R2>(places, tf.ones([rows * most]), [rows, vocabSize]);
+  const uncut = tf.cast(tf.less(tf.slice(kept, [0, 0], [rows, 1]), tf.scalar(0, 'int32')), 'float32');
+  const counts = tf.minimum(tf.add(found, uncut), 1);
+  return tf.mul(tf.sub(1, counts), MASKED);
 }
 
 /** L [N] and softmax − onehot [N, V]. On a GPU the fused kernel is not repeatable, so plain ops do it there. */

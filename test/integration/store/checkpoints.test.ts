@@ -249,6 +249,15 @@ test('trajectories come back exactly, and a second attempt gets the first one', 
     episodes: [{ ...group.episodes[0]!, logprobs: [...logprobs.slice(1), Number.NaN] }],
   };
   await expect(keepTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
+
+  const cut = {
+    ...group,
+    id: 'cut',
+    episodes: [{ ...group.episodes[0]!, kept: [[4, 5], [], [], [8], [], []] }],
+  };
+  expect(await loadTrajectories(store, (await keepTrajectories(store, place, cut)).ref)).toEqual(cut);
+  const short = { ...cut, id: 'short', episodes: [{ ...cut.episodes[0]!, kept: [[4, 5]] }] };
+  await expect(keepTrajectories(store, place, short)).rejects.toMatchObject({ type: 'invalid-trajectory' });
 });
 
 test('a batch comes back as it was', async () => {

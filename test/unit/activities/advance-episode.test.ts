@@ -152,6 +152,19 @@ describe('an episode', () => {
   });
 });
 
+test('what each token was sampled among stays with it; an observation was sampled among nothing', async () => {
+  const cut = (turn: WrittenTurn): RecordedTurn => {
+    const { tokens, ...rest } = recorded(turn);
+    return { ...rest, tokens, kept: tokens.map((token) => [token, token + 1]) };
+  };
+  const policy = new ScriptedPolicy([cut(search('moon')), cut({ answer: 'found' })]);
+  const { episode } = await play(environmentWith([toolThat(() => 'found')]), [], { policy });
+  expect(episode.mask).toContain(0);
+  expect(episode.kept).toEqual(
+    episode.tokens.map((token, i) => (episode.mask[i] === 1 ? [token, token + 1] : [])),
+  );
+});
+
 describe('an inline tool that fails', () => {
   const broken = (retryable: boolean, until = Infinity) => {
     const attempts: number[] = [];

@@ -24,6 +24,7 @@ const letters = (count: number) => (text: string) => text.replace(/[^a-e]/gu, ''
 async function contextOf(
   options: DecoderOptions,
   isOver?: (text: string) => boolean,
+  topK = 0,
 ): Promise<AdvanceContext> {
   const policy = createDecoder({ threads: 1, ...options });
   open.push(policy);
@@ -33,7 +34,7 @@ async function contextOf(
     tokenizer,
     dialect: { ...dialect, stopTokens: [], ...(isOver && { isOver }) },
     environment: hostedHere(calculatorEnvironment()),
-    sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: 3, maxCompletionTokens: 250 },
+    sampling: { temperature: 1, topK, topP: 1, maxTurns: 3, maxCompletionTokens: 250 },
     maxPositions: 300,
     promptTokens: [1, 2, 3],
     episodeId: 'run/rl/1/0/0',
@@ -62,6 +63,19 @@ test('a turn that is sampled in pieces is the turn that is sampled at once, to t
     [MOST, 'length'],
   ]);
   expect(await twoTurns(await contextOf({}))).toEqual(pieces);
+});
+
+test('a turn of pieces says what each of its tokens was sampled among, where sampling cuts', async () => {
+  const pieces = await twoTurns(await contextOf({}, () => false, 6));
+  for (const { tokens, kept } of pieces) {
+    expect(kept).toHaveLength(MOST);
+    tokens.forEach((token, i) => expect(kept![i]).toContain(token));
+    expect(kept!.every((ids) => ids.length === 6)).toBe(true);
+  }
+  expect(await twoTurns(await contextOf({}, undefined, 6))).toEqual(pieces);
+  const [first] = await twoTurns(await contextOf({}, letters(30), 6));
+  expect(first.tokens.length).toBeLessThan(MOST);
+  expect(first.kept).toEqual(pieces[0].kept!.slice(0, first.tokens.length));
 });
 
 test('a turn is cut after the token that ends it, and what was sampled behind it leaves no trace', async () => {

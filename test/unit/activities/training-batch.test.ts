@@ -73,6 +73,19 @@ describe('what a step teaches', () => {
     ]);
   });
 
+  test('takes along what each token was sampled among', () => {
+    const cut = group([scored(1), scored(0)]);
+    cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];
+    const batch = packBatch(trainingSequences([cut], settings).sequences);
+    const { ids, offsets } = batch.kept!;
+    const sets = Array.from(batch.tokens, (_, i) => [...ids.subarray(offsets[i], offsets[i + 1])]);
+    const none = PROMPT.map(() => []);
+    expect(sets).toEqual([...none, [0, 4], [11], [], [3, 13, 17], ...none, [], [], [], []]);
+    expect(packBatch(trainingSequences([group([scored(1), scored(0)])], settings).sequences).kept).toBe(
+      undefined,
+    );
+  });
+
   test('leaves episodes out that nobody could judge, and the others learn as without them', () => {
     const outcome = fc.oneof(
       fc.constantFrom(0, 0.5, 1).map(scored),

@@ -6,7 +6,7 @@ import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import { findAddon } from '../../../engine/decoder/native/addon.ts';
 import { modelConfigOf } from '../../../engine/hf-model-config.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
-import type { TrainBatch } from '../../../engine/learner/contract.ts';
+import type { KeptSets, TrainBatch } from '../../../engine/learner/contract.ts';
 import type { ModelConfig } from '../../../engine/model-config.ts';
 import { toHfConfig } from '../../../engine/new-model-files.ts';
 import { buildDecoderGraph } from '../../../engine/onnx/decoder-graph.ts';
@@ -72,6 +72,11 @@ describe('the ids that a tokenizer lacks', () => {
   });
 });
 
+const keptSets = (sets: readonly number[][]): KeptSets => ({
+  ids: Int32Array.from(sets.flat()),
+  offsets: Int32Array.from([0, ...sets].map((_, i) => sets.slice(0, i).flat().length)),
+});
+
 const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
 
 test.each(kinds)(
@@ -89,6 +94,8 @@ test.each([
   ['the whole softmax', { temperature: 1, topK: 0, topP: 1 }],
   ['a nucleus', { temperature: 1.5, topK: 0, topP: 0.99 }],
   ['more than there are', { temperature: 2, topK: 96, topP: 1 }],
+  ['the seven likeliest', { temperature: 2, topK: 7, topP: 1 }],
+  ['a nucleus of the forty likeliest', { temperature: 2, topK: 40, topP: 0.8 }],
   ['the likeliest', { temperature: 0, topK: 0, topP: 1 }],
 ])(
   'masked tokens are never drawn from %s, and the learner gives what is drawn the same log-probs',
@@ -115,6 +122,7 @@ test.each([
       key: randomKey('masked'),
     });
     expect(drawn.tokens.filter(isMasked)).toEqual([]);
+    expect((drawn.kept ?? []).flat().filter(isMasked)).toEqual([]);
     if (sampling.temperature === 0) return;
 
     const learner = await createLocalLearner({ backend: 'cpu', mode: 'traced' });
@@ -126,19 +134,22 @@ test.each([
       mask: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
       advantages: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
       rolloutLogprobs: Float32Array.from([...zeros, ...drawn.logprobs]),
+      ...(drawn.kept && { kept: keptSets([...prompt.map(() => []), ...drawn.kept]) }),
     };
     const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
-    const objective = { ...GRPO, temperature: sampling.temperature };
+    const objective = { ...GRPO, temperature: sampling.temperature, topK: sampling.topK };
     const { metrics, state: after } = await learner.step(state, batch, settings(objective));
     expect(metrics.logprobGapMax).toBeLessThan(5e-5);
     expect(metrics.logprobGapMean).toBeLessThan(1e-5);
     expect(metrics.entropy).toBeGreaterThan(0);
     expect(metrics.entropy).toBeLessThan(Math.log(MASKED.vocabSize - 11));
-    // A masked row gets no gradient.
+    // A row that is masked, or that no token was drawn among, gets no gradient.
+    const among = new Set(drawn.kept?.flat());
+    const isOut = (token: number) => isMasked(token) || (among.size > 0 && !among.has(token));
     const moved = after.weights.get('lm_head.weight')!.data;
     for (let token = 0; token < MASKED.vocabSize; token++) {
       const row = (data: Float32Array) => [...data.subarray(token * d, (token + 1) * d)];
-      if (isMasked(token)) expect(row(moved)).toEqual(row(head.data));
+      if (isOut(token)) expect(row(moved)).toEqual(row(head.data));
       else expect(row(moved)).not.toEqual(row(head.data));
     }
   },

@@ -106,6 +106,11 @@ describe('a spec that says what it should', () => {
     expect(scratch.model).toEqual(parseSpec(plain(), 'my-run', environments).model);
   });
 
+  test('may sample with a cut that has a bound', () => {
+    const { sampling } = parseSpec(withAt(['sampling'], { topK: 20, topP: 0.9 }), 'my-run', environments);
+    expect(sampling).toMatchObject({ topK: 20, topP: 0.9 });
+  });
+
   test('may name its run', () => {
     expect(parseSpec({ ...plain(), run: 'mine' }, 'workflow-7', environments).run).toBe('mine');
   });
@@ -240,9 +245,19 @@ describe('a spec is refused, with the path and what to write,', () => {
       'stages[0].graduation.successAtLeast: 300 tasks at 0.9 confidence in 15 evaluations show at most 0.9834: raise graduation.tasks, measure less often, or lower this',
     ],
     [
-      'for sampling that cuts the distribution which is learnt from',
+      'for a cut of the sampling that no bound is known of',
       withAt(['sampling', 'topP'], 0.9),
-      'sampling.topP: would sample from another distribution than the one whose log-probs are learnt from: leave it out, and lower sampling.temperature for surer samples',
+      'sampling.topP: may keep the whole vocabulary, and what is kept is written down with each token: give a topK of 2 to 64 besides',
+    ],
+    [
+      'for a cut of the sampling that keeps too much to write down',
+      withAt(['sampling', 'topK'], 65),
+      'sampling.topK: must be at most 64: what each token is sampled among is kept with it; 0 keeps all tokens',
+    ],
+    [
+      'for a cut of the sampling that leaves no choice',
+      withAt(['sampling', 'topK'], 1),
+      'sampling.topK: of 1 leaves nothing to choose and nothing to learn: give 2 or more',
     ],
     [
       'for an importance weight that is never 1',

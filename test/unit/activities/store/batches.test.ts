@@ -16,6 +16,11 @@ test('a batch survives a round trip, and its bytes depend on it only', () => {
   expect(encodeBatch(batch())).toEqual(encodeBatch(batch()));
 });
 
+test('what tokens were sampled among survives it, too', () => {
+  const kept = { ids: Int32Array.of(1, 6, 7), offsets: Int32Array.of(0, 0, 0, 2, 3) };
+  expect(decodeBatch(encodeBatch({ ...batch(), kept }))).toEqual({ ...batch(), kept });
+});
+
 test('a batch without sequences is a batch', () => {
   const none = new Float32Array(0);
   const empty = {
@@ -33,6 +38,8 @@ test.each([
   ['offsets that do not end with the tokens', { offsets: Int32Array.of(0, 3) }],
   ['offsets that do not start at 0', { offsets: Int32Array.of(1, 4) }],
   ['offsets that descend', { offsets: Int32Array.of(0, 3, 2, 4) }],
+  ['sets for other tokens', { kept: { ids: Int32Array.of(6), offsets: Int32Array.of(0, 1) } }],
+  ['sets that do not end', { kept: { ids: Int32Array.of(6), offsets: Int32Array.of(0, 0, 0, 0, 2) } }],
   ['no offsets', { offsets: new Int32Array(0) }],
 ])('%s is refused when it is written', (_, change) => {
   expect(() => encodeBatch({ ...batch(), ...change })).toThrow(

@@ -7,7 +7,7 @@ import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { NativeBackend, openRequest } from '../../../../engine/decoder/native-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { FeedRequest } from '../../../../engine/decoder/native/addon.ts';
-import { Sampler } from '../../../../engine/decoder/sampler.ts';
+import { MOST_KEPT, Sampler } from '../../../../engine/decoder/sampler.ts';
 import { flat, largeWeights, randomWeights, smallConfig } from './random-model.ts';
 
 const found = findAddon();
@@ -20,7 +20,8 @@ describe.runIf('addon' in found)('the native addon', () => {
 
   it('draws the bits that the sampler in TypeScript draws', () => {
     const random = new RandomStream('native sampler');
-    const out = new Float64Array(3);
+    const out = new Float64Array(4);
+    const ids = new Int32Array(MOST_KEPT);
     for (let trial = 0; trial < 4000; trial++) {
       // Now and then the vocabulary of a large model.
       const size = trial % 200 === 0 ? random.pick([32_768, 151_936]) : random.int(1, 300);
@@ -37,9 +38,10 @@ describe.runIf('addon' in found)('the native addon', () => {
         topP: random.pick([1, 0, 0.1, 0.5, 0.9, 0.999]),
       };
       const u = random.uniform();
-      const { token, margin, total } = new Sampler(size).draw(logits, 0, settings, u);
-      addon.draw(logits, settings.temperature, settings.topK, settings.topP, u, out);
-      expect([...out]).toEqual([token, margin, total]);
+      const { token, margin, total, kept = [] } = new Sampler(size).draw(logits, 0, settings, u);
+      addon.draw(logits, settings.temperature, settings.topK, settings.topP, u, out, ids);
+      expect([...out]).toEqual([token, margin, total, kept.length]);
+      expect([...ids.subarray(0, kept.length)]).toEqual(kept);
     }
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { normal, randomKey, RandomStream, uniform } from '../../../../core/random.ts';
-import { logprobOf, Sampler } from '../../../../engine/decoder/sampler.ts';
+import { logprobOf, MOST_KEPT, Sampler } from '../../../../engine/decoder/sampler.ts';
 import type { SamplingSettings } from '../../../../engine/policy.ts';
 import { softmax } from './reference-forward.ts';
 
@@ -44,8 +44,11 @@ describe('the sampler', () => {
       const token = expected.findIndex((p) => p > 0 && u < (sum += p));
       const draw = new Sampler(size).draw(logits, 0, settings, u);
       expect(draw.token).toBe(token);
-      const full = softmax([...logits].map((x) => x / settings.temperature));
-      expect(logprobOf(draw)).toBeCloseTo(Math.log(full[token]!), 10);
+      // The log-prob is of what it drew from, which it names wherever something was cut.
+      expect(logprobOf(draw)).toBeCloseTo(Math.log(expected[token]!), 10);
+      const among = expected.flatMap((p, id) => (p > 0 ? [id] : []));
+      const isNamed = settings.topK > 0 && settings.topK <= MOST_KEPT && among.length < size;
+      expect(draw.kept).toEqual(isNamed ? among : undefined);
     }
   });
 

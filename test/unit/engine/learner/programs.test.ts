@@ -48,7 +48,9 @@ describe('the forward pass', () => {
       );
       const logprobs = new Float32Array(batch.tokens.length);
       for (const rows of packed) {
-        const [result] = logprobProgram(backend, { config }, 0.7).compute(modelInputs(config, weights, rows));
+        const [result] = logprobProgram(backend, { config }, { temperature: 0.7, topK: 0 }).compute(
+          modelInputs(config, weights, rows),
+        );
         scatter(result!.dataSync() as Float32Array, rows, logprobs);
       }
       const shared = packed.some(({ segments }) => segments.includes(1));
@@ -109,7 +111,7 @@ describe('gradients agree with finite differences', () => {
       const key = randomKey('finite differences', what);
       const current = new Float32Array(batch.tokens.length);
       const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
-      const [logprobs] = logprobProgram(backend, { config: TINY }, temperature).compute(
+      const [logprobs] = logprobProgram(backend, { config: TINY }, { temperature, topK: 0 }).compute(
         modelInputs(TINY, weights, rows!),
       );
       scatter(logprobs!.dataSync() as Float32Array, rows!, current);

@@ -30,6 +30,7 @@ export const GRPO: GrpoSettings = {
   aggregation: 'token',
   maxCompletionTokens: 30,
   temperature: 1,
+  topK: 0,
   importanceCap: 0,
 };
 

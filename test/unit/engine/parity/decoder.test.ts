@@ -41,7 +41,7 @@ test.each(cases)(
     const decoder = createDecoder({ threads: 1 });
     onTestFinished(() => decoder.close());
     await decoder.load('fixture', config, weights);
-    // Top-k 1 at temperature 1 draws the likeliest token and reports its log-prob under the whole softmax.
+    // Top-p 0 at temperature 1 draws the likeliest token and reports its log-prob under the whole softmax.
     for (const position of [PROMPT + 1, 50, tokens.length - 1]) {
       const { tokens: drawn, logprobs: given } = await decoder.sample({
         session: `at ${position}`,
@@ -49,7 +49,7 @@ test.each(cases)(
         continuation: tokens.slice(PROMPT, position),
         maxNewTokens: 1,
         stopTokens: [],
-        sampling: { temperature: 1, topK: 1, topP: 1 },
+        sampling: { temperature: 1, topK: 0, topP: 0 },
         key: randomKey('likeliest'),
       });
       const known = (await fixture(name)).logits.subarray(

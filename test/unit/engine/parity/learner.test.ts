@@ -43,7 +43,7 @@ test.each(cases)('%s: the learner gives the logits, log-probs and gradients of P
     const segments = tf.zeros([1, tokens.length], 'int32') as Tensor2D;
     const logprobsOf = (hidden: Tensor2D, head: Tensor2D): Tensor1D => {
       const predicting = tf.slice(hidden, [0, 0], [tokens.length - 1, config.hiddenSize]);
-      return tokenLogprobs(backend, predicting, head, targets, mask).logprobs;
+      return tokenLogprobs(backend, predicting, head, targets, { mask }).logprobs;
     };
     const nll = (...trained: Tensor[]): Scalar => {
       const { hidden, head } = hiddenOf(config, names, trained, ids, segments);
