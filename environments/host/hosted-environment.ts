@@ -147,8 +147,9 @@ export class HostedEnvironment {
     return answers.map((answer) => ('ok' in answer ? answer.ok : toError(answer.error)));
   }
 
-  /** The incident of a function that threw, or gave what it must not. */
-  threw(name: string, message: string): Incident {
+  /** The incident of a function that threw, or gave what it must not; its kind says the first, the message need not. */
+  threw(name: string, why: string): Incident {
+    const message = why.replace(/^threw: /, '');
     return { environment: this.name, file: this.file, function: name, kind: 'threw', count: 1, message };
   }
 
