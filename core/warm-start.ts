@@ -4,7 +4,6 @@ import type { TrainingPorts } from './ports.ts';
 import { STOP, stopOrThrow } from './question.ts';
 import type { Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
-import type { ArmTally } from './requests.ts';
 import type { CurriculumSpec, WarmStartSpec } from './spec.ts';
 import { warmStartGraduates } from './stage-policy.ts';
 import { splitTime } from './time-split.ts';
@@ -70,7 +69,8 @@ export async function warmStart(
       stageStep: round,
       maxSteps: state.maxRounds,
       step: round,
-      environment: environmentsOf(evaluation.arms),
+      // Not those of the evaluation: it has none when nothing could be judged.
+      environment: [...new Set(spec.arms.map((arm) => arm.environment))].join(','),
       checkpoint: state.checkpoint,
       meanReward: evaluation.meanReward,
       trainSuccess: null,
@@ -170,6 +170,3 @@ function question(
 }
 
 const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
-
-const environmentsOf = (tallies: readonly ArmTally[]): string =>
-  [...new Set(tallies.map((tally) => tally.arm.environment))].join(',');

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { WarmStartSpec } from '../../../core/spec.ts';
 import { warmStart } from '../../../core/warm-start.ts';
 import type { WarmStartState } from '../../../core/warm-start.ts';
+import { stepReport } from '../../../workflows/message-shapes.ts';
 import {
   arm,
   checkpoint,
@@ -105,6 +106,12 @@ test('asks when nothing could be judged, rather than training on blindly', async
   ]);
   expect(ports.questions[0]!.answers.map(({ answer }) => answer)).toEqual(['continue', 'advance', 'stop']);
   expect(result).toMatchObject({ ready: true, rounds: 2 });
+  // The curriculum takes in what such a round reports, with the incidents that say why.
+  const manifest = { key: 'manifest.json', sha256: '0'.repeat(64), bytes: 1 };
+  for (const report of ports.reports) {
+    const reported = { ...report, checkpoint: { ...report.checkpoint, manifest } };
+    expect(stepReport({ ...reported, secondsSince: report.seconds }, 'report')).toBeNull();
+  }
   const stopped = await run({ heldOut: [null], decisions: ['stop'] });
   expect(stopped.result).toMatchObject({ ready: false, rounds: 1 });
 });
