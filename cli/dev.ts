@@ -21,6 +21,9 @@ async function dev(options: InstallationOptions): Promise<void> {
   await rm(path.join(bin, 'temporal'), { force: true });
   await symlink(temporal.cliPath, path.join(bin, 'temporal'));
   const stateDir = stack.stateDir === DEFAULT_STATE_DIR ? '' : ` ${STATE_DIR}="${stack.stateDir}"`;
+  // The commands that play episodes need them, too, from whatever folder they are called.
+  const modules = settings.environmentModules.map((file) => path.resolve(file)).join(',');
+  const environments = modules === '' ? '' : ` GRADUS_ENVIRONMENTS="${modules}"`;
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)
   Temporal UI   ${temporal.uiAddress ?? 'off'}
@@ -31,7 +34,7 @@ ${workers.descriptions.map((description) => `  worker        ${description}`).jo
 
 In another terminal:
 
-  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"${stateDir}
+  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"${stateDir}${environments}
   temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file examples/calculator.json
 
 Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);

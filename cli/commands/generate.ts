@@ -90,7 +90,8 @@ async function environmentOf(
   throw new GradusError(
     'environment',
     'unknown',
-    `no environment "${name}"; did you mean "${closest(name, names)}"? There are: ${names.join(', ')}`,
+    `no environment "${name}"; did you mean "${closest(name, names)}"? There are: ${names.join(', ')}. One of your own is known here when ` +
+      'GRADUS_ENVIRONMENTS names its module, as it does for `npm run dev`',
   );
 }
 

@@ -19,7 +19,12 @@ const list = (): Command =>
     .action((options: ConnectionOptions) =>
       withTemporal(options, async (client) => {
         const query = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
-        for await (const { workflowId } of client.workflow.list({ query })) print(workflowId);
+        let open = 0;
+        for await (const { workflowId } of client.workflow.list({ query })) {
+          print(workflowId);
+          open++;
+        }
+        if (open === 0) print('no review is open');
       }),
     );
 

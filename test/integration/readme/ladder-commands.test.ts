@@ -70,6 +70,7 @@ async function sweep(actions: number): Promise<SweepResult> {
 
 test('people judge, a schedule sweeps, and the next stage learns from it, by the commands of the README', async () => {
   const { runs, hold, computed, ledger, store } = installation;
+  expect(await shell('review-list')).toContain('no review is open');
   const holdFirst = await hold('near');
   const run = await runs.start(RUN, spec());
   await until(
