@@ -2,20 +2,19 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { StepReport } from '../core/ports.ts';
 import { WARM_START } from '../core/warm-start.ts';
-import { startObjectStore } from '../infra/dev/object-store.ts';
-import { readSettings, settingsToEnv } from '../workers/settings.ts';
+import { settingsToEnv } from '../workers/settings.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow, median } from './bench-row.ts';
 import type { BenchRow } from './bench-row.ts';
 import { cutCalculator, sizeOf } from './bench-specs.ts';
-import { durableRun, withInstallation, withTemporaryFolder } from './durable-run.ts';
+import { durableRun, withInstallation } from './durable-run.ts';
 import { signalsOf } from './histories.ts';
 import type { FromPlainProcess, PlainMeasurement } from './plain-process.ts';
+import { withPlainStore } from './plain-store.ts';
 
 const RUNS = 3;
 
@@ -85,29 +84,8 @@ function durably(spec: unknown, options: BenchOptions): Promise<PlainMeasurement
   });
 }
 
-function plainly(spec: unknown, { say, signal }: BenchOptions): Promise<PlainMeasurement> {
-  return withTemporaryFolder(async (folder) => {
-    signal.throwIfAborted();
-    const store = await startObjectStore({
-      dataDir: path.join(folder, 'object-store'),
-      logFile: path.join(folder, 'object-store.log'),
-      supervise: true,
-      onEvent: say,
-    });
-    try {
-      const settings = readSettings({
-        ...process.env,
-        GRADUS_BLOB_CACHE: path.join(folder, 'blob-cache'),
-        GRADUS_S3_URL: `http://${store.address}`,
-        GRADUS_S3_ACCESS_KEY: store.accessKey,
-        GRADUS_S3_SECRET_KEY: store.secretKey,
-      });
-      return await inProcess(spec, settingsToEnv(settings), signal);
-    } finally {
-      await store.stop();
-    }
-  });
-}
+const plainly = (spec: unknown, options: BenchOptions): Promise<PlainMeasurement> =>
+  withPlainStore(options, (settings) => inProcess(spec, settingsToEnv(settings), options.signal));
 
 const PLAIN_PROCESS = fileURLToPath(new URL('plain-process.ts', import.meta.url));
 const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;

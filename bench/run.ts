@@ -10,6 +10,7 @@ import { halfBillionBench } from './half-billion/half-billion.ts';
 import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { demoBench } from './demo.ts';
 import { historyBench } from './history.ts';
+import { isolationBench } from './isolation.ts';
 import { learnerBench } from './learner.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { rolloutBench } from './rollout.ts';
@@ -19,6 +20,7 @@ const BENCHES: Record<string, Bench> = {
   learner: learnerBench,
   orchestration: orchestrationBench,
   history: historyBench,
+  isolation: isolationBench,
   demo: demoBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,

@@ -6,7 +6,7 @@ import type { StepReport } from '../../../core/ports.ts';
 import type { BenchOptions } from '../../bench.ts';
 import { durableRun, withInstallation } from '../../durable-run.ts';
 import { signalsOf } from '../../histories.ts';
-import { peakBytesOfDescendants } from './peak-memory.ts';
+import { peakBytesOfDescendants } from '../../processes.ts';
 import { rlSpec, warmStartSpec } from './specs.ts';
 
 const FORMAT = { dtype: 'F32', maxShardBytes: Infinity, onnx: false } as const;

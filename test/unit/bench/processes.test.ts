@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { peakBytesOfDescendants } from '../../../../../bench/engine/grpo/peak-memory.ts';
+import { peakBytesOfDescendants } from '../../../bench/processes.ts';
 
 const LINUX = process.platform === 'linux';
 
