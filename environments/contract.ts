@@ -201,6 +201,12 @@ export interface Environment {
   demonstrate(task: Task, index: number): Demonstration;
   /** How many different tasks a split has at a level, for bounds checks; Infinity where it is practically endless. */
   taskCount(split: Split, level: number): number;
+  /**
+   * Loads what its functions need and what is not worth having where nobody uses them. Awaited once in each process
+   * that calls them, before the first (where it fails, again before the next), on no call's and no verdict's time; at
+   * most 60 s. Names, levels, tools and counts are read without it. It shares its event loop with other work.
+   */
+  prepare?(): Promise<void>;
 }
 
 export function defineEnvironment(environment: Environment): Environment {

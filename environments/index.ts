@@ -101,6 +101,7 @@ const environmentShape = z.object({
   task: isFunction,
   demonstrate: isFunction,
   taskCount: isFunction,
+  prepare: isFunction.optional(),
 });
 
 /**

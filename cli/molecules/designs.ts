@@ -9,6 +9,7 @@ import { hostedHere } from '../../environments/host/hosted-environment.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { checkMolecule } from '../../environments/molecules/check-molecule.ts';
 import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
+import { loadRdkit } from '../../environments/molecules/rdkit.ts';
 import { targetAt } from '../../environments/molecules/targets.ts';
 import type { Target } from '../../environments/molecules/targets.ts';
 import { DFT_SCALE, onScale, XTB_SCALE } from '../../environments/molecules/verifiers.ts';
@@ -46,6 +47,7 @@ export async function readDesigns(
   stages: readonly string[],
   verifiers: readonly string[],
 ): Promise<Design[]> {
+  await loadRdkit();
   const environment = hostedHere(moleculesEnvironment());
   const stored = (await Promise.all(stages.map((stage) => readEpisodes(store, run, stage)))).flat();
   const read = await Promise.all(

@@ -59,6 +59,8 @@ const CALLED_OFF_MS = 5000;
 const LAST_WORDS_MS = 500;
 
 const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+/** Loaded before tsx, which looks at each file that comes after it: a fifth of what a start takes. */
+const ZOD = import.meta.resolve('zod');
 const MEGABYTE = 2 ** 20;
 
 type Loading = Extract<FromHost, { is: 'loading' | 'refused' | 'ready' }>;
@@ -95,8 +97,7 @@ export class HostProcess {
       process.execPath,
       [
         `--max-old-space-size=${heap}`,
-        '--import',
-        TSX,
+        ...['--import', ZOD, '--import', TSX],
         fileURLToPath(new URL('./process.ts', import.meta.url)),
         String(options.memoryBytes),
       ],

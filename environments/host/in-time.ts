@@ -1,28 +1,61 @@
+import { types } from 'node:util';
+
 /**
- * Ends with the first of: what `work` gives, the signal, the limit (milliseconds; null for none), after which it throws
- * `late`. What goes on all the same is nobody's any more.
+ * Ends with the first of: what `work` gives, the signal's reason, the limit (milliseconds; null for none), after which it
+ * throws `late`. Work that does not wait is done when this returns, and costs no timer and no signal. What goes on all
+ * the same is nobody's any more.
  */
 export async function inTime<T>(
   signal: AbortSignal,
   limitMs: number | null,
-  work: (signal: AbortSignal) => T | Promise<T>,
+  work: (limited: { readonly signal: AbortSignal }) => T | Promise<T>,
   late = (seconds: number): Error => new Error(`gave no verdict in ${seconds} s`),
 ): Promise<T> {
-  const controller = new AbortController();
-  const stop = (): void => controller.abort(signal.reason);
-  signal.addEventListener('abort', stop, { once: true });
-  const timer =
-    limitMs === null ? undefined : setTimeout(() => controller.abort(late(limitMs / 1000)), limitMs);
+  signal.throwIfAborted();
+  const limited = new LazySignal();
+  const result = work(limited);
+  if (isThere(result)) return result;
+  let stop!: () => void;
+  let timer: NodeJS.Timeout | undefined;
   try {
-    signal.throwIfAborted();
     return await new Promise<T>((resolve, reject) => {
-      controller.signal.addEventListener('abort', () => reject(controller.signal.reason as Error));
-      Promise.resolve()
-        .then(() => work(controller.signal))
-        .then(resolve, reject);
+      // The reason comes first: what `work` makes of it says less.
+      const end = (reason: unknown): void => {
+        reject(reason as Error);
+        limited.abort(reason);
+      };
+      stop = () => end(signal.reason);
+      signal.addEventListener('abort', stop, { once: true });
+      if (limitMs !== null) timer = setTimeout(() => end(late(limitMs / 1000)), limitMs);
+      Promise.resolve(result).then(resolve, reject);
     });
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', stop);
   }
+}
+
+/** A signal that is made when it is asked for: most functions never do, and one costs more than a call of them. */
+class LazySignal {
+  private controller: AbortController | undefined;
+  private aborted: { reason: unknown } | undefined;
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.aborted) this.controller.abort(this.aborted.reason);
+    }
+    return this.controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.aborted = { reason };
+    this.controller?.abort(reason);
+  }
+}
+
+/** Whether a result needs no waiting for. Found out without running what users wrote: that it says so may take time. */
+function isThere<T>(result: T | Promise<T>): result is T {
+  if (typeof result === 'function') return false;
+  return typeof result !== 'object' || result === null || !(types.isProxy(result) || 'then' in result);
 }

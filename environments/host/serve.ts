@@ -24,6 +24,14 @@ export async function serve(
   ask: Ask,
   context: ServeContext,
 ): Promise<Answer[]> {
+  if (environment.prepare) {
+    try {
+      await prepared(environment, file);
+    } catch (error) {
+      const failure = fromError(error as GradusError);
+      return ask.items.map(() => ({ error: failure }));
+    }
+  }
   const one = async (item: AskKinds[AskKind]['item']): Promise<Answer> => {
     try {
       return { ok: await answerTo(environment, ask.kind, item, context) };
@@ -45,6 +53,27 @@ export async function serve(
     since = performance.now();
   }
   return Promise.all(answers);
+}
+
+const preparing = new WeakMap<Environment, Promise<void>>();
+/** How long `prepare()` may take, milliseconds. */
+const PREPARE_LIMIT_MS = 60_000;
+
+/** Waits until an environment has prepared itself. Throws GradusError('environment', 'prepare', retryable). */
+function prepared(environment: Environment, file: string): Promise<void> {
+  let under = preparing.get(environment);
+  if (!under) {
+    // Whoever began it may be called off; others wait for it, too.
+    const { signal } = new AbortController();
+    const late = (seconds: number): Error => new Error(`took longer than ${seconds} s`);
+    under = inTime(signal, PREPARE_LIMIT_MS, () => environment.prepare!(), late).catch((cause: unknown) => {
+      preparing.delete(environment);
+      const message = `prepare() of ${environment.name} (${file}) failed: ${wordsOf(cause)}`;
+      throw new GradusError('environment', 'prepare', message, { retryable: true, cause });
+    });
+    preparing.set(environment, under);
+  }
+  return under;
 }
 
 async function answerTo(
@@ -172,7 +201,7 @@ async function verdictOf(
   }
   try {
     const said: unknown = await inTime(signal, FAST_LIMIT_MS, (limited) =>
-      verifier.verify(candidate, { signal: limited }),
+      verifier.verify(candidate, limited),
     );
     return { verifier: name, version, ...meaningOf(readVerdict(said)) };
   } catch (error) {

@@ -49,16 +49,23 @@ export async function refuseCall(
 export async function attemptCall(tool: Tool, call: ToolCall, context: ToolContext): Promise<Observation> {
   const limits = limitsOf(tool);
   const started = performance.now();
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), limits.timeoutSeconds * 1000);
-  const signal = AbortSignal.any([context.signal, deadline.signal]);
+  let outOfTime: GradusError | undefined;
   const seconds = (): number => (performance.now() - started) / 1000;
   try {
-    const run = async (): Promise<unknown> => {
+    const run = async (limited: { readonly signal: AbortSignal }): Promise<unknown> => {
       const args = await tool.arguments.parseAsync(call.arguments);
-      return tool.run(args, { ...context, signal });
+      return tool.run(args, {
+        ...context,
+        get signal() {
+          return limited.signal;
+        },
+      });
     };
-    const output = await Promise.race([run(), aborted(signal)]);
+    const output = await inTime(context.signal, limits.timeoutSeconds * 1000, run, (limit) => {
+      const message = `the tool ${tool.name} took longer than ${limit} s: raise limits.timeoutSeconds or make it faster`;
+      outOfTime = new GradusError('tool', 'timeout', message, { retryable: true });
+      return outOfTime;
+    });
     if (typeof output !== 'string') {
       throw new GradusError(
         'tool',
@@ -73,28 +80,11 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
       return { text, error: 'tool-error', seconds: seconds() };
     }
     context.signal.throwIfAborted();
+    if (outOfTime && error === outOfTime) throw outOfTime;
     if (isA(error, GradusError)) throw errorOfUsers('tool', error);
-    if (deadline.signal.aborted) {
-      throw new GradusError(
-        'tool',
-        'timeout',
-        `the tool ${tool.name} took longer than ${limits.timeoutSeconds} s: raise limits.timeoutSeconds or make it faster`,
-        { retryable: true, cause: error },
-      );
-    }
     throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${wordsOf(error)}`, {
       retryable: true,
       cause: error,
     });
-  } finally {
-    clearTimeout(timer);
   }
-}
-
-/** Rejects when the signal is aborted, so that a tool that ignores it cannot hang its caller. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  });
 }

@@ -3,6 +3,7 @@ import { defineEnvironment, type Environment } from '../contract.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { demonstrate } from './demonstrate.ts';
 import { LEVELS } from './levels.ts';
+import { loadRdkit } from './rdkit.ts';
 import { promptOf, targetAt } from './targets.ts';
 import { moleculeTools } from './tools.ts';
 import { dftVerifier, expertVerifier, moleculeVerifier, xtbVerifier } from './verifiers.ts';
@@ -20,5 +21,6 @@ export function moleculesEnvironment(): Environment {
     },
     demonstrate,
     taskCount: () => Infinity,
+    prepare: loadRdkit,
   });
 }

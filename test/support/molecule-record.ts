@@ -3,11 +3,13 @@ import { RandomStream } from '../../core/random.ts';
 import { demonstrate } from '../../environments/molecules/demonstrate.ts';
 import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
 import { propertyScore } from '../../environments/molecules/property-score.ts';
-import { readMolecule } from '../../environments/molecules/rdkit.ts';
+import { loadRdkit, readMolecule } from '../../environments/molecules/rdkit.ts';
 import { roughEstimate } from '../../environments/molecules/rough-estimate.ts';
 import type { Target } from '../../environments/molecules/targets.ts';
 import type { Design, TierVerdict } from '../../cli/molecules/designs.ts';
 import type { RunRecord } from '../../cli/molecules/report.ts';
+
+await loadRdkit();
 
 /** Rungs as in the README's ladder. */
 export const RUNGS = [

@@ -1,10 +1,12 @@
 import type { Tier } from '../../../core/outcome.ts';
 import type { Estimate } from '../../../environments/molecules/property-score.ts';
-import { drawMolecule } from '../../../environments/molecules/rdkit.ts';
+import { drawMolecule, loadRdkit } from '../../../environments/molecules/rdkit.ts';
 import type { Target, Window } from '../../../environments/molecules/targets.ts';
 import type { BestMolecule } from '../best.ts';
 import { toolName } from '../names.ts';
 import { dot, embed, group, line, path, rect, text, widthOf } from './svg.ts';
+
+await loadRdkit();
 
 const GAP = 16;
 const PER_ROW = 4;

@@ -15,6 +15,7 @@ import { tierQueue } from '../../../core/names.ts';
 import type { TierAnswer, TierRequest } from '../../../core/tier-contract.ts';
 import { attemptCall } from '../../../environments/host/tool-call.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
+import { loadRdkit } from '../../../environments/molecules/rdkit.ts';
 import { ensureChemistry } from '../../../infra/setup/chemistry.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { isAlive } from '../../../infra/setup/file-lock.ts';
@@ -226,6 +227,7 @@ test('a worker that is killed in mid-calculation takes its processes along, and 
 });
 
 test('the tool of the policy calculates with the same code, and ends with its call', async () => {
+  await loadRdkit();
   const estimate = moleculesEnvironment().tools.find(({ name }) => name === 'estimate')!;
   const call = (smiles: string, signal: AbortSignal) =>
     attemptCall(

@@ -189,6 +189,7 @@ describe('a policy that can answer what no dearer rung can judge', () => {
 
 test('molecules without an arrangement in space earn nothing, and evaluations count them', async () => {
   const molecules = moleculesEnvironment();
+  await molecules.prepare!();
   const environments = inThisProcess([molecules]);
   const rungs = [
     rung('molecule', 'fast', { passAtLeast: 1 }),

@@ -51,7 +51,9 @@ describe('keeps the event loop for less than 200 ms at a time', () => {
   });
 
   it('learning a tokenizer', async () => {
-    const corpus = demonstrationCorpus([moleculesEnvironment()], 120);
+    const molecules = moleculesEnvironment();
+    await molecules.prepare!();
+    const corpus = demonstrationCorpus([molecules], 120);
     expect(await longestBlock(() => inTurns(trainTokenizerInPieces(corpus, 400, [])))).toBeLessThan(LIMIT_MS);
   });
 

@@ -289,6 +289,14 @@ test('tasks that cannot be made are errors of the environment; the others are ma
   });
 });
 
+test('molecules are judged by what their host loads for them', async () => {
+  const ref = { environment: 'molecules', split: 'train', level: 1, index: 0 } as const;
+  const status = { kind: 'answered', answer: 'OCC' } as const;
+  const candidates = [{ ref, episode: { turns: [], status } }];
+  const [said] = await environment('molecules').verdicts(['molecule'], candidates, { signal });
+  expect(said).toMatchObject([{ verifier: 'molecule', evidence: expect.stringMatching(/^CCO:/u) as string }]);
+});
+
 test('a number of tasks that is none is said where it is asked for', () => {
   expect(() => environment('hostile-count').taskCount('train', 1)).toThrow(/said NaN/u);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
 import type { TierAnswer } from '../../../../core/tier-contract.ts';
 import { attemptCall } from '../../../../environments/host/tool-call.ts';
@@ -6,10 +6,11 @@ import type { Candidate, TierVerifier } from '../../../../environments/contract.
 import { moleculesEnvironment } from '../../../../environments/molecules/environment.ts';
 import { growMolecule } from '../../../../environments/molecules/enumerate.ts';
 import { windowScore } from '../../../../environments/molecules/property-score.ts';
-import { drawMolecule, readMolecule } from '../../../../environments/molecules/rdkit.ts';
+import { drawMolecule, loadRdkit, readMolecule } from '../../../../environments/molecules/rdkit.ts';
 import type { Target } from '../../../../environments/molecules/targets.ts';
 
 const environment = moleculesEnvironment();
+beforeAll(loadRdkit);
 const SPLITS: Split[] = ['train', 'heldout', 'test'];
 const taskAt = (split: Split, level: number, index: number) =>
   environment.task({ environment: 'molecules', split, level, index });

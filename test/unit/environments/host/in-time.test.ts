@@ -1,0 +1,75 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
+import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
+import { inTime } from '../../../../environments/host/in-time.ts';
+
+const { signal } = new AbortController();
+
+test('work that does not wait gives what it gives or throws, and leaves no timer behind', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  expect(await inTime(signal, 1000, () => 5)).toBe(5);
+  const thrown = inTime(signal, 1000, () => {
+    throw new Error('no dictionary');
+  });
+  await expect(thrown).rejects.toThrow('no dictionary');
+  expect(timers).not.toHaveBeenCalled();
+  timers.mockRestore();
+});
+
+test('work that waits too long is out of time, whatever it makes of its signal, and sees it also afterwards', async () => {
+  let limited!: { readonly signal: AbortSignal };
+  const deaf = inTime(signal, 20, (given) => {
+    limited = given;
+    return new Promise<never>(() => undefined);
+  });
+  await expect(deaf).rejects.toThrow('gave no verdict in 0.02 s');
+  expect(limited.signal.aborted).toBe(true);
+  const work = (given: typeof limited) => wait(60_000, undefined, { signal: given.signal });
+  const late = new Error('too late');
+  await expect(inTime(signal, 20, work, () => late)).rejects.toBe(late);
+});
+
+test('work is called off with the reason, and not begun when that has been given', async () => {
+  const controller = new AbortController();
+  const reason = new Error('the run was cancelled');
+  const working = inTime(controller.signal, null, (given) =>
+    wait(60_000, undefined, { signal: given.signal }),
+  );
+  controller.abort(reason);
+  await expect(working).rejects.toBe(reason);
+  const begun = vi.fn<() => number>();
+  await expect(inTime(controller.signal, null, begun)).rejects.toBe(reason);
+  expect(begun).not.toHaveBeenCalled();
+});
+
+test('between candidates that a slow verifier judges without waiting others have their turn', async () => {
+  const environment = hostedHere({
+    ...calculatorEnvironment(),
+    verifiers: [
+      {
+        name: 'slow',
+        version: '1',
+        tier: 'fast',
+        cost: { seconds: 0, usd: 0 },
+        verify: () => {
+          const end = performance.now() + 60;
+          while (performance.now() < end);
+          return { kind: 'score', score: 1 };
+        },
+      },
+    ],
+  });
+  const ref = { environment: 'calculator', split: 'train', level: 1, index: 0 } as const;
+  const episode = { turns: [], status: { kind: 'answered', answer: '5' } as const };
+  let [turns, judging] = [0, true];
+  const count = (): void => {
+    turns++;
+    if (judging) setImmediate(count);
+  };
+  setImmediate(count);
+  const candidates = Array.from({ length: 12 }, () => ({ ref, episode }));
+  await environment.verdicts(['slow'], candidates, { signal });
+  judging = false;
+  expect(turns).toBeGreaterThanOrEqual(4);
+});
