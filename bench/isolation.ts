@@ -19,11 +19,13 @@ import { bytesOfDescendants, processorMs } from './processes.ts';
 import { episodesIn, recording, replay } from './recorded-asks.ts';
 import type { RecordedAsks } from './recorded-asks.ts';
 
-const RUNS = 9;
+const RUNS = 7;
 /** So many times a run asks everything: a run shorter than this could not be told from its noise. */
-const REPEATS = 5;
+const REPEATS = 3;
 /** Of the processor time of the demo's steps, %. */
 const GOAL = 3;
+
+const LEARNER_THREADS = 'GRADUS_LEARNER_THREADS';
 
 const bench = 'isolation';
 
@@ -35,14 +37,15 @@ const bench = 'isolation';
  * `processor ms/episode`: processor time of this process and the host, all threads: what is taken from the decoder and
  * the learner. `wall ms/episode`: how long it takes when nothing else is to do; in a rollout the decoder goes on with
  * other episodes meanwhile, so this is no delay of a step. `% of a step`: the processor time that isolation adds, in
- * parts of what the plain run's median step takes (rollout, verification, learner, store): the goal is at most 3 %. The
- * rows of the start are what one host costs each time that it is started, and without an anchor. Linux only.
+ * parts of what the plain run's median step takes (rollout, verification, learner, store), decoder and learner with one
+ * thread each, for threads that wait for each other spin: the goal is at most 3 %. The rows of the start are what one
+ * host costs each time that it is started. Linux only.
  */
 export async function* isolationBench(options: BenchOptions): AsyncGenerator<BenchRow> {
   if (process.platform !== 'linux') throw new Error('this benchmark reads processor times from Linux');
   const { quick } = options;
   const runs = options.runs ?? (quick ? 2 : RUNS);
-  const spec = quick ? tinySpec() : cutCalculator({ updates: 480, steps: 8, reports: 300 });
+  const spec = quick ? tinySpec() : cutCalculator({ updates: 480, steps: 4, reports: 30 });
   const recorded = await recordSteps(spec, options);
   yield* startRows(runs, options);
   yield* stepRows(recorded, `${sizeOf(spec)}`, runs, options);
@@ -58,8 +61,8 @@ interface Recorded {
 function recordSteps(spec: unknown, options: BenchOptions): Promise<Recorded> {
   return withPlainStore(options, async (settings) => {
     const store = await ObjectStore.connect(settings.store);
-    const policies = new PolicyPool(store, () => createDecoder({ threads: settings.decoderThreads }));
-    const learner = await createLearner();
+    const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
+    const learner = await oneThreaded(createLearner);
     const { environment, take } = recording(calculatorEnvironment());
     const steps: { asks: RecordedAsks; processorMs: number }[] = [];
     let since = 0;
@@ -92,6 +95,18 @@ function recordSteps(spec: unknown, options: BenchOptions): Promise<Recorded> {
       processorMs: median(steps.map((step) => step.processorMs / episodesIn(step.asks))),
     };
   });
+}
+
+/** A learner's threads are told by a variable. */
+async function oneThreaded<T>(start: () => Promise<T>): Promise<T> {
+  const before = process.env[LEARNER_THREADS];
+  process.env[LEARNER_THREADS] = '1';
+  try {
+    return await start();
+  } finally {
+    if (before === undefined) delete process.env[LEARNER_THREADS];
+    else process.env[LEARNER_THREADS] = before;
+  }
 }
 
 interface Cost {
