@@ -48,7 +48,7 @@ export async function* isolationBench(options: BenchOptions): AsyncGenerator<Ben
   const spec = quick ? tinySpec() : cutCalculator({ updates: 480, steps: 4, reports: 30 });
   const recorded = await recordSteps(spec, options);
   yield* startRows(runs, options);
-  yield* stepRows(recorded, `${sizeOf(spec)}`, runs, options);
+  yield* stepRows(recorded, sizeOf(spec), runs, options);
 }
 
 interface Recorded {
@@ -63,19 +63,19 @@ function recordSteps(spec: unknown, options: BenchOptions): Promise<Recorded> {
     const store = await ObjectStore.connect(settings.store);
     const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
     const learner = await oneThreaded(createLearner);
-    const { environment, take } = recording(calculatorEnvironment());
+    const recorder = recording(calculatorEnvironment());
     const steps: { asks: RecordedAsks; processorMs: number }[] = [];
     let since = 0;
     try {
       await plainRun(spec, {
         store,
-        environments: new Map([[environment.name, environment]]),
+        environments: new Map([[recorder.environment.name, recorder.environment]]),
         policies,
         learner,
         run: 'bench',
         onStep: ({ stage, step }) => {
           options.signal.throwIfAborted();
-          const asks = take();
+          const asks = recorder.take();
           const now = processorMs();
           if (stage !== WARM_START) {
             steps.push({ asks, processorMs: now - since });

@@ -97,7 +97,10 @@ export class HostProcess {
       process.execPath,
       [
         `--max-old-space-size=${heap}`,
-        ...['--import', ZOD, '--import', TSX],
+        '--import',
+        ZOD,
+        '--import',
+        TSX,
         fileURLToPath(new URL('./process.ts', import.meta.url)),
         String(options.memoryBytes),
       ],

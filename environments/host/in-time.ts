@@ -21,7 +21,7 @@ export async function inTime<T>(
     return await new Promise<T>((resolve, reject) => {
       // The reason comes first: what `work` makes of it says less.
       const end = (reason: unknown): void => {
-        reject(reason as Error);
+        reject(reason);
         limited.abort(reason);
       };
       stop = () => end(signal.reason);
