@@ -107,8 +107,8 @@ export function wordsOf(error: unknown): string {
 }
 
 /**
- * A GradusError that users' code threw, as it may leave a host: bounded, and of the boundary at which it was called,
- * lest a tool says that the object store is damaged.
+ * A GradusError that users' code threw, as it may leave a host: bounded, and of the boundary that its caller says, lest
+ * a tool says that the object store is damaged.
  */
 export function errorOfUsers(boundary: Boundary, error: GradusError): GradusError {
   const { type, retryable } = error as { type: unknown; retryable: unknown };

@@ -81,7 +81,8 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
     }
     context.signal.throwIfAborted();
     if (outOfTime && error === outOfTime) throw outOfTime;
-    if (isA(error, GradusError)) throw errorOfUsers('tool', error);
+    // Whether what it needs is away, the tool alone can tell; it speaks for no other part.
+    if (isA(error, GradusError)) throw errorOfUsers(error.boundary === 'infra' ? 'infra' : 'tool', error);
     throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${wordsOf(error)}`, {
       retryable: true,
       cause: error,
