@@ -49,7 +49,7 @@ const fromHostShape = z.array(
         ),
       ),
     }),
-    z.object({ is: z.literal('heartbeat'), id: z.int(), details: z.unknown() }),
+    z.object({ is: z.literal('heartbeat'), id: z.int(), details: z.unknown().optional() }),
     z.object({ is: z.literal('late-error'), id: z.int().nullable(), message: z.string() }),
     z.object({ is: z.literal('alive') }),
   ]),

@@ -42,6 +42,7 @@ export class Suspects {
     const record = this.records.get(keyOf(environment, name));
     if (!record) return;
     record.deaths = 0;
+    record.barredUntil = 0;
     if (--record.probation === 0) this.records.delete(keyOf(environment, name));
   }
 }

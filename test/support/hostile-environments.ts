@@ -152,7 +152,7 @@ const verifiers: Record<string, FastVerifier> = {
 };
 
 const subjectOf = ({ answer }: { answer: string | null }) => ({ answer });
-function tier(verify: () => Promise<unknown>): TierVerifier {
+function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Promise<unknown>): TierVerifier {
   return {
     name: 'odd-tier',
     version: '1',
@@ -198,6 +198,13 @@ const environments: Environment[] = [
       { ...tier(async () => forEver()), name: 'tier-spin' },
       { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
       { ...tier(() => Promise.reject(new Error('a licence is missing'))), name: 'tier-throws' },
+      {
+        ...tier(async (_, { heartbeat }) => {
+          heartbeat();
+          return { kind: 'scored', score: 1 };
+        }),
+        name: 'tier-beats',
+      },
       {
         ...tier(async () => ({ kind: 'scored', score: 1, evidence: process.env['HOSTILE_KEY'] ?? 'none' })),
         name: 'tier-key',

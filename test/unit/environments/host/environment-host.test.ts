@@ -237,6 +237,17 @@ describe('a verifier that', () => {
     }
   });
 
+  test('is of a tier and says that it is alive is heard, without details too', async () => {
+    let signs = 0;
+    const said = await environment('hostile-tiers').find(
+      'tier-beats',
+      {},
+      { signal, heartbeat: () => void signs++ },
+    );
+    expect(said).toEqual({ kind: 'scored', score: 1 });
+    expect(signs).toBeGreaterThan(0);
+  });
+
   test('is of a tier and throws has its other attempts', async () => {
     await expect(environment('hostile-tiers').find('tier-throws', {}, { signal })).rejects.toMatchObject({
       boundary: 'verifier',

@@ -38,3 +38,10 @@ test('one that works now and then is never left alone', () => {
     expect(them.barred('library', 'tool search')).toBeNull();
   }
 });
+
+test('one that is left alone is called again as soon as what was under way goes well', () => {
+  const { them } = suspects();
+  for (let i = 0; i < 6; i++) them.blame('library', 'tool search', 'hung');
+  them.acquit('library', 'tool search');
+  expect(them.barred('library', 'tool search')).toBeNull();
+});
