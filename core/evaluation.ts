@@ -94,7 +94,8 @@ function judgeAbove(
   return judge(request, groups);
 }
 
-export interface RolloutSummary extends Pick<
+/** What is counted of a group's episodes. */
+export type GroupCounts = Pick<
   GroupResult,
   | 'arms'
   | 'outcomes'
@@ -104,7 +105,21 @@ export interface RolloutSummary extends Pick<
   | 'sampledLogprob'
   | 'turns'
   | 'failedTasks'
-> {
+>;
+
+/** Of a group that brought nothing. */
+export const noCounts = (): GroupCounts => ({
+  arms: [],
+  outcomes: noOutcomes(),
+  rewardSum: 0,
+  rewardCount: 0,
+  sampledTokens: 0,
+  sampledLogprob: 0,
+  turns: 0,
+  failedTasks: [],
+});
+
+export interface RolloutSummary extends GroupCounts {
   /** Why groups failed as a whole. */
   failures: string[];
   incidents: Incident[];
@@ -120,19 +135,8 @@ export const sampledEntropy = ({ sampledTokens, sampledLogprob }: RolloutSummary
 /** Adds up what groups brought, in the order of the groups. */
 export function summarize(results: readonly GroupResult[]): RolloutSummary {
   const arms = new Map<string, ArmTally>();
-  const outcomes = noOutcomes();
-  const summary: RolloutSummary = {
-    arms: [],
-    outcomes,
-    rewardSum: 0,
-    rewardCount: 0,
-    sampledTokens: 0,
-    sampledLogprob: 0,
-    turns: 0,
-    failedTasks: [],
-    failures: [],
-    incidents: [],
-  };
+  const summary: RolloutSummary = { ...noCounts(), failures: [], incidents: [] };
+  const { outcomes } = summary;
   for (const result of results) {
     for (const tally of result.arms) {
       const sum: ArmTally = arms.get(armName(tally.arm)) ?? { arm: tally.arm, successes: 0, trials: 0 };

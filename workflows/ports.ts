@@ -10,7 +10,7 @@ import {
 import { addIncidents } from '../core/incidents.ts';
 import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
-import { noOutcomes } from '../core/outcome.ts';
+import { noCounts } from '../core/evaluation.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
 import { addTime, noTime } from '../core/time-split.ts';
@@ -59,21 +59,9 @@ async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
     if (isCancellation(error) || !(error instanceof ChildWorkflowFailure)) throw error;
     // The group waited for the damage to be mended, and a person stopped the run.
     if (damageOf(error) !== null) throw error;
-    const outcomes = noOutcomes();
-    outcomes.failed = request.tasks.length * request.samples;
-    return {
-      trajectories: null,
-      failure: rootMessage(error),
-      arms: [],
-      outcomes,
-      rewardSum: 0,
-      rewardCount: 0,
-      sampledTokens: 0,
-      sampledLogprob: 0,
-      turns: 0,
-      failedTasks: [],
-      spans: [],
-    };
+    const counts = noCounts();
+    counts.outcomes.failed = request.tasks.length * request.samples;
+    return { trajectories: null, failure: rootMessage(error), ...counts, spans: [] };
   }
 }
 

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Decision, Question } from '../../../core/question.ts';
+import { noCounts } from '../../../core/evaluation.ts';
 import { noOutcomes } from '../../../core/outcome.ts';
 import type { StepClimb, StepClimbed } from '../../../core/ports.ts';
 import type { StageSpec } from '../../../core/spec.ts';
@@ -51,14 +52,9 @@ class LateTraining extends ScriptedTraining {
     return {
       groups: groups.map((trajectories, i) => ({
         trajectories,
+        ...noCounts(),
         arms: i === 0 ? counted : [],
         outcomes: { ...noOutcomes(), scored: TRIALS },
-        rewardSum: 0,
-        rewardCount: 0,
-        sampledTokens: 0,
-        sampledLogprob: 0,
-        turns: 0,
-        failedTasks: [],
         spans: [],
       })),
       offered: [],
