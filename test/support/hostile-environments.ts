@@ -199,8 +199,8 @@ const environments: Environment[] = [
       { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
       { ...tier(() => Promise.reject(new Error('a licence is missing'))), name: 'tier-throws' },
       {
-        ...tier(async (_, { heartbeat }) => {
-          heartbeat();
+        ...tier(async (_, context) => {
+          context.heartbeat();
           return { kind: 'scored', score: 1 };
         }),
         name: 'tier-beats',
