@@ -6,7 +6,7 @@ import type { ModelConfig } from '../engine/model-config.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../environments/host/facts.ts';
-import { loadPolicy, textOf } from './store/checkpoints.ts';
+import { loadPolicy, loadUnmerged, textOf } from './store/checkpoints.ts';
 import type { Policy } from './store/checkpoints.ts';
 import type { ObjectStore } from './store/object-store.ts';
 
@@ -124,9 +124,9 @@ export class PolicyPool {
   }
 
   private load(slot: Slot, checkpoint: CheckpointRef): void {
-    const policy = loadPolicy(this.store, checkpoint, {}, (base) => this.baseOf(base));
-    slot.ready = policy.then(async ({ config, weights, files }) => {
-      await slot.policy.load(checkpoint.weights, config, weights);
+    const policy = loadUnmerged(this.store, checkpoint, {}, (base) => this.baseOf(base));
+    slot.ready = policy.then(async ({ config, weights, adapter, files }) => {
+      await slot.policy.load(checkpoint.weights, config, weights, adapter);
       const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
       const tokenizerConfig = tokenizerConfigOf(files);
       const dialects = new Map<object, Dialect>();

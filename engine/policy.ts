@@ -1,4 +1,5 @@
 import type { RandomKey } from '../core/random.ts';
+import type { LoraAdapter } from './lora/adapter.ts';
 import type { ModelConfig, Weights } from './model-config.ts';
 
 export interface SamplingSettings {
@@ -59,7 +60,10 @@ export interface Policy {
 
 /** A policy that runs a model on this machine. */
 export interface LocalPolicy extends Policy {
-  /** Sessions that are open keep nothing of the old weights: they are fed again. `version` is what the weights are known by. */
-  load(version: string, config: ModelConfig, weights: Weights): Promise<void>;
+  /**
+   * Computes with these weights, and an adapter merged into its own copy of them, from now on; `version` is what they
+   * are known by. Sessions that are open keep nothing of the old weights: they are fed again.
+   */
+  load(version: string, config: ModelConfig, weights: Weights, adapter?: LoraAdapter): Promise<void>;
   readonly version: string | undefined;
 }

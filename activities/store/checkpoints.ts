@@ -185,14 +185,23 @@ export async function loadCheckpoint(
 /** Gives the policy of an adapter's base, e.g. one that is held already; it is not changed. */
 export type LoadBase = (base: CheckpointRef) => Promise<Policy>;
 
-/** What a rollout worker needs: no optimizer state, and an adapter merged into its base. */
+/** What a checkpoint computes with: no optimizer state, and an adapter merged into its base. */
 export async function loadPolicy(
   store: ObjectStore,
   ref: CheckpointRef,
   options: CallOptions = {},
-  loadBase?: LoadBase,
 ): Promise<Policy> {
-  return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options, loadBase);
+  return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options);
+}
+
+/** The same for whoever merges into a copy of his own: the adapter is beside the weights of its base. */
+export async function loadUnmerged(
+  store: ObjectStore,
+  ref: CheckpointRef,
+  options: CallOptions = {},
+  loadBase?: LoadBase,
+): Promise<Policy & { adapter?: LoraAdapter }> {
+  return readParts(store, ref, await readManifest(store, ref.manifest, options), options, loadBase);
 }
 
 /** The small files of a checkpoint, without its weights. */
@@ -232,9 +241,8 @@ async function readPolicy(
   ref: CheckpointRef,
   manifest: CheckpointManifest,
   options: CallOptions,
-  loadBase?: LoadBase,
 ): Promise<Policy> {
-  const { config, weights, adapter, files } = await readParts(store, ref, manifest, options, loadBase);
+  const { config, weights, adapter, files } = await readParts(store, ref, manifest, options);
   if (!adapter) return { config, weights, files };
   return { config, weights: await inTurns(mergeInPieces(config, weights, adapter), options.signal), files };
 }

@@ -44,6 +44,11 @@ export class DecoderThread {
     });
   }
 
+  /** Frees the weights when what was requested before is done. */
+  async unload(): Promise<void> {
+    await this.call((id) => ({ type: 'unload', id }));
+  }
+
   async load(config: ModelConfig, weights: Float32Array): Promise<void> {
     await this.call((id) => ({ type: 'load', id, config, weights }));
   }
@@ -88,7 +93,7 @@ export class DecoderThread {
 
   private settle(message: FromThread): void {
     const waiting = this.take(message.id);
-    if (message.type === 'loaded') waiting?.resolve(undefined);
+    if (message.type === 'done') waiting?.resolve(undefined);
     else if (message.type === 'sampled') waiting?.resolve(message.result);
     else {
       const { boundary, type, message: text, retryable } = message.failure;

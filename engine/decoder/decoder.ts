@@ -1,5 +1,8 @@
 import { GradusError } from '../../core/errors.ts';
 import { randomKey } from '../../core/random.ts';
+import { inTurns } from '../in-pieces.ts';
+import type { LoraAdapter } from '../lora/adapter.ts';
+import { addInPieces } from '../lora/merge-adapter.ts';
 import { parameterCount, weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
 import { assertServable } from '../onnx/decoder-graph.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../policy.ts';
@@ -29,7 +32,8 @@ const TOLERATED_IMBALANCE = 4;
  * `policy/closed`, or the retryable `policy/decoder-crashed`, after which `load` starts afresh. `load` rejects with
  * `policy/unsupported-model` or `policy/bad-weights` before it spends anything; what was requested before it is
  * finished with the old weights, what comes after it waits for the new ones. (Between a small and a large model threads
- * are started anew, and what was requested before is rejected with the retryable `policy/decoder-replaced`.)
+ * are started anew, and what was requested before is rejected with the retryable `policy/decoder-replaced`.) The old
+ * weights are freed before memory for the new ones is taken, so there are none while it lasts.
  *
  * Await `close` before `process.exit`: Node aborts a process whose thread is ended inside onnxruntime.
  */
@@ -48,6 +52,10 @@ class Decoder implements LocalPolicy {
   /** Which thread has an open session's cache. */
   private readonly seat = new Map<string, number>();
   private sessions: number[] = [];
+  /** What the threads compute with. */
+  private flat: Float32Array | undefined;
+  /** Over when the last load is. */
+  private loading: Promise<void> = Promise.resolve();
   private crashed = false;
   private closed = false;
 
@@ -55,23 +63,17 @@ class Decoder implements LocalPolicy {
     this.options = options;
   }
 
-  async load(version: string, config: ModelConfig, weights: Weights): Promise<void> {
+  async load(version: string, config: ModelConfig, weights: Weights, adapter?: LoraAdapter): Promise<void> {
     if (this.closed) throw closed();
     assertServable(config);
-    const flat = flatten(config, weights);
-    const batches = parameterCount(config) <= SMALL_MODEL ? this.options.threads : 1;
-    const replaced = this.pool.length === batches ? [] : this.restart(batches);
-    const { pool } = this;
-    try {
-      await Promise.all([...replaced, ...pool.map((thread) => thread.load(config, flat))]);
-    } catch (error) {
-      this.version = undefined;
-      throw error;
-    }
-    if (this.pool === pool) this.version = version;
+    checkWeights(config, weights);
+    const loaded = this.loading.then(() => this.replace(version, config, weights, adapter));
+    this.loading = loaded.catch(() => undefined);
+    await loaded;
   }
 
   async sample(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {
+    await this.loading;
     signal?.throwIfAborted();
     if (this.closed) throw closed();
     if (this.pool.length === 0) {
@@ -94,9 +96,45 @@ class Decoder implements LocalPolicy {
   async close(): Promise<void> {
     this.closed = true;
     this.version = undefined;
+    this.flat = undefined;
     const { pool } = this;
     this.pool = [];
     await Promise.all(pool.map((thread) => thread.close(closed())));
+  }
+
+  private async replace(
+    ...[version, config, weights, adapter]: Parameters<LocalPolicy['load']>
+  ): Promise<void> {
+    if (this.closed) throw closed();
+    const batches = parameterCount(config) <= SMALL_MODEL ? this.options.threads : 1;
+    this.version = undefined;
+    const freed =
+      this.pool.length === batches ? this.pool.map((thread) => thread.unload()) : this.restart(batches);
+    const { pool } = this;
+    await Promise.all(freed);
+    const { flat, parts } = this.copy(config, weights);
+    if (adapter) await inTurns(addInPieces(config, parts, adapter));
+    await Promise.all(pool.map((thread) => thread.load(config, flat)));
+    if (this.pool === pool) this.version = version;
+  }
+
+  /** All weights end to end in memory that threads share, that of the old ones where it fits; `parts` are views of it. */
+  private copy(config: ModelConfig, weights: Weights): { flat: Float32Array; parts: Weights } {
+    const size = parameterCount(config);
+    if (this.flat?.length !== size) {
+      this.flat = new Float32Array(new SharedArrayBuffer(size * Float32Array.BYTES_PER_ELEMENT));
+    }
+    const { flat } = this;
+    const parts: Weights = new Map();
+    let offset = 0;
+    for (const [name, shape] of weightShapes(config)) {
+      const { data: given } = weights.get(name)!;
+      const data = flat.subarray(offset, offset + given.length);
+      data.set(given);
+      parts.set(name, { shape, data });
+      offset += given.length;
+    }
+    return { flat, parts };
   }
 
   /** Threads for so many batches. Gives the ends of those that were there, which finish nothing more. */
@@ -148,25 +186,17 @@ const replaced = () =>
   );
 const closed = () => new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
 
-/** All weights end to end, in memory that threads share. Throws `policy/bad-weights`. */
-function flatten(config: ModelConfig, weights: Weights): Float32Array {
-  const shapes = weightShapes(config);
-  const size = shapes.reduce((sum, [, shape]) => sum + shape.reduce((a, b) => a * b, 1), 0);
-  const flat = new Float32Array(new SharedArrayBuffer(size * Float32Array.BYTES_PER_ELEMENT));
-  let offset = 0;
-  for (const [name, shape] of shapes) {
+/** Throws `policy/bad-weights`. */
+function checkWeights(config: ModelConfig, weights: Weights): void {
+  for (const [name, shape] of weightShapes(config)) {
     const tensor = weights.get(name);
     const length = shape.reduce((a, b) => a * b, 1);
-    if (tensor === undefined || tensor.shape.join() !== shape.join() || tensor.data.length !== length) {
-      const found = tensor === undefined ? 'is missing' : `is [${tensor.shape.join(', ')}]`;
-      throw new GradusError(
-        'policy',
-        'bad-weights',
-        `Weight ${name} ${found}, expected [${shape.join(', ')}]. Load the weights that belong to this configuration.`,
-      );
-    }
-    flat.set(tensor.data, offset);
-    offset += length;
+    if (tensor?.shape.join() === shape.join() && tensor.data.length === length) continue;
+    const found = tensor === undefined ? 'is missing' : `is [${tensor.shape.join(', ')}]`;
+    throw new GradusError(
+      'policy',
+      'bad-weights',
+      `Weight ${name} ${found}, expected [${shape.join(', ')}]. Load the weights that belong to this configuration.`,
+    );
   }
-  return flat;
 }

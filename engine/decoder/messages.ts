@@ -15,6 +15,7 @@ export interface ThreadSettings {
 
 export type ToThread =
   | { type: 'load'; id: number; config: ModelConfig; weights: Float32Array }
+  | { type: 'unload'; id: number }
   | { type: 'sample'; id: number; request: SampleRequest }
   | { type: 'abort'; id: number }
   | { type: 'release'; session: string }
@@ -28,6 +29,7 @@ export interface ThreadFailure {
 }
 
 export type FromThread =
-  | { type: 'loaded'; id: number }
+  /** With a load or an unload. */
+  | { type: 'done'; id: number }
   | { type: 'sampled'; id: number; result: SampleResult }
   | { type: 'failed'; id: number; failure: ThreadFailure };

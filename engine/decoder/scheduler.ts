@@ -17,7 +17,8 @@ const SLOTS = 64;
 
 /** How the scheduler answers; each id is answered once, unless it was aborted. */
 export interface Replies {
-  loaded(id: number): void;
+  /** With a load or an unload. */
+  done(id: number): void;
   sampled(id: number, result: SampleResult): void;
   failed(id: number, error: GradusError): void;
 }
@@ -42,6 +43,7 @@ interface Model {
 
 type Order =
   | { type: 'load'; id: number; config: ModelConfig; weights: Float32Array }
+  | { type: 'unload'; id: number }
   | { type: 'sample'; id: number; request: SampleRequest };
 
 /**
@@ -51,7 +53,8 @@ type Order =
  * as one piece in a batch of its own, then what follows in the pieces of `piecesOf`. Whatever is missing from the cache
  * is fed again in these pieces, so a lost cache shows nowhere but in time.
  *
- * Orders are taken in turn: a load waits until the requests before it are done, the requests after it wait for it.
+ * Orders are taken in turn: an unload or a load waits until the requests before it are done, the requests after it wait
+ * for it.
  */
 export class Scheduler {
   private readonly queue: Order[] = [];
@@ -92,6 +95,10 @@ export class Scheduler {
     this.queue.length = 0;
     for (const sequence of this.inFlight()) sequence.aborted = true;
     await this.running;
+    await this.unload();
+  }
+
+  private async unload(): Promise<void> {
     await this.model?.backend.dispose();
     this.model = undefined;
   }
@@ -124,17 +131,19 @@ export class Scheduler {
   private async admit(): Promise<void> {
     for (let order = this.queue[0]; order !== undefined; order = this.queue[0]) {
       const active = this.model?.batch.size ?? 0;
-      if (active > 0 && (order.type === 'load' || active >= this.settings.maxBatch)) return;
+      if (active > 0 && (order.type !== 'sample' || active >= this.settings.maxBatch)) return;
       this.queue.shift();
       if (order.type === 'load') await this.load(order.id, order.config, order.weights);
-      else await this.start(order.id, order.request);
+      else if (order.type === 'unload') {
+        await this.unload();
+        this.replies.done(order.id);
+      } else await this.start(order.id, order.request);
     }
   }
 
   private async load(id: number, config: ModelConfig, weights: Float32Array): Promise<void> {
     // The old model goes first, so that a load that fails cannot be mistaken for one that went well.
-    await this.model?.backend.dispose();
-    this.model = undefined;
+    await this.unload();
     try {
       this.model = {
         config,
@@ -144,7 +153,7 @@ export class Scheduler {
         batch: new Batch(kvShape(config), SLOTS),
         draws: new Draws(LANES),
       };
-      this.replies.loaded(id);
+      this.replies.done(id);
     } catch (cause) {
       const message = `The decoder could not take the weights: ${messageOf(cause)}`;
       this.replies.failed(

@@ -14,7 +14,7 @@ function serve(port: NonNullable<typeof parentPort>, settings: ThreadSettings): 
     (config, weights) => loadBackend(settings.backend, config, weights, settings.intraOpThreads),
     settings,
     {
-      loaded: (id) => post({ type: 'loaded', id }),
+      done: (id) => post({ type: 'done', id }),
       sampled: (id, result) => post({ type: 'sampled', id, result }),
       failed: (id, { boundary, type, message, retryable }: GradusError) =>
         post({ type: 'failed', id, failure: { boundary, type, message, retryable } }),

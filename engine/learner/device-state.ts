@@ -19,12 +19,15 @@ export interface DeviceState {
 
 /** Weights as tensors in the order of `weightShapes`; the caller disposes them. */
 export const uploadWeights = (backend: Backend, config: ModelConfig, weights: Weights): Tensor[] =>
-  upload(backend, weightShapes(config), weights);
+  uploadFrozen(backend, weightShapes(config), weights);
 
-function upload({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] {
-  // The copy keeps the tensor from changing, or moving, with the caller's array.
-  return shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data.slice(), [...shape])));
-}
+/** Where the device is this machine's processor the tensors are the caller's own arrays, which never change. */
+const uploadFrozen = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
+  shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data, [...shape])));
+
+/** Of what an update changes in place, or a caller might: a copy. */
+const uploadTrained = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
+  shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data.slice(), [...shape])));
 
 export function uploadState(backend: Backend, state: TrainState): DeviceState {
   const { tf } = backend;
@@ -32,10 +35,10 @@ export function uploadState(backend: Backend, state: TrainState): DeviceState {
   const shapes = parameterShapes({ config, lora: adapter?.lora });
   const moments = (given: Weights) =>
     given.size > 0
-      ? upload(backend, shapes.trained, given)
+      ? uploadTrained(backend, shapes.trained, given)
       : shapes.trained.map(([, shape]) => tf.keep(tf.zeros(shape)));
-  const frozen = upload(backend, shapes.frozen, state.weights);
-  const trained = upload(backend, shapes.trained, adapter?.weights ?? state.weights);
+  const frozen = uploadFrozen(backend, shapes.frozen, state.weights);
+  const trained = uploadTrained(backend, shapes.trained, adapter?.weights ?? state.weights);
   const adam = createAdam(backend, trained, moments(state.firstMoments), moments(state.secondMoments));
   return {
     frozen,

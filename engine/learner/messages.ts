@@ -1,6 +1,7 @@
 import { GradusError, type Boundary } from '../../core/errors.ts';
 import type { Weights } from '../model-config.ts';
 import type { LocalLearnerOptions } from './local-learner.ts';
+import type { Written } from './shared-file.ts';
 import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from './contract.ts';
 
 /** Large things cross once: the learner process keeps the last state and the last reference under these numbers. */
@@ -8,26 +9,28 @@ export type Sent<T> = { id: number; value?: T };
 
 export type ToLearner =
   | { kind: 'start'; options: LocalLearnerOptions }
-  | {
-      kind: 'step';
-      parent: Sent<TrainState>;
-      batch: TrainBatch;
-      settings: TrainSettings;
-      reference: Sent<Weights> | undefined;
-      /** The number that the new state is known by. */
-      next: number;
-    };
+  /** A `StepRequest` lies in the file that both processes hold. */
+  | { kind: 'step'; request: Written };
+
+export interface StepRequest {
+  parent: Sent<TrainState>;
+  batch: TrainBatch;
+  settings: TrainSettings;
+  reference: Sent<Weights> | undefined;
+  /** The number that the new state is known by. */
+  next: number;
+}
 
 /** Without the weights where they are the parent's: an adapter's base is not sent back every step. */
 export type SentState = Omit<TrainState, 'weights'> & { weights?: Weights };
-/** The descriptor under which the learner process has that file. */
-export const STATE_FILE = 4;
+/** The descriptor under which the learner process has the file. */
+export const FILE = 4;
 
 export type FromLearner =
   | { kind: 'ready'; backend: string }
   | { kind: 'progress'; done: number; total: number }
-  /** A `SentState` of so many bytes is in the file that both processes hold. */
-  | { kind: 'done'; stateBytes: number; metrics: TrainMetrics }
+  /** A `SentState` lies in the file. */
+  | { kind: 'done'; state: Written; metrics: TrainMetrics }
   | { kind: 'failed'; error: SentError };
 
 export interface SentError {

@@ -3,9 +3,9 @@ import { Worker } from 'node:worker_threads';
 import type { Weights } from '../model-config.ts';
 import type { Learner, TrainState } from './contract.ts';
 import { createLocalLearner } from './local-learner.ts';
-import { STATE_FILE, toSentError } from './messages.ts';
-import type { FromLearner, Sent, SentState, ToLearner } from './messages.ts';
-import { writeValue } from './shared-file.ts';
+import { FILE, toSentError } from './messages.ts';
+import type { FromLearner, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
+import { readValue, writeValue } from './shared-file.ts';
 
 const send = (message: FromLearner) => {
   process.send?.(message);
@@ -28,20 +28,21 @@ async function handle(message: ToLearner): Promise<void> {
     return;
   }
   if (!learner) throw new Error('a step came before the start');
-  const parent = received(message.parent, lastState);
-  const { batch, settings } = message;
+  const request = (await readValue(FILE, message.request)) as StepRequest;
+  const { batch, settings, next } = request;
+  const parent = received(request.parent, lastState);
   let reference: Weights | undefined;
-  if (message.reference) {
-    reference = received(message.reference, lastReference);
-    lastReference = { id: message.reference.id, value: reference };
+  if (request.reference) {
+    reference = received(request.reference, lastReference);
+    lastReference = { id: request.reference.id, value: reference };
   }
   const { state, metrics } = await learner.step(parent, batch, settings, reference, (done, total) => {
     send({ kind: 'progress', done, total });
   });
-  lastState = { id: message.next, value: state };
+  lastState = { id: next, value: state };
   const { weights, ...others } = state;
   const sent: SentState = weights === parent.weights ? others : state;
-  send({ kind: 'done', stateBytes: writeValue(STATE_FILE, sent), metrics });
+  send({ kind: 'done', state: await writeValue(FILE, sent), metrics });
 }
 
 process.on('message', (message: ToLearner) => {

@@ -161,9 +161,9 @@ function forward(
     const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
       temperature,
       gradientCheckpointing: compute.gradientCheckpointing,
-      loraScale: lora ? loraScale(lora) : 0,
+      loraScale: lora && loraScale(lora),
     });
-    return tokenLogprobs(backend, hidden, head, targets, { mask, kept });
+    return tokenLogprobs(backend, hidden, head, targets, { mask, kept, frozen: lora !== undefined });
   });
   if (results.length === 1) return results[0]!;
   const entropies = results.map(({ entropy }) => entropy);

@@ -6,8 +6,8 @@ import type { Weights } from '../model-config.ts';
 import type { Learner, TrainState } from './contract.ts';
 import type { LocalLearnerOptions } from './local-learner.ts';
 import { fromSentError } from './messages.ts';
-import type { FromLearner, Sent, SentState, ToLearner } from './messages.ts';
-import { closeFile, openUnnamedFile, readValue } from './shared-file.ts';
+import type { FromLearner, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
+import { closeFile, openUnnamedFile, readValue, writeValue } from './shared-file.ts';
 
 export type LearnerOptions = LocalLearnerOptions;
 
@@ -77,9 +77,12 @@ interface Waiting {
 /** One learner process and what it is known to hold. */
 class Connection {
   backend = '';
-  alive = true;
   private readonly child: ChildProcess;
-  private readonly stateFile = openUnnamedFile();
+  /** For a step and its answer in turn. */
+  private readonly file = openUnnamedFile();
+  /** What is being written to the file or read from it: it must not be closed meanwhile. */
+  private moving: Promise<unknown> = Promise.resolve();
+  private ended: GradusError | undefined;
   private readonly exited: Promise<void>;
   private waiting: Waiting | undefined;
   private closing = false;
@@ -94,7 +97,7 @@ class Connection {
     this.child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [String(process.pid)], {
       execArgv: ['--import', loader],
       serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc', this.stateFile],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc', this.file],
     });
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.words = (this.words + text).slice(-2000);
@@ -102,9 +105,10 @@ class Connection {
     this.child.on('message', (message: FromLearner) => this.receive(message));
     this.exited = new Promise((resolve) => {
       const end = (how: string) => {
-        if (this.alive) closeFile(this.stateFile);
-        this.alive = false;
-        this.waiting?.reject(this.closing ? closedError() : this.deathError(how));
+        if (this.ended) return;
+        this.ended = this.closing ? closedError() : this.deathError(how);
+        void this.moving.catch(() => undefined).finally(() => closeFile(this.file));
+        this.waiting?.reject(this.ended);
         this.waiting = undefined;
         resolve();
       };
@@ -125,6 +129,10 @@ class Connection {
     }
   }
 
+  get alive(): boolean {
+    return this.ended === undefined;
+  }
+
   get pid(): number | undefined {
     return this.child.pid;
   }
@@ -132,8 +140,7 @@ class Connection {
   async step(...args: Parameters<Learner['step']>): ReturnType<Learner['step']> {
     const [parent, batch, settings, reference, onProgress] = args;
     const next = ++this.lastNumber;
-    const message: ToLearner = {
-      kind: 'step',
+    const request: StepRequest = {
       parent:
         this.state?.value.deref() === parent
           ? { id: this.state.id }
@@ -143,10 +150,13 @@ class Connection {
       reference: reference && this.sentReference(reference),
       next,
     };
-    const answer = await this.ask(message, onProgress);
+    const answer = await this.ask(
+      { kind: 'step', request: await this.moved(writeValue(this.file, request)) },
+      onProgress,
+    );
     if (answer.kind !== 'done') throw new Error(`the learner process answered "${answer.kind}" to a step`);
     const { metrics } = answer;
-    const sent = readValue(this.stateFile, answer.stateBytes) as SentState;
+    const sent = (await this.moved(readValue(this.file, answer.state))) as SentState;
     const state = { ...sent, weights: sent.weights ?? parent.weights };
     this.state = { value: new WeakRef(state), id: next };
     return { state, metrics };
@@ -161,6 +171,11 @@ class Connection {
     await this.exited;
   }
 
+  private async moved<T>(transfer: Promise<T>): Promise<T> {
+    this.moving = transfer;
+    return transfer;
+  }
+
   private sentReference(reference: Weights): Sent<Weights> {
     if (this.reference?.value.deref() === reference) return { id: this.reference.id };
     this.reference = { value: new WeakRef(reference), id: ++this.lastNumber };
@@ -169,6 +184,10 @@ class Connection {
 
   private ask(message: ToLearner, onProgress?: Waiting['onProgress']) {
     return new Promise<Exclude<FromLearner, { kind: 'progress' }>>((resolve, reject) => {
+      if (this.ended) {
+        reject(this.ended);
+        return;
+      }
       this.waiting = { resolve, reject, onProgress };
       this.child.send(message, (error) => {
         // What the death of the process means for the step is said when it has exited.

@@ -12,19 +12,29 @@ export const mergeAdapter = (config: ModelConfig, base: Weights, adapter: LoraAd
   atOnce(mergeInPieces(config, base, adapter));
 
 /** The same, interrupted after every few rows: seconds of work where a model has hundreds of millions of weights. */
-export function* mergeInPieces(
-  config: ModelConfig,
-  base: Weights,
-  { lora, weights }: LoraAdapter,
-): InPieces<Weights> {
+export function* mergeInPieces(config: ModelConfig, base: Weights, adapter: LoraAdapter): InPieces<Weights> {
   const merged: Weights = new Map(base);
+  for (const { module } of adaptedModules(config, adapter.lora)) {
+    yield;
+    const { shape, data } = base.get(`${module}.weight`)!;
+    merged.set(`${module}.weight`, { shape, data: data.slice() });
+  }
+  yield* addInPieces(config, merged, adapter);
+  return merged;
+}
+
+/** Merges into the weights that are given: the arrays of adapted modules change. */
+export function* addInPieces(
+  config: ModelConfig,
+  weights: Weights,
+  { lora, weights: matrices }: LoraAdapter,
+): InPieces<void> {
   const { rank } = lora;
   const scale = loraScale(lora);
   for (const { module, out, in: inputs } of adaptedModules(config, lora)) {
-    const { shape, data } = base.get(`${module}.weight`)!;
-    const a = Float64Array.from(weights.get(adapterName(module, 'A'))!.data);
-    const b = weights.get(adapterName(module, 'B'))!.data;
-    const sum = data.slice();
+    const { data: sum } = weights.get(`${module}.weight`)!;
+    const a = Float64Array.from(matrices.get(adapterName(module, 'A'))!.data);
+    const b = matrices.get(adapterName(module, 'B'))!.data;
     const row = new Float64Array(inputs);
     for (let o = 0; o < out; o++) {
       yield;
@@ -37,9 +47,7 @@ export function* mergeInPieces(
       const at = o * inputs;
       for (let i = 0; i < inputs; i++) sum[at + i]! += scale * row[i]!;
     }
-    merged.set(`${module}.weight`, { shape, data: sum });
   }
-  return merged;
 }
 
 function addFour(row: Float64Array, a: Float64Array, at0: number, b: Float32Array, from: number): void {

@@ -20,14 +20,14 @@ export type LayerInputs = [
 
 /**
  * One layer of the decoder on x [B · T, d]. `parameters` hold its weights by their Hugging Face names and LoRA's matrices
- * by PEFT's; the product of the latter counts for `loraScale`.
+ * by PEFT's; the product of the latter counts for `loraScale`, and where there is one the weights are frozen.
  */
 export function decoderLayer(
   backend: Backend,
   config: ModelConfig,
   layer: number,
   parameters: ReadonlyMap<string, Tensor>,
-  loraScale: number,
+  loraScale: number | undefined,
   [, mask, keyCos, keySin, queryCos, querySin]: LayerInputs,
   x: Tensor2D,
 ): Tensor2D {
@@ -37,12 +37,13 @@ export function decoderLayer(
   const gain = (name: string) => parameters.get(`model.layers.${layer}.${name}.weight`) as Tensor1D;
   const projected = (x: Tensor2D, name: string, kind: LinearWithBias): Tensor2D => {
     const module = `model.layers.${layer}.${name}`;
-    const product = linear(backend, x, parameters.get(`${module}.weight`) as Tensor2D);
+    const weight = parameters.get(`${module}.weight`) as Tensor2D;
+    const product = linear(backend, x, weight, loraScale !== undefined);
     const y = config.biases?.includes(kind)
       ? addBias(tf, product, parameters.get(`${module}.bias`) as Tensor1D)
       : product;
     const a = parameters.get(adapterName(module, 'A')) as Tensor2D | undefined;
-    if (!a) return y;
+    if (!a || loraScale === undefined) return y;
     const b = parameters.get(adapterName(module, 'B')) as Tensor2D;
     return tf.add(y, tf.mul(linear(backend, linear(backend, x, a), b), loraScale));
   };

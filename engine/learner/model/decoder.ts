@@ -13,8 +13,8 @@ export interface DecoderOptions {
   temperature: number;
   /** Compute each layer's activations again in the backward pass. */
   gradientCheckpointing: boolean;
-  /** What the product of LoRA's matrices counts for, where there are such. */
-  loraScale: number;
+  /** What the product of LoRA's matrices counts for; where there are such all else is frozen. */
+  loraScale: number | undefined;
 }
 
 /**
@@ -46,16 +46,17 @@ export function decoderHidden(
     tf.mul(sin, scale),
   ];
   const matrix = (name: string) => parameters.get(name) as Tensor2D;
+  const frozen = loraScale !== undefined;
 
-  let x = embed(backend, matrix('model.embed_tokens.weight'), tokens);
+  let x = embed(backend, matrix('model.embed_tokens.weight'), tokens, frozen);
   for (let layer = 0; layer < config.layers; layer++) {
     const own = [...parameters].filter(([name]) => name.includes(`model.layers.${layer}.`));
-    const names = own.map(([name]) => name);
+    const trained = own.filter(([name]) => !frozen || name.includes('.lora_'));
     const compute = (inputs: LayerInputs, x: Tensor2D, ...weights: Tensor[]) => {
-      const named = new Map(names.map((name, i) => [name, weights[i]!]));
+      const named = new Map([...own, ...trained.map(([name], i): [string, Tensor] => [name, weights[i]!])]);
       return decoderLayer(backend, config, layer, named, loraScale, inputs, x);
     };
-    const weights = own.map(([, tensor]) => tensor);
+    const weights = trained.map(([, tensor]) => tensor);
     x = gradientCheckpointing
       ? checkpointed(tf, compute, inputs)(x, ...weights)
       : compute(inputs, x, ...weights);

@@ -3,9 +3,10 @@ import type { Backend } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
 import { oneHot } from './one-hot.ts';
 
-/** Rows of `table` [V, d] at `tokens` [N], int32: [N, d]. */
-export function embed(backend: Backend, table: Tensor2D, tokens: Tensor1D): Tensor2D {
+/** Rows of `table` [V, d] at `tokens` [N], int32: [N, d]. A `frozen` table has no gradient. */
+export function embed(backend: Backend, table: Tensor2D, tokens: Tensor1D, frozen = false): Tensor2D {
   const { tf, native } = backend;
+  if (frozen) return tf.gather(table, tokens);
   const [vocabulary] = table.shape;
   return customGradient<[Tensor2D], [], Tensor2D>(
     tf,

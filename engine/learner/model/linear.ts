@@ -15,8 +15,15 @@ export const product = (
     ? native.matMul(a, b, transposeA, transposeB, exact)
     : tf.matMul<Tensor2D>(a, b, transposeA, transposeB);
 
-/** x [N, in] by a weight [out, in]: y = x Wᵀ, [N, out]. */
-export function linear(backend: Backend, x: Tensor2D, weight: Tensor2D): Tensor2D {
+/** x [N, in] by a weight [out, in]: y = x Wᵀ, [N, out]. A `frozen` weight has no gradient, which is as large as itself. */
+export function linear(backend: Backend, x: Tensor2D, weight: Tensor2D, frozen = false): Tensor2D {
+  if (frozen) {
+    return customGradient<[Tensor2D], [], Tensor2D>(
+      backend.tf,
+      (x) => ({ value: product(backend, x, weight, false, true), saved: [] }),
+      (dy) => [product(backend, dy, weight, false, false)],
+    )(x);
+  }
   return customGradient<[Tensor2D, Tensor2D], [Tensor2D, Tensor2D], Tensor2D>(
     backend.tf,
     (x, weight) => ({ value: product(backend, x, weight, false, true), saved: [x, weight] }),

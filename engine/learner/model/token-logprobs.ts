@@ -5,6 +5,13 @@ import { customGradient } from '../custom-gradient.ts';
 import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
 
+interface HeadOptions {
+  mask?: Float32Array | undefined;
+  kept?: Tensor2D | undefined;
+  /** The head has no gradient, and what that is computed from is not kept. */
+  frozen?: boolean;
+}
+
 /**
  * Log-probabilities [N] of `targets` [N] (int32) under softmax(hidden headᵀ), hidden [N, d] and head [V, d], and the
  * entropy [N] of each distribution, in nats. Gradients flow through the log-probabilities only: the entropy is a metric.
@@ -18,29 +25,43 @@ export function tokenLogprobs(
   hidden: Tensor2D,
   head: Tensor2D,
   targets: Tensor1D,
-  { mask, kept }: { mask?: Float32Array | undefined; kept?: Tensor2D | undefined } = {},
+  { mask, kept, frozen = false }: HeadOptions = {},
 ): { logprobs: Tensor1D; entropy: Tensor1D } {
   const { tf } = backend;
   let entropy: Tensor1D | undefined;
-  const logprobs = customGradient<[Tensor2D, Tensor2D], [Tensor2D, Tensor2D, Tensor2D], Tensor1D>(
-    tf,
-    (hidden, head) => {
-      // Log-probs are differences of logits: rounded to bfloat16 these would be off by some hundredths (ADR 0013).
-      const unmasked = product(backend, hidden, head, false, true, true);
-      const masked = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
-      const logits =
-        kept === undefined ? masked : tf.add<Tensor2D>(masked, cutMask(backend, kept, head.shape[0]));
-      const { loss, backprop } = crossEntropy(backend, logits, targets);
-      // With q = softmax − onehot and L = −log p(target): H = Σ −p log p = L − Σ q · logits, and logits = hidden headᵀ.
-      const pull = product(backend, backprop, head, false, false);
-      entropy = tf.keep(tf.sub(loss, tf.sum(tf.mul(hidden, pull), -1)));
-      return { value: tf.neg(loss), saved: [hidden, backprop, pull] };
-    },
-    (dy, hidden, backprop, pull) => {
-      const scale = tf.expandDims<Tensor2D>(tf.neg(dy), 1);
-      return [tf.mul(pull, scale), product(backend, backprop, tf.mul(hidden, scale), true, false)];
-    },
-  )(hidden, head);
+  const forward = (hidden: Tensor2D, head: Tensor2D) => {
+    // Log-probs are differences of logits: rounded to bfloat16 these would be off by some hundredths (ADR 0013).
+    const unmasked = product(backend, hidden, head, false, true, true);
+    const masked = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
+    const logits =
+      kept === undefined ? masked : tf.add<Tensor2D>(masked, cutMask(backend, kept, head.shape[0]));
+    const { loss, backprop } = crossEntropy(backend, logits, targets);
+    // With q = softmax − onehot and L = −log p(target): H = Σ −p log p = L − Σ q · logits, and logits = hidden headᵀ.
+    const pull = product(backend, backprop, head, false, false);
+    entropy = tf.keep(tf.sub(loss, tf.sum(tf.mul(hidden, pull), -1)));
+    return { value: tf.neg<Tensor1D>(loss), backprop, pull };
+  };
+  const scaleOf = (dy: Tensor1D) => tf.expandDims<Tensor2D>(tf.neg(dy), 1);
+  const logprobs = frozen
+    ? customGradient<[Tensor2D], [Tensor2D], Tensor1D>(
+        tf,
+        (hidden) => {
+          const { value, pull } = forward(hidden, head);
+          return { value, saved: [pull] };
+        },
+        (dy, pull) => [tf.mul(pull, scaleOf(dy))],
+      )(hidden)
+    : customGradient<[Tensor2D, Tensor2D], [Tensor2D, Tensor2D, Tensor2D], Tensor1D>(
+        tf,
+        (hidden, head) => {
+          const { value, backprop, pull } = forward(hidden, head);
+          return { value, saved: [hidden, backprop, pull] };
+        },
+        (dy, hidden, backprop, pull) => {
+          const scale = scaleOf(dy);
+          return [tf.mul(pull, scale), product(backend, backprop, tf.mul(hidden, scale), true, false)];
+        },
+      )(hidden, head);
   return { logprobs, entropy: entropy! };
 }
 

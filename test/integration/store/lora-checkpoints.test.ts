@@ -6,6 +6,7 @@ import {
   adoptCheckpoint,
   loadCheckpoint,
   loadPolicy,
+  loadUnmerged,
   saveCheckpoint,
 } from '../../../activities/store/checkpoints.ts';
 import type { CheckpointContent } from '../../../activities/store/checkpoints.ts';
@@ -80,7 +81,7 @@ describe('a checkpoint of a LoRA run', () => {
     expect(await saveCheckpoint(store, again)).toEqual(ref);
   });
 
-  test('is loaded by a rollout worker as merged weights, over a base that may be held already', async () => {
+  test('is loaded as merged weights, or for a rollout worker beside a base that may be held already', async () => {
     const { first, base, content, refs } = await loraRun('merged', 1, 2);
     for (const [i, ref] of refs.entries()) {
       const { adapter } = content(i + 1).state;
@@ -88,11 +89,12 @@ describe('a checkpoint of a LoRA run', () => {
       expect((await loadPolicy(store, ref)).weights).toEqual(expected);
       const asked: CheckpointRef[] = [];
       const held = await loadPolicy(store, base);
-      const policy = await loadPolicy(store, ref, {}, (wanted) => {
+      const unmerged = await loadUnmerged(store, ref, {}, (wanted) => {
         asked.push(wanted);
         return Promise.resolve(held);
       });
-      expect(policy.weights).toEqual(expected);
+      expect(unmerged.weights).toBe(held.weights);
+      expect(mergeAdapter(smallConfig, unmerged.weights, unmerged.adapter!)).toEqual(expected);
       expect(asked).toEqual([base]);
       expect(held.weights).toEqual(first.state.weights);
     }

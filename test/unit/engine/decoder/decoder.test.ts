@@ -4,6 +4,8 @@ import { randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder, type DecoderOptions } from '../../../../engine/decoder/decoder.ts';
 import { backendKind, backendName, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
+import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
+import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../../../../engine/policy.ts';
 import { randomWeights, smallConfig } from './random-model.ts';
 import { referenceLogits, softmax } from './reference-forward.ts';
@@ -276,6 +278,31 @@ describe.each(kinds)('%s decoder', (kind) => {
       await policy.load('v2', smallConfig, randomWeights(smallConfig, 2));
       const kept = await policy.sample(request({ continuation: first.tokens }));
       expect(kept).toEqual(await policy.sample(request({ session: 'fresh', continuation: first.tokens })));
+    });
+
+    it('computes with an adapter as with the weights that it is merged into', async () => {
+      const lora = {
+        rank: 4,
+        alpha: 8,
+        rsLora: false,
+        targetModules: ['q_proj' as const, 'down_proj' as const],
+      };
+      const adapter = { lora, weights: initialAdapter(smallConfig, lora, 3) };
+      const random = new RandomStream('B', 1);
+      for (const [name, { data }] of adapter.weights)
+        if (name.endsWith('.lora_B.weight')) data.forEach((_, i) => (data[i] = random.uniform() - 0.5));
+      const base = structuredClone(weights);
+      const policy = await decoder();
+      const bare = await policy.sample(request());
+      await policy.load('adapted', smallConfig, weights, adapter);
+      const adapted = await policy.sample(request());
+      expect(adapted.logprobs).not.toEqual(bare.logprobs);
+      await policy.load('merged', smallConfig, mergeAdapter(smallConfig, weights, adapter));
+      expect(await policy.sample(request())).toEqual(adapted);
+      // The base is the caller's, and the memory of one load is that of the next.
+      expect(weights).toEqual(base);
+      await policy.load('v1', smallConfig, weights);
+      expect(await policy.sample(request())).toEqual(bare);
     });
 
     it('takes a model of another size class, with threads of another number', async () => {

@@ -11,7 +11,7 @@ test('an order that is given the moment the last one is answered is taken', asyn
     (config, weights) => loadBackend(backendKind(), config, weights, 1),
     { cacheBytes: 1e6, maxBatch: 4 },
     {
-      loaded: () => undefined,
+      done: () => undefined,
       sampled: (id, result) => answered[id]!(result),
       failed: (_, error) => {
         throw error;

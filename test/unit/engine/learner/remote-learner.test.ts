@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TrainState } from '../../../../engine/learner/contract.ts';
 import { createLearner, type RemoteLearner } from '../../../../engine/learner/remote-learner.ts';
+import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
+import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { bytes, freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
 
 const open: RemoteLearner[] = [];
@@ -28,6 +30,10 @@ const digest = (state: TrainState) =>
 const batch = randomBatch(40);
 const plan = settings({ ...GRPO, importanceCap: 2, beta: 0.05 }, { minibatch: 16, epochs: 2 });
 const reference = lively(TINY, 2);
+
+/** Of memory that a process held, in MB. */
+const peak = (pid: number): number =>
+  Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
 
 describe('a learner in a process of its own', () => {
   it('repeats to the bit in another process, from its own state or from a copy', async () => {
@@ -88,6 +94,24 @@ describe('a learner in a process of its own', () => {
     expect(learner.pid).not.toBe(killed);
     expect(digest(again.state)).toBe(digest(expected.state));
   });
+
+  it.runIf(process.platform === 'linux')(
+    'holds an adapter’s base once, and the worker that sends it needs no second copy',
+    async () => {
+      const config = { ...TINY, hiddenSize: 2048, intermediateSize: 4096 };
+      const base = freshState(config, initialWeights(config, 1));
+      const lora = { rank: 2, alpha: 4, rsLora: false, targetModules: ['q_proj' as const] };
+      const state = { ...base, adapter: { lora, weights: initialAdapter(config, lora, 1) } };
+      const megabytes =
+        [...base.weights.values()].reduce((sum, { data }) => sum + data.byteLength, 0) / 2 ** 20;
+      const learner = await start();
+      const [idle, ownBefore] = [peak(learner.pid!), process.memoryUsage().rss / 2 ** 20];
+      await learner.step(state, randomBatch(2, TINY), settings(GRPO, { minibatch: 2 }));
+      expect(peak(learner.pid!) - idle).toBeLessThan(4.5 * megabytes);
+      expect(process.memoryUsage().rss / 2 ** 20 - ownBefore).toBeLessThan(0.8 * megabytes);
+    },
+    120_000,
+  );
 
   it('stops a step that is under way when it is closed', async () => {
     const learner = await start();

@@ -23,7 +23,7 @@ function hiddenOf(
   segments: Tensor2D,
 ): { hidden: Tensor2D; head: Tensor2D } {
   const parameters = new Map(names.map((name, i) => [name, weights[i]!]));
-  const options = { temperature: 1, gradientCheckpointing: false, loraScale: 0 };
+  const options = { temperature: 1, gradientCheckpointing: false, loraScale: undefined };
   return decoderHidden(backend, config, parameters, tokens, segments, options);
 }
 
