@@ -40,7 +40,14 @@ const program = new Command('gradus')
   .showHelpAfterError('(--help says what there is)');
 for (const [name, { description, load }] of Object.entries(COMMANDS)) {
   const command = process.argv.includes(name) ? (await load())() : new Command(name);
+  inherit(command, program);
   program.addCommand(command.description(description));
+}
+
+/** How mistakes are answered, which commander hands on to commands that it makes itself only. */
+function inherit(command: Command, from: Command): void {
+  command.copyInheritedSettings(from);
+  for (const part of command.commands) inherit(part, command);
 }
 
 program.parseAsync().then(() => process.exit(), fail);

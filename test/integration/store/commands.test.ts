@@ -40,3 +40,12 @@ test('each command says what it takes', async () => {
     expect(stdout, name).toContain(`Usage: gradus ${name} `);
   }
 });
+
+test.each(['checkpoints', 'ledger', 'review show', 'review nonsense', 'export my-run', 'nonsense'])(
+  'gradus %s, which lacks something or is none, says where help is',
+  async (args) => {
+    const { code, stderr } = await gradus(...args.split(' '));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: .*\n\(--help says what there is\)/);
+  },
+);
