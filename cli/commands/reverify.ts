@@ -1,4 +1,4 @@
-import { WorkflowFailedError } from '@temporalio/client';
+import type { WorkflowFailedError } from '@temporalio/client';
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { ids, QUEUES } from '../../core/names.ts';
@@ -24,7 +24,8 @@ export function reverify(): Command {
             taskQueue: QUEUES.orchestrator,
             args: [input],
           })
-          .catch((error: unknown) => {
+          .catch(async (error: unknown) => {
+            const { WorkflowFailedError } = await import('@temporalio/client');
             throw error instanceof WorkflowFailedError ? refused(error) : error;
           });
         const spent = `${computed} verdict(s) computed in ${seconds.toFixed(1)} s`;

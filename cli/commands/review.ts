@@ -1,4 +1,3 @@
-import { WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { Command, InvalidArgumentError } from 'commander';
 import { GradusError, messageOf } from '../../core/errors.ts';
@@ -77,6 +76,7 @@ async function clearly<T>(client: Client, id: string, operation: () => Promise<T
   try {
     return await operation();
   } catch (error) {
+    const { WorkflowNotFoundError, WorkflowUpdateFailedError } = await import('@temporalio/client');
     if (error instanceof WorkflowUpdateFailedError) {
       throw new GradusError('verifier', 'review', messageOf(error.cause ?? error), { cause: error });
     }
@@ -96,6 +96,7 @@ async function whyNotOpen(client: Client, id: string): Promise<string> {
     const { verdict } = await client.workflow.getHandle(id).query<ReviewState>('review');
     if (verdict !== null) return closedBecause(verdict);
   } catch (error) {
+    const { WorkflowNotFoundError } = await import('@temporalio/client');
     if (!(error instanceof WorkflowNotFoundError)) throw error;
   }
   return `there is no review "${id}"`;
