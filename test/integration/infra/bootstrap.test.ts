@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -36,6 +36,21 @@ test('a program gets its arguments, and its exit code is passed on', async () =>
   const result = await runCommand(process.execPath, [bootstrap, '--run', file, '--', 'a', '--json']);
   expect(result.code).toBe(7);
   expect(result.stdout).toBe('["a","--json"]\n'); // stdout is the program's own
+});
+
+test('a program that cannot be bundled runs from its sources, and says so', async () => {
+  const file = await program('console.log("it", ("runs" as string));');
+  const name = file.replace(/\.ts$/, '').replaceAll('/', '-');
+  const cache = path.join(root, 'node_modules', '.cache', 'gradus', name);
+  await mkdir(path.dirname(cache), { recursive: true });
+  await writeFile(cache, 'where the folder should be');
+  try {
+    const result = await runCommand(process.execPath, [bootstrap, '--bundle', file, '--']);
+    expect(result).toMatchObject({ code: 0, stdout: 'it runs\n' });
+    expect(result.stderr).toContain('runs from its sources');
+  } finally {
+    await rm(cache);
+  }
 });
 
 test('SIGTERM reaches the program, which ends in its own way', async () => {
