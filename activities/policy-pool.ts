@@ -45,6 +45,9 @@ export class PolicyPool {
   private readonly waiting: (() => void)[] = [];
   private clock = 0;
   private base: { manifest: string; policy: Promise<Policy> } | undefined;
+  /** The last checkpoint that was loaded whole, for as long as memory is not wanted: the next may be an adapter of it. */
+  private whole: { manifest: string; policy: WeakRef<Policy> } | undefined;
+  private tokenizer: { json: string; tokenizer: Tokenizer } | undefined;
   private readonly store: ObjectStore;
   private readonly create: () => LocalPolicy;
   private readonly size: number;
@@ -114,7 +117,9 @@ export class PolicyPool {
   /** Every checkpoint of a LoRA run has the same base: the last one is held. */
   private baseOf(ref: CheckpointRef): Promise<Policy> {
     if (this.base?.manifest !== ref.manifest.sha256) {
-      const base = { manifest: ref.manifest.sha256, policy: loadPolicy(this.store, ref) };
+      const whole = this.whole?.manifest === ref.manifest.sha256 ? this.whole.policy.deref() : undefined;
+      const policy = whole ? Promise.resolve(whole) : loadPolicy(this.store, ref);
+      const base = { manifest: ref.manifest.sha256, policy };
       this.base = base;
       base.policy.catch(() => {
         if (this.base === base) this.base = undefined;
@@ -123,11 +128,19 @@ export class PolicyPool {
     return this.base.policy;
   }
 
+  /** A run trains weights and not the tokenizer, and one of 150,000 tokens takes a second to open. */
+  private tokenizerOf(json: string): Tokenizer {
+    if (this.tokenizer?.json !== json) this.tokenizer = { json, tokenizer: Tokenizer.fromJson(json) };
+    return this.tokenizer.tokenizer;
+  }
+
   private load(slot: Slot, checkpoint: CheckpointRef): void {
-    const policy = loadUnmerged(this.store, checkpoint, {}, (base) => this.baseOf(base));
-    slot.ready = policy.then(async ({ config, weights, adapter, files }) => {
+    const read = loadUnmerged(this.store, checkpoint, {}, (base) => this.baseOf(base));
+    slot.ready = read.then(async (policy) => {
+      const { config, weights, adapter, files } = policy;
+      if (!adapter) this.whole = { manifest: checkpoint.manifest.sha256, policy: new WeakRef(policy) };
       await slot.policy.load(checkpoint.weights, config, weights, adapter);
-      const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+      const tokenizer = this.tokenizerOf(textOf(files, 'tokenizer.json'));
       const tokenizerConfig = tokenizerConfigOf(files);
       const dialects = new Map<object, Dialect>();
       const dialectFor = (environment: Speaking): Dialect => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import type * as Minio from 'minio';
@@ -338,9 +339,14 @@ export class ObjectStore {
 
   private download(key: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
     return this.call(`get ${key}`, signal, async () => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of await this.client.getObject(this.bucket, key)) chunks.push(chunk as Buffer);
-      return Buffer.concat(chunks);
+      const body = (await this.client.getObject(this.bucket, key)) as IncomingMessage;
+      // In one piece from the start: gigabytes that come in chunks and are put together are there twice.
+      const length = Number(body.headers['content-length']);
+      if (!Number.isSafeInteger(length)) return Buffer.concat((await body.toArray()) as Buffer[]);
+      const bytes = Buffer.allocUnsafeSlow(length);
+      let at = 0;
+      for await (const chunk of body) at += (chunk as Buffer).copy(bytes, at);
+      return bytes.subarray(0, at);
     });
   }
 
