@@ -13,13 +13,13 @@ export function idsWithoutToken(tokenizer: Json, rows: number): [from: number, t
   };
   const { model, added_tokens: added } = (tokenizer ?? {}) as {
     model?: { vocab?: Record<string, number> | unknown[] };
-    added_tokens?: { id: number }[];
+    added_tokens?: ({ id: number } | null)[] | null;
   };
   const vocab = model?.vocab ?? {};
   // A list, as of Unigram, has its ids in order.
   if (Array.isArray(vocab)) for (const id of vocab.keys()) add(id);
   else for (const id of Object.values(vocab)) add(id);
-  for (const { id } of added ?? []) add(id);
+  for (const token of Array.isArray(added) ? added : []) add(token?.id);
   if (count === 0) return [];
   known[rows] = 1;
   const ranges: [number, number][] = [];

@@ -1,5 +1,7 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { tokenizerFile } from './tokenizer-file.ts';
+import type { TokenizerFile } from './tokenizer-file.ts';
 
 /** Text to token ids and back, as a `tokenizer.json` describes it. */
 export class Tokenizer {
@@ -12,18 +14,17 @@ export class Tokenizer {
   private readonly idsOfAdded: ReadonlyMap<string, number>;
 
   private constructor(json: TokenizerFile) {
-    const { added_tokens: listed = [], model } = json;
-    assertIds(listed.map(({ id }) => id));
-    // A list, as of Unigram, has its ids in order.
-    if (!Array.isArray(model.vocab)) assertIds(Object.values(model.vocab ?? {}));
+    const { added_tokens: listed, model } = json;
     // Matched as it is spelled: text must not become a special token by being normalized.
     const added = listed.map((token) => ({ ...token, normalized: false }));
     const config = { clean_up_tokenization_spaces: false };
-    this.plain = new HuggingFaceTokenizer({ ...json, added_tokens: [] }, config);
+    // What a post-processor adds is never asked for.
+    const parts = { ...json, post_processor: null };
+    this.plain = new HuggingFaceTokenizer({ ...parts, added_tokens: [] }, config);
     // Both have the one model, which takes as much memory and time as everything else together. What an id stands for
     // is looked up in `vocab`; what text becomes, in its other parts, which therefore know no added token.
     const light = model.type === 'BPE' ? { ...model, vocab: {}, merges: [] } : model;
-    this.whole = new HuggingFaceTokenizer({ ...json, added_tokens: added, model: light }, config);
+    this.whole = new HuggingFaceTokenizer({ ...parts, added_tokens: added, model: light }, config);
     this.whole.model = this.plain.model;
     const { vocab } = this.plain.model!;
     for (const { id, content } of added) vocab[id] = content;
@@ -32,15 +33,18 @@ export class Tokenizer {
     this.idsOfAdded = new Map(added.map(({ id, content }) => [content, id]));
   }
 
-  /** From the content of a `tokenizer.json`, as text or parsed. Throws GradusError('policy', 'tokenizer'). */
+  /**
+   * From the content of a `tokenizer.json`, as text or parsed. Throws GradusError('policy', 'tokenizer') for what is none,
+   * or none whose work is bounded, as `tokenizerFile` says.
+   */
   static fromJson(content: string | object): Tokenizer {
     try {
-      return new Tokenizer((typeof content === 'string' ? JSON.parse(content) : content) as TokenizerFile);
+      return new Tokenizer(tokenizerFile(typeof content === 'string' ? JSON.parse(content) : content));
     } catch (cause) {
       throw new GradusError(
         'policy',
         'tokenizer',
-        `This is not a tokenizer.json that can be read (${messageOf(cause)}); take the one saved with the checkpoint.`,
+        `This is not a tokenizer.json that can be used: ${messageOf(cause)}. Take the one saved with the checkpoint.`,
         { cause },
       );
     }
@@ -92,19 +96,4 @@ export class Tokenizer {
   private find(token: string): number | undefined {
     return this.idsOfAdded.get(token) ?? this.plain.token_to_id(token);
   }
-}
-
-/** What decoders index by, and masks are made for: a vocabulary has some hundred thousand. */
-const MOST_IDS = 10_000_000;
-
-/** Throws Error for what is no id of a token: it would reach the decoder as a row of the embeddings. */
-function assertIds(ids: readonly unknown[]): void {
-  const odd = ids.find((id) => !Number.isInteger(id) || (id as number) < 0 || (id as number) >= MOST_IDS);
-  if (odd !== undefined) throw new Error(`a token has the id ${JSON.stringify(odd)}`);
-}
-
-/** The fields of a `tokenizer.json` that are looked at here. */
-interface TokenizerFile {
-  added_tokens?: { id: number; content: string }[];
-  model: { type?: string; vocab?: Readonly<Record<string, unknown>> | readonly unknown[] };
 }

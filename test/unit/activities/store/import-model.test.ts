@@ -29,7 +29,7 @@ async function folderWith(files: Record<string, string>): Promise<string> {
 }
 
 test.each<[string, Record<string, string>, RegExp]>([
-  ['tokenizer', { 'tokenizer.json': '{}' }, /not a tokenizer.json that can be read/],
+  ['tokenizer', { 'tokenizer.json': '{}' }, /not a tokenizer.json that can be used/],
   [
     'tokenizer with more tokens than the model',
     { 'tokenizer.json': fullSizeJson('qwen3').replace('"id":151643', '"id":151936') },

@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { GradusError } from '../../../../core/errors.ts';
+import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
+
+type Fields = Record<string, unknown>;
+
+const whole = JSON.parse(
+  readFileSync(new URL('../../../fixtures/tokenizer/tokenizer.json', import.meta.url), 'utf8'),
+) as Fields & { model: Fields };
+const bpe = { type: 'BPE', vocab: { a: 0, b: 1, ab: 2 }, merges: [['a', 'b']] };
+const unigram = {
+  type: 'Unigram',
+  vocab: [
+    ['<unk>', 0],
+    ['a', -1],
+  ],
+  unk_id: 0,
+};
+const open = (changes: Fields) => Tokenizer.fromJson({ ...whole, added_tokens: [], ...changes });
+const split = (pattern: unknown): Fields => ({ type: 'Split', pattern, behavior: 'Isolated', invert: false });
+const replace = (pattern: unknown, content: unknown): Fields => ({ type: 'Replace', pattern, content });
+
+describe('the tables of a tokenizer.json', () => {
+  test('whole ones are read', () => {
+    expect(open({ model: bpe, pre_tokenizer: null }).encode('abba')).toEqual([2, 1, 0]);
+    expect(
+      open({ model: { ...bpe, merges: ['a b'], type: undefined }, pre_tokenizer: null }).encode('ab'),
+    ).toEqual([2]);
+    expect(open({ model: unigram, pre_tokenizer: null, decoder: null }).encode('a?')).toEqual([1, 0]);
+  });
+
+  test.each<[string, Fields, string]>([
+    ['a model of no known type', { model: { ...bpe, type: 'Nope' } }, 'model.type is "Nope"'],
+    ['no model', { model: null }, 'it has no model'],
+    [
+      'a merge of a token that is not there',
+      { model: { ...bpe, merges: [['a', 'c']] } },
+      'model.merges[0] names "c"',
+    ],
+    ['the same, as text', { model: { ...bpe, merges: ['a b', 'c a'] } }, 'model.merges[1] names "c"'],
+    [
+      'a merge into a token that is not there',
+      { model: { ...bpe, merges: [['b', 'a']] } },
+      'model.merges[0] names "ba"',
+    ],
+    ['a merge of three', { model: { ...bpe, merges: ['a b c'] } }, 'model.merges[0] is no pair'],
+    ['merges of two kinds', { model: { ...bpe, merges: [['a', 'b'], 'a b'] } }, 'model.merges[1] is no pair'],
+    ['a merge of numbers', { model: { ...bpe, merges: [[0, 1]] } }, 'model.merges[0] names 0'],
+    ['no merges', { model: { ...bpe, merges: undefined } }, 'model.merges is no list'],
+    [
+      'one id for two tokens',
+      { model: { ...bpe, vocab: { a: 0, b: 0, ab: 1 } } },
+      'two tokens have the id 0',
+    ],
+    [
+      'an unknown token that is not there',
+      { model: { ...bpe, unk_token: '<unk>' } },
+      'model.unk_token is "<unk>"',
+    ],
+    [
+      'subwords with a prefix',
+      { model: { ...bpe, continuing_subword_prefix: '##' } },
+      'is "##", which is not supported',
+    ],
+    ['an unk_id that is no piece', { model: { ...unigram, unk_id: 2 } }, 'model.unk_id is 2'],
+    ['no unk_id', { model: { ...unigram, unk_id: null } }, 'model.unk_id is null'],
+    [
+      'a piece without its score',
+      { model: { ...unigram, vocab: [['a', 0], ['b']] } },
+      'model.vocab[1] is no piece',
+    ],
+    ['a piece that is no text', { model: { ...unigram, vocab: [[7, 0]] } }, 'model.vocab[0] is no piece'],
+    [
+      'a piece that is a page',
+      { model: { ...unigram, vocab: [['a'.repeat(200), 0]] } },
+      'model.vocab[0] is no piece',
+    ],
+    [
+      'an added token without text',
+      { model: bpe, added_tokens: [{ id: 3, content: 7 }] },
+      'added_tokens[0] has no content',
+    ],
+    ['an added token that is none', { model: bpe, added_tokens: [null] }, 'added_tokens[0] has no content'],
+    [
+      'an added token with the id of plain text',
+      { model: bpe, added_tokens: [{ id: 0, content: '<s>' }] },
+      'the id 0 is that of the added token "<s>" and of "a"',
+    ],
+  ])('%s: is refused when it is opened', (_, changes, reason) => {
+    expect(() => open(changes)).toThrow(reason);
+    expect(() => open(changes)).toThrow(GradusError);
+  });
+});
+
+describe('the steps of a tokenizer.json', () => {
+  const double = replace({ String: 'a' }, 'aa');
+
+  test.each<[string, Fields, string]>([
+    [
+      'a Split',
+      { pre_tokenizer: split({ Regex: '(a+)+b' }) },
+      'pattern "(a+)+b" of pre_tokenizer may take time',
+    ],
+    [
+      'a Split among others',
+      {
+        pre_tokenizer: {
+          type: 'Sequence',
+          pretokenizers: [split({ String: 'x' }), split({ Regex: 'a*a*b' })],
+        },
+      },
+      'of pre_tokenizer.pretokenizers[1] may take time',
+    ],
+    [
+      'a Replace of the normalizer',
+      { normalizer: { type: 'Sequence', normalizers: [{ type: 'NFC' }, replace({ Regex: '(a|a)*b' }, '')] } },
+      'of normalizer.normalizers[1] may take time',
+    ],
+    ['a Replace of the decoder', { decoder: replace({ Regex: '(a+)+b' }, '') }, 'of decoder may take time'],
+    [
+      'a Replace of the pre-tokenizer',
+      { pre_tokenizer: replace({ Regex: '(a+)+b' }, '') },
+      'of pre_tokenizer may take time',
+    ],
+    ['no pattern', { pre_tokenizer: split(undefined) }, 'pre_tokenizer.pattern is neither'],
+    [
+      'two patterns',
+      { pre_tokenizer: split({ String: 'a', Regex: '(a+)+b' }) },
+      'pre_tokenizer.pattern is neither',
+    ],
+    [
+      'doublings',
+      { normalizer: { type: 'Sequence', normalizers: Array.from({ length: 40 }, () => double) } },
+      'times longer, with normalizer.normalizers[8]',
+    ],
+    ['a page for a letter', { normalizer: replace({ String: 'a' }, 'b'.repeat(1000)) }, 'times longer'],
+    ['a page for nothing', { normalizer: replace({ String: '' }, 'b'.repeat(1000)) }, 'times longer'],
+    ['all that came before', { normalizer: replace({ String: 'a' }, '$`') }, 'dollar sign'],
+    [
+      'bytes of bytes',
+      {
+        pre_tokenizer: {
+          type: 'Sequence',
+          pretokenizers: Array.from({ length: 9 }, () => ({ type: 'ByteLevel' })),
+        },
+      },
+      'times longer',
+    ],
+    [
+      'pieces of no length',
+      { pre_tokenizer: { type: 'FixedLength', length: 0 } },
+      'pre_tokenizer.length is no number',
+    ],
+    [
+      'a thousand steps',
+      {
+        normalizer: {
+          type: 'Sequence',
+          normalizers: Array.from({ length: 1000 }, () => ({ type: 'StripAccents' })),
+        },
+      },
+      'more than 64 steps',
+    ],
+    [
+      'a step that is none',
+      { normalizer: { type: 'Sequence', normalizers: [7] } },
+      'normalizer.normalizers[0] is no object',
+    ],
+    [
+      'a list that is none',
+      { normalizer: { type: 'Sequence', normalizers: {} } },
+      'normalizer.normalizers is no list',
+    ],
+  ])('%s: is refused when it is opened', (_, changes, reason) => {
+    expect(() => open(changes)).toThrow(reason);
+    expect(() => open(changes)).toThrow(GradusError);
+  });
+
+  test('what Llama 2 has is accepted', () => {
+    const llama2 = open({
+      model: { ...bpe, vocab: { ...bpe.vocab, '▁': 3 }, unk_token: 'a' },
+      normalizer: {
+        type: 'Sequence',
+        normalizers: [{ type: 'Prepend', prepend: '▁' }, replace({ String: ' ' }, '▁')],
+      },
+      pre_tokenizer: null,
+      decoder: {
+        type: 'Sequence',
+        decoders: [
+          replace({ String: '▁' }, ' '),
+          { type: 'ByteFallback' },
+          { type: 'Fuse' },
+          { type: 'Strip', content: ' ', start: 1, stop: 0 },
+        ],
+      },
+    });
+    expect(llama2.encode('ab ab')).toEqual([3, 2, 3, 2]);
+    expect(llama2.decode([3, 2, 3, 2])).toBe('ab ab');
+  });
+});
