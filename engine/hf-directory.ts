@@ -174,7 +174,9 @@ function readIndex(folder: string, index: Json): Map<string, string[]> {
     if (typeof shard !== 'string' || path.basename(shard) !== shard) {
       throw invalid(folder, `${INDEX} has no file name for ${name}`);
     }
-    byShard.set(shard, [...(byShard.get(shard) ?? []), name]);
+    const names = byShard.get(shard);
+    if (names) names.push(name);
+    else byShard.set(shard, [name]);
   }
   return byShard;
 }
