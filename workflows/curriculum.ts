@@ -57,6 +57,7 @@ import { evaluateChild, rootMessage, stoppedOrThrow } from './ports.ts';
 import { onlyContinued } from './refuse.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
+import { noteUnknownSignals } from './unknown-names.ts';
 import { untilMended } from './until-mended.ts';
 import type { warmStart } from './warm-start.ts';
 
@@ -64,6 +65,9 @@ const STOP_WITHOUT_CHECKPOINT = {
   answer: 'stop',
   effect: 'end the run, which has no checkpoint yet',
 } as const;
+
+/** Signals of unknown names that a run shows. */
+const MOST_UNKNOWN = 8;
 
 /** Carried over continue-as-new, between stages. */
 interface Carried {
@@ -74,6 +78,8 @@ interface Carried {
   incidents: Incident[];
   retrying: [id: string, what: Retrying][];
   questions: OpenQuestion[];
+  /** Missing in runs that are older than this field. */
+  unknownSignals?: string[];
 }
 
 /**
@@ -104,6 +110,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     learnerBackend: null,
     retrying: [],
     incidents: carried?.incidents ?? [],
+    unknownSignals: carried?.unknownSignals ?? [],
   };
   const retrying = new Map(carried?.retrying);
   /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
@@ -139,6 +146,11 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         ...(step.meanReward === null ? {} : { meanReward: step.meanReward }),
       }),
     );
+  });
+
+  noteUnknownSignals([pause.name, resume.name, stop.name], (problem) => {
+    const others = shown.unknownSignals.filter((one) => one !== problem);
+    shown.unknownSignals = [...others, problem].slice(-MOST_UNKNOWN);
   });
 
   /** The ladder's id, once it is there. */
@@ -253,7 +265,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         const verdict = await control.pass();
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
           await condition(allHandlersFinished);
-          const { seconds, incidents } = shown;
+          const { seconds, incidents, unknownSignals } = shown;
           const carry: Carried = {
             spec,
             state,
@@ -262,6 +274,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
             incidents,
             retrying: [...retrying],
             questions,
+            unknownSignals,
           };
           await continueAsNew<typeof curriculum>(null, carry);
         }

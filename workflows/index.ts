@@ -1,11 +1,6 @@
-export { curriculum } from './curriculum.ts';
-export { evaluation } from './evaluation.ts';
-export { followEpisodes } from './follow-episodes.ts';
-export { ladder } from './ladder.ts';
-export { reverify } from './reverify.ts';
-export { review } from './review.ts';
-export { rolloutGroup } from './rollout-group.ts';
-export { stage } from './stage.ts';
-export { verdict } from './verdict.ts';
-export { verificationSweep } from './verification-sweep.ts';
-export { warmStart } from './warm-start.ts';
+import * as types from './types.ts';
+import { unknownType } from './unknown-names.ts';
+
+export * from './types.ts';
+/** What the SDK runs for any other type. */
+export default unknownType(Object.keys(types));

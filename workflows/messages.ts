@@ -34,6 +34,8 @@ export interface Progress {
   retrying: Retrying[];
   /** What users' code did wrong in the run so far: whose, how often, and what was said last. */
   incidents: Incident[];
+  /** Signals that no run has, with the nearest name: the newest eight. They were ignored. */
+  unknownSignals: string[];
 }
 
 export const progress = defineQuery<Progress>('progress');

@@ -31,5 +31,5 @@ export function onlyContinued(carried: unknown): void {
   );
 }
 
-const refusal = (reason: string): ApplicationFailure =>
+export const refusal = (reason: string): ApplicationFailure =>
   ApplicationFailure.nonRetryable(reason, 'gradus.spec.invalid');

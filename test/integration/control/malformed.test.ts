@@ -134,8 +134,12 @@ test('garbage to every handler of every workflow of a run is refused or ignored,
   for (const id of ['pelted', 'pelted/rl', 'pelted/ladder', verdict!]) {
     await pelt(client.workflow.getHandle(id));
   }
-  const { question, step }: Progress = await runs.progress(run, ({ status: now }) => now === 'running');
+  const { question, step, unknownSignals }: Progress = await runs.progress(
+    run,
+    ({ status: now }) => now === 'running',
+  );
   expect({ question, step: step?.stage }).toEqual({ question: null, step: 'warm-start' });
+  expect(unknownSignals).toContain('there is no signal "never-heard-of". There are: pause, resume, stop');
   await release();
 
   const [review] = await open('review');
@@ -151,8 +155,48 @@ test('garbage to every handler of every workflow of a run is refused or ignored,
   expect(left.checkpoint.weights).toBe((await run.result()).checkpoint.weights);
 });
 
+/** Why a workflow failed that was started with this. */
+async function failure(type: string, args: unknown[]): Promise<string> {
+  const started = await installation.runs.client.workflow.start(type, {
+    workflowId: `garbage-${type}-${Math.random()}`,
+    taskQueue: QUEUES.orchestrator,
+    args,
+  });
+  try {
+    await started.result();
+  } catch (error) {
+    if (!(error instanceof WorkflowFailedError)) throw error;
+    let at: Error = error;
+    while (at.cause instanceof Error) at = at.cause;
+    return at.message;
+  }
+  throw new Error(`${type} completed with ${JSON.stringify(args)}`);
+}
+
+test('a workflow of a misspelt type fails at once, and says which there are', async () => {
+  expect(await failure('curiculum', [{}])).toMatch(
+    /^there is no workflow "curiculum"; did you mean "curriculum"\? There are: .*, verificationSweep/,
+  );
+  expect(await failure('x'.repeat(900), [])).toMatch(/^there is no workflow "x{100}"\. There are: /);
+}, 30_000);
+
+test('a misspelt signal is shown by the run, with the nearest name, and changes nothing', async () => {
+  const { runs } = installation;
+  const run = await runs.start(
+    'misspelt',
+    ladderSpec([{ verifier: 'near', passAtLeast: 0 }], { maxSteps: 1, groupsPerStep: 1 }),
+  );
+  await run.signal('stopp', 'now');
+  await run.signal('stopp');
+  const problem = 'there is no signal "stopp"; did you mean "stop"? There are: pause, resume, stop';
+  expect(
+    (await runs.progress(run, ({ unknownSignals }) => unknownSignals.length > 0)).unknownSignals,
+  ).toEqual([problem]);
+  expect(await run.result()).toMatchObject({ end: 'completed' });
+  expect((await run.query<Progress>('progress')).unknownSignals).toEqual([problem]);
+});
+
 test('every workflow that is started with garbage fails at once and says why', async () => {
-  const { client } = installation.runs;
   const types = [
     'curriculum',
     'warmStart',
@@ -166,22 +210,6 @@ test('every workflow that is started with garbage fails at once and says why', a
     'reverify',
     'verificationSweep',
   ];
-  const failure = async (type: string, args: unknown[]): Promise<string> => {
-    const started = await client.workflow.start(type, {
-      workflowId: `garbage-${type}-${Math.random()}`,
-      taskQueue: QUEUES.orchestrator,
-      args,
-    });
-    try {
-      await started.result();
-    } catch (error) {
-      if (!(error instanceof WorkflowFailedError)) throw error;
-      let at: Error = error;
-      while (at.cause instanceof Error) at = at.cause;
-      return at.message;
-    }
-    throw new Error(`${type} completed with ${JSON.stringify(args)}`);
-  };
   await Promise.all(
     types.flatMap((type) =>
       [...GARBAGE.map((input) => [input]), [{}, { state: {} }]].map(async (args) =>

@@ -1,0 +1,11 @@
+export { curriculum } from './curriculum.ts';
+export { evaluation } from './evaluation.ts';
+export { followEpisodes } from './follow-episodes.ts';
+export { ladder } from './ladder.ts';
+export { reverify } from './reverify.ts';
+export { review } from './review.ts';
+export { rolloutGroup } from './rollout-group.ts';
+export { stage } from './stage.ts';
+export { verdict } from './verdict.ts';
+export { verificationSweep } from './verification-sweep.ts';
+export { warmStart } from './warm-start.ts';
