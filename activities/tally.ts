@@ -36,7 +36,7 @@ export function tally(
       counted.trials++;
       if (success) counted.successes++;
     }
-    if (isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
+    if (!retried && isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
   }
   return {
     ...result,

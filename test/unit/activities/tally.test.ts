@@ -70,3 +70,18 @@ test('an arm is judged by tasks that were drawn for the first time, not by those
     failedTasks: [tasks[0]!.ref],
   });
 });
+
+test('a tool that fails in a task that is tried again is no failure of the arm, of which the task is no trial', () => {
+  const [first, ...others] = episodes([0, 4, 4]);
+  const failed = { kind: 'failed' as const, boundary: 'tool' as const, reason: 'x' };
+  const again = {
+    id: 'g',
+    weights: 'w',
+    temperature: 1,
+    // The arm is known already when the task that is tried again fails.
+    tasks: tasks.map((task, i) => (i === 0 ? { ...task, retried: true as const } : task)),
+    episodes: [...others, { ...first!, outcome: failed }],
+  };
+  const arm = { environment: 'e', level: 1 };
+  expect(tally(reward, again).arms).toEqual([{ arm, successes: 8, trials: 8 }]);
+});
