@@ -188,11 +188,8 @@ export async function meaningsOf(
     for (const { at } of members) meanings[at] = { score: null };
     answered.forEach(({ at }, i) => {
       const one = said[i]!;
-      if (one instanceof GradusError) meanings[at] = { score: null, evidence: one.message, broken: true };
-      else {
-        const { fault, ...meaning } = one;
-        meanings[at] = { ...meaning, ...(fault !== undefined && { broken: true }) };
-      }
+      meanings[at] =
+        one instanceof GradusError ? { score: null, evidence: one.message, fault: one.message } : one;
     });
   });
   return meanings;
@@ -223,7 +220,7 @@ export function saidBy(view: RungView | null): Said {
   if (answer === null) return undefined;
   if (meaning?.score != null) return meaning.score;
   // What the environment's own code failed to make of it says nothing of the subject either.
-  if (meaning?.broken) return 'passing';
+  if (meaning?.fault !== undefined) return 'passing';
   return answer.kind === 'abstained' && isPassing(answer.type) ? 'passing' : 'abstained';
 }
 

@@ -81,7 +81,7 @@ export function createReverify(deps: LadderDependencies) {
           const { name: verifier, version } = view.verifier;
           const answer = await findVerdict(store, { verifier, version, digest: view.digest }, { signal });
           const [meaning] = await meaningsOf([{ ...viewed, view: { ...view, answer } }], { signal });
-          const { broken: _, ...said } = meaning!;
+          const { fault: _, ...said } = meaning!;
           scores.push({ ...where, digest: view.digest, ...said });
         }
       }

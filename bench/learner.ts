@@ -9,6 +9,7 @@ import { RandomStream } from '../core/random.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow, type BenchRow } from './bench-row.ts';
 import { ADAM } from './adam.ts';
+import { GRPO } from './grpo-objective.ts';
 
 /** 918,656 parameters. */
 const CONFIG: ModelConfig = {
@@ -19,20 +20,7 @@ const CONFIG: ModelConfig = {
   tieEmbeddings: false,
 };
 
-const OBJECTIVES: TrainSettings['objective'][] = [
-  { kind: 'supervised' },
-  {
-    kind: 'grpo',
-    clipRatioLow: 0.2,
-    clipRatioHigh: 0.28,
-    beta: 0,
-    aggregation: 'token',
-    maxCompletionTokens: 80,
-    temperature: 1,
-    topK: 0,
-    importanceCap: 2,
-  },
-];
+const OBJECTIVES: TrainSettings['objective'][] = [{ kind: 'supervised' }, GRPO];
 
 const RUNS = 7;
 const SEQUENCES = 64;

@@ -16,6 +16,7 @@ import { startObjectStore } from '../../infra/dev/object-store.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';
+import { GRPO } from '../grpo-objective.ts';
 import { calculatorScripts, calculatorTokenizer, scriptLength } from './calculator-scripts.ts';
 import type { Script } from './calculator-scripts.ts';
 import { rollOut, turn } from './scripted-rollout.ts';
@@ -32,17 +33,7 @@ const [TASKS, SAMPLES, TAUGHT] = [64, 8, 32];
 const WARM_UP = 2;
 
 const TRAINING: Pick<TrainRequest, 'objective' | 'optimizer'> = {
-  objective: {
-    kind: 'grpo',
-    temperature: 1,
-    topK: 0,
-    clipRatioLow: 0.2,
-    clipRatioHigh: 0.28,
-    beta: 0,
-    aggregation: 'token',
-    maxCompletionTokens: 80,
-    importanceCap: 2,
-  },
+  objective: GRPO,
   optimizer: {
     learningRate: 3e-4,
     warmupUpdates: 0,

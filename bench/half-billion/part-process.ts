@@ -13,6 +13,7 @@ import { initialAdapter } from '../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
 import { readSettings } from '../../workers/settings.ts';
 import { ADAM } from '../adam.ts';
+import { GRPO } from '../grpo-objective.ts';
 import { LEARNER, LORA, MODEL } from './spec.ts';
 
 // One part of the work in a process of its own, so that its memory is its own. It is described by the variables that
@@ -142,17 +143,7 @@ const parts = {
         step,
         parent,
         batch,
-        objective: {
-          kind: 'grpo',
-          temperature: 1,
-          topK: 0,
-          clipRatioLow: 0.2,
-          clipRatioHigh: 0.28,
-          beta: 0,
-          aggregation: 'token',
-          maxCompletionTokens: 128,
-          importanceCap: 0,
-        },
+        objective: { ...GRPO, maxCompletionTokens: 128, importanceCap: 0 },
         optimizer: ADAM,
         resetOptimizer: false,
         minibatch: 4,

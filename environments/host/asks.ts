@@ -33,7 +33,7 @@ export interface AskKinds {
   /** What a tier's answer means for a candidate. */
   interpretations: {
     item: HostCandidate & { verifier: string; answer: TierAnswer };
-    answer: Omit<Said, 'verifier' | 'version'>;
+    answer: Meaning;
   };
   findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
 }
@@ -41,8 +41,8 @@ export interface AskKinds {
 /** A verifier's verdict. `fault` is there when it is none for a reason that is the verifier's own mistake. */
 export type Said = Omit<VerdictOfVerifier, 'passed'> & { fault?: string };
 
-/** What a tier's answer means: a score in [0, 1], or null with the reason; `broken` where the environment could not say. */
-export type Meaning = Pick<Said, 'score' | 'evidence'> & { broken?: boolean };
+/** What a tier's answer means: a score in [0, 1], or null with the reason; `fault` where the environment could not say. */
+export type Meaning = Omit<Said, 'verifier' | 'version'>;
 
 export type AskKind = keyof AskKinds;
 

@@ -3,7 +3,7 @@ import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Candidate, Environment, Task, TierVerifier, ToolContext, Verdict } from '../contract.ts';
 import { boundaryOf, fromError } from './asks.ts';
-import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Said } from './asks.ts';
+import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Meaning, Said } from './asks.ts';
 import { errorOfUsers, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
 import { readDemonstration, readFinding, readSubject, readTask, readVerdict } from './read-answers.ts';
@@ -209,8 +209,6 @@ async function verdictOf(
     return { verifier: name, version, ...meaningOf({ fault: `threw: ${wordsOf(error)}` }) };
   }
 }
-
-type Meaning = AskKinds['interpretations']['answer'];
 
 /** A verdict in the form in which it is kept. */
 function meaningOf(read: Read<Verdict>): Meaning {
