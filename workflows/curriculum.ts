@@ -76,6 +76,10 @@ interface Carried {
   control: ControlState;
   seconds: TimeSplit;
   incidents: Incident[];
+  /** Shown last; absent where an older version has carried over. */
+  step?: Progress['step'];
+  heldOut?: Progress['heldOut'];
+  learnerBackend?: string | null;
   retrying: [id: string, what: Retrying][];
   questions: OpenQuestion[];
   /** Missing in runs that are older than this field. */
@@ -100,14 +104,14 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     failure: null,
     question: null,
     stages: carried?.spec.stages.map((stage) => stage.name) ?? [],
-    step: null,
-    heldOut: null,
+    step: carried?.step ?? null,
+    heldOut: carried?.heldOut ?? null,
     before: carried?.state.before ?? null,
     after: null,
     checkpoint: carried?.state.checkpoint ?? null,
     finished: carried?.state.stages ?? [],
     seconds: carried?.seconds ?? noTime(),
-    learnerBackend: null,
+    learnerBackend: carried?.learnerBackend ?? null,
     retrying: [],
     incidents: carried?.incidents ?? [],
     unknownSignals: carried?.unknownSignals ?? [],
@@ -158,14 +162,13 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   const scope = CancellationScope.current();
   try {
     const result = await train();
-    // The ladder may ask while nothing else is left to do.
-    await condition(() => !questions.some(({ asker }) => asker === ladderId));
+    await condition(answered);
     await tellLadder(ladderClosed);
     shown.checkpoint = result.checkpoint;
     shown.finished = result.stages;
+    await condition(() => answered() && allHandlersFinished());
     shown.status = result.end;
     shown.phase = 'done';
-    await condition(allHandlersFinished);
     return result;
   } catch (error) {
     // Whatever else is thrown does not end the workflow.
@@ -174,6 +177,11 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.failure = isCancellation(error) ? null : rootMessage(error);
     await CancellationScope.nonCancellable(() => tellLadder(runGone));
     throw error;
+  }
+
+  /** The ladder may ask while nothing else is left to do, and waits for ever if the run ends meanwhile. */
+  function answered(): boolean {
+    return !questions.some(({ asker }) => asker === ladderId);
   }
 
   async function tellLadder(signal: SignalDefinition): Promise<void> {
@@ -265,12 +273,15 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         const verdict = await control.pass();
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
           await condition(allHandlersFinished);
-          const { seconds, incidents, unknownSignals } = shown;
+          const { step, heldOut, seconds, learnerBackend, incidents, unknownSignals } = shown;
           const carry: Carried = {
             spec,
             state,
             control: control.state,
+            step,
+            heldOut,
             seconds,
+            learnerBackend,
             incidents,
             retrying: [...retrying],
             questions,

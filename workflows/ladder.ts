@@ -139,6 +139,8 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
           await condition(() => !launching);
           await writeDown();
         }
+        // That it has lost its run is not carried over.
+        if (gone) return leave();
         await continueAsNew<typeof ladder>(input, { ...state, continued: state.continued + 1 });
       }
     }

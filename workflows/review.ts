@@ -7,7 +7,7 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import { DEADLINE } from '../core/ladder/abstentions.ts';
-import { majority, refuseOpinion } from '../core/ladder/opinions.ts';
+import { isDecided, majority, refuseOpinion } from '../core/ladder/opinions.ts';
 import type { Opinion } from '../core/ladder/opinions.ts';
 import type { Ask } from '../core/ladder/requests.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
@@ -50,14 +50,13 @@ export async function review(input: Ask): Promise<void> {
     },
     {
       validator: (opinion) => {
-        const refusal = verdict ? closedBecause(verdict) : refuseOpinion(opinion, opinions);
+        const refusal = verdict ? closedBecause(verdict) : refuseOpinion(opinion, opinions, reviewers);
         if (refusal !== null) throw ApplicationFailure.nonRetryable(refusal, 'gradus.verifier.review');
       },
     },
   );
   const known = await verdictActivities.recallVerdict(request);
-  const decided = (): boolean => majority(opinions, reviewers) !== null || opinions.length >= reviewers;
-  if (known === null) await condition(decided, limits.timeoutSeconds * 1000);
+  if (known === null) await condition(() => isDecided(opinions, reviewers), limits.timeoutSeconds * 1000);
   verdict = known ?? answerOf();
   const kept = known ? null : await verdictActivities.keepVerdict({ request, answer: verdict });
   verdict = kept?.answer ?? verdict;

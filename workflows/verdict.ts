@@ -38,14 +38,21 @@ export async function verdict(input: Ask): Promise<void> {
 /** Who waits for a verdict, in the order in which they came; the first one is charged with it. */
 export class Waiting {
   readonly all: string[] = [];
+  /** How many of them have been told, or are just being told: they may ask again. */
+  private told = 0;
 
   constructor() {
-    listen(verdictWanted, workflowId, (who) => void (this.all.includes(who) || this.all.push(who)));
+    listen(
+      verdictWanted,
+      workflowId,
+      (who) => void (this.all.includes(who, this.told) || this.all.push(who)),
+    );
   }
 
   /** Who joins while others are being told is told as well. */
   async tell(answer: TierAnswer, computed: KeptVerdict | null): Promise<void> {
-    for (let i = 0; i < this.all.length; i++) {
+    while (this.told < this.all.length) {
+      const i = this.told++;
       const { verifier, version, digest, kind: result } = answer;
       const charged = i === 0 ? computed : null;
       const told: Arrived = {

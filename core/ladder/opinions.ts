@@ -6,8 +6,12 @@ export interface Opinion {
   comment?: string;
 }
 
-/** Why an opinion is refused, or null. */
-export function refuseOpinion(opinion: Opinion, before: readonly Opinion[]): string | null {
+/** Why an opinion is refused, or null. Nothing that is said after so many reviewers has a say in the verdict. */
+export function refuseOpinion(
+  opinion: Opinion,
+  before: readonly Opinion[],
+  reviewers: number,
+): string | null {
   const { reviewer, score } = opinion;
   if (typeof reviewer !== 'string' || reviewer.trim() === '') return 'say who reviews: "reviewer" is missing';
   if (typeof score !== 'number' || !(score >= 0 && score <= 1)) {
@@ -17,8 +21,13 @@ export function refuseOpinion(opinion: Opinion, before: readonly Opinion[]): str
   if (before.some((other) => other.reviewer === reviewer)) {
     return `${reviewer} has given a verdict already; each reviewer has one`;
   }
+  if (isDecided(before, reviewers)) return 'this review is decided: its verdict is being written down';
   return null;
 }
+
+/** Nothing that anybody could add would count: one side has its majority, or all have spoken. */
+export const isDecided = (opinions: readonly Opinion[], reviewers: number): boolean =>
+  majority(opinions, reviewers) !== null || opinions.length >= reviewers;
 
 /** The mean score of the side that more than half of all reviewers are on; null while there is none. */
 export function majority(opinions: readonly Opinion[], reviewers: number): number | null {
