@@ -1,4 +1,7 @@
-/** An activity that has been tried several times and has not come to its end. */
+/**
+ * An activity that has been tried several times and has not come to its end. It stands for all of its name in the same
+ * part of a run.
+ */
 export interface Retrying {
   activity: string;
   /** The id of the workflow that waits for it. */
@@ -11,7 +14,7 @@ export interface Retrying {
 
 /** What a worker tells a run of one of its activities: that it is tried again, or with null that it no longer is. */
 export interface RetryReport {
-  /** Names the activity among all of a run. */
+  /** Names the activity, and the part of the run that it belongs to. */
   id: string;
   retrying: Retrying | null;
 }

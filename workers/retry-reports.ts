@@ -16,22 +16,71 @@ const isReported = (attempt: number): boolean => {
   return times >= 0 && Number.isInteger(times);
 };
 
+/** What has not been tried again for so long is tried by another worker. Retries are at most 15 s apart. */
+const ELSEWHERE_MS = 60_000;
+
+/** Activities of one kind that this worker tries again. */
+class Kind {
+  /** The most attempts that have been reported. */
+  private reported = 0;
+  /** By activity: since when it waits to be tried again; null while it is tried. */
+  private readonly waiting = new Map<string, number | null>();
+
+  /** Whether there is something to report, that the others of its kind have not said. */
+  begin(id: string, attempt: number): boolean {
+    this.dropOthers();
+    if (this.waiting.size === 0) this.reported = 0;
+    this.waiting.set(id, null);
+    if (!isReported(attempt) || attempt <= this.reported) return false;
+    this.reported = attempt;
+    return true;
+  }
+
+  failed(id: string): void {
+    this.waiting.set(id, Date.now());
+  }
+
+  /** It is not tried again. Whether that holds for all of its kind. */
+  ended(id: string): boolean {
+    this.waiting.delete(id);
+    this.dropOthers();
+    return this.waiting.size === 0;
+  }
+
+  private dropOthers(): void {
+    for (const [id, since] of this.waiting) {
+      if (since !== null && Date.now() - since > ELSEWHERE_MS) this.waiting.delete(id);
+    }
+  }
+}
+
 /**
  * Makes retries visible: from the third attempt on the worker's log and the run's `progress` say which activity is tried
  * again, how often, and why the last attempt failed, also where it was lost with its worker. Temporal itself retries
- * without a word. Stands outside of `failureInterceptor`, which says whether an error is the last one.
+ * without a word. When a store is away, thousands may fail for the same reason, and a run takes a bounded number of
+ * signals: those of one kind are reported as one, by the one that has been tried most often. Stands outside of
+ * `failureInterceptor`, which says whether an error is the last one.
  */
 export function retryReports(connection: NativeConnection, namespace: string): ActivityInterceptorsFactory {
   const client = new Client({ connection, namespace });
+  const kinds = new Map<string, Kind>();
   return ({ info: { activityId, activityType, attempt, workflowExecution } }) => ({
     inbound: {
       async execute(input, next) {
         if (attempt < REPORT_FROM || !workflowExecution) return next(input);
         const { workflowId, runId } = workflowExecution;
         const id = `${workflowId}/${runId}/${activityId}`;
+        const kindId = `${partOf(workflowId)}/${activityType}`;
+        const kind = kinds.get(kindId) ?? new Kind();
+        kinds.set(kindId, kind);
         const tell = (retrying: Retrying | null): Promise<void> =>
-          report(client, workflowId, { id, retrying });
-        if (isReported(attempt)) {
+          report(client, workflowId, { id: kindId, retrying });
+        const ended = async (): Promise<void> => {
+          if (!kind.ended(id)) return;
+          kinds.delete(kindId);
+          await tell(null);
+        };
+        if (kind.begin(id, attempt)) {
           const lastFailure = await failureOf(client, workflowId, activityId);
           console.error(
             `${activityType} of ${workflowId}: attempt ${attempt}; the last one failed: ${lastFailure}`,
@@ -40,17 +89,21 @@ export function retryReports(connection: NativeConnection, namespace: string): A
         }
         try {
           const result = await next(input);
-          await tell(null);
+          await ended();
           return result;
         } catch (error) {
           const cancelled = Context.current().cancellationSignal.aborted;
-          if (cancelled || (error instanceof ApplicationFailure && error.nonRetryable)) await tell(null);
+          if (cancelled || (error instanceof ApplicationFailure && error.nonRetryable)) await ended();
+          else kind.failed(id);
           throw error;
         }
       },
     },
   });
 }
+
+/** The part of a run that a workflow belongs to: a stage, the ladder, its evaluations. */
+const partOf = (workflowId: string): string => workflowId.split('/').slice(0, 2).join('/');
 
 /** Of the attempt before this one. */
 async function failureOf(client: Client, workflowId: string, activityId: string): Promise<string> {

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
+import { historiesFrom, signalsOf } from '../../../bench/histories.ts';
 import { GradusError } from '../../../core/errors.ts';
+import { activityRetried } from '../../../workflows/messages.ts';
 import type { TrainRequest, VerifyRequest } from '../../../core/requests.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
@@ -58,8 +60,10 @@ function failingAsSaid<A extends Record<string, (request: never) => unknown>>(ac
 const away = (): Error => new GradusError('store', 'unavailable', 'the store is away', { retryable: true });
 
 /** A run of so many stages of one step each, held up in their learner steps. */
-async function start(name: string, stages: readonly string[]) {
-  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: false }], { groupsPerStep: 2 });
+async function start(name: string, stages: readonly string[], groupsPerStep = 2) {
+  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: false }], {
+    groupsPerStep,
+  });
   const [first] = spec.stages;
   for (const stage of stages) gates.set(stage, new Gate());
   const graduation = { ...first!.graduation, successAtLeast: 0.5 };
@@ -123,4 +127,25 @@ test("what the run's ladder tries again outlives the run's history", async () =>
   failing.clear();
   gates.get('two')!.open();
   expect(await handle.result()).toMatchObject({ end: 'completed' });
+});
+
+test('where many activities fail for one reason the run is told once, not by each of them', async () => {
+  failing.set('verifyGroup', ({ group: { stage } }: VerifyRequest) => (stage === 'rl' ? away() : null));
+  const handle = await start('many', ['rl'], 24);
+  const first = (await handle.describe()).runId;
+  const { retrying } = await lab.runs.progress(handle, (shown) => shown.retrying[0]?.attempts === 6);
+  expect(retrying).toMatchObject([{ activity: 'verifyGroup', lastFailure: 'the store is away' }]);
+  failing.clear();
+  await lab.runs.progress(handle, (shown) => shown.retrying.length === 0);
+  gates.get('rl')!.open();
+  await handle.result();
+  let told = 0;
+  for await (const { workflowId, history } of historiesFrom(lab.runs.client, {
+    workflowId: 'many',
+    runId: first,
+  })) {
+    if (workflowId === 'many') told += signalsOf(history, activityRetried.name).length;
+  }
+  // Of the third attempt and the sixth, and that it is over; once more where one was still on its way.
+  expect(told).toBeLessThanOrEqual(6);
 });
