@@ -38,6 +38,8 @@ export const ids = {
   page: (run: string, stage: string, step: number, group: number, page: number) =>
     `${ids.group(run, stage, step, group)}/${page}`,
   evaluation: (run: string, name: string) => `${run}/evaluation/${name}`,
+  /** Verdicts that a workflow waits for. */
+  verdictPage: (asker: string, page: number) => `${asker}/verdicts/${page}`,
   ladder: (run: string) => `${run}/ladder`,
   verdict: ({ verifier, version, digest }: { verifier: string; version: string; digest: string }) =>
     `verdict/${verifier}/${version}/${digest}`,

@@ -1,15 +1,16 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { evaluate } from '../core/evaluation.ts';
 import { addIncidents } from '../core/incidents.ts';
-import { entriesOf } from '../core/ladder/arrivals.ts';
 import type { AssessRequest } from '../core/ladder/requests.ts';
 import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../core/requests.ts';
 import { assessmentActivities } from './activities.ts';
 import { askVerdicts } from './ask-verdicts.ts';
-import { keepEntries } from './keep-entries.ts';
 import { evaluationRequest } from './message-shapes.ts';
 import { checked } from './refuse.ts';
 import { rolloutChildren } from './ports.ts';
+
+/** In the names of those who write what evaluations ask into the run's ledger and asks. */
+const WRITER = 'evaluation';
 
 /** Measures a checkpoint on held-out tasks. */
 export async function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
@@ -31,13 +32,11 @@ async function judgeByRung(
     groups: groups.flatMap(({ trajectories }) => trajectories ?? []),
     rungs: [rungs[0]!, rung],
     reward,
-    writer: `evaluation-${workflowInfo().runId}`,
+    writer: `${WRITER}-${workflowInfo().runId}`,
   };
   const { asks, count } = await assessmentActivities.planAssessment(request);
-  const arrived = asks === null ? [] : await askVerdicts(asks, count, rung);
-  const entries = arrived.flatMap((one) => entriesOf(one, { stage: name, late: false }));
-  // What is learnt must not depend on what was measured.
-  await keepEntries(run, request.writer, entries, { heard: false });
+  if (asks !== null)
+    await askVerdicts(asks, count, { ...rung, ledger: { run, stage: name, writer: WRITER } });
   const judged = await assessmentActivities.settleAssessment(request);
   const span: Span = { part: 'verification', start, end: Date.now() };
   let next = 0;

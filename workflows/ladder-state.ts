@@ -30,6 +30,14 @@ export interface Queued {
   to: number;
 }
 
+/** A step that climbs, and waits for the verdicts of a rung. */
+export interface WaitingStep {
+  request: ClimbRequest;
+  rung: number;
+  /** Epoch milliseconds; then it goes on without. */
+  deadline: number;
+}
+
 /** Everything that a ladder carries over continue-as-new. */
 export interface LadderState {
   /** Objects written so far; numbers their keys. */
@@ -48,6 +56,8 @@ export interface LadderState {
   /** Digests by rung that came since a step last settled. */
   came: string[][];
   requests: ClimbRequest[];
+  /** Absent where none does, and where an older version has carried over. */
+  waiting?: WaitingStep | undefined;
   closed: boolean;
   /** How often it has continued as new. */
   continued: number;

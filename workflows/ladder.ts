@@ -28,7 +28,7 @@ import { ladderActivities, runWatchActivities, verdictActivities } from './activ
 import { stopAsking } from './ask.ts';
 import { parentOf } from './refuse.ts';
 import { initialLadderState, statusOf } from './ladder-state.ts';
-import type { LadderState, LadderStatus } from './ladder-state.ts';
+import type { LadderState, LadderStatus, WaitingStep } from './ladder-state.ts';
 import { listen } from './listen.ts';
 import { arrivedShape, climbRequest, sweptList } from './message-shapes.ts';
 import {
@@ -81,6 +81,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   const place = () => ({ writer: 'run', sequence: ++state.sequence });
   const idle = (): boolean =>
     state.requests.length === 0 &&
+    state.waiting === undefined &&
     entries.length === 0 &&
     Object.keys(state.asked).length === 0 &&
     !launching;
@@ -120,15 +121,16 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       await condition(
         () =>
           gone ||
+          state.waiting !== undefined ||
           state.requests.length > 0 ||
           entries.length > 0 ||
           (state.closed && idle()) ||
           workflowInfo().continueAsNewSuggested,
       );
-      const request = state.requests.shift();
+      const request = state.waiting?.request ?? state.requests.shift();
       serving = request ?? null;
       if (request && !gone) await serve(request);
-      serving = null;
+      if (state.waiting === undefined) serving = null;
       if (gone) return leave();
       await writeDown();
       if (state.closed && idle()) return statusOf(rungs, state);
@@ -146,6 +148,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     }
   }
 
+  /** Lets a step climb, from the rung that it waits for on where it waits for one. */
   async function serve(request: ClimbRequest): Promise<void> {
     const { stage, step, groups } = request;
     if (stage !== state.stage) {
@@ -163,9 +166,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       came: state.came,
       ledger: place(),
     });
-    for (let rung = 1; rung < rungs.length; rung++) {
+    const begun = state.waiting;
+    if (begun && (await waitFor(begun)) === 'continues as new') return;
+    for (let rung = (begun?.rung ?? 0) + 1; rung < rungs.length; rung++) {
       if (gone) return;
-      const wanted: string[] = [];
       const budget = ofStep(state.budgets[rung]!, state.accounts[rung]!);
       for (let more = true, again = false; more; again = true) {
         // What has come must be heard, or it would be asked for again.
@@ -186,15 +190,14 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
           state.accounts[rung] = reserve(state.accounts[rung]!, cost);
           const name = key(plan.verifier, digest);
           state.asked[name] = { rung, stage, cost, late: false, plan: number, index };
-          wanted.push(name);
         });
         const { asks, digests } = plan;
         if (asks) state.queued.push({ plan: number, rung, stage, asks, from: 0, to: digests.length });
         more = plan.more;
       }
       const { wait, deadlineSeconds } = rungs[rung]!;
-      const all = (): boolean => wanted.every((one) => state.asked[one] === undefined);
-      if (wait && !all()) await condition(() => all() || gone, deadlineSeconds * 1000);
+      const waiting = { request, rung, deadline: Date.now() + deadlineSeconds * 1000 };
+      if (wait && (await waitFor(waiting)) === 'continues as new') return;
     }
     while (entries.length > 0) await writeDown();
     if (gone) return;
@@ -211,6 +214,23 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       settled: one.groups.map((ref, i) => settled[ref.key] ?? one.settled?.[i] ?? ref),
     }));
     await reply(request, { id: request.id, ...answer });
+  }
+
+  /** Until a rung has answered all that the step asks of it, its time is up, or this execution's history is full. */
+  async function waitFor(waiting: WaitingStep): Promise<'goes on' | 'continues as new'> {
+    const { rung: asked, deadline } = waiting;
+    const answered = (): boolean =>
+      gone || !Object.values(state.asked).some(({ rung, late }) => rung === asked && !late);
+    if (answered()) return goOn();
+    state.waiting = waiting;
+    const until = (): boolean => answered() || workflowInfo().continueAsNewSuggested;
+    const inTime = await condition(until, Math.max(1, deadline - Date.now()));
+    return inTime && !answered() ? 'continues as new' : goOn();
+
+    function goOn(): 'goes on' {
+      state.waiting = undefined;
+      return 'goes on';
+    }
   }
 
   /** A verdict came: its promise is settled, and what it cost is booked. One that comes twice is heard once. */

@@ -26,13 +26,7 @@ export async function reverify(written: ReverifyInput): Promise<ReverifyOutcome>
   const { concurrency, ...input } = await reverifyActivities.openReverify(written);
   const request = { ...input, writer: `reverify-${workflowInfo().runId}` };
   const { asks, count } = await reverifyActivities.planReverify(request);
-  const arrived = asks === null ? [] : await askVerdicts(asks, count, { concurrency });
-  // What somebody else has caused costs nothing here.
-  const paid = arrived.flatMap(({ spent }) => spent ?? []);
-  return {
-    computed: paid.length,
-    seconds: paid.reduce((sum, { seconds }) => sum + seconds, 0),
-    usd: paid.reduce((sum, { usd }) => sum + usd, 0),
-    scores: await reverifyActivities.keepReverified(request),
-  };
+  const taken =
+    asks === null ? { computed: 0, seconds: 0, usd: 0 } : await askVerdicts(asks, count, { concurrency });
+  return { ...taken, scores: await reverifyActivities.keepReverified(request) };
 }

@@ -7,5 +7,6 @@ export { review } from './review.ts';
 export { rolloutGroup } from './rollout-group.ts';
 export { stage } from './stage.ts';
 export { verdict } from './verdict.ts';
+export { verdictPage } from './verdict-page.ts';
 export { verificationSweep } from './verification-sweep.ts';
 export { warmStart } from './warm-start.ts';

@@ -204,6 +204,7 @@ test('every workflow that is started with garbage fails at once and says why', a
     'rolloutGroup',
     'followEpisodes',
     'evaluation',
+    'verdictPage',
     'ladder',
     'verdict',
     'review',
