@@ -33,7 +33,8 @@ export async function askVerdicts(
   if (runOfThis() === null) answerPages();
   const deadline: Deadline = deadlineSeconds === undefined ? null : Date.now() + deadlineSeconds * 1000;
   const taken: VerdictsTaken = { computed: 0, seconds: 0, usd: 0 };
-  for (let from = 0; from < count && (deadline === null || Date.now() < deadline); from += PAGE) {
+  const late = (): boolean => deadline !== null && Date.now() >= deadline;
+  for (let from = 0; from < count && !late(); from += PAGE) {
     const to = Math.min(count, from + PAGE);
     const page = await executeChild<typeof verdictPage>('verdictPage', {
       args: [{ asks, from, to, concurrency, deadline, ...(ledger && { ledger }) }],
