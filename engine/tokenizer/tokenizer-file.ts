@@ -7,7 +7,7 @@ export interface TokenizerFile {
   normalizer: Step | null;
   pre_tokenizer: Step | null;
   decoder: Step | null;
-  model: BpeModel | UnigramModel;
+  model: BpeModel | UnigramModel | WordLevelModel;
 }
 
 interface BpeModel {
@@ -16,6 +16,13 @@ interface BpeModel {
   merges: readonly (readonly [string, string])[] | readonly string[];
   unk_token?: string | null;
   continuing_subword_prefix?: string | null;
+}
+
+/** Each pre-token is a token, or unknown. */
+interface WordLevelModel {
+  type: 'WordLevel';
+  vocab: Readonly<Record<string, number>>;
+  unk_token: string;
 }
 
 interface UnigramModel {
@@ -48,7 +55,7 @@ export function tokenizerFile(json: unknown): TokenizerFile {
 }
 
 /** A model, with the ids of its tokens. */
-interface WithIds<Model = BpeModel | UnigramModel> {
+interface WithIds<Model = TokenizerFile['model']> {
   model: Model;
   ids: ReadonlyMap<string, number>;
 }
@@ -59,7 +66,21 @@ function modelOf(model: unknown): WithIds {
   const { type = 'merges' in model ? 'BPE' : undefined } = model;
   if (type === 'BPE') return bpe({ ...model, type } as BpeModel);
   if (type === 'Unigram') return unigram(model as unknown as UnigramModel);
-  throw new Error(`model.type is ${JSON.stringify(type)}; it can be "BPE" or "Unigram"`);
+  if (type === 'WordLevel') return wordLevel(model as unknown as WordLevelModel);
+  throw new Error(`model.type is ${JSON.stringify(type)}; it can be "BPE", "Unigram" or "WordLevel"`);
+}
+
+function wordLevel(model: WordLevelModel): WithIds<WordLevelModel> {
+  const { vocab, unk_token: unknown } = model;
+  if (!isRecord(vocab)) throw new Error('model.vocab is no map of tokens to ids');
+  const ids = new Map(Object.entries(vocab));
+  assertIds(ids.values());
+  if (typeof unknown !== 'string' || !ids.has(unknown)) {
+    throw new Error(
+      `model.unk_token is ${JSON.stringify(unknown)}, which is no token: other text would have no ids`,
+    );
+  }
+  return { model, ids };
 }
 
 function bpe(model: BpeModel): WithIds<BpeModel> {

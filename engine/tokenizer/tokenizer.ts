@@ -17,7 +17,11 @@ export class Tokenizer {
     const { added_tokens: listed, model } = json;
     // Matched as it is spelled: text must not become a special token by being normalized.
     const added = listed.map((token) => ({ ...token, normalized: false }));
-    const config = { clean_up_tokenization_spaces: false };
+    const config = {
+      clean_up_tokenization_spaces: false,
+      // Of a model of whole words the library asks the other file, `tokenizer_config.json`.
+      ...(model.type === 'WordLevel' && { unk_token: model.unk_token }),
+    };
     // What a post-processor adds is never asked for.
     const parts = { ...json, post_processor: null };
     this.plain = new HuggingFaceTokenizer({ ...parts, added_tokens: [] }, config);

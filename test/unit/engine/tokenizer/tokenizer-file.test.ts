@@ -17,6 +17,7 @@ const unigram = {
   ],
   unk_id: 0,
 };
+const wordLevel = { type: 'WordLevel', vocab: { '<unk>': 0, a: 1, b: 2 }, unk_token: '<unk>' };
 const open = (changes: Fields) => Tokenizer.fromJson({ ...whole, added_tokens: [], ...changes });
 const split = (pattern: unknown): Fields => ({ type: 'Split', pattern, behavior: 'Isolated', invert: false });
 const replace = (pattern: unknown, content: unknown): Fields => ({ type: 'Replace', pattern, content });
@@ -28,6 +29,8 @@ describe('the tables of a tokenizer.json', () => {
       open({ model: { ...bpe, merges: ['a b'], type: undefined }, pre_tokenizer: null }).encode('ab'),
     ).toEqual([2]);
     expect(open({ model: unigram, pre_tokenizer: null, decoder: null }).encode('a?')).toEqual([1, 0]);
+    const words = open({ model: wordLevel, pre_tokenizer: { type: 'WhitespaceSplit' }, decoder: null });
+    expect(words.encode('b nobody a')).toEqual([2, 0, 1]);
   });
 
   test.each<[string, Fields, string]>([
@@ -52,6 +55,11 @@ describe('the tables of a tokenizer.json', () => {
       'one id for two tokens',
       { model: { ...bpe, vocab: { a: 0, b: 0, ab: 1 } } },
       'two tokens have the id 0',
+    ],
+    [
+      'whole words, and nothing for others',
+      { model: { ...wordLevel, unk_token: undefined } },
+      'other text would have no ids',
     ],
     [
       'an unknown token that is not there',
