@@ -33,7 +33,7 @@ const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 /**
  * A model of Qwen2.5-0.5B's shape with random weights, as a user would bring it: what each part of its training by LoRA
  * costs, and a durable run of a few steps, once left alone and once with its rollout worker and its learner killed.
- * Needs 20 GB of free memory; `quick` has a model of some thousand weights.
+ * Needs 23 GB of free memory; `quick` has a model of some thousand weights.
  * Throws when the two runs do not end with the same weights.
  */
 export const halfBillionBench: Bench = (options) => measured(options);
