@@ -22,6 +22,16 @@ const checkpoint = (step: number): CheckpointRef => ({ manifest: ref, weights: d
 const batch = { batch: ref, sequences: 1, tokens: 1, degenerateGroups: 0, spans: [] };
 const calibrations = [noCalibration()];
 
+/** Of a step that had no groups. */
+export const nothingSettled = () => ({
+  calibrations,
+  groups: [],
+  settled: {},
+  offered: [],
+  moves: [],
+  totals: {},
+});
+
 /** Of one episode, which succeeded. */
 const group = (): GroupResult => ({
   trajectories: ref,
@@ -97,12 +107,8 @@ export const hollowActivities = ({ client }: RunClient) => ({
       }),
     keepLedger: () => undefined,
     settleClimb: ({ steps }: { steps: { groups: BlobRef[] }[] }) => ({
-      calibrations,
+      ...nothingSettled(),
       groups: steps.at(-1)!.groups.map(group),
-      settled: {},
-      offered: [],
-      moves: [],
-      totals: {},
     }),
   },
   learner: {

@@ -137,3 +137,18 @@ export async function until<T>(
     await delay(20);
   }
 }
+
+/** Until there is a workflow of that id. */
+export const untilBegun = ({ client }: RunClient, workflowId: string): Promise<true> =>
+  until(
+    () =>
+      client.workflow
+        .getHandle(workflowId)
+        .describe()
+        .then(
+          () => true as const,
+          () => undefined,
+        ),
+    20_000,
+    () => `${workflowId} does not begin`,
+  );

@@ -4,8 +4,9 @@ import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { KeepLedger, PlannedSweep, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
+import { nothingSettled } from '../../support/hollow-activities.ts';
 import { rung } from '../../support/rungs.ts';
-import { until } from '../../support/run-client.ts';
+import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 
@@ -39,15 +40,7 @@ beforeAll(async () => {
             more: false,
             totals: {},
           }),
-        settleClimb: () =>
-          Promise.resolve({
-            calibrations: [noCalibration()],
-            groups: [],
-            settled: {},
-            offered: [],
-            moves: [],
-            totals: {},
-          }),
+        settleClimb: nothingSettled,
         requestVerdicts: (request: RequestVerdicts) => {
           // The store is away when the last one is asked for: another attempt must be made, in 3 s.
           if (request.to === 5 && request.requester.endsWith('/ladder') && failures++ === 0) {
@@ -95,18 +88,7 @@ test('what the ladder asks while it writes its last page is asked, though it con
     workflowId: 'race',
     args: ['ladder', workflowId, input],
   });
-  await until(
-    () =>
-      client.workflow
-        .getHandle(workflowId)
-        .describe()
-        .then(
-          () => true,
-          () => undefined,
-        ),
-    20_000,
-    () => 'the ladder does not begin',
-  );
+  await untilBegun(lab.runs, workflowId);
   const current = client.workflow.getHandle(workflowId);
   const asked = (to: number) =>
     until(

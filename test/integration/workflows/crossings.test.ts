@@ -12,7 +12,7 @@ import type { Progress } from '../../../workflows/messages.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { rung } from '../../support/rungs.ts';
-import { until } from '../../support/run-client.ts';
+import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 
@@ -73,20 +73,6 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => lab?.stop());
 
-const present = (workflowId: string) =>
-  until(
-    () =>
-      lab.runs.client.workflow
-        .getHandle(workflowId)
-        .describe()
-        .then(
-          () => true,
-          () => undefined,
-        ),
-    20_000,
-    () => `${workflowId} does not begin`,
-  );
-
 const within = <T>(promise: Promise<T>, ms: number): Promise<T | 'still runs'> =>
   Promise.race([
     promise,
@@ -110,7 +96,7 @@ test.each(['told that its run is gone', 'cancelled'])(
         { run, verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } },
       ],
     });
-    await present(workflowId);
+    await untilBegun(lab.runs, workflowId);
     const ladder = client.workflow.getHandle(workflowId);
     await ladder.signal('climbWanted', {
       id: '1',
@@ -173,7 +159,7 @@ test('who asks for a verdict again while others are told of it is told again', a
       { run: 'asking', verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } },
     ],
   });
-  await present('asking/ladder');
+  await untilBegun(lab.runs, 'asking/ladder');
   const told = async (): Promise<number> => {
     let count = 0;
     const { raw } = await client.workflow.getHandle('asking').describe();

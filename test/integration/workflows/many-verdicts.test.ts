@@ -4,6 +4,7 @@ import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { KeepLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
+import { nothingSettled } from '../../support/hollow-activities.ts';
 import { rung } from '../../support/rungs.ts';
 import { until } from '../../support/run-client.ts';
 import { startWorkflowLab } from '../../support/workflow-lab.ts';
@@ -40,14 +41,7 @@ beforeAll(async () => {
           more: false,
           totals: {},
         }),
-        settleClimb: () => ({
-          calibrations: [noCalibration()],
-          groups: [],
-          settled: {},
-          offered: [],
-          moves: [],
-          totals: {},
-        }),
+        settleClimb: nothingSettled,
         keepLedger: (page: KeepLedger) => void pages.push(page),
         /** Each verdict is there at once. */
         requestVerdicts: async ({ from, to, requester }: RequestVerdicts) => {
