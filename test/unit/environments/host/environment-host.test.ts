@@ -224,10 +224,10 @@ describe('a verifier that', () => {
   });
 
   test('is of a tier and waits for a process is not silent meanwhile', async () => {
-    const fresh = await EnvironmentHost.open({ modules: [MODULE] });
+    const fresh = await EnvironmentHost.open({ modules: [path.resolve('test/support/loads-slowly.ts')] });
     try {
       let signs = 0;
-      // The function itself gives none; its process has to be started.
+      // The function itself gives none; its process has to be started, which takes longer than a sign is away.
       await fresh.environments
         .get('hostile-tiers')!
         .find('tier-key', {}, { signal, heartbeat: () => void signs++ });
