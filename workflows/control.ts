@@ -17,6 +17,8 @@ export class Control {
   paused: boolean;
   stopping: boolean;
   unsent: ReportedStep | null;
+  /** That the last report is delivered. */
+  told: Promise<void> = Promise.resolve();
 
   constructor(state: ControlState = { paused: false, stopping: false, unsent: null }) {
     this.paused = state.paused;

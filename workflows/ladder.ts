@@ -32,6 +32,7 @@ import type { LadderState, LadderStatus, WaitingStep } from './ladder-state.ts';
 import { listen } from './listen.ts';
 import { arrivedShape, climbRequest, sweptList } from './message-shapes.ts';
 import {
+  climbAwaited,
   climbed,
   climbFailed,
   climbWanted,
@@ -89,6 +90,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   const handedOver = (): boolean => !launching && entries.length === 0;
 
   listen(climbWanted, climbRequest, (request) => void state.requests.push(request));
+  setHandler(climbAwaited, () => undefined);
   setHandler(ladderClosed, () => void (state.closed = true));
   const lose = (): void => {
     gone = true;

@@ -62,6 +62,8 @@ export const activityRetried = defineSignal<[RetryReport]>('activityRetried');
 
 /** Of a step to the ladder of its run, and back. */
 export const climbWanted = defineSignal<[ClimbRequest]>('climbWanted');
+/** A step still waits for its ladder: asks nothing, and fails where there is none. */
+export const climbAwaited = defineSignal('climbAwaited');
 export const climbed = defineSignal<[ClimbReply]>('climbed');
 export const climbFailed = defineSignal<[ClimbFailure]>('climbFailed');
 /** The run has come to its end: the ladder ends when nothing is waited for. */

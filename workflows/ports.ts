@@ -7,6 +7,7 @@ import {
   isCancellation,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { SignalDefinition } from '@temporalio/workflow';
 import { addIncidents } from '../core/incidents.ts';
 import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
@@ -19,11 +20,14 @@ import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control.ts';
 import { listen } from './listen.ts';
 import { climbFailure, climbReply } from './message-shapes.ts';
-import { climbed, climbFailed, climbWanted, stepReported } from './messages.ts';
+import { climbAwaited, climbed, climbFailed, climbWanted, stepReported } from './messages.ts';
 import type { evaluation } from './evaluation.ts';
 import type { rolloutGroup } from './rollout-group.ts';
 import { searchAttributes } from './search-attributes.ts';
 import { damageOf } from './until-mended.ts';
+
+/** How often a step that waits for its ladder looks whether that is still there. */
+const LADDER_WATCH = '10 minutes';
 
 /** Children in flight at once; the rest waits in the workflow, not on the server. */
 const WINDOW = 32;
@@ -99,8 +103,9 @@ export function trainingPorts(
       const start = Date.now();
       const id = `${step.stage}/${step.step}`;
       const request = { ...step, id, replyTo: workflowInfo().workflowId };
-      await getExternalWorkflowHandle(ids.ladder(run)).signal(climbWanted, request);
-      await condition(() => replies.has(id));
+      await tellLadder(run, climbWanted, request);
+      // One that was terminated answers nobody.
+      while (!(await condition(() => replies.has(id), LADDER_WATCH))) await tellLadder(run, climbAwaited);
       const { id: _, ...reply } = replies.get(id)!;
       replies.delete(id);
       if ('message' in reply) throw ApplicationFailure.nonRetryable(reply.message, reply.type);
@@ -109,6 +114,7 @@ export function trainingPorts(
     train: learnerActivities.trainStep,
     retain: curriculumActivities.applyRetention,
     report: async (report) => {
+      await control.told;
       const before = control.unsent;
       const incidents = addIncidents(before?.incidents ?? [], report.incidents ?? []);
       const secondsSince = addTime(before?.secondsSince ?? noTime(), report.seconds);
@@ -121,18 +127,49 @@ export function trainingPorts(
         (incidents.length > 0 && !told);
       if (!due) return;
       told ||= incidents.length > 0;
-      await reportUnsent(control, curriculumId);
+      reportUnsent(control, curriculumId);
     },
     ask: (question) => control.ask(question),
   });
 }
 
-/** Reports the last step, and what it took with those before it, where that is still to be done. */
-export async function reportUnsent(control: Control, curriculumId: string): Promise<void> {
+/**
+ * Reports the last step, and what it took with those before it, where that is still to be done. The next step begins
+ * meanwhile; `control.told` resolves when the curriculum has the report, and rejects when there is no curriculum.
+ */
+function reportUnsent(control: Control, curriculumId: string): void {
   const step = control.unsent;
   if (step === null) return;
   control.unsent = null;
-  await getExternalWorkflowHandle(curriculumId).signal(stepReported, step);
+  control.told = getExternalWorkflowHandle(curriculumId).signal(stepReported, step);
+  // Thrown to who reports next, and to who ends.
+  control.told.catch(() => undefined);
+}
+
+/** Until the curriculum has every report. */
+export async function allReported(control: Control, curriculumId: string): Promise<void> {
+  await control.told;
+  reportUnsent(control, curriculumId);
+  await control.told;
+}
+
+/** Throws a failure that says what happened where the run has no ladder any more. */
+async function tellLadder<Args extends unknown[]>(
+  run: string,
+  signal: SignalDefinition<Args>,
+  ...args: Args
+): Promise<void> {
+  try {
+    await getExternalWorkflowHandle(ids.ladder(run)).signal(signal, ...args);
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    const reason = `the ladder ${ids.ladder(run)} has ended before its run, which cannot go on without it`;
+    throw ApplicationFailure.create({
+      message: `${reason}: ${error instanceof Error ? error.message : String(error)}`,
+      type: 'gradus.infra.ladder',
+      nonRetryable: true,
+    });
+  }
 }
 
 /** What waited for damage to be mended failed, because a person who was asked has stopped the run. */

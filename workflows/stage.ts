@@ -4,7 +4,7 @@ import type { StageInput, StageResult, StageState } from '../core/stage.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import { parentOf } from './refuse.ts';
-import { reportUnsent, trainingPorts } from './ports.ts';
+import { allReported, trainingPorts } from './ports.ts';
 
 /** The curriculum's history holds about this many reports of a stage, however long it is. */
 const REPORTS_PER_STAGE = 1000;
@@ -26,11 +26,12 @@ export async function stage(
   const result = await trainStage(ports, input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+      await control.told;
       await condition(allHandlersFinished);
       await continueAsNew<typeof stage>(input, state, control.state);
     }
     return verdict;
   });
-  await reportUnsent(control, workflowId);
+  await allReported(control, workflowId);
   return result;
 }

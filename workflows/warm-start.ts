@@ -4,7 +4,7 @@ import type { WarmStartInput, WarmStartResult, WarmStartState } from '../core/wa
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import { parentOf } from './refuse.ts';
-import { trainingPorts } from './ports.ts';
+import { allReported, trainingPorts } from './ports.ts';
 
 /** Supervised warm start; one round is a learner step and an evaluation. */
 export async function warmStart(
@@ -14,12 +14,16 @@ export async function warmStart(
 ): Promise<WarmStartResult> {
   const { workflowId } = parentOf(from);
   const control = new Control(controlState);
-  return train(trainingPorts(control, workflowId, input.spec.run, 1), input, from, async (state) => {
+  const ports = trainingPorts(control, workflowId, input.spec.run, 1);
+  const result = await train(ports, input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+      await control.told;
       await condition(allHandlersFinished);
       await continueAsNew<typeof warmStart>(input, state, control.state);
     }
     return verdict;
   });
+  await allReported(control, workflowId);
+  return result;
 }

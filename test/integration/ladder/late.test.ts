@@ -27,6 +27,16 @@ afterAll(() => installation?.remove());
 const pausedAfterFirst = ({ status, step }: Progress): boolean =>
   status === 'paused' && step?.stage === 'rl' && step.stageStep === 1;
 
+/** The server lets the time pass that a workflow waits. */
+async function skipTime(workflowId: string): Promise<void> {
+  await installation.runs.client.workflowService.updateWorkflowExecutionOptions({
+    namespace: 'default',
+    workflowExecution: { workflowId },
+    workflowExecutionOptions: { timeSkippingConfig: { enabled: true } },
+    updateMask: { paths: ['time_skipping_config'] },
+  });
+}
+
 const ARM = 'calculator-ladder:1';
 const DAY = 24 * 3600;
 
@@ -145,6 +155,28 @@ test('people judge by majority; what they may not say is refused, and the run go
   });
 });
 
+test('a run whose ladder is terminated while a step waits for it fails, and says so', async () => {
+  const { runs, hold, status } = installation;
+  const letGo = await hold('near');
+  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.3 }], { seed: 87 });
+  const run = await runs.start('orphaned', spec);
+  await until(
+    async () => (await status('orphaned'))?.waiting || undefined,
+    120_000,
+    () => 'nothing is waited for',
+  );
+  await runs.client.workflow.getHandle('orphaned/ladder').terminate('by mistake');
+  await skipTime('orphaned/rl');
+  const failure = await run.result().then(
+    () => 'ended well',
+    () => runs.progress(run, (now) => now.status === 'failed'),
+  );
+  expect(failure).toMatchObject({
+    failure: expect.stringContaining('the ladder orphaned/ladder has ended before its run') as string,
+  });
+  await letGo();
+});
+
 test('seven days without a majority are an abstention; who comes later is told so, and the next run asks again', async () => {
   const { runs, ladderEnd, ledger, store, stack } = installation;
   const { client } = runs;
@@ -155,13 +187,7 @@ test('seven days without a majority are an abstention; who comes later is told s
   });
   const begun = (await review.describe()).startTime.getTime();
   expect((Date.parse(deadline) - begun) / 1000).toBeCloseTo(7 * DAY, -1);
-  // The server lets the days pass.
-  await client.workflowService.updateWorkflowExecutionOptions({
-    namespace: 'default',
-    workflowExecution: { workflowId: id },
-    workflowExecutionOptions: { timeSkippingConfig: { enabled: true } },
-    updateMask: { paths: ['time_skipping_config'] },
-  });
+  await skipTime(id);
   await review.result();
 
   const { verdict } = await review.query<ReviewState>('review');
