@@ -28,6 +28,13 @@ export function refuseAnswer({ answers }: Question, given: unknown): string | nu
   return `${JSON.stringify(given) ?? 'nothing'} is no answer to this question; choose one of${lines.join('')}`;
 }
 
+/** Why an answer to the question of this id, as the first of those that are open, is none; null where it is one. */
+export function refuseLate(open: OpenQuestion, named: unknown): string | null {
+  if (named === undefined || named === open.id) return null;
+  const given = JSON.stringify(named);
+  return `${given} is not the question that is open, which is "${open.id}": ${open.reason}. Look at \`progress\` before you answer`;
+}
+
 /** Ends the run; every question has it. */
 export const STOP = { answer: 'stop', effect: 'end the run with its checkpoint' } as const;
 

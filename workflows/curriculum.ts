@@ -26,7 +26,7 @@ import type { Incident } from '../core/incidents.ts';
 import { runCurriculum } from '../core/curriculum.ts';
 import type { CurriculumResult, CurriculumState } from '../core/curriculum.ts';
 import { ids } from '../core/names.ts';
-import { refuseAnswer } from '../core/question.ts';
+import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { Retrying } from '../core/retrying.ts';
@@ -372,10 +372,12 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         return answer;
       },
       {
-        validator: (answer: unknown) => {
+        validator: (answer: unknown, named?: unknown) => {
           const question = questions[0];
           const refusal =
-            question === undefined ? 'the run waits for no decision' : refuseAnswer(question, answer);
+            question === undefined
+              ? 'the run waits for no decision'
+              : (refuseLate(question, named) ?? refuseAnswer(question, answer));
           if (refusal !== null) throw ApplicationFailure.nonRetryable(refusal, 'gradus.spec.answer');
         },
       },

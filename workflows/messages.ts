@@ -45,8 +45,11 @@ export const pause = defineSignal('pause');
 export const resume = defineSignal('resume');
 /** Ends the run after the step in flight, with its checkpoint. */
 export const stop = defineSignal('stop');
-/** Answers the question of a run that waits, by one of its answers. */
-export const decide = defineUpdate<Decision, [Decision]>('decide');
+/**
+ * Answers the question of a run that waits, by one of its answers. Who also gives the question's id answers that one or
+ * none: another person may have been quicker, and the run may ask something else by now.
+ */
+export const decide = defineUpdate<Decision, [answer: Decision, question?: string]>('decide');
 
 /** Between the workflows of a run. */
 /** A step, with what it took and those before it that were not reported. */

@@ -99,8 +99,14 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
     handle,
     ({ status, step }) => status === 'waiting' && step!.stageStep > waiting.step!.stageStep,
   );
+  // Who is late by one question answers none.
+  const late = handle.executeUpdate<unknown, [unknown, unknown]>(decide.name, {
+    args: ['stop', waiting.question!.id],
+  });
+  expect(await refusal(late)).toContain(`which is "${again.question!.id}": ${again.question!.reason}`);
   // Back to the best one, which is the first: it is trained from once more, under a step of its own.
-  expect(await answer(handle, 'rollback')).toBe('rollback');
+  const named = handle.executeUpdate(decide, { args: ['rollback', again.question!.id] });
+  expect(await named).toBe('rollback');
   await runs.progress(
     handle,
     ({ status, step }) => status === 'waiting' && step!.stageStep === again.step!.stageStep + 2,
