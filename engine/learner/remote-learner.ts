@@ -74,6 +74,12 @@ interface Waiting {
   onProgress: ((done: number, total: number) => void) | undefined;
 }
 
+/** What the process holds, and under which number. */
+interface Held<T extends object> {
+  value: WeakRef<T>;
+  id: number;
+}
+
 /** One learner process and what it is known to hold. */
 class Connection {
   backend = '';
@@ -89,8 +95,8 @@ class Connection {
   /** The end of what it wrote to stderr: libtensorflow's last words. */
   private words = '';
   private lastNumber = 0;
-  private state: { value: WeakRef<TrainState>; id: number } | undefined;
-  private reference: { value: WeakRef<Weights>; id: number } | undefined;
+  private state: Held<TrainState> | undefined;
+  private reference: Held<Weights> | undefined;
 
   private constructor() {
     const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -140,16 +146,17 @@ class Connection {
   async step(...args: Parameters<Learner['step']>): ReturnType<Learner['step']> {
     const [parent, batch, settings, reference, onProgress] = args;
     const next = ++this.lastNumber;
+    const { state: heldState, reference: heldReference } = this;
     const request: StepRequest = {
-      parent:
-        this.state?.value.deref() === parent
-          ? { id: this.state.id }
-          : { id: ++this.lastNumber, value: parent },
+      parent: this.sent(parent, heldState),
       batch,
       settings,
-      reference: reference && this.sentReference(reference),
+      reference: reference && this.sent(reference, heldReference),
       next,
     };
+    // A step that fails anywhere on its way leaves the process without what it was to be sent, or with more.
+    this.state = undefined;
+    this.reference = undefined;
     const answer = await this.ask(
       { kind: 'step', request: await this.moved(writeValue(this.file, request)) },
       onProgress,
@@ -159,6 +166,7 @@ class Connection {
     const sent = (await this.moved(readValue(this.file, answer.state))) as SentState;
     const state = { ...sent, weights: sent.weights ?? parent.weights };
     this.state = { value: new WeakRef(state), id: next };
+    this.reference = reference ? { value: new WeakRef(reference), id: request.reference!.id } : heldReference;
     return { state, metrics };
   }
 
@@ -176,10 +184,8 @@ class Connection {
     return transfer;
   }
 
-  private sentReference(reference: Weights): Sent<Weights> {
-    if (this.reference?.value.deref() === reference) return { id: this.reference.id };
-    this.reference = { value: new WeakRef(reference), id: ++this.lastNumber };
-    return { id: this.reference.id, value: reference };
+  private sent<T extends object>(value: T, held: Held<T> | undefined): Sent<T> {
+    return held?.value.deref() === value ? { id: held.id } : { id: ++this.lastNumber, value };
   }
 
   private ask(message: ToLearner, onProgress?: Waiting['onProgress']) {
@@ -203,14 +209,8 @@ class Connection {
     }
     const waiting = this.waiting;
     this.waiting = undefined;
-    if (message.kind === 'failed') {
-      // A step that failed may have left the process without what it was sent.
-      this.state = undefined;
-      this.reference = undefined;
-      waiting?.reject(fromSentError(message.error));
-    } else {
-      waiting?.resolve(message);
-    }
+    if (message.kind === 'failed') waiting?.reject(fromSentError(message.error));
+    else waiting?.resolve(message);
   }
 
   private deathError(how: string): GradusError {

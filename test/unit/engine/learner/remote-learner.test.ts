@@ -156,6 +156,14 @@ describe('a learner in a process of its own', () => {
     expect(state.updates).toBe(6);
   });
 
+  it('sends a reference again that a step before could not be sent with', async () => {
+    const learner = await start();
+    const unsendable = { ...batch, late: new Int16Array(40) as unknown as Int32Array };
+    await expect(learner.step(freshState(), unsendable, plan, reference)).rejects.toThrow('Int16Array');
+    const { state } = await learner.step(freshState(), batch, plan, reference);
+    expect(state.updates).toBe(6);
+  });
+
   it('computes the same on WebAssembly, eagerly', async () => {
     const [native, wasm] = await Promise.all([start(), start({ backend: 'wasm' })]);
     expect(wasm.backend).toContain('wasm');
