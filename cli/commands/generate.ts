@@ -26,12 +26,12 @@ export function generateCommand(): Command {
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
     .option('--prompt <text>', 'answer this one and end (otherwise: what is typed or piped in, line by line)')
     .option('--environment <name>', 'give it the tools of this environment; they really run')
-    .option('--temperature <t>', '0 takes the likeliest token', number(0, Infinity), 1)
-    .option('--top-k <k>', 'of the k likeliest tokens; 0 of all', number(0, Infinity), 0)
+    .option('--temperature <t>', '0 takes the likeliest token', number(0, 100), 1)
+    .option('--top-k <k>', 'of the k likeliest tokens; 0 of all', whole(0), 0)
     .option('--top-p <p>', 'of the likeliest tokens that have this probability together', number(0, 1), 1)
-    .option('--max-tokens <n>', 'tokens after the prompt, those of tools included', number(1, Infinity), 256)
-    .option('--max-turns <n>', 'turns of the policy', number(1, Infinity), 8)
-    .option('--seed <n>', 'the same seed samples the same answer', number(0, Infinity), 0)
+    .option('--max-tokens <n>', 'tokens after the prompt, those of tools included', whole(1), 256)
+    .option('--max-turns <n>', 'turns of the policy', whole(1), 8)
+    .option('--seed <n>', 'the same seed samples the same answer', whole(0), 0)
     .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
       withStore(options, async (store) => {
         const settings = await settingsOf(options);
@@ -100,5 +100,13 @@ function number(least: number, most: number): (text: string) => number {
     const value = Number(text);
     if (text.trim() !== '' && value >= least && value <= most) return value;
     throw new InvalidArgumentError(`give a number from ${least}${most === Infinity ? '' : ` to ${most}`}`);
+  };
+}
+
+function whole(least: number): (text: string) => number {
+  return (text) => {
+    const value = number(least, Infinity)(text);
+    if (Number.isSafeInteger(value)) return value;
+    throw new InvalidArgumentError(`give a whole number from ${least}`);
   };
 }

@@ -1,6 +1,9 @@
 import type { ModelConfig } from '../model-config.ts';
 import type { SampleRequest } from '../policy.ts';
 
+/** Backends take it as an int32: a fraction or more would be another number to them. */
+const MOST_TOP_K = 2 ** 31 - 1;
+
 /** Why a request makes no sense to a model, or undefined. */
 export function problemOf(
   { prefix, continuation, mask, sampling }: SampleRequest,
@@ -16,8 +19,9 @@ export function problemOf(
     return `The mask has ${mask.length} entries for ${continuation.length} tokens. Give one for each.`;
   }
   const { temperature, topK, topP } = sampling;
-  if (!(temperature >= 0) || !(topK >= 0) || !(topP >= 0 && topP <= 1)) {
-    return `Temperature ${temperature}, top-k ${topK} or top-p ${topP} is out of range. Use ≥ 0, ≥ 0 and 0 to 1.`;
+  const isCount = Number.isInteger(topK) && topK >= 0 && topK <= MOST_TOP_K;
+  if (!(temperature >= 0) || !isCount || !(topP >= 0 && topP <= 1)) {
+    return `Temperature ${temperature}, top-k ${topK} or top-p ${topP} is out of range. Use ≥ 0, a whole number from 0 to ${MOST_TOP_K} and 0 to 1.`;
   }
   return undefined;
 }

@@ -74,7 +74,8 @@ test.each<[string, string[], RegExp]>([
     /holds 96: shorten it/,
   ],
   ['a model that speaks no dialect', ['mute', '--prompt', 'x'], /no chat template/],
-  ['a temperature that is none', ['talker', '--temperature', 'hot'], /give a number from 0/],
+  ['a temperature that is none', ['talker', '--temperature', 'hot'], /give a number from 0 to 100/],
+  ['half a token', ['talker', '--top-k', '2.5'], /give a whole number from 0/],
 ])('%s is refused in a sentence', async (_, args, message) => {
   await expect(generate(...args)).rejects.toMatchObject({
     stderr: expect.stringMatching(message) as string,

@@ -225,8 +225,16 @@ describe.each(kinds)('%s decoder', (kind) => {
       await expect(policy.sample(request({ continuation: [9], mask: [] }))).rejects.toMatchObject({
         type: 'bad-request',
       });
-      const sampling = { temperature: -1, topK: 0, topP: 1 };
-      await expect(policy.sample(request({ sampling }))).rejects.toMatchObject({ type: 'bad-request' });
+      for (const odd of [
+        { temperature: -1 },
+        { topK: -1 },
+        { topK: 2.5 },
+        { topK: 2 ** 32 + 1 },
+        { topP: 1.1 },
+      ]) {
+        const sampling = { temperature: 1, topK: 0, topP: 1, ...odd };
+        await expect(policy.sample(request({ sampling }))).rejects.toMatchObject({ type: 'bad-request' });
+      }
     });
 
     it('is dropped when its signal says so, before, while and after it runs', async () => {
