@@ -45,11 +45,13 @@ export interface KernelBackend {
   ): Tensor[];
 }
 
+/** Variables so far: TensorFlow gives one name one variable in the whole process, whichever learner made it. */
+let variables = 0;
+
 /** TensorFlow ops that tfjs does not expose, by the names in TensorFlow's op reference. */
 export class NativeOps {
   readonly kernels: KernelBackend;
   private readonly tf: Tf;
-  private variables = 0;
 
   constructor(tf: Tf, kernels: KernelBackend) {
     this.tf = tf;
@@ -93,7 +95,7 @@ export class NativeOps {
     const text = (name: string, value: string) => ({ name, type: binding.TF_ATTR_STRING, value });
     const attributes = [
       text('container', ''),
-      text('shared_name', `gradus-${this.variables++}`),
+      text('shared_name', `gradus-${variables++}`),
       this.type('dtype'),
       { name: 'shape', type: binding.TF_ATTR_SHAPE, value: initial.shape },
     ];

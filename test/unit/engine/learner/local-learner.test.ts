@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Learner, TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
@@ -264,4 +264,23 @@ describe('what cannot be learned from', () => {
     const other = lively({ ...TINY, hiddenSize: 8 }, 1);
     await step(settings(GRPO), freshState(TINY, other)).toMatchObject({ type: 'weights' });
   });
+});
+
+it('goes on from its own state when another learner of the process has stepped meanwhile', async () => {
+  const other = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
+  onTestFinished(() => other.close());
+  // Their variables of TensorFlow would have the same names if each learner counted its own.
+  const parents = await Promise.all(
+    [learner, other].map(async (one, i) => {
+      const { state } = await one.step(freshState(TINY, lively(TINY, i)), batch, settings(GRPO));
+      return { one, state };
+    }),
+  );
+  for (const { one, state } of parents) {
+    const held = await one.step(state, batch, settings(GRPO));
+    const fresh = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
+    const expected = await fresh.step(state, batch, settings(GRPO));
+    await fresh.close();
+    expect(bytes(held.state.weights).equals(bytes(expected.state.weights))).toBe(true);
+  }
 });
