@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
+import { sha256Hex } from '../activities/store/digest.ts';
 import type { CurriculumResult } from '../core/curriculum.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
@@ -58,13 +59,7 @@ export async function runSpec<T>(
     const client = new Client({ connection, namespace: settings.namespace });
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
       ? client.workflow.getHandle<typeof curriculum>(workflowId)
-      : await client.workflow.start<typeof curriculum>('curriculum', {
-          args: [spec],
-          workflowId,
-          taskQueue: QUEUES.orchestrator,
-          // A demo that was interrupted goes on where it was.
-          workflowIdConflictPolicy: 'USE_EXISTING',
-        });
+      : await startOrGoOn(client, workflowId, spec);
     say(`workflow ${workflowId} is running; kill what you like, it goes on\n`);
     const watching = new AbortController();
     const watched = watch(handle, say, watching.signal);
@@ -87,6 +82,35 @@ export async function runSpec<T>(
     say('\nstopping; the run goes on from here the next time you start the demo');
     return 'interrupted';
   }
+}
+
+/**
+ * Starts a run, or finds the one of this id that was interrupted. Throws GradusError('spec', 'changed') where that one
+ * was started with another spec: it would go on as if nobody had asked for this one.
+ */
+export async function startOrGoOn(
+  client: Client,
+  workflowId: string,
+  spec: unknown,
+): Promise<WorkflowHandle<typeof curriculum>> {
+  const digest = sha256Hex(Buffer.from(JSON.stringify(spec)));
+  const handle = await client.workflow.start<typeof curriculum>('curriculum', {
+    args: [spec],
+    workflowId,
+    taskQueue: QUEUES.orchestrator,
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    memo: { specDigest: digest },
+  });
+  // A run that is there already keeps its own memo. One that the Temporal CLI has started has none, and is taken as it is.
+  const { memo } = await handle.describe();
+  if ((memo?.['specDigest'] ?? digest) === digest) return handle;
+  throw new GradusError(
+    'spec',
+    'changed',
+    `${workflowId} was interrupted and goes on with the spec that it was started with, which is not this one. ` +
+      'Put the old one back to let it go on. For a run with this one give the file another name, or the servers ' +
+      'another folder (--state-dir).',
+  );
 }
 
 /** Throws GradusError('spec', 'unreadable'). */

@@ -12,6 +12,9 @@ function parsePort(text: string): number {
 /** The flags that choose ports and folders, the same for every command that starts servers. */
 export function withStackFlags(command: Command): Command {
   return command
+    .showHelpAfterError(
+      '(--help says what there is; npm hands on flags only behind a "--": npm run demo -- --json)',
+    )
     .option('--state-dir <dir>', 'where servers keep their data (default: .gradus in the checkout)')
     .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
     .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)

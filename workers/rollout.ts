@@ -20,6 +20,6 @@ export async function createRolloutWorker(runtime: WorkerRuntime): Promise<RoleW
     run: () => worker.run(),
     shutdown: () => worker.shutdown(),
     close: () => policies.close(),
-    description: `rollout: ${backendName()}, ${threads} thread(s)`,
+    description: `rollout: ${backendName()}, ${threads} thread${threads === 1 ? '' : 's'}`,
   };
 }

@@ -19,7 +19,7 @@ export function parseStrictly<Schema extends z.ZodType>(
   written: unknown,
   what: string,
 ): z.output<Schema> {
-  const parsed = schema.safeParse(written);
+  const parsed = schema.safeParse(written, { reportInput: true });
   if (parsed.success) return parsed.data;
   throw refusal(
     what,
@@ -48,6 +48,10 @@ export function didYouMean(name: string, valid: readonly string[]): string {
 
 function problemsOf(schema: z.core.$ZodType, issue: z.core.$ZodIssue, above: Path = []): Problem[] {
   const path = [...above, ...issue.path];
+  // JSON has no undefined: nobody wrote this value, so what it should have been is no help without saying so.
+  if (issue.code === 'invalid_type' && issue.input === undefined) {
+    return [{ path, message: `is missing: expected ${issue.expected}` }];
+  }
   if (issue.code === 'unrecognized_keys') {
     const valid = fieldsAt(schema, path);
     return issue.keys.map((key) => ({
@@ -65,7 +69,7 @@ function problemsOf(schema: z.core.$ZodType, issue: z.core.$ZodIssue, above: Pat
     const [meant] = issue.errors.toSorted((a, b) => depth(b) - depth(a) || a.length - b.length);
     return meant!.flatMap((one) => problemsOf(schema, one, path));
   }
-  return [{ path, message: issue.message }];
+  return [{ path, message: issue.message.replace(/^Invalid input: /, '') }];
 }
 
 /** The fields that an object of the schema may have at a path; of a union, those of all its branches. */

@@ -29,7 +29,11 @@ export function exportCommand(): Command {
         .choices(Object.keys(DTYPES))
         .default('float32'),
     )
-    .option('--max-shard-size <size>', 'largest weight file, like 500MB or 5GB', parseSize, 5e9)
+    .addOption(
+      new Option('--max-shard-size <size>', 'largest weight file, like 500MB or 5GB')
+        .argParser(parseSize)
+        .default(5e9, '5GB'),
+    )
     .option('--onnx', 'also as ONNX, for serving with onnxruntime')
     .option('--adapter', "only the LoRA adapter, in PEFT's layout; otherwise it is merged into the weights")
     .action((name: ReturnType<typeof parseCheckpointName>, options: ExportOptions) =>

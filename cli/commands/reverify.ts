@@ -11,7 +11,7 @@ import { print } from '../printable.ts';
 export function reverify(): Command {
   return withConnectionFlags(new Command('reverify'))
     .argument('<run>')
-    .requiredOption('--verifier <name>')
+    .requiredOption('--verifier <name>', 'the one that judges')
     .requiredOption('--version <version>', 'the one that the workers have')
     .option('--stage <name>', 'only of this stage; "before" and "after" are the report\'s (default: all)')
     .action((run: string, options: ConnectionOptions & Omit<ReverifyInput, 'run'>) =>

@@ -72,7 +72,8 @@ async def main(tiers: list[str]) -> None:
 
 async def follow(descriptor: int, tiers: list[str], slots: int, threads: int, stop: asyncio.Event) -> None:
     os.set_inheritable(descriptor, False)
-    descriptions = [f"chemistry: {tier} tier, {slots} at a time, {threads} thread(s) each" for tier in tiers]
+    each = f"{threads} thread{'' if threads == 1 else 's'} each"
+    descriptions = [f"chemistry: {tier} tier, {slots} at a time, {each}" for tier in tiers]
     os.write(descriptor, json.dumps({"descriptions": descriptions}).encode() + b"\n")
 
     def readable() -> None:

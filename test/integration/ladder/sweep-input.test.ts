@@ -48,7 +48,7 @@ test.each([
     { run: 'my-run', budget: { minutes: 1 } },
     'budget.minutes: unknown field; valid: count',
   ],
-  ['no budget', { run: 'my-run' }, 'budget: Invalid input: expected object'],
+  ['no budget', { run: 'my-run' }, 'budget: is missing: expected object'],
   [
     'a budget without a limit',
     { run: 'my-run', budget: {} },
@@ -77,7 +77,7 @@ test.each([
     { run: 'my-run', budget, deadlineSeconds: 1e300 },
     'deadlineSeconds: must be at most 2592000',
   ],
-  ['nothing', undefined, '(the sweep): Invalid input: expected object'],
+  ['nothing', undefined, '(the sweep): is missing: expected object'],
 ])('a sweep with %s is refused for good', async (_, written, message) => {
   const refused = swept(written);
   await expect(refused).rejects.toThrow(message);
@@ -86,7 +86,7 @@ test.each([
 
 test.each([
   ['a misspelt field', { run: 'my-run', verifier: 'dft', version: '1', stag: 'rl' }, 'did you mean "stage"?'],
-  ['no verifier', { run: 'my-run', version: '1' }, 'verifier: Invalid input: expected string'],
+  ['no verifier', { run: 'my-run', version: '1' }, 'verifier: is missing: expected string'],
   ['a run that is none', { run: 'mine', verifier: 'dft', version: '1' }, 'there is no run "mine"'],
 ])('a re-verification with %s is refused for good', async (_, written, message) => {
   const refused = reverified(written);

@@ -68,6 +68,17 @@ describe('what could not be carried out is refused, with what to do:', () => {
   });
 });
 
+test('a field that nobody wrote is called missing, and not of the wrong type', () => {
+  const { maxSteps: _, ...stage } = specWith({}).stages[0]!;
+  expect(refusal({ ...specWith({}), stages: [{ ...stage, maxStep: 10 }] })).toBe(
+    'the curriculum spec was refused; nothing was started.\n' +
+      '  stages[0].maxSteps: is missing: expected number\n' +
+      '  stages[0].maxStep: unknown field; did you mean "maxSteps"?',
+  );
+  expect(refusal(undefined)).toContain('(the curriculum spec): is missing: expected object');
+  expect(refusal([])).toContain('(the curriculum spec): expected object, received array');
+});
+
 test('a misspelt field is named inside records and unions, too', () => {
   const budgets = { dft: { cuont: 1 } };
   expect(refusal(specWith({ stage: { budgets } }))).toContain(
@@ -81,7 +92,7 @@ test('a misspelt field is named inside records and unions, too', () => {
   });
   const read = (rule: unknown) => () => parseStrictly(union, { rule }, 'the rule');
   expect(read({ kind: 'expected', wieght: 1 })).toThrow('rule.wieght: unknown field; did you mean "weight"?');
-  expect(read({ kind: 'fixed', score: 'x' })).toThrow('rule.score: Invalid input: expected number');
+  expect(read({ kind: 'fixed', score: 'x' })).toThrow('rule.score: expected number, received string');
 });
 
 /** Mostly what is usual, now and then what is at the edge of what is taken, or beyond it. */

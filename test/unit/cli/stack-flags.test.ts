@@ -1,0 +1,24 @@
+import { Command, CommanderError } from 'commander';
+import { expect, test } from 'vitest';
+import { withStackFlags } from '../../../cli/stack-flags.ts';
+
+/** What a command with the flags says of arguments that it refuses. */
+function refusalOf(...given: string[]): string {
+  let said = '';
+  const command = withStackFlags(new Command('demo'))
+    .exitOverride()
+    .configureOutput({ writeErr: (text) => (said += text) })
+    .action(() => {});
+  expect(() => command.parse(given, { from: 'user' })).toThrow(CommanderError);
+  return said;
+}
+
+test.each([
+  // All that is left of `npm run demo --spec FILE`: npm keeps the flag for itself and hands on the rest.
+  ['a file whose flag npm has kept', ['examples/calculator.json'], /^error: too many arguments/],
+  ['a misspelt flag', ['--state-dr', 'x'], /^error: unknown option '--state-dr'/],
+])('%s is refused, and where flags go is said', (_, given, error) => {
+  const said = refusalOf(...given);
+  expect(said).toMatch(error);
+  expect(said).toMatch(/--help says .* npm run demo -- --json/);
+});
