@@ -11,6 +11,7 @@ import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { fail } from './fail.ts';
 import { makeChemistry } from './molecules/chemistry.ts';
 import { readDesigns } from './molecules/designs.ts';
+import { assertMolecules } from './molecules/assert-molecules.ts';
 import { fastTierOnly } from './molecules/fast-only.ts';
 import { JUDGE, judgeReport, judgesOf, reportIsDue, untilLadderIsDone } from './molecules/judge-report.ts';
 import type { Judged } from './molecules/judge-report.ts';
@@ -40,6 +41,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
   const workflowId = `demo-${path.basename(file, '.json')}${chemistry ? '' : '-fast'}`;
   const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
   const parsed = parseSpec(spec, workflowId, environments);
+  assertMolecules(parsed);
   const rungs: readonly ReportRung[] = parsed.verification?.rungs ?? [LOWEST];
   const stateDir = path.resolve(options.stateDir ?? DEFAULT_STATE_DIR);
   const pageFile = path.resolve(page ?? path.join(stateDir, 'molecules.svg'));
