@@ -8,7 +8,7 @@ import type { LadderDependencies, RungView, Viewed } from './climbers.ts';
 import type { Meaning, Said } from '../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
 import { concurrency, givenName, name, runName } from './spec/fields.ts';
-import { parseStrictly } from './spec/strict.ts';
+import { didYouMean, parseStrictly } from './spec/strict.ts';
 import { assertRun } from './store/find-run.ts';
 import type { Durable } from './durable.ts';
 import { jsonCodec } from './store/codec.ts';
@@ -107,15 +107,7 @@ async function* episodesOf(
       if (episode.status.kind === 'failed') continue;
       const { ref: task } = group.tasks[episode.task]!;
       const environment = environmentOf(environments, task.environment);
-      const verifier = environment.verifiers.find((other) => other.name === name);
-      if (verifier?.version !== version) {
-        const there = verifier ? `has version ${verifier.version} of it` : 'has no such verifier';
-        throw new GradusError(
-          'verifier',
-          'version',
-          `${environment.name} ${there}, not ${name} ${version}: start the verifier worker with the module that has it`,
-        );
-      }
+      assertVerifier(environment, name, version);
       members.push({ environment, task, episode });
     }
     const views = (await viewsOf(members, name, { signal })).map((view): RungView | null => {
@@ -127,6 +119,24 @@ async function* episodesOf(
       yield { key, viewed, fast, view: views[i]! };
     }
   }
+}
+
+/** Throws GradusError('verifier', 'version') where an environment has no such verifier, or another version of it. */
+export function assertVerifier(
+  environment: { name: string; verifiers: readonly { name: string; version: string }[] },
+  name: string,
+  version: string,
+): void {
+  const verifier = environment.verifiers.find((other) => other.name === name);
+  if (verifier?.version === version) return;
+  const names = environment.verifiers.map((other) => other.name);
+  throw new GradusError(
+    'verifier',
+    'version',
+    verifier
+      ? `${environment.name} has version ${verifier.version} of ${name}, not ${version}: name that one, or start the verifier worker with the module that has ${version}`
+      : `${environment.name} has no verifier "${name}"${didYouMean(name, names)}`,
+  );
 }
 
 function meaningOf(said: Said[] | GradusError): Meaning {
