@@ -21,7 +21,7 @@ test('a demo that was interrupted goes on with its own spec, and refuses another
 });
 
 test('what the Temporal CLI has started is gone on with', async () => {
-  const { firstExecutionRunId } = await installation.runs.start('demo-by-hand', tinySpec());
+  const started = await (await installation.runs.start('demo-by-hand', tinySpec())).describe();
   const found = await (await startOrGoOn(client, 'demo-by-hand', tinySpec())).describe();
-  expect(found.runId).toBe(firstExecutionRunId);
+  expect(found.runId).toBe(started.runId);
 });
