@@ -15,6 +15,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import type {
   ChildWorkflowHandle,
   SignalDefinition,
@@ -53,7 +54,7 @@ import type { Progress } from './messages.ts';
 import type { ladder } from './ladder.ts';
 import { listen } from './listen.ts';
 import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
-import { evaluateChild, rootMessage, stoppedOrThrow } from './ports.ts';
+import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVER } from './ports.ts';
 import { onlyContinued } from './refuse.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
@@ -173,8 +174,9 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   } catch (error) {
     // Whatever else is thrown does not end the workflow.
     if (!(error instanceof TemporalFailure)) throw error;
-    shown.status = isCancellation(error) ? 'cancelled' : 'failed';
-    shown.failure = isCancellation(error) ? null : rootMessage(error);
+    const cancelled = ownCancellation(error);
+    shown.status = cancelled ? 'cancelled' : 'failed';
+    shown.failure = cancelled ? null : rootMessage(error);
     await CancellationScope.nonCancellable(() => tellLadder(runGone));
     throw error;
   }
@@ -208,14 +210,17 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
 
     if (spec.verification) ladderId = ids.ladder(spec.run);
     if (ladderId !== null && !carried) {
-      // It outlives the run: verdicts may come days later.
-      await startChild<typeof ladder>('ladder', {
+      // It outlives the run: verdicts may come days later. A run that was reset goes on with the one that it has.
+      const starting = startChild<typeof ladder>('ladder', {
         args: [{ run: spec.run, verification: spec.verification! }],
         workflowId: ids.ladder(spec.run),
         parentClosePolicy: ParentClosePolicy.ABANDON,
         // A run that is cancelled tells it to end; a cancellation would cut off what it has to write down.
         cancellationType: ChildWorkflowCancellationType.ABANDON,
         typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'ladder' }),
+      });
+      await starting.catch((error: unknown) => {
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       });
     }
 
@@ -247,6 +252,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         warmStart: (input) =>
           inChild(
             startChild<typeof warmStart>('warmStart', {
+              ...TAKING_OVER,
               args: [input, null, control.state],
               workflowId: ids.warmStart(spec.run),
               typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'warm-start' }),
@@ -255,6 +261,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         stage: (input) =>
           inChild(
             startChild<typeof stage>('stage', {
+              ...TAKING_OVER,
               args: [input, null, control.state],
               workflowId: ids.stage(spec.run, input.stage.name),
               typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
@@ -332,7 +339,10 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
 
   /** The control messages reach the curriculum and are passed on to the stage that is running. */
   function serveControl(): void {
-    const pass = async (signal: SignalDefinition): Promise<void> => {
+    let passed = Promise.resolve();
+    // One after the other: of signals under way together the server keeps no order.
+    const pass = (signal: SignalDefinition): Promise<void> => (passed = passed.then(() => deliver(signal)));
+    const deliver = async (signal: SignalDefinition): Promise<void> => {
       if (child === null) return;
       try {
         // One that is only just starting was given what was asked before.

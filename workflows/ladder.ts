@@ -23,6 +23,7 @@ import type {
   StepGroups,
   Swept,
 } from '../core/ladder/requests.ts';
+import { ids } from '../core/names.ts';
 import type { VerificationSpec } from '../core/spec.ts';
 import { ladderActivities, runWatchActivities, verdictActivities } from './activities.ts';
 import { stopAsking } from './ask.ts';
@@ -113,7 +114,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       return await Promise.race([work(), broken]);
     } catch (error) {
       // What continues as new has not failed, and what is no failure of Temporal's does not end the workflow.
-      if (error instanceof TemporalFailure) await failSteps(error);
+      if (error instanceof TemporalFailure) {
+        const damage = damageOf(error);
+        await failSteps(damage?.type, damage?.message ?? `the ladder failed: ${rootMessage(error)}`);
+      }
       throw error;
     }
   });
@@ -132,7 +136,6 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       const request = state.waiting?.request ?? state.requests.shift();
       serving = request ?? null;
       if (request && !gone) await serve(request);
-      if (state.waiting === undefined) serving = null;
       if (gone) return leave();
       await writeDown();
       if (state.closed && idle()) return statusOf(rungs, state);
@@ -307,6 +310,11 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   /** Takes back what has not begun. What has goes on for whoever else waits for it, and its verdict is kept for all. */
   async function leave(): Promise<LadderStatus> {
     await condition(() => !launching);
+    // It may have been cancelled alone: then its run goes on, and must not wait for it.
+    await failSteps(
+      'gradus.infra.ladder',
+      `the ladder ${ids.ladder(run)} was cancelled, or told that its run has ended`,
+    );
     for (const { stage, asks, from: begun, to } of state.queued.splice(0)) {
       const totals = await ladderActivities.withdraw({ run, stage, asks, from: begun, to, ledger: place() });
       state.totals = mergeTotals(state.totals, totals);
@@ -334,17 +342,14 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   }
 
   /** Steps that wait for an answer must not wait for ever. */
-  async function failSteps(error: TemporalFailure): Promise<void> {
-    const damage = damageOf(error);
-    const failure = {
-      type: damage?.type ?? 'gradus.infra.ladder',
-      message: damage?.message ?? `the ladder failed: ${rootMessage(error)}`,
-    };
+  async function failSteps(type: string | null | undefined, message: string): Promise<void> {
+    const failure = { type: type ?? 'gradus.infra.ladder', message };
     const steps = serving === null ? state.requests : [serving, ...state.requests];
     for (const step of steps) await reply(step, { id: step.id, ...failure });
   }
 
   async function reply({ replyTo }: ClimbRequest, answer: ClimbReply | ClimbFailure): Promise<void> {
+    serving = null;
     const step = getExternalWorkflowHandle(replyTo);
     try {
       await ('message' in answer ? step.signal(climbFailed, answer) : step.signal(climbed, answer));

@@ -1,10 +1,13 @@
 import {
   ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
   ChildWorkflowFailure,
   condition,
   executeChild,
   getExternalWorkflowHandle,
   isCancellation,
+  TerminatedFailure,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { SignalDefinition } from '@temporalio/workflow';
@@ -29,6 +32,12 @@ import { damageOf } from './until-mended.ts';
 /** How often a step that waits for its ladder looks whether that is still there. */
 const LADDER_WATCH = '10 minutes';
 
+/**
+ * A run or stage that an operator resets does again what it did since, under the same ids. What of that still runs
+ * ends, and is begun anew.
+ */
+export const TAKING_OVER = { workflowIdReusePolicy: 'TERMINATE_IF_RUNNING' } as const;
+
 /** Children in flight at once; the rest waits in the workflow, not on the server. */
 const WINDOW = 32;
 
@@ -49,6 +58,7 @@ export async function rolloutChildren(requests: readonly GroupRequest[]): Promis
 async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
   try {
     return await executeChild<typeof rolloutGroup>('rolloutGroup', {
+      ...TAKING_OVER,
       args: [request],
       workflowId: ids.group(request.run, request.stage, request.step, request.group),
       typedSearchAttributes: searchAttributes({
@@ -60,7 +70,7 @@ async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
       }),
     });
   } catch (error) {
-    if (isCancellation(error) || !(error instanceof ChildWorkflowFailure)) throw error;
+    if (ownCancellation(error) || !(error instanceof ChildWorkflowFailure)) throw error;
     // The group waited for the damage to be mended, and a person stopped the run.
     if (damageOf(error) !== null) throw error;
     const counts = noCounts();
@@ -71,6 +81,7 @@ async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
 
 export function evaluateChild(request: EvaluationRequest): Promise<EvaluationResult> {
   return executeChild<typeof evaluation>('evaluation', {
+    ...TAKING_OVER,
     args: [request],
     workflowId: ids.evaluation(request.run, `${request.name}/${request.step}`),
     typedSearchAttributes: searchAttributes({
@@ -129,7 +140,11 @@ export function trainingPorts(
       told ||= incidents.length > 0;
       reportUnsent(control, curriculumId);
     },
-    ask: (question) => control.ask(question),
+    ask: async (question) => {
+      // Who is asked sees the step that the question is about: the server keeps no order of signals under way.
+      await control.told;
+      return control.ask(question);
+    },
   });
 }
 
@@ -191,9 +206,19 @@ function endingByAnswer(ports: TrainingPorts): TrainingPorts {
   };
 }
 
+/** A failure because this workflow itself was cancelled; a child that a person cancelled has only failed. */
+export const ownCancellation = (error: unknown): boolean =>
+  isCancellation(error) && CancellationScope.current().consideredCancelled;
+
 /** The first cause of a failure is what a person can act on. */
 export function rootMessage(error: Error): string {
   let at: Error = error;
-  while (at.cause instanceof Error) at = at.cause;
+  let above = at;
+  while (at.cause instanceof Error) [above, at] = [at, at.cause];
+  if (!(above instanceof ChildWorkflowFailure)) return at.message;
+  // The server names neither the workflow nor who ended it.
+  const { workflowId } = above.execution;
+  if (at instanceof TerminatedFailure) return `${workflowId} was terminated from outside`;
+  if (at instanceof CancelledFailure) return `${workflowId} was cancelled from outside`;
   return at.message;
 }

@@ -6,6 +6,7 @@ import type { GroupRequest, GroupResult, OpenGroup } from '../core/requests.ts';
 import { addSpans } from '../core/spans.ts';
 import { rolloutActivities, verifierActivities } from './activities.ts';
 import type { followEpisodes, FollowResult } from './follow-episodes.ts';
+import { TAKING_OVER } from './ports.ts';
 import { parentOf } from './refuse.ts';
 import { searchAttributes } from './search-attributes.ts';
 
@@ -40,6 +41,7 @@ export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
 function followChild(group: OpenGroup, page: BlobRef, number: number): Promise<FollowResult> {
   const { run, stage, step } = group;
   return executeChild<typeof followEpisodes>('followEpisodes', {
+    ...TAKING_OVER,
     args: [{ group, page, number }],
     workflowId: ids.page(run, stage, step, group.group, number),
     typedSearchAttributes: searchAttributes({ run, stage, step }),
