@@ -20,6 +20,19 @@ export class ServerFault extends Error {
   }
 }
 
+/** S3 takes no request whose time is further from its own. */
+const MOST_SKEW_MS = 15 * 60_000;
+
+/** A request was refused, and the clock of this machine is too far from the server's. */
+class ClockSkew extends Error {
+  readonly code = 'RequestTimeTooSkewed';
+
+  constructor(serverDate: string) {
+    super(`it is ${new Date().toUTCString()} here and ${serverDate} on the server`);
+    this.name = 'ClockSkew';
+  }
+}
+
 /**
  * How requests of the `minio` client travel: connections are kept alive, silence of `timeoutMs` ends a request with
  * code ETIMEDOUT, an answer of 5xx becomes a ServerFault, and what runs inside `within(signal, …)` is aborted with it.
@@ -54,7 +67,11 @@ export class S3Transport {
     const request = this.module.request(
       Object.assign({}, options, signal && { signal }),
       (response: http.IncomingMessage) => {
-        if ((response.statusCode ?? 0) < 500) (onResponse as (r: http.IncomingMessage) => void)(response);
+        if (refusedForClock(response)) {
+          response.resume();
+          request.emit('error', new ClockSkew(response.headers.date!));
+        } else if ((response.statusCode ?? 0) < 500)
+          (onResponse as (r: http.IncomingMessage) => void)(response);
         else
           void readText(response).then(
             (body) => request.emit('error', new ServerFault(response.statusCode ?? 0, body)),
@@ -68,6 +85,11 @@ export class S3Transport {
     });
     return request;
   };
+}
+
+/** The answer to a HEAD has no body that would say why it is refused. */
+function refusedForClock({ statusCode, headers: { date } }: http.IncomingMessage): boolean {
+  return statusCode === 403 && date !== undefined && Math.abs(Date.parse(date) - Date.now()) > MOST_SKEW_MS;
 }
 
 async function readText(stream: http.IncomingMessage): Promise<string> {
