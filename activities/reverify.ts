@@ -9,7 +9,7 @@ import type { Meaning, Said } from '../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
 import { concurrency, givenName, name, runName } from './spec/fields.ts';
 import { didYouMean, parseStrictly } from './spec/strict.ts';
-import { assertRun } from './store/find-run.ts';
+import { assertRun, assertStage } from './store/find-run.ts';
 import type { Durable } from './durable.ts';
 import { jsonCodec } from './store/codec.ts';
 import { wishes } from './store/ladder-codecs.ts';
@@ -46,10 +46,11 @@ const reverifySchema = z.strictObject({
 export function createReverify(deps: LadderDependencies) {
   const { store } = deps;
   return {
-    /** Reads what a person wrote. Throws GradusError('spec', 'invalid') or ('store', 'no-run'). */
+    /** Reads what a person wrote. Throws GradusError('spec', 'invalid') or ('store', 'no-run' | 'no-stage'). */
     async openReverify(written: unknown, signal: AbortSignal): Promise<Reverification> {
       const { stage, ...read } = parseStrictly(reverifySchema, written, 'the re-verification');
       await assertRun(store, read.run, { signal });
+      if (stage !== undefined) await assertStage(store, read.run, stage, { signal });
       return { ...read, ...(stage !== undefined && { stage }) };
     },
 

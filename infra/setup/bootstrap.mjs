@@ -10,6 +10,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundle } from './bundle.mjs';
+import { nodeProblem } from './node-version.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.resolve(here, '..', '..');
@@ -40,12 +41,8 @@ const sha256 = (...parts) =>
   parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
 
 function requireNode() {
-  const major = Number(process.versions.node.split('.')[0]);
-  if (major >= 20 && major <= 24) return;
-  throw new SetupError(
-    `Gradus runs on Node.js 20 to 24 and this is ${process.version}. ` +
-      `Install one of these (22 is a good choice) and run the command again.`,
-  );
+  const problem = nodeProblem(process.versions.node);
+  if (problem !== null) throw new SetupError(problem);
 }
 
 function start(command, args, { env = process.env, lifeline = false } = {}) {

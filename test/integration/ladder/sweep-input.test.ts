@@ -3,6 +3,7 @@ import { createReverify } from '../../../activities/reverify.ts';
 import { createSweep } from '../../../activities/sweep.ts';
 import { runKey } from '../../../activities/store/keys.ts';
 import { runClaims } from '../../../activities/store/run-claim.ts';
+import { keepTrajectories } from '../../../activities/store/trajectories.ts';
 import type { CurriculumSpec } from '../../../core/spec.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -17,6 +18,11 @@ beforeAll(async () => {
   const rungs = ['molecule', 'xtb', 'dft'].map((verifier) => ({ verifier }));
   await claim('my-run', { verification: { rungs } });
   await claim('fast-only', {});
+  await keepTrajectories(
+    store,
+    { run: 'my-run', stage: 'after', step: 0 },
+    { id: 'group-0000', weights: 'x', temperature: 1, tasks: [], episodes: [] },
+  );
 });
 
 const { signal } = new AbortController();
@@ -88,6 +94,16 @@ test.each([
   ['a misspelt field', { run: 'my-run', verifier: 'dft', version: '1', stag: 'rl' }, 'did you mean "stage"?'],
   ['no verifier', { run: 'my-run', version: '1' }, 'verifier: is missing: expected string'],
   ['a run that is none', { run: 'mine', verifier: 'dft', version: '1' }, 'there is no run "mine"'],
+  [
+    'a stage that is none',
+    { run: 'my-run', verifier: 'dft', version: '1', stage: 'afer' },
+    'no episodes of a stage "afer" of my-run are kept; did you mean "after"?',
+  ],
+  [
+    'a stage of a run that has kept nothing',
+    { run: 'fast-only', verifier: 'dft', version: '1', stage: 'rl' },
+    'no episodes of a stage "rl" of fast-only are kept, and of no other',
+  ],
 ])('a re-verification with %s is refused for good', async (_, written, message) => {
   const refused = reverified(written);
   await expect(refused).rejects.toThrow(message);
