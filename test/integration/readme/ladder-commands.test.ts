@@ -202,6 +202,6 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   expect(scores.every(({ score }) => score === 0 || score === 1)).toBe(true);
   expect(await shell('reverify')).toContain('0 verdict(s) computed');
   await expect(shell('reverify', (block) => block.replace('--version 1', '--version 2'))).rejects.toThrow(
-    'has version 1 of it, not exact 2',
+    'has version 1 of exact, not 2',
   );
 });
