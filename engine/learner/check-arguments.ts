@@ -7,6 +7,7 @@ import {
   type TrainSettings,
   type TrainState,
 } from './contract.ts';
+import { lossOf } from './losses/index.ts';
 import { parameterShapes } from '../lora/adapter-shapes.ts';
 
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
@@ -94,11 +95,12 @@ export function checkSettings(settings: TrainSettings, reference: Weights | unde
   if (!Number.isInteger(microBatchTokens) || microBatchTokens < 0) {
     throw wrong('settings', `microBatchTokens is ${microBatchTokens}: give a number of tokens, or 0`);
   }
-  if (objective.kind !== 'grpo') return;
-  if (!(objective.temperature > 0)) {
-    throw wrong('settings', `temperature is ${objective.temperature}: log-probs need one above 0`);
+  const loss = lossOf(objective);
+  const { temperature } = loss.from;
+  if (!(temperature > 0)) {
+    throw wrong('settings', `temperature is ${temperature}: log-probs need one above 0`);
   }
-  if (objective.beta > 0 && !reference) {
+  if (loss.reads(true).includes('reference') && !reference) {
     throw wrong('settings', 'beta is above 0, so a reference is needed: give its weights or set beta to 0');
   }
 }

@@ -1,7 +1,8 @@
 import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
-import type { Aggregation, LearnerSpec } from '../../core/spec.ts';
+import type { LearnerSpec } from '../../core/spec.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
+import type { Objective } from './losses/index.ts';
 
 /**
  * N sequences laid end to end. `tokens` [total]; sequence i is `tokens[offsets[i] .. offsets[i + 1])`,
@@ -39,39 +40,8 @@ export interface OptimizerSettings {
   maxGradientNorm: number;
 }
 
-/** Negative log-likelihood of the masked tokens; negative examples by unlikelihood, −log(1 − p) (Welleck et al. 2020). */
-export interface SupervisedSettings {
-  kind: 'supervised';
-}
-
-/** GRPO (Shao et al. 2024, eq. 3) with the clip of PPO, asymmetric as in DAPO (Yu et al. 2025), and the K3 estimator of the KL (Schulman 2020). */
-export interface GrpoSettings {
-  kind: 'grpo';
-  clipRatioLow: number;
-  clipRatioHigh: number;
-  /** Weight of KL(policy ‖ reference); 0 leaves the reference out of the computation. */
-  beta: number;
-  /**
-   * `token`: mean over all masked tokens of the minibatch (DAPO); `sequence`: mean over tokens, then over sequences
-   * (GRPO); `dr-grpo`: sum over tokens divided by `maxCompletionTokens`, mean over sequences (Liu et al. 2025, TRL's
-   * `dr_grpo`), so that a long sequence does not count less by the token.
-   */
-  aggregation: Aggregation;
-  /** What an episode may have after its prompt, in tokens: the constant denominator of `dr-grpo`. */
-  maxCompletionTokens: number;
-  /** Sampling temperature: logits are divided by it. */
-  temperature: number;
-  /**
-   * A token was sampled among so many at most, those of `TrainBatch.kept`, and all log-probs, ratios, KLs and entropies
-   * are of the softmax over the same ones (keep sampling mask, DeepSeek-V3.2, 2025); 0: nothing was cut.
-   */
-  topK: number;
-  /** Caps exp(old log-prob − rollout log-prob) (TIS); 0 leaves the correction out. */
-  importanceCap: number;
-}
-
 export interface TrainSettings {
-  objective: SupervisedSettings | GrpoSettings;
+  objective: Objective;
   optimizer: OptimizerSettings;
   /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */
   minibatch: number;

@@ -4,6 +4,7 @@ import { checkBatch, checkSettings, checkState, checkWeights } from './check-arg
 import { DEFAULT_COMPUTE, type Learner, type TrainState } from './contract.ts';
 import { downloadState, uploadState, uploadWeights, type DeviceState } from './device-state.ts';
 import { createTracedRunner } from './graph/traced-runner.ts';
+import { lossOf } from './losses/index.ts';
 import { eagerRunner } from './runner.ts';
 import { trainStep } from './train-step.ts';
 
@@ -31,7 +32,8 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
   const step: Learner['step'] = async (parent, batch, settings, reference, onProgress, signal) => {
     signal?.throwIfAborted();
     const { config } = parent;
-    const needsReference = settings.objective.kind === 'grpo' && settings.objective.beta > 0;
+    const loss = lossOf(settings.objective);
+    const needsReference = loss.reads(true).includes('reference');
     checkSettings(settings, reference);
     const { precision } = settings.compute ?? DEFAULT_COMPUTE;
     if (!runner.precisions.includes(precision)) {
@@ -42,7 +44,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
           'or run `npm run setup`, which builds the TensorFlow backend',
       );
     }
-    checkBatch(batch, config, settings.objective.kind === 'grpo' ? settings.objective.topK : 0);
+    checkBatch(batch, config, loss.from.topK);
     if (reference && needsReference) checkWeights(reference, config, 'reference');
     if (last?.state !== parent) checkState(parent);
 

@@ -1,5 +1,6 @@
 import { RandomStream } from '../../core/random.ts';
-import type { GrpoSettings, SupervisedSettings, TrainBatch, TrainSettings } from './contract.ts';
+import type { TrainBatch, TrainSettings } from './contract.ts';
+import type { Loss } from './losses/loss.ts';
 
 /**
  * Sequence indices of every update of a step, in order: each epoch shuffles by `seed` and cuts into as few minibatches
@@ -20,17 +21,16 @@ export function minibatches(sequences: number, settings: TrainSettings): number[
 }
 
 /**
- * Whether a sequence has a gradient: one whose every advantage is zero has none, unless the KL to the reference pulls
- * at it. It need not be computed then, and counts in its minibatch all the same.
+ * Whether a sequence has a gradient: one whose every advantage is zero has none, unless the loss moves the weights by
+ * something else. It need not be computed then, and counts in its minibatch all the same.
  */
-export function movesWeights(
+export const movesWeights = (
   { offsets, advantages }: TrainBatch,
-  objective: SupervisedSettings | GrpoSettings,
+  { movesAll }: Pick<Loss, 'movesAll'>,
   sequence: number,
-): boolean {
-  if (objective.kind === 'grpo' && objective.beta > 0) return true;
-  return advantages.subarray(offsets[sequence], offsets[sequence + 1]).some((advantage) => advantage !== 0);
-}
+): boolean =>
+  movesAll ||
+  advantages.subarray(offsets[sequence], offsets[sequence + 1]).some((advantage) => advantage !== 0);
 
 /** The batch's mask [total] where one of these sequences is, 0 elsewhere. */
 export function maskOf({ offsets, mask }: TrainBatch, sequences: readonly number[]): Float32Array {
@@ -40,35 +40,4 @@ export function maskOf({ offsets, mask }: TrainBatch, sequences: readonly number
     own.set(mask.subarray(start, end), start);
   }
   return own;
-}
-
-/**
- * The weight of each token [total] in the mean that a minibatch's loss is: 1 / masked tokens of the minibatch
- * (`token`, and supervised), 1 / (sequences · masked tokens of its sequence) (`sequence`), or 1 / (sequences ·
- * maxCompletionTokens) (`dr-grpo`); 0 where the mask is 0.
- */
-export function lossWeights(
-  batch: TrainBatch,
-  sequences: readonly number[],
-  { aggregation, maxCompletionTokens }: Pick<GrpoSettings, 'aggregation' | 'maxCompletionTokens'>,
-): Float32Array {
-  const counts = sequences.map((sequence) => {
-    let count = 0;
-    for (let i = batch.offsets[sequence]!; i < batch.offsets[sequence + 1]!; i++) count += batch.mask[i]!;
-    return count;
-  });
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  const nonEmpty = counts.filter((count) => count > 0).length;
-  const weights = new Float32Array(batch.tokens.length);
-  sequences.forEach((sequence, n) => {
-    const share = {
-      token: 1 / total,
-      sequence: 1 / (nonEmpty * counts[n]!),
-      'dr-grpo': 1 / (sequences.length * maxCompletionTokens),
-    }[aggregation];
-    for (let i = batch.offsets[sequence]!; i < batch.offsets[sequence + 1]!; i++) {
-      if (batch.mask[i] === 1) weights[i] = share;
-    }
-  });
-  return weights;
 }

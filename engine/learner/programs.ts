@@ -4,14 +4,10 @@ import { loraScale, parameterShapes } from '../lora/adapter-shapes.ts';
 import type { ModelConfig } from '../model-config.ts';
 import { tokenMask } from '../token-mask.ts';
 import type { Backend } from './backend.ts';
-import {
-  DEFAULT_COMPUTE,
-  type ComputeSettings,
-  type GrpoSettings,
-  type SupervisedSettings,
-} from './contract.ts';
-import { grpoLoss } from './losses/grpo.ts';
-import { supervisedLoss } from './losses/supervised.ts';
+import { DEFAULT_COMPUTE, type ComputeSettings } from './contract.ts';
+import { lossOf } from './losses/index.ts';
+import type { Objective } from './losses/index.ts';
+import type { SampledFrom } from './losses/loss.ts';
 import { decoderHidden } from './model/decoder.ts';
 import { tokenLogprobs } from './model/token-logprobs.ts';
 import type { Precision } from './runner.ts';
@@ -30,22 +26,6 @@ export interface PolicyModel {
   lora?: LoraSpec | undefined;
   compute?: Pick<ComputeSettings, 'precision' | 'gradientCheckpointing'> | undefined;
 }
-
-/** Per-token inputs of the training program besides `mask` and `weights`, in the order in which it takes them. */
-export type TokenInput = 'advantages' | 'old' | 'rollout' | 'reference';
-
-/** The token inputs that an objective reads. `single`: the step has one update, so the old policy is the current one. */
-export function tokenInputs(objective: SupervisedSettings | GrpoSettings, single: boolean): TokenInput[] {
-  if (objective.kind === 'supervised') return [];
-  const inputs: TokenInput[] = ['advantages'];
-  if (!single) inputs.push('old');
-  if (objective.importanceCap > 0) inputs.push('rollout');
-  if (objective.beta > 0) inputs.push('reference');
-  return inputs;
-}
-
-/** What log-probs are of: the softmax of the logits over their temperature, among `topK` tokens at most, 0: among all. */
-export type SampledFrom = Pick<GrpoSettings, 'temperature' | 'topK'>;
 
 /**
  * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
@@ -68,20 +48,21 @@ export function logprobProgram(backend: Backend, model: PolicyModel, from: Sampl
 }
 
 /**
- * In: as above, then mask [N], weights [N] and `tokenInputs` [N] each, all of them 0 where the mask is. Out: loss [], then log-probs, entropy,
+ * In: as above, then mask [N], weights [N] and what the loss `reads` [N] each, all of them 0 where the mask is. Out: loss [], then log-probs, entropy,
  * k3 and clipped, [N] each, then the gradient of the loss for every trained parameter.
  */
 export function trainingProgram(
   backend: Backend,
   model: PolicyModel,
-  objective: SupervisedSettings | GrpoSettings,
+  objective: Objective,
   single: boolean,
 ): Program {
   const { tf } = backend;
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   const { precision, gradientCheckpointing } = compute;
-  const names = tokenInputs(objective, single);
-  const { temperature, topK } = objective.kind === 'grpo' ? objective : { temperature: 1, topK: 0 };
+  const minimized = lossOf(objective);
+  const names = minimized.reads(single);
+  const { temperature, topK } = minimized.from;
   const shapes = parameterShapes(model);
   const frozen = shapes.frozen.length;
   const count = frozen + shapes.trained.length;
@@ -102,12 +83,7 @@ export function trainingProgram(
         const { logprobs, entropy } = forward(backend, model, parameters, parts, temperature);
         // Where nothing counts every log-prob is 0, as are the inputs, so that no exponential can overflow.
         const counted = tf.where<Tensor1D>(tf.cast(mask, 'bool'), logprobs, tf.zerosLike(logprobs));
-        if (objective.kind === 'supervised') {
-          metrics = [tf.keep(counted), entropy, tf.keep(tf.zerosLike(mask)), tf.keep(tf.zerosLike(mask))];
-          return supervisedLoss(tf, counted, weights);
-        }
-        const advantages = given['advantages']!;
-        const result = grpoLoss(tf, objective, { ...given, advantages, logprobs: counted, weights });
+        const result = minimized.compute(tf, { ...given, logprobs: counted, weights });
         metrics = [tf.keep(counted), entropy, tf.keep(result.kl), tf.keep(result.clipped)];
         return result.loss;
       };

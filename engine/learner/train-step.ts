@@ -11,10 +11,12 @@ import {
 } from './contract.ts';
 import type { DeviceState } from './device-state.ts';
 import { createMicroBatches, dispose } from './micro-batches.ts';
-import { lossWeights, maskOf, minibatches, movesWeights } from './minibatches.ts';
+import { lossOf } from './losses/index.ts';
+import type { TokenInput } from './losses/loss.ts';
+import { maskOf, minibatches, movesWeights } from './minibatches.ts';
 import { rateAt } from './optimizer/adam.ts';
 import { clipProgram } from './optimizer/clip-program.ts';
-import { logprobProgram, tokenInputs, trainingProgram, type TokenInput } from './programs.ts';
+import { logprobProgram, trainingProgram } from './programs.ts';
 import { packRows, positionsFor, rowLength } from './row-packing.ts';
 import type { Runner } from './runner.ts';
 
@@ -43,9 +45,10 @@ export async function trainStep(
   const { frozen, adam } = device;
   const { objective, optimizer, compute = DEFAULT_COMPUTE } = settings;
   const model = { config, lora: parent.adapter?.lora, compute };
+  const loss = lossOf(objective);
   const started = performance.now();
   const sequences = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
-  const computed = sequences.filter((sequence) => movesWeights(batch, objective, sequence));
+  const computed = sequences.filter((sequence) => movesWeights(batch, loss, sequence));
   const mask = maskOf(batch, computed);
   const length = rowLength(batch.offsets, computed);
   const { threads } = backend;
@@ -61,12 +64,12 @@ export async function trainStep(
   });
   const single = updates.length === 1;
 
-  const wanted = tokenInputs(objective, single);
+  const wanted = loss.reads(single);
   const passes = Number(wanted.includes('old')) + Number(wanted.includes('reference'));
   const all = passes > 0 ? pack(computed) : [];
   const total = passes * all.length + updates.reduce((sum, { rows }) => sum + rows.length, 0);
   let done = 0;
-  const { temperature, topK } = objective.kind === 'grpo' ? objective : { temperature: 1, topK: 0 };
+  const { topK } = loss.from;
   const kept = topK === 0 ? undefined : { sets: batch.kept ?? nothingCut(batch), most: topK };
   const micro = createMicroBatches(backend, runner, batch.tokens.length, kept, () => {
     step.onProgress?.(++done, total);
@@ -80,12 +83,12 @@ export async function trainStep(
     rollout: counted(batch.rolloutLogprobs),
   };
   if (wanted.includes('reference')) {
-    const program = logprobProgram(backend, { config, compute }, { temperature, topK });
+    const program = logprobProgram(backend, { config, compute }, loss.from);
     perToken.reference = counted(await micro.logprobs(program, reference!, all));
     refuseNonFinite(perToken.reference, 'the reference');
   }
   if (wanted.includes('old')) {
-    const program = logprobProgram(backend, model, { temperature, topK });
+    const program = logprobProgram(backend, model, loss.from);
     perToken.old = counted(await micro.logprobs(program, [...frozen, ...adam.weights()], all));
     refuseNonFinite(perToken.old, 'the weights that the step starts from');
   }
@@ -104,7 +107,7 @@ export async function trainStep(
   const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
   let parentLogprobs = perToken.old;
   for (const [index, { minibatch, rows }] of updates.entries()) {
-    const inputs = [tokenWeights(step, minibatch), ...wanted.map((name) => perToken[name]!)];
+    const inputs = [loss.weights(batch, minibatch), ...wanted.map((name) => perToken[name]!)];
     const parameters = [...frozen, ...adam.weights()];
     const result = await micro.gradient(program, parameters, rows, mask, inputs);
     // With a single update its own forward pass runs under the parent's weights.
@@ -143,20 +146,15 @@ export async function trainStep(
     sums.tokens += result.tokens;
   }
   const tokens = Math.max(1, sums.tokens);
+  // What the weights that the step starts from have sampled.
+  const own = computed.filter((sequence) => loss.ofSamples && batch.late?.[sequence] !== 1);
   return {
     loss: sums.loss / updates.length,
     gradientNorm: sums.gradientNorm / updates.length,
     entropy: sums.entropy / tokens,
     kl: sums.kl / tokens,
     clipFraction: sums.clipped / tokens,
-    ...logprobGap(
-      step,
-      maskOf(
-        batch,
-        computed.filter((sequence) => batch.late?.[sequence] !== 1),
-      ),
-      parentLogprobs!,
-    ),
+    ...logprobGap(batch.rolloutLogprobs, maskOf(batch, own), parentLogprobs!),
     updates: updates.length,
     tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
     seconds: (performance.now() - started) / 1000,
@@ -183,28 +181,18 @@ function refuseNonFinite(logprobs: Float32Array, whose: string): void {
   );
 }
 
-/** What each token [total] weighs in the loss of a minibatch. Supervised, the example's own weight is a factor of it. */
-function tokenWeights({ batch, settings: { objective } }: StepArguments, sequences: number[]): Float32Array {
-  if (objective.kind === 'grpo') return lossWeights(batch, sequences, objective);
-  return lossWeights(batch, sequences, { aggregation: 'token', maxCompletionTokens: 0 }).map(
-    (weight, i) => weight * batch.advantages[i]!,
-  );
-}
-
-/** How far the learner's log-probs are from those that the rollout engine reported, over the tokens of `mask`. */
-function logprobGap({ batch, settings }: StepArguments, mask: Float32Array, logprobs: Float32Array) {
-  const none = { logprobGapMax: null, logprobGapMean: null };
-  // A demonstration was not sampled.
-  if (settings.objective.kind === 'supervised') return none;
+/** How far the learner's log-probs are from those that the rollout engine reported, over the tokens of `mask`; null without any. */
+function logprobGap(rollout: Float32Array, mask: Float32Array, logprobs: Float32Array) {
   let max = 0;
   let sum = 0;
   let count = 0;
   mask.forEach((masked, i) => {
     if (masked !== 1) return;
-    const gap = Math.abs(logprobs[i]! - batch.rolloutLogprobs[i]!);
+    const gap = Math.abs(logprobs[i]! - rollout[i]!);
     max = Math.max(max, gap);
     sum += gap;
     count++;
   });
-  return count === 0 ? none : { logprobGapMax: max, logprobGapMean: sum / count };
+  if (count === 0) return { logprobGapMax: null, logprobGapMean: null };
+  return { logprobGapMax: max, logprobGapMean: sum / count };
 }

@@ -1,37 +1,53 @@
-import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
+import type { Tensor1D } from '@tensorflow/tfjs';
 import type { Tf } from '../backend.ts';
-import type { GrpoSettings } from '../contract.ts';
 import { stopGradient } from '../custom-gradient.ts';
+import type { Loss, LossInputs, LossResult, SampledFrom } from './loss.ts';
+import { tokenWeights } from './token-weights.ts';
+import type { TokenMean } from './token-weights.ts';
 
-/** What the loss reads, all [N]; log-probs and advantages are 0 where the weight is, for Inf · 0 is NaN. */
-export interface GrpoInputs {
-  logprobs: Tensor1D;
-  /** 1 / (tokens that the mean is over) where the token counts, 0 elsewhere. */
-  weights: Tensor1D;
-  advantages: Tensor1D;
-  /** Log-probs under the weights that the step started from; absent: this is its first and only update, and they equal `logprobs`. */
-  old?: Tensor1D;
-  /** Log-probs when sampled; needed when `importanceCap` > 0. */
-  rollout?: Tensor1D;
-  /** Log-probs under the reference; needed when `beta` > 0. */
-  reference?: Tensor1D;
+/**
+ * GRPO (Shao et al. 2024, eq. 3) with the clip of PPO, asymmetric as in DAPO (Yu et al. 2025), and the K3 estimator of the
+ * KL (Schulman 2020). With `topK` a token was sampled among so many at most, those of `TrainBatch.kept`, and all
+ * log-probs, ratios, KLs and entropies are of the softmax over the same ones (keep sampling mask, DeepSeek-V3.2, 2025);
+ * 0: nothing was cut.
+ */
+export interface GrpoSettings extends TokenMean, SampledFrom {
+  kind: 'grpo';
+  clipRatioLow: number;
+  clipRatioHigh: number;
+  /** Weight of KL(policy ‖ reference); 0 leaves the reference out of the computation. */
+  beta: number;
+  /** Caps exp(old log-prob − rollout log-prob) (TIS); 0 leaves the correction out. */
+  importanceCap: number;
 }
+
+export const grpo = (settings: GrpoSettings): Loss => ({
+  from: { temperature: settings.temperature, topK: settings.topK },
+  ofSamples: true,
+  movesAll: settings.beta > 0,
+  reads: (single) => [
+    'advantages',
+    ...(single ? [] : (['old'] as const)),
+    ...(settings.importanceCap > 0 ? (['rollout'] as const) : []),
+    ...(settings.beta > 0 ? (['reference'] as const) : []),
+  ],
+  weights: (batch, sequences) => tokenWeights(batch, sequences, settings),
+  compute: (tf, inputs) => grpoLoss(tf, settings, inputs),
+});
 
 /**
  * GRPO (Shao et al. 2024, "DeepSeekMath", eq. 3), to be minimized: the sum over tokens of
  * w · (−ρ · min(r A, clip(r, 1 − low, 1 + high) A) + β k3), where r = exp(log p − old) and
+ * - w is 1 / (tokens that the mean is over) where the token counts, 0 elsewhere,
+ * - `old` is absent where this is the step's first and only update: it equals log p then,
  * - the two bounds of the clip are DAPO's clip-higher (Yu et al. 2025, eq. 10),
  * - ρ = min(exp(old − rollout), cap) corrects for an engine that sampled with slightly other probabilities
  *   (truncated importance sampling, Yao et al. 2025; Ionides 2008),
  * - k3 = exp(ref − log p) − (ref − log p) − 1 estimates KL(policy ‖ reference) (Schulman 2020; eq. 4 of DeepSeekMath).
- * Returns with it k3 and whether the clip bound, per token [N], for the metrics.
  */
-export function grpoLoss(
-  tf: Tf,
-  settings: GrpoSettings,
-  inputs: GrpoInputs,
-): { loss: Scalar; kl: Tensor1D; clipped: Tensor1D } {
-  const { logprobs, weights, advantages } = inputs;
+export function grpoLoss(tf: Tf, settings: GrpoSettings, inputs: LossInputs): LossResult {
+  const { logprobs, weights } = inputs;
+  const advantages = given(inputs.advantages);
   const old = inputs.old ?? stopGradient(tf, logprobs);
   const ratio = tf.exp(tf.sub(logprobs, old));
   const plain = tf.mul(ratio, advantages);

@@ -1,6 +1,30 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
 import type { Tf } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
+import type { Loss } from './loss.ts';
+import { tokenWeights } from './token-weights.ts';
+
+/** Negative log-likelihood of the masked tokens; negative examples by unlikelihood, −log(1 − p) (Welleck et al. 2020). */
+export interface SupervisedSettings {
+  kind: 'supervised';
+}
+
+/** An example's own weight, its advantage, is a factor of what its tokens weigh. */
+export const supervised: Loss = {
+  from: { temperature: 1, topK: 0 },
+  ofSamples: false,
+  movesAll: false,
+  reads: () => [],
+  weights: (batch, sequences) =>
+    tokenWeights(batch, sequences, { aggregation: 'token', maxCompletionTokens: 0 }).map(
+      (weight, i) => weight * batch.advantages[i]!,
+    ),
+  compute: (tf, { logprobs, weights }) => ({
+    loss: supervisedLoss(tf, logprobs, weights),
+    kl: tf.zerosLike(logprobs),
+    clipped: tf.zerosLike(logprobs),
+  }),
+};
 
 /** Keeps the gradient of a token finite that the model is sure of and must unlearn. */
 const LEAST_DOUBT = 1e-5;

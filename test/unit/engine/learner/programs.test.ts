@@ -4,8 +4,8 @@ import { normal, randomKey } from '../../../../core/random.ts';
 import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
 import type { TrainSettings } from '../../../../engine/learner/contract.ts';
 import { uploadWeights } from '../../../../engine/learner/device-state.ts';
-import { lossWeights } from '../../../../engine/learner/minibatches.ts';
-import { logprobProgram, tokenInputs, trainingProgram } from '../../../../engine/learner/programs.ts';
+import { lossOf } from '../../../../engine/learner/losses/index.ts';
+import { logprobProgram, trainingProgram } from '../../../../engine/learner/programs.ts';
 import { gather, packRows, rowLength, scatter } from '../../../../engine/learner/row-packing.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
@@ -71,7 +71,7 @@ it('a micro-batch in parts, one a core, gives the log-probs and the gradient of 
   const sequences = [0, 1, 2, 3, 4, 5, 6, 7];
   const [rows] = packRows(batch.tokens, batch.offsets, sequences, 32, 256, 4);
   expect(rows!.rows % 4).toBe(0);
-  const perToken = [batch.mask, lossWeights(batch, sequences, GRPO), batch.advantages];
+  const perToken = [batch.mask, lossOf(GRPO).weights(batch, sequences), batch.advantages];
   const inputs = [
     ...modelInputs(TINY, weights, rows!),
     ...perToken.map((values) => tf.tensor1d(gather(values, rows!))),
@@ -110,8 +110,8 @@ describe('gradients agree with finite differences', () => {
       const [rows] = packRows(batch.tokens, batch.offsets, sequences, 64, 256);
       const key = randomKey('finite differences', what);
       const current = new Float32Array(batch.tokens.length);
-      const temperature = objective.kind === 'grpo' ? objective.temperature : 1;
-      const [logprobs] = logprobProgram(backend, { config: TINY }, { temperature, topK: 0 }).compute(
+      const loss = lossOf(objective);
+      const [logprobs] = logprobProgram(backend, { config: TINY }, loss.from).compute(
         modelInputs(TINY, weights, rows!),
       );
       scatter(logprobs!.dataSync() as Float32Array, rows!, current);
@@ -125,22 +125,20 @@ describe('gradients agree with finite differences', () => {
         rollout: near(0.5, 1000),
         reference: near(0.4, 2000),
       };
-      const token = lossWeights(batch, sequences, objective.kind === 'grpo' ? objective : GRPO);
-      if (objective.kind === 'supervised')
-        token.forEach((value, i) => (token[i] = value * batch.advantages[i]!));
+      const token = loss.weights(batch, sequences);
       const run = (weights: Weights, single: boolean) => {
-        const values = [batch.mask, token, ...tokenInputs(objective, single).map((name) => perToken[name])];
+        const values = [batch.mask, token, ...loss.reads(single).map((name) => perToken[name])];
         const inputs = [
           ...modelInputs(TINY, weights, rows!),
           ...values.map((array) => tf.tensor1d(gather(array, rows!))),
         ];
-        const [loss, , , , , ...gradients] = trainingProgram(
+        const [value, , , , , ...gradients] = trainingProgram(
           backend,
           { config: TINY },
           objective,
           single,
         ).compute(inputs);
-        return { loss: loss!.dataSync()[0]!, gradients: gradients.map((tensor) => tensor.dataSync()) };
+        return { loss: value!.dataSync()[0]!, gradients: gradients.map((tensor) => tensor.dataSync()) };
       };
       const { gradients } = run(weights, single);
       weightShapes(TINY).forEach(([name], n) => {

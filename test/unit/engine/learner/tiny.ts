@@ -1,11 +1,7 @@
 import { RandomStream } from '../../../../core/random.ts';
-import type {
-  GrpoSettings,
-  TrainBatch,
-  TrainSettings,
-  TrainState,
-} from '../../../../engine/learner/contract.ts';
+import type { TrainBatch, TrainSettings, TrainState } from '../../../../engine/learner/contract.ts';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
+import type { GrpoSettings } from '../../../../engine/learner/losses/grpo.ts';
 import type { ModelConfig, Weights } from '../../../../engine/model-config.ts';
 
 export const TINY: ModelConfig = {
