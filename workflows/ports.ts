@@ -11,6 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { SignalDefinition } from '@temporalio/workflow';
+import { messageOf } from '../core/errors.ts';
 import { addIncidents } from '../core/incidents.ts';
 import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
@@ -101,7 +102,7 @@ export function trainingPorts(
   reportEvery: number,
 ): TrainingPorts {
   const replies = new Map<string, ClimbReply | ClimbFailure>();
-  let told = false;
+  let incidentsTold = false;
   listen(climbed, climbReply, (reply) => void replies.set(reply.id, reply));
   listen(climbFailed, climbFailure, (failure) => void replies.set(failure.id, failure));
   return endingByAnswer({
@@ -114,9 +115,9 @@ export function trainingPorts(
       const start = Date.now();
       const id = `${step.stage}/${step.step}`;
       const request = { ...step, id, replyTo: workflowInfo().workflowId };
-      await tellLadder(run, climbWanted, request);
+      await signalLadder(run, climbWanted, request);
       // One that was terminated answers nobody.
-      while (!(await condition(() => replies.has(id), LADDER_WATCH))) await tellLadder(run, climbAwaited);
+      while (!(await condition(() => replies.has(id), LADDER_WATCH))) await signalLadder(run, climbAwaited);
       const { id: _, ...reply } = replies.get(id)!;
       replies.delete(id);
       if ('message' in reply) throw ApplicationFailure.nonRetryable(reply.message, reply.type);
@@ -135,9 +136,9 @@ export function trainingPorts(
         report.heldOut !== null ||
         report.note !== null ||
         // The first ones at once; later ones with the next report.
-        (incidents.length > 0 && !told);
+        (incidents.length > 0 && !incidentsTold);
       if (!due) return;
-      told ||= incidents.length > 0;
+      incidentsTold ||= incidents.length > 0;
       reportUnsent(control, curriculumId);
     },
     ask: async (question) => {
@@ -169,7 +170,7 @@ export async function allReported(control: Control, curriculumId: string): Promi
 }
 
 /** Throws a failure that says what happened where the run has no ladder any more. */
-async function tellLadder<Args extends unknown[]>(
+async function signalLadder<Args extends unknown[]>(
   run: string,
   signal: SignalDefinition<Args>,
   ...args: Args
@@ -179,11 +180,7 @@ async function tellLadder<Args extends unknown[]>(
   } catch (error) {
     if (isCancellation(error)) throw error;
     const reason = `the ladder ${ids.ladder(run)} has ended before its run, which cannot go on without it`;
-    throw ApplicationFailure.create({
-      message: `${reason}: ${error instanceof Error ? error.message : String(error)}`,
-      type: 'gradus.infra.ladder',
-      nonRetryable: true,
-    });
+    throw ApplicationFailure.nonRetryable(`${reason}: ${messageOf(error)}`, 'gradus.infra.ladder');
   }
 }
 

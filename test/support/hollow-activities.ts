@@ -10,9 +10,11 @@ import type {
   ResumeRequest,
   ResumeResult,
   TrainRequest,
+  VerifyRequest,
 } from '../../core/requests.ts';
 import calculatorWithLadder from './ladder-calculator.ts';
 import type { RunClient } from './run-client.ts';
+import type { Gate } from './workflow-lab.ts';
 
 // Activities that do no more than the workflows need to go on.
 
@@ -45,6 +47,14 @@ const group = (): GroupResult => ({
   failedTasks: [],
   spans: [],
 });
+
+/** A `verifyGroup` that waits in the stage `rl` until the gate of its run is open, where it has one. */
+export const verifyHeldUp =
+  (gates: ReadonlyMap<string, Gate>) =>
+  async ({ group: { run, stage } }: VerifyRequest): Promise<GroupResult> => {
+    if (stage === 'rl') await gates.get(run)?.opened;
+    return group();
+  };
 
 /**
  * By worker, for a whole run with the environment of ladder-calculator.ts: each group has one episode with one long call,

@@ -4,12 +4,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Ask, KeepLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
-import type { VerifyRequest } from '../../../core/requests.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
 import { decide, questionAsked } from '../../../workflows/messages.ts';
 import type { Progress } from '../../../workflows/messages.ts';
-import { hollowActivities } from '../../support/hollow-activities.ts';
+import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { rung } from '../../support/rungs.ts';
 import { until, untilBegun } from '../../support/run-client.ts';
@@ -41,10 +40,7 @@ beforeAll(async () => {
         ...others,
         verifier: {
           ...verifier,
-          verifyGroup: async ({ group }: VerifyRequest) => {
-            if (group.stage === 'rl') await stepping.get(group.run)?.opened;
-            return verifier.verifyGroup(group as never);
-          },
+          verifyGroup: verifyHeldUp(stepping),
           planClimb: () => ({
             calibrations: [noCalibration()],
             asks,

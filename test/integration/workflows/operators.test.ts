@@ -2,11 +2,10 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
 import { noOutcomes } from '../../../core/outcome.ts';
-import type { VerifyRequest } from '../../../core/requests.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
 import { decide } from '../../../workflows/messages.ts';
-import { hollowActivities } from '../../support/hollow-activities.ts';
+import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
@@ -29,10 +28,7 @@ beforeAll(async () => {
       ...others,
       verifier: {
         ...verifier,
-        verifyGroup: async ({ group }: VerifyRequest) => {
-          if (group.stage === 'rl') await rollingOut.get(group.run)?.opened;
-          return verifier.verifyGroup(group as never);
-        },
+        verifyGroup: verifyHeldUp(rollingOut),
         settleClimb: (request: Parameters<typeof verifier.settleClimb>[0] & { run: string }) => {
           const settled = verifier.settleClimb(request);
           if (!unjudged.has(request.run)) return settled;
