@@ -1,5 +1,5 @@
-import { addIncidents } from '../core/incidents.ts';
-import type { Incident } from '../core/incidents.ts';
+import { addIncidents } from '../core/episode/incidents.ts';
+import type { Incident } from '../core/episode/incidents.ts';
 import type { Asker } from '../environments/host/hosted-environment.ts';
 
 /** What users' code did wrong while an activity asked it. */

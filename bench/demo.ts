@@ -1,7 +1,7 @@
 import calculator from '../examples/calculator.json' with { type: 'json' };
-import { rate } from '../core/intervals.ts';
-import { total } from '../core/stage-policy.ts';
-import type { TimeSplit } from '../core/time-split.ts';
+import { rate } from '../core/statistics/intervals.ts';
+import { total } from '../core/training/stage-policy.ts';
+import type { TimeSplit } from '../core/time/time-split.ts';
 import { percent } from '../cli/show-progress.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { Progress } from '../workflows/messages.ts';

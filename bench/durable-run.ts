@@ -8,7 +8,7 @@ import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { progressLine } from '../cli/show-progress.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
 import type { Installation, InstallationOptions } from '../cli/stack-with-workers.ts';
-import type { CurriculumResult } from '../core/curriculum.ts';
+import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { curriculum } from '../workflows/curriculum.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ObjectStore } from '../activities/store/object-store.ts';
-import { PolicyPool } from '../activities/policy-pool.ts';
-import { WARM_START } from '../core/warm-start.ts';
+import { ObjectStore } from '../store/object-store.ts';
+import { PolicyPool } from '../activities/rollout/policy-pool.ts';
+import { WARM_START } from '../core/training/warm-start.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { createLearner } from '../engine/learner/remote-learner.ts';
 import { calculatorEnvironment } from '../environments/calculator/environment.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { StepReport } from '../core/ports.ts';
-import { WARM_START } from '../core/warm-start.ts';
+import { WARM_START } from '../core/training/warm-start.ts';
 import { settingsToEnv } from '../workers/settings.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { BenchOptions } from './bench.ts';

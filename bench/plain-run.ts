@@ -1,18 +1,18 @@
 import { setMaxListeners } from 'node:events';
-import { createCurriculum } from '../activities/curriculum.ts';
-import type { Environments } from '../activities/environment-of.ts';
-import { createTraining } from '../activities/learner.ts';
-import type { PolicyPool } from '../activities/policy-pool.ts';
-import { createRollout } from '../activities/rollout.ts';
-import type { ObjectStore } from '../activities/store/object-store.ts';
-import { createVerification } from '../activities/verifiers.ts';
-import { runCurriculum } from '../core/curriculum.ts';
-import type { CurriculumResult } from '../core/curriculum.ts';
-import { evaluate } from '../core/evaluation.ts';
+import { createCurriculum } from '../activities/training/curriculum.ts';
+import type { Environments } from '../environments/host/environment-of.ts';
+import { createTraining } from '../activities/training/learner.ts';
+import type { PolicyPool } from '../activities/rollout/policy-pool.ts';
+import { createRollout } from '../activities/rollout/rollout.ts';
+import type { ObjectStore } from '../store/object-store.ts';
+import { createVerification } from '../activities/verification/verifiers.ts';
+import { runCurriculum } from '../core/training/curriculum.ts';
+import type { CurriculumResult } from '../core/training/curriculum.ts';
+import { evaluate } from '../core/training/evaluation.ts';
 import type { StepReport, TrainingPorts } from '../core/ports.ts';
 import type { GroupRequest, GroupResult } from '../core/requests.ts';
-import { trainStage } from '../core/stage.ts';
-import { warmStart } from '../core/warm-start.ts';
+import { trainStage } from '../core/training/stage.ts';
+import { warmStart } from '../core/training/warm-start.ts';
 import type { Learner } from '../engine/learner/contract.ts';
 
 export interface PlainRunOptions {

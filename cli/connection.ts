@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
-import type { ObjectStore } from '../activities/store/object-store.ts';
+import type { ObjectStore } from '../store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { readStack, stackEnvironment } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
@@ -40,7 +40,7 @@ export async function withStore<T>(
   options: ConnectionOptions,
   use: (store: ObjectStore) => Promise<T>,
 ): Promise<T> {
-  const { ObjectStore } = await import('../activities/store/object-store.ts');
+  const { ObjectStore } = await import('../store/object-store.ts');
   const store = ObjectStore.open((await settingsOf(options)).store);
   try {
     return await use(store);
@@ -54,7 +54,7 @@ export async function withWritableStore<T>(
   options: ConnectionOptions,
   use: (store: ObjectStore) => Promise<T>,
 ): Promise<T> {
-  const { ObjectStore } = await import('../activities/store/object-store.ts');
+  const { ObjectStore } = await import('../store/object-store.ts');
   const store = await ObjectStore.connect((await settingsOf(options)).store);
   try {
     return await use(store);

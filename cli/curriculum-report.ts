@@ -1,11 +1,11 @@
 import path from 'node:path';
 import Table from 'cli-table3';
-import type { CurriculumResult } from '../core/curriculum.ts';
+import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { armName } from '../core/names.ts';
-import { countsOf, noOutcomes } from '../core/outcome.ts';
+import { countsOf, noOutcomes } from '../core/episode/outcome.ts';
 import type { EvaluationResult } from '../core/requests.ts';
-import { toolFailuresOf, total } from '../core/stage-policy.ts';
-import { totalTime } from '../core/time-split.ts';
+import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
+import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { interval, measured, percent } from './show-progress.ts';
 

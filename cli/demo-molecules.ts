@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
-import { ObjectStore } from '../activities/store/object-store.ts';
-import { readLedger } from '../activities/store/ledger.ts';
-import { parseSpec } from '../activities/spec/parse-spec.ts';
+import { ObjectStore } from '../store/object-store.ts';
+import { readLedger } from '../store/ledger.ts';
+import { parseSpec } from '../spec/parse-spec.ts';
 import { builtInEnvironments } from '../environments/index.ts';
-import { totalTime } from '../core/time-split.ts';
+import { totalTime } from '../core/time/time-split.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { fail } from './fail.ts';

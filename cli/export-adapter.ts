@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { readManifest } from '../activities/store/checkpoints.ts';
-import type { ObjectStore } from '../activities/store/object-store.ts';
+import { readManifest } from '../store/checkpoints.ts';
+import type { ObjectStore } from '../store/object-store.ts';
 import { GradusError } from '../core/errors.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { modelCard } from './model-card.ts';

@@ -1,10 +1,10 @@
-import type { CheckpointManifest } from '../activities/store/manifest.ts';
-import { rate, wilson } from '../core/intervals.ts';
+import type { CheckpointManifest } from '../store/manifest.ts';
+import { rate, wilson } from '../core/statistics/intervals.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
 import type { Arm, CurriculumSpec } from '../core/spec.ts';
-import { total } from '../core/stage-policy.ts';
+import { total } from '../core/training/stage-policy.ts';
 import { interval, percent } from './show-progress.ts';
 
 /** What is known of how a checkpoint came to be. */

@@ -1,6 +1,6 @@
-import { advanceEpisode } from '../activities/advance-episode.ts';
-import type { PolicyLease } from '../activities/policy-pool.ts';
-import type { Episode } from '../core/episode.ts';
+import { advanceEpisode } from '../activities/rollout/advance-episode.ts';
+import type { PolicyLease } from '../activities/rollout/policy-pool.ts';
+import type { Episode } from '../core/episode/episode.ts';
 import { GradusError } from '../core/errors.ts';
 import { randomKey } from '../core/random.ts';
 import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';

@@ -1,13 +1,13 @@
-import { readManifest } from '../activities/store/checkpoints.ts';
-import { rolloutsPrefix, runKey } from '../activities/store/keys.ts';
-import { runClaims } from '../activities/store/run-claim.ts';
-import type { ObjectStore } from '../activities/store/object-store.ts';
-import { loadTrajectories } from '../activities/store/trajectories.ts';
-import type { RolloutGroup } from '../core/episode.ts';
+import { readManifest } from '../store/checkpoints.ts';
+import { rolloutsPrefix, runKey } from '../store/keys.ts';
+import { runClaims } from '../store/run-claim.ts';
+import type { ObjectStore } from '../store/object-store.ts';
+import { loadTrajectories } from '../store/trajectories.ts';
+import type { RolloutGroup } from '../core/episode/episode.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
-import { succeeded } from '../core/reward.ts';
+import { succeeded } from '../core/episode/reward.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { Provenance } from './model-card.ts';
 

@@ -1,7 +1,7 @@
-import { rate, wilson } from '../core/intervals.ts';
-import type { Interval, Proportion } from '../core/intervals.ts';
+import { rate, wilson } from '../core/statistics/intervals.ts';
+import type { Interval, Proportion } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
-import { toolFailuresOf, total } from '../core/stage-policy.ts';
+import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import type { Progress } from '../workflows/messages.ts';
 
 const BAR_WIDTH = 24;

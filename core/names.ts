@@ -1,4 +1,4 @@
-import type { Tier } from './outcome.ts';
+import type { Tier } from './episode/outcome.ts';
 import type { Arm } from './spec.ts';
 
 /** Task queues, one per kind of worker. `gradus` is the one that runs are started on. */

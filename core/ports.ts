@@ -1,4 +1,4 @@
-import type { Incident } from './incidents.ts';
+import type { Incident } from './episode/incidents.ts';
 import type { Budget } from './ladder/budget.ts';
 import type { SettleResult, StepGroups } from './ladder/requests.ts';
 import type {
@@ -16,12 +16,12 @@ import type {
   TrainResult,
 } from './requests.ts';
 import type { ArmTally } from './requests.ts';
-import type { OutcomeCounts } from './outcome.ts';
+import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { RewardSpec } from './spec.ts';
-import type { ArmEstimates } from './task-draw.ts';
-import type { TimeSplit } from './time-split.ts';
+import type { ArmEstimates } from './training/task-draw.ts';
+import type { TimeSplit } from './time/time-split.ts';
 
 /**
  * What training needs done. The training logic in core is written against these, so that the durable run (child

@@ -1,5 +1,5 @@
-import type { Incident } from './incidents.ts';
-import type { OutcomeCounts } from './outcome.ts';
+import type { Incident } from './episode/incidents.ts';
+import type { OutcomeCounts } from './episode/outcome.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
   AlgorithmSpec,

@@ -1,11 +1,11 @@
 import type { Budget } from './ladder/budget.ts';
 import type { Rung } from './ladder/policy.ts';
-import type { TruncatedRule } from './outcome.ts';
+import type { TruncatedRule } from './episode/outcome.ts';
 import type { CheckpointRef } from './refs.ts';
 
 /**
  * A curriculum as the workflows see it: parsed, defaults filled in, every name checked. What a person writes is
- * described by `examples/curriculum.schema.json`, generated from the zod schema in `activities/spec`.
+ * described by `examples/curriculum.schema.json`, generated from the zod schema in `spec/`.
  */
 export interface CurriculumSpec {
   run: string;

@@ -1,4 +1,4 @@
-import type { Json } from './json.ts';
+import type { Json } from './json/json.ts';
 
 /**
  * What a tier's worker is asked and what it answers: the same JSON in every language, held by the golden files in

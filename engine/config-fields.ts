@@ -1,5 +1,5 @@
 import { GradusError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
+import type { Json } from '../core/json/json.ts';
 
 // Fields of a `config.json`, read strictly.
 

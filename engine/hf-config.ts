@@ -1,4 +1,4 @@
-import type { Json } from '../core/json.ts';
+import type { Json } from '../core/json/json.ts';
 import { count, flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
 import type { ARCHITECTURES, JsonObject } from './config-fields.ts';
 import { ropeOf } from './hf-rope.ts';

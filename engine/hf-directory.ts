@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
+import type { Json } from '../core/json/json.ts';
 import { modelConfigOf } from './hf-model-config.ts';
 import { weightShapes } from './model-config.ts';
 import type { ModelConfig, Weights } from './model-config.ts';

@@ -1,4 +1,4 @@
-import type { Json } from '../core/json.ts';
+import type { Json } from '../core/json/json.ts';
 import type { JsonObject } from './config-fields.ts';
 import type { ModelConfig } from './model-config.ts';
 

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import type { Json } from '../core/json.ts';
-import type { Tier } from '../core/outcome.ts';
+import type { Json } from '../core/json/json.ts';
+import type { Tier } from '../core/episode/outcome.ts';
 import type { Split, TaskRef } from '../core/refs.ts';
-import type { Episode } from '../core/episode.ts';
+import type { Episode } from '../core/episode/episode.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
 
 /** What a tool knows about the call it serves. */

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { isPassing } from '../core/ladder/abstentions.ts';
-import { TIERS } from '../core/outcome.ts';
+import { TIERS } from '../core/episode/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
 import type { Environment } from './contract.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Worker } from '@temporalio/worker';
-import { createCurriculum } from '../activities/curriculum.ts';
+import { createCurriculum } from '../activities/training/curriculum.ts';
 import { durable } from '../activities/durable.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';

@@ -1,7 +1,7 @@
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
-import { PolicyPool } from '../activities/policy-pool.ts';
-import { createRollout } from '../activities/rollout.ts';
+import { PolicyPool } from '../activities/rollout/policy-pool.ts';
+import { createRollout } from '../activities/rollout/rollout.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { backendName } from '../engine/decoder/load-backend.ts';
 import { commonOptions } from './runtime.ts';

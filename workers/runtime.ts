@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { NativeConnection } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
-import { ObjectStore } from '../activities/store/object-store.ts';
+import { ObjectStore } from '../store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { Role } from '../core/names.ts';

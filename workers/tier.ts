@@ -1,5 +1,5 @@
 import { Worker } from '@temporalio/worker';
-import { createTier } from '../activities/tier.ts';
+import { createTier } from '../activities/verification/tier.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 import type { ServedTier } from './settings.ts';

@@ -1,5 +1,5 @@
 import { Worker } from '@temporalio/worker';
-import { createTools } from '../activities/tools.ts';
+import { createTools } from '../activities/rollout/tools.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 

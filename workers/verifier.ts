@@ -1,13 +1,13 @@
 import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
-import { createAssessment } from '../activities/assessment.ts';
-import { createLadder } from '../activities/ladder.ts';
-import { createReverify } from '../activities/reverify.ts';
+import { createAssessment } from '../activities/ladder/assessment.ts';
+import { createLadder } from '../activities/ladder/ladder.ts';
+import { createReverify } from '../activities/ladder/reverify.ts';
 import { createRunWatch } from '../activities/run-watch.ts';
-import { createSweep } from '../activities/sweep.ts';
-import { createVerdicts } from '../activities/verdicts.ts';
-import { createVerification } from '../activities/verifiers.ts';
+import { createSweep } from '../activities/ladder/sweep.ts';
+import { createVerdicts } from '../activities/verification/verdicts.ts';
+import { createVerification } from '../activities/verification/verifiers.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 

@@ -2,17 +2,17 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { ActivityOptions } from '@temporalio/workflow';
 import { QUEUES } from '../core/names.ts';
 import type { LongCall } from '../core/requests.ts';
-import type { AssessmentActivities } from '../activities/assessment.ts';
-import type { CurriculumActivities } from '../activities/curriculum.ts';
-import type { LadderActivities } from '../activities/ladder.ts';
-import type { LearnerActivities } from '../activities/learner.ts';
-import type { ReverifyActivities } from '../activities/reverify.ts';
+import type { AssessmentActivities } from '../activities/ladder/assessment.ts';
+import type { CurriculumActivities } from '../activities/training/curriculum.ts';
+import type { LadderActivities } from '../activities/ladder/ladder.ts';
+import type { LearnerActivities } from '../activities/training/learner.ts';
+import type { ReverifyActivities } from '../activities/ladder/reverify.ts';
 import type { RunWatchActivities } from '../activities/run-watch.ts';
-import type { RolloutActivities } from '../activities/rollout.ts';
-import type { ToolActivities } from '../activities/tools.ts';
-import type { SweepActivities } from '../activities/sweep.ts';
-import type { VerdictActivities } from '../activities/verdicts.ts';
-import type { VerifierActivities } from '../activities/verifiers.ts';
+import type { RolloutActivities } from '../activities/rollout/rollout.ts';
+import type { ToolActivities } from '../activities/rollout/tools.ts';
+import type { SweepActivities } from '../activities/ladder/sweep.ts';
+import type { VerdictActivities } from '../activities/verification/verdicts.ts';
+import type { VerifierActivities } from '../activities/verification/verifiers.ts';
 import { untilMended } from './until-mended.ts';
 
 /**

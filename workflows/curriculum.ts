@@ -22,17 +22,17 @@ import type {
   Workflow,
   WorkflowResultType,
 } from '@temporalio/workflow';
-import { addIncidents } from '../core/incidents.ts';
-import type { Incident } from '../core/incidents.ts';
-import { runCurriculum } from '../core/curriculum.ts';
-import type { CurriculumResult, CurriculumState } from '../core/curriculum.ts';
+import { addIncidents } from '../core/episode/incidents.ts';
+import type { Incident } from '../core/episode/incidents.ts';
+import { runCurriculum } from '../core/training/curriculum.ts';
+import type { CurriculumResult, CurriculumState } from '../core/training/curriculum.ts';
 import { ids } from '../core/names.ts';
 import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { Retrying } from '../core/retrying.ts';
-import { addTime, noTime, splitTime } from '../core/time-split.ts';
-import type { TimeSplit } from '../core/time-split.ts';
+import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
+import type { TimeSplit } from '../core/time/time-split.ts';
 import { curriculumActivities } from './activities.ts';
 import { ask, takeAnswer } from './ask.ts';
 import { Control } from './control.ts';

@@ -1,6 +1,6 @@
 import { workflowInfo } from '@temporalio/workflow';
-import { evaluate } from '../core/evaluation.ts';
-import { addIncidents } from '../core/incidents.ts';
+import { evaluate } from '../core/training/evaluation.ts';
+import { addIncidents } from '../core/episode/incidents.ts';
 import type { AssessRequest } from '../core/ladder/requests.ts';
 import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../core/requests.ts';
 import { assessmentActivities } from './activities.ts';
@@ -14,11 +14,14 @@ const WRITER = 'evaluation';
 
 /** Measures a checkpoint on held-out tasks. */
 export async function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
-  return evaluate({ rollout: rolloutChildren, judge: judgeByRung }, checked(evaluationRequest, request));
+  return evaluate(
+    { rollout: rolloutChildren, verifyAbove: verifyByRung },
+    checked(evaluationRequest, request),
+  );
 }
 
 /** What it costs is in the run's ledger, under the evaluation's name; no stage's budget pays for it. */
-async function judgeByRung(
+async function verifyByRung(
   { run, name, step, reward, verification }: EvaluationRequest,
   groups: readonly GroupResult[],
 ): Promise<GroupResult[]> {

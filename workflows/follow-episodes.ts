@@ -6,8 +6,8 @@ import {
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import { addIncidents } from '../core/incidents.ts';
-import type { Incident } from '../core/incidents.ts';
+import { addIncidents } from '../core/episode/incidents.ts';
+import type { Incident } from '../core/episode/incidents.ts';
 import type { BlobRef } from '../core/refs.ts';
 import type {
   LongCallResult,
@@ -17,7 +17,7 @@ import type {
   Span,
   WaitingEpisode,
 } from '../core/requests.ts';
-import { addSpans } from '../core/spans.ts';
+import { addSpans } from '../core/time/spans.ts';
 import { rolloutActivities, toolActivities } from './activities.ts';
 import { parentOf } from './refuse.ts';
 import { damageOf } from './until-mended.ts';

@@ -1,6 +1,6 @@
 import { log, setHandler } from '@temporalio/workflow';
 import type { SignalDefinition } from '@temporalio/workflow';
-import type { Shape } from '../core/shape.ts';
+import type { Shape } from '../core/json/shape.ts';
 
 /**
  * Handles a signal. Anyone who reaches the server can send one, and a handler that throws holds up its workflow for

@@ -1,6 +1,6 @@
 import type { EvaluationRequest, LearnerMetrics } from '../core/requests.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
-import type { Incident } from '../core/incidents.ts';
+import type { Incident } from '../core/episode/incidents.ts';
 import type { Arrived, Ask, ClimbFailure, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
 import type { Budget } from '../core/ladder/budget.ts';
 import type { StepReport } from '../core/ports.ts';
@@ -9,7 +9,7 @@ import { DECISIONS } from '../core/question.ts';
 import type { Decided, OpenQuestion } from '../core/question.ts';
 import type { BlobRef, CheckpointRef, TaskRef } from '../core/refs.ts';
 import type { ArmTally, GroupResult, Span } from '../core/requests.ts';
-import type { OutcomeCounts } from '../core/outcome.ts';
+import type { OutcomeCounts } from '../core/episode/outcome.ts';
 import {
   amount,
   anything,
@@ -25,13 +25,13 @@ import {
   optional,
   record,
   text,
-} from '../core/shape.ts';
-import type { Shape } from '../core/shape.ts';
+} from '../core/json/shape.ts';
+import type { Shape } from '../core/json/shape.ts';
 import type { Arm, RewardSpec, RungSpec, SamplingSpec, VerificationSpec } from '../core/spec.ts';
 import type { LostAttempts } from '../core/ladder/ledger.ts';
-import type { ArmEstimate, LateMove } from '../core/task-draw.ts';
+import type { ArmEstimate, LateMove } from '../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../core/tier-contract.ts';
-import type { TimeSplit } from '../core/time-split.ts';
+import type { TimeSplit } from '../core/time/time-split.ts';
 
 // What the messages between workflows look like. Anyone who reaches the server can send one, and one that a handler
 // trips over would hold up its workflow for ever.

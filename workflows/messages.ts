@@ -1,13 +1,13 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { StepReport } from '../core/ports.ts';
 import type { Decided, Decision, OpenQuestion } from '../core/question.ts';
-import type { Incident } from '../core/incidents.ts';
+import type { Incident } from '../core/episode/incidents.ts';
 import type { Arrived, ClimbFailure, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
-import type { CurriculumState } from '../core/curriculum.ts';
+import type { CurriculumState } from '../core/training/curriculum.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
-import type { TimeSplit } from '../core/time-split.ts';
+import type { TimeSplit } from '../core/time/time-split.ts';
 
 /** What `temporal workflow query --type progress` answers. */
 export interface Progress {

@@ -12,13 +12,13 @@ import {
 } from '@temporalio/workflow';
 import type { SignalDefinition } from '@temporalio/workflow';
 import { messageOf } from '../core/errors.ts';
-import { addIncidents } from '../core/incidents.ts';
+import { addIncidents } from '../core/episode/incidents.ts';
 import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
-import { noCounts } from '../core/evaluation.ts';
+import { noCounts } from '../core/training/evaluation.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
-import { addTime, noTime } from '../core/time-split.ts';
+import { addTime, noTime } from '../core/time/time-split.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
 import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control.ts';

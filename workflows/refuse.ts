@@ -1,6 +1,6 @@
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
 import type { ParentWorkflowInfo } from '@temporalio/workflow';
-import type { Shape } from '../core/shape.ts';
+import type { Shape } from '../core/json/shape.ts';
 
 /**
  * What a workflow was started with, if it has this shape; otherwise the workflow fails, and says why. Without this it

@@ -1,9 +1,9 @@
 import { executeChild } from '@temporalio/workflow';
-import { addIncidents } from '../core/incidents.ts';
+import { addIncidents } from '../core/episode/incidents.ts';
 import { ids } from '../core/names.ts';
 import type { BlobRef } from '../core/refs.ts';
 import type { GroupRequest, GroupResult, OpenGroup } from '../core/requests.ts';
-import { addSpans } from '../core/spans.ts';
+import { addSpans } from '../core/time/spans.ts';
 import { rolloutActivities, verifierActivities } from './activities.ts';
 import type { followEpisodes, FollowResult } from './follow-episodes.ts';
 import { TAKING_OVER } from './ports.ts';

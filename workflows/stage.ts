@@ -1,6 +1,6 @@
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
-import { trainStage } from '../core/stage.ts';
-import type { StageInput, StageResult, StageState } from '../core/stage.ts';
+import { trainStage } from '../core/training/stage.ts';
+import type { StageInput, StageResult, StageState } from '../core/training/stage.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import { parentOf } from './refuse.ts';

@@ -10,11 +10,11 @@ import {
 import { LOST } from '../core/ladder/abstentions.ts';
 import type { Arrived, Ask, KeptVerdict } from '../core/ladder/requests.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
-import type { TierActivities } from '../activities/tier.ts';
+import type { TierActivities } from '../activities/verification/tier.ts';
 import { RETRY, verdictActivities } from './activities.ts';
 import { checked } from './refuse.ts';
 import { listen } from './listen.ts';
-import { name as workflowId } from '../core/shape.ts';
+import { name as workflowId } from '../core/json/shape.ts';
 import { askShape } from './message-shapes.ts';
 import { verdictArrived } from './messages.ts';
 

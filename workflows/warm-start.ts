@@ -1,6 +1,6 @@
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
-import { warmStart as train } from '../core/warm-start.ts';
-import type { WarmStartInput, WarmStartResult, WarmStartState } from '../core/warm-start.ts';
+import { warmStart as train } from '../core/training/warm-start.ts';
+import type { WarmStartInput, WarmStartResult, WarmStartState } from '../core/training/warm-start.ts';
 import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import { parentOf } from './refuse.ts';

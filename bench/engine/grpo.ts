@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { parseSpec } from '../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../spec/parse-spec.ts';
 import { percent } from '../../cli/show-progress.ts';
-import type { RolloutGroup } from '../../core/episode.ts';
+import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { loadEnvironments } from '../../environments/index.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';

@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createTraining } from '../../activities/learner.ts';
-import { PolicyPool } from '../../activities/policy-pool.ts';
-import { keepBatch } from '../../activities/store/batches.ts';
-import { saveCheckpoint } from '../../activities/store/checkpoints.ts';
-import { ObjectStore } from '../../activities/store/object-store.ts';
-import { packBatch } from '../../activities/training-batch.ts';
+import { createTraining } from '../../activities/training/learner.ts';
+import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
+import { keepBatch } from '../../store/batches.ts';
+import { saveCheckpoint } from '../../store/checkpoints.ts';
+import { ObjectStore } from '../../store/object-store.ts';
+import { packBatch } from '../../activities/training/training-batch.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { TrainRequest } from '../../core/requests.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { messageOf } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import { randomKey } from '../../core/random.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';

@@ -1,5 +1,5 @@
-import { rate } from '../../core/intervals.ts';
-import { total } from '../../core/stage-policy.ts';
+import { rate } from '../../core/statistics/intervals.ts';
+import { total } from '../../core/training/stage-policy.ts';
 import type { Bench } from '../bench.ts';
 import { benchRow } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type { Installation } from '../../cli/stack-with-workers.ts';
 import { ids } from '../../core/names.ts';
-import { totalTime } from '../../core/time-split.ts';
+import { totalTime } from '../../core/time/time-split.ts';
 import { killInActivity } from '../../test/support/kill-workers.ts';
 import { RunClient } from '../../test/support/run-client.ts';
 import { writeTinyQwen } from '../../test/support/tiny-qwen.ts';

@@ -1,10 +1,10 @@
-import { createTraining } from '../../activities/learner.ts';
-import { keepBatch } from '../../activities/store/batches.ts';
-import { loadPolicy } from '../../activities/store/checkpoints.ts';
-import { checkpointOf } from '../../activities/store/find-checkpoints.ts';
-import { importModel } from '../../activities/store/import-model.ts';
-import { ObjectStore } from '../../activities/store/object-store.ts';
-import { packBatch } from '../../activities/training-batch.ts';
+import { createTraining } from '../../activities/training/learner.ts';
+import { keepBatch } from '../../store/batches.ts';
+import { loadPolicy } from '../../store/checkpoints.ts';
+import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { importModel } from '../../store/import-model.ts';
+import { ObjectStore } from '../../store/object-store.ts';
+import { packBatch } from '../../activities/training/training-batch.ts';
 import { randomKey, RandomStream } from '../../core/random.ts';
 import type { TrainRequest } from '../../core/requests.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';

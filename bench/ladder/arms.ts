@@ -1,5 +1,5 @@
 import molecules from '../../examples/molecules.json' with { type: 'json' };
-import { parseSpec } from '../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../spec/parse-spec.ts';
 import type { EvaluationRequest } from '../../core/requests.ts';
 import { builtInEnvironments } from '../../environments/index.ts';
 

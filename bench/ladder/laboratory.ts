@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { rolloutsPrefix } from '../../activities/store/keys.ts';
-import { readLedger } from '../../activities/store/ledger.ts';
-import { ObjectStore } from '../../activities/store/object-store.ts';
-import { loadTrajectories } from '../../activities/store/trajectories.ts';
+import { rolloutsPrefix } from '../../store/keys.ts';
+import { readLedger } from '../../store/ledger.ts';
+import { ObjectStore } from '../../store/object-store.ts';
+import { loadTrajectories } from '../../store/trajectories.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { ids, QUEUES } from '../../core/names.ts';
 import type { StepReport } from '../../core/ports.ts';

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { CheckpointRef } from '../../core/refs.ts';
-import { total } from '../../core/stage-policy.ts';
+import { total } from '../../core/training/stage-policy.ts';
 import { ensureChemistry } from '../../infra/setup/chemistry.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow } from '../bench-row.ts';

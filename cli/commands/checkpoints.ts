@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { findCheckpoints } from '../../activities/store/find-checkpoints.ts';
-import { assertRun } from '../../activities/store/find-run.ts';
+import { findCheckpoints } from '../../store/find-checkpoints.ts';
+import { assertRun } from '../../store/find-run.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';

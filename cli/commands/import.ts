@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { checkpointOf } from '../../activities/store/find-checkpoints.ts';
-import { importAdapter, isAdapterFolder, statedBase } from '../../activities/store/import-adapter.ts';
-import type { AdapterBase } from '../../activities/store/import-adapter.ts';
-import { importModel } from '../../activities/store/import-model.ts';
-import type { ObjectStore } from '../../activities/store/object-store.ts';
+import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { importAdapter, isAdapterFolder, statedBase } from '../../store/import-adapter.ts';
+import type { AdapterBase } from '../../store/import-adapter.ts';
+import { importModel } from '../../store/import-model.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
 import { GradusError } from '../../core/errors.ts';
 import { parameterCount } from '../../engine/model-config.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';

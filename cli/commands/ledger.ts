@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { assertRun } from '../../activities/store/find-run.ts';
-import { readLedger } from '../../activities/store/ledger.ts';
+import { assertRun } from '../../store/find-run.ts';
+import { readLedger } from '../../store/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';

@@ -1,4 +1,4 @@
-import type { ParsedSpec } from '../../activities/spec/parse-spec.ts';
+import type { ParsedSpec } from '../../spec/parse-spec.ts';
 import { GradusError } from '../../core/errors.ts';
 
 const ENVIRONMENT = 'molecules';

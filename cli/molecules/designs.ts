@@ -1,7 +1,7 @@
-import { meaningsOf, viewsOf } from '../../activities/climbers.ts';
-import type { RungView, Viewed } from '../../activities/climbers.ts';
-import type { ObjectStore } from '../../activities/store/object-store.ts';
-import { findVerdict } from '../../activities/verdict-cache.ts';
+import { meaningsOf, viewsOf } from '../../activities/ladder/climbers.ts';
+import type { RungView, Viewed } from '../../activities/ladder/climbers.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { findVerdict } from '../../activities/verification/verdict-cache.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';

@@ -1,6 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
-import type { CurriculumResult } from '../../core/curriculum.ts';
+import type { CurriculumResult } from '../../core/training/curriculum.ts';
 import { ids, QUEUES } from '../../core/names.ts';
 import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
 import type { Progress } from '../../workflows/messages.ts';

@@ -1,5 +1,5 @@
-import { meanOf, wilson } from '../../core/intervals.ts';
-import type { Interval, Mean, Proportion } from '../../core/intervals.ts';
+import { meanOf, wilson } from '../../core/statistics/intervals.ts';
+import type { Interval, Mean, Proportion } from '../../core/statistics/intervals.ts';
 import { promptOf } from '../../environments/molecules/targets.ts';
 import { MET } from './best.ts';
 import type { Design } from './designs.ts';

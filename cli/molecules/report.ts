@@ -2,7 +2,7 @@ import { addPairs, noCalibration, predict } from '../../core/ladder/calibration.
 import type { ScorePair } from '../../core/ladder/calibration.ts';
 import { addEntries, noTotals } from '../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import type { Tier } from '../../core/outcome.ts';
+import type { Tier } from '../../core/episode/outcome.ts';
 import { promptOf } from '../../environments/molecules/targets.ts';
 import { bestOf } from './best.ts';
 import type { BestMolecule } from './best.ts';

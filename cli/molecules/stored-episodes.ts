@@ -1,7 +1,7 @@
-import { rolloutsPrefix } from '../../activities/store/keys.ts';
-import type { ObjectStore } from '../../activities/store/object-store.ts';
-import { loadTrajectories } from '../../activities/store/trajectories.ts';
-import type { Episode, RolloutGroup } from '../../core/episode.ts';
+import { rolloutsPrefix } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { loadTrajectories } from '../../store/trajectories.ts';
+import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { inParallel } from './in-parallel.ts';

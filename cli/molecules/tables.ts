@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
-import { rate } from '../../core/intervals.ts';
-import type { Interval } from '../../core/intervals.ts';
+import { rate } from '../../core/statistics/intervals.ts';
+import type { Interval } from '../../core/statistics/intervals.ts';
 import type { Target } from '../../environments/molecules/targets.ts';
 import type { Properties } from '../../environments/molecules/verifiers.ts';
 import { percent } from '../show-progress.ts';

@@ -1,4 +1,4 @@
-import type { Tier } from '../outcome.ts';
+import type { Tier } from '../episode/outcome.ts';
 import type { Spent } from '../tier-contract.ts';
 import { hasRoom, reserve } from './budget.ts';
 import type { Account, Budget } from './budget.ts';

@@ -1,7 +1,7 @@
 import type { GroupResult } from '../requests.ts';
 import type { BlobRef } from '../refs.ts';
 import type { RewardSpec, RungSpec, VerificationSpec } from '../spec.ts';
-import type { LateMove } from '../task-draw.ts';
+import type { LateMove } from '../training/task-draw.ts';
 import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
 import type { Account, Budget } from './budget.ts';
 import type { Calibration } from './calibration.ts';

@@ -1,4 +1,4 @@
-import { normalQuantile } from '../intervals.ts';
+import { normalQuantile } from '../statistics/intervals.ts';
 import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
 import { basisOf, silentAbove } from './policy.ts';

@@ -1,7 +1,7 @@
 import type { DialectSpec } from '../../core/spec.ts';
 import { DIALECTS } from '../../core/spec.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
 

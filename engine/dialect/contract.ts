@@ -1,5 +1,5 @@
-import type { Action, Observation } from '../../core/episode.ts';
-import type { Json } from '../../core/json.ts';
+import type { Action, Observation } from '../../core/episode/episode.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { DialectName } from '../../core/spec.ts';
 
 /** A tool as a prompt describes it. `parameters` is the JSON Schema of its arguments. */

@@ -1,4 +1,4 @@
-import type { Action } from '../../core/episode.ts';
+import type { Action } from '../../core/episode/episode.ts';
 import type { DialectSpec } from '../../core/spec.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import type { Dialect, WrittenTurn } from './contract.ts';

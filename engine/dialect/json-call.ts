@@ -1,5 +1,5 @@
-import type { Action } from '../../core/episode.ts';
-import type { Json } from '../../core/json.ts';
+import type { Action } from '../../core/episode/episode.ts';
+import type { Json } from '../../core/json/json.ts';
 import { malformed } from './malformed.ts';
 
 /**

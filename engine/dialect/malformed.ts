@@ -1,4 +1,4 @@
-import type { Action, Observation } from '../../core/episode.ts';
+import type { Action, Observation } from '../../core/episode/episode.ts';
 
 /** A turn that does not parse; `reason` tells the policy what was wrong. */
 export function malformed(reason: string): Extract<Action, { kind: 'malformed' }> {

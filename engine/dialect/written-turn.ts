@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Action } from '../../core/episode.ts';
+import type { Action } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import type { WrittenTurn } from './contract.ts';

@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { LoraSpec } from '../../core/spec.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
 import { readSafetensors, writeSafetensors } from '../safetensors/safetensors.ts';

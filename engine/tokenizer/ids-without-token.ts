@@ -1,4 +1,4 @@
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 
 /**
  * The ids below `rows` that no token of a `tokenizer.json` has, as ranges [from, to) in order. Embeddings are padded to

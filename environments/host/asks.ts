@@ -1,8 +1,8 @@
-import type { Episode, Observation, ToolCall } from '../../core/episode.ts';
+import type { Episode, Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { Boundary } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import type { VerdictOfVerifier } from '../../core/reward.ts';
+import type { Json } from '../../core/json/json.ts';
+import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Demonstration, TierFinding } from '../contract.ts';

@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
-import { addIncidents, incidentText } from '../../core/incidents.ts';
-import type { Incident } from '../../core/incidents.ts';
+import { addIncidents, incidentText } from '../../core/episode/incidents.ts';
+import type { Incident } from '../../core/episode/incidents.ts';
 import { DEFAULT_TIER_LIMITS } from '../contract.ts';
 import { boundaryOf, DIED, functionsOf } from './asks.ts';
 import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, Said } from './asks.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Boundary } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { Split } from '../../core/refs.ts';
 import type { ToolDescription } from '../../engine/dialect/contract.ts';
 import { limitsOf } from '../contract.ts';

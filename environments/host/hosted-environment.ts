@@ -1,7 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
-import type { Observation, ToolCall } from '../../core/episode.ts';
-import type { Incident } from '../../core/incidents.ts';
-import type { Json } from '../../core/json.ts';
+import type { Observation, ToolCall } from '../../core/episode/episode.ts';
+import type { Incident } from '../../core/episode/incidents.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Demonstration, Environment, TierFinding, ToolContext } from '../contract.ts';

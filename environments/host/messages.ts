@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BOUNDARIES } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { Answer, Ask, ErrorOfHost } from './asks.ts';
 import type { EnvironmentFacts } from './facts.ts';
 

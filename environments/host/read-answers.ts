@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { Demonstration, Task, TierFinding, Verdict } from '../contract.ts';
 import { cutText } from './facts.ts';
 

@@ -1,4 +1,4 @@
-import type { Observation, ToolCall } from '../../core/episode.ts';
+import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
 import { limitsOf, ToolRefusal } from '../contract.ts';
 import type { Tool, ToolContext } from '../contract.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { ToolContext } from '../contract.ts';
 
 const MODULES = path.resolve(import.meta.dirname, '../../workers');

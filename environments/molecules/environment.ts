@@ -1,4 +1,4 @@
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import { defineEnvironment, type Environment } from '../contract.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { demonstrate } from './demonstrate.ts';

@@ -1,4 +1,4 @@
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { FastVerifier } from '../contract.ts';
 
 export interface ToolShapingOptions {

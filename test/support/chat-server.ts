@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { once } from 'node:events';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 
 export interface ChatBody {
   model: string;

@@ -1,5 +1,5 @@
-import type { ObjectStore } from '../../activities/store/object-store.ts';
-import { keepVerdict } from '../../activities/verdict-cache.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
 import { emptyAccount } from '../../core/ladder/budget.ts';
 import { noCalibration } from '../../core/ladder/calibration.ts';
 import type { Climbing, PlanRequest } from '../../core/ladder/requests.ts';

@@ -1,7 +1,7 @@
-import { parseSpec } from '../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../spec/parse-spec.ts';
 import { noCalibration } from '../../core/ladder/calibration.ts';
 import type { RequestVerdicts } from '../../core/ladder/requests.ts';
-import { noOutcomes } from '../../core/outcome.ts';
+import { noOutcomes } from '../../core/episode/outcome.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import type {
   AdvanceResult,

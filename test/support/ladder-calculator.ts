@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { appendFile, readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Json } from '../../core/json.ts';
+import type { Json } from '../../core/json/json.ts';
 import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
 import type { Candidate, Task, TierFinding, TierVerifier, Verifier } from '../../environments/contract.ts';
 

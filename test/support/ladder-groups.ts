@@ -1,10 +1,10 @@
-import { judge } from '../../activities/judge.ts';
-import { viewsOf } from '../../activities/climbers.ts';
-import type { RungView } from '../../activities/climbers.ts';
-import type { ObjectStore } from '../../activities/store/object-store.ts';
-import { keepTrajectories } from '../../activities/store/trajectories.ts';
-import { keepVerdict } from '../../activities/verdict-cache.ts';
-import type { Episode } from '../../core/episode.ts';
+import { verify } from '../../activities/verification/verify-episodes.ts';
+import { viewsOf } from '../../activities/ladder/climbers.ts';
+import type { RungView } from '../../activities/ladder/climbers.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { keepTrajectories } from '../../store/trajectories.ts';
+import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
+import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type { RewardSpec, RungSpec } from '../../core/spec.ts';
@@ -48,7 +48,7 @@ export async function judgedGroup(
   reward: RewardSpec,
 ): Promise<BlobRef> {
   for (const episode of episodes)
-    episode.outcome = await judge(hostedHere(environment), { ref, episode }, reward, { signal });
+    episode.outcome = await verify(hostedHere(environment), { ref, episode }, reward, { signal });
   const tasks = [{ ref, prompt: '', promptTokens: [0] }];
   const group = { id: place.id, weights: 'w', temperature: 1, tasks, episodes };
   return (await keepTrajectories(store, place, group)).ref;

@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ObjectStore } from '../../activities/store/object-store.ts';
-import { readLedger } from '../../activities/store/ledger.ts';
+import { ObjectStore } from '../../store/object-store.ts';
+import { readLedger } from '../../store/ledger.ts';
 import type { InstallationOptions } from '../../cli/stack-with-workers.ts';
 import type { AbstentionRule } from '../../core/ladder/policy.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';

@@ -1,4 +1,4 @@
-import type { PolicyPool, Speaking } from '../../activities/policy-pool.ts';
+import type { PolicyPool, Speaking } from '../../activities/rollout/policy-pool.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { smallConfig } from '../integration/store/fixtures.ts';
 import { tokenizer } from './fixture-tokenizer.ts';

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
-import type { Tier } from '../../core/outcome.ts';
+import type { Tier } from '../../core/episode/outcome.ts';
 import { inheritedEnvironment } from '../inherited-environment.ts';
 import { settingsToEnv } from '../settings.ts';
 import type { WorkerSettings } from '../settings.ts';

@@ -1,5 +1,5 @@
 import calculator from '../../../examples/calculator.json' with { type: 'json' };
-import { drawTasks } from '../../../core/task-draw.ts';
+import { drawTasks } from '../../../core/training/task-draw.ts';
 import { tinySpec } from '../../../test/support/tiny-spec.ts';
 import type { CurriculumSpec, StageSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';

@@ -1,8 +1,8 @@
 import { cp } from 'node:fs/promises';
 import path from 'node:path';
-import type { ParsedSpec } from '../../../activities/spec/parse-spec.ts';
-import { trainableReward } from '../../../core/outcome.ts';
-import type { RolloutGroup } from '../../../core/episode.ts';
+import type { ParsedSpec } from '../../../spec/parse-spec.ts';
+import { trainableReward } from '../../../core/episode/outcome.ts';
+import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import type { AnchorProcess } from '../anchor-process.ts';
 import { anchor, THREADS } from '../engines.ts';

@@ -1,4 +1,4 @@
-import type { Tier } from '../../../core/outcome.ts';
+import type { Tier } from '../../../core/episode/outcome.ts';
 import type { Estimate } from '../../../environments/molecules/property-score.ts';
 import { drawMolecule, loadRdkit } from '../../../environments/molecules/rdkit.ts';
 import type { Target, Window } from '../../../environments/molecules/targets.ts';

@@ -1,5 +1,5 @@
-import type { Interval } from '../../../core/intervals.ts';
-import { rate } from '../../../core/intervals.ts';
+import type { Interval } from '../../../core/statistics/intervals.ts';
+import { rate } from '../../../core/statistics/intervals.ts';
 import { percent } from '../../show-progress.ts';
 import { toolName } from '../names.ts';
 import type { Comparison } from '../quality.ts';

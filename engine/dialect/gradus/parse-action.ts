@@ -1,5 +1,5 @@
-import type { Action } from '../../../core/episode.ts';
-import type { Json } from '../../../core/json.ts';
+import type { Action } from '../../../core/episode/episode.ts';
+import type { Json } from '../../../core/json/json.ts';
 import { readJson } from '../json-call.ts';
 import { malformed } from '../malformed.ts';
 import { findSpecialToken, MESSAGE_END, TAGS } from './special-tokens.ts';

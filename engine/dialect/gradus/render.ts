@@ -1,4 +1,4 @@
-import type { Observation } from '../../../core/episode.ts';
+import type { Observation } from '../../../core/episode/episode.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { ChatMessage, WrittenTurn } from '../contract.ts';
 import { assertOneAction, readBack, turnTokensOf, unwritable } from '../written-turn.ts';

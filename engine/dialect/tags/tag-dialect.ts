@@ -1,5 +1,5 @@
 import { GradusError } from '../../../core/errors.ts';
-import type { Action } from '../../../core/episode.ts';
+import type { Action } from '../../../core/episode/episode.ts';
 import type { DialectName, DialectSpec } from '../../../core/spec.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { ChatMessage, Dialect, ToolDescription, WrittenTurn } from '../contract.ts';

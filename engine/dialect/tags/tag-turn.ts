@@ -1,4 +1,4 @@
-import type { Action } from '../../../core/episode.ts';
+import type { Action } from '../../../core/episode/episode.ts';
 import { malformed } from '../malformed.ts';
 
 /** Tags of a dialect whose calls are text between tags. Names without brackets, such as `search`. */

@@ -1,6 +1,6 @@
 import { Environment, Template } from '@huggingface/jinja';
 import { GradusError, messageOf } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import type { ChatMessage, ToolDescription } from '../contract.ts';
 import { markPrints, PythonInterpreter } from './python-interpreter.ts';
 import { strftime } from './strftime.ts';

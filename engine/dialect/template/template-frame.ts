@@ -1,5 +1,5 @@
 import { GradusError } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import type { ChatMessage, ToolDescription } from '../contract.ts';
 import type { Guard } from '../guard.ts';
 import type { ChatTemplate } from './chat-template.ts';

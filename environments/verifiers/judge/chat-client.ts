@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 
 export interface ChatServer {
   /** Up to and without `/chat/completions`. */

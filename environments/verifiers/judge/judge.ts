@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../core/canonical-json.ts';
+import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import { GradusError } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import type { TierFinding, TierVerifier } from '../../contract.ts';
 import { complete } from './chat-client.ts';
 import type { ChatCall, ChatServer, Completion } from './chat-client.ts';

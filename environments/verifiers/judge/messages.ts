@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../core/canonical-json.ts';
-import type { Json } from '../../../core/json.ts';
+import { canonicalJson } from '../../../core/json/canonical-json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import type { Judge } from './options.ts';
 
 export interface ChatMessage {

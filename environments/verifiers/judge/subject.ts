@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../../core/canonical-json.ts';
-import type { Json } from '../../../core/json.ts';
+import { canonicalJson } from '../../../core/json/canonical-json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import type { Candidate } from '../../contract.ts';
 import type { Judge } from './options.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { pages, parts } from '../../../activities/trajectory-parts.ts';
-import { createVerification } from '../../../activities/verifiers.ts';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode.ts';
+import { pages, parts } from '../../../activities/rollout/trajectory-parts.ts';
+import { createVerification } from '../../../activities/verification/verifiers.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Split } from '../../../core/refs.ts';
 import type { RewardSpec } from '../../../core/spec.ts';
 import { defineEnvironment } from '../../../environments/contract.ts';

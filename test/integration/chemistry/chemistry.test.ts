@@ -10,7 +10,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { ActivityFailure, ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import { tierQueue } from '../../../core/names.ts';
 import type { TierAnswer, TierRequest } from '../../../core/tier-contract.ts';
 import { attemptCall } from '../../../environments/host/tool-call.ts';

@@ -1,9 +1,9 @@
 import { WorkflowExecutionAlreadyStartedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadCheckpoint } from '../../../activities/store/checkpoints.ts';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
-import type { CurriculumResult } from '../../../core/curriculum.ts';
+import { loadCheckpoint } from '../../../store/checkpoints.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { decide, decided, pause, resume, stop } from '../../../workflows/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { until } from '../../support/run-client.ts';

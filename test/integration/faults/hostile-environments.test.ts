@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import { rolloutsPrefix } from '../../../activities/store/keys.ts';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import { rolloutsPrefix } from '../../../store/keys.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
 import type { Progress } from '../../../workflows/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';

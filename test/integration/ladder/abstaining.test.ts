@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createAssessment } from '../../../activities/assessment.ts';
-import { settleClimb } from '../../../activities/settle-climb.ts';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import { trainingSequences } from '../../../activities/training-batch.ts';
-import { keepAbstention } from '../../../activities/verdict-cache.ts';
+import { createAssessment } from '../../../activities/ladder/assessment.ts';
+import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import { trainingSequences } from '../../../activities/training/training-batch.ts';
+import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
 import { RandomStream } from '../../../core/random.ts';

@@ -1,9 +1,9 @@
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ledgerPrefix, rolloutsPrefix } from '../../../activities/store/keys.ts';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
+import { ledgerPrefix, rolloutsPrefix } from '../../../store/keys.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';

@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readLedger } from '../../../activities/store/ledger.ts';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import { rolloutsPrefix } from '../../../activities/store/keys.ts';
+import { readLedger } from '../../../store/ledger.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import { rolloutsPrefix } from '../../../store/keys.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { ChatServer } from '../../support/chat-server.ts';

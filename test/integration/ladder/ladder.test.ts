@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import { readArchive } from '../../../activities/archive.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import { readArchive } from '../../../activities/ladder/archive.ts';
 import { predict } from '../../../core/ladder/calibration.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';

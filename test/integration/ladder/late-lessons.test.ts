@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { settleClimb } from '../../../activities/settle-climb.ts';
-import { readLedger } from '../../../activities/store/ledger.ts';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
-import { trainingSequences } from '../../../activities/training-batch.ts';
-import { groupAdvantages } from '../../../core/advantage.ts';
+import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
+import { readLedger } from '../../../store/ledger.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import { trainingSequences } from '../../../activities/training/training-batch.ts';
+import { groupAdvantages } from '../../../core/algorithms/advantage.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import { LADDER } from '../../../core/ladder/requests.ts';
 import type { SettleResult, StepGroups } from '../../../core/ladder/requests.ts';
-import { isJudged, trainableReward } from '../../../core/outcome.ts';
+import { isRewarded, trainableReward } from '../../../core/episode/outcome.ts';
 import type { BlobRef } from '../../../core/refs.ts';
 import type { RungSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';
@@ -157,7 +157,7 @@ test('a verdict that only confirms is written down and teaches nothing again', a
   await run.say('c', 0.5);
   await run.step([]);
   const before = (await run.outcomes())[3]!;
-  const said = isJudged(before) ? before.components.find(({ verifier }) => verifier === LADDER)! : null;
+  const said = isRewarded(before) ? before.components.find(({ verifier }) => verifier === LADDER)! : null;
   // The line through the others' verdicts is what stands for this one's.
   expect(said).toMatchObject({ score: 1, version: 'form@1' });
   const digest = await run.say('d', said!.worth!);

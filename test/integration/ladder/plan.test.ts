@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { readArchive } from '../../../activities/archive.ts';
-import { createLadder } from '../../../activities/ladder.ts';
-import { readLedger } from '../../../activities/store/ledger.ts';
+import { readArchive } from '../../../activities/ladder/archive.ts';
+import { createLadder } from '../../../activities/ladder/ladder.ts';
+import { readLedger } from '../../../store/ledger.ts';
 import { reserve } from '../../../core/ladder/budget.ts';
 import type { Budget } from '../../../core/ladder/budget.ts';
 import type { PlanRequest, PlanResult } from '../../../core/ladder/requests.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
-import { createReverify } from '../../../activities/reverify.ts';
-import { createSweep } from '../../../activities/sweep.ts';
-import { runKey } from '../../../activities/store/keys.ts';
-import { runClaims } from '../../../activities/store/run-claim.ts';
-import { keepTrajectories } from '../../../activities/store/trajectories.ts';
+import { createReverify } from '../../../activities/ladder/reverify.ts';
+import { createSweep } from '../../../activities/ladder/sweep.ts';
+import { runKey } from '../../../store/keys.ts';
+import { runClaims } from '../../../store/run-claim.ts';
+import { keepTrajectories } from '../../../store/trajectories.ts';
 import type { CurriculumSpec } from '../../../core/spec.ts';
 import { openTestStore } from '../../support/test-store.ts';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
-import { createRollout } from '../../../activities/rollout.ts';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
-import { createTools } from '../../../activities/tools.ts';
-import { createVerification } from '../../../activities/verifiers.ts';
+import { createRollout } from '../../../activities/rollout/rollout.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
+import { createTools } from '../../../activities/rollout/tools.ts';
+import { createVerification } from '../../../activities/verification/verifiers.ts';
 import { historiesFrom, payloadsIn } from '../../../bench/histories.ts';
 import { ids } from '../../../core/names.ts';
 import type { GroupRequest, GroupResult } from '../../../core/requests.ts';

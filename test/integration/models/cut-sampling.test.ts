@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { rolloutsPrefix } from '../../../activities/store/keys.ts';
-import { ObjectStore } from '../../../activities/store/object-store.ts';
-import { loadTrajectories } from '../../../activities/store/trajectories.ts';
+import { rolloutsPrefix } from '../../../store/keys.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
 import type { Progress } from '../../../workflows/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';

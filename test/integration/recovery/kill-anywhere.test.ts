@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { ids } from '../../../core/names.ts';
 import type { Role } from '../../../core/names.ts';
-import type { CurriculumResult } from '../../../core/curriculum.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';

@@ -9,14 +9,14 @@ import {
   loadPolicy,
   saveCheckpoint,
   textOf,
-} from '../../../activities/store/checkpoints.ts';
-import type { ModelFiles } from '../../../activities/store/checkpoints.ts';
-import { sha256Hex } from '../../../activities/store/digest.ts';
-import { checkpointOf, findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
-import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
-import { batchKey } from '../../../activities/store/keys.ts';
-import { loadBatch, keepBatch } from '../../../activities/store/batches.ts';
-import { loadTrajectories, keepTrajectories } from '../../../activities/store/trajectories.ts';
+} from '../../../store/checkpoints.ts';
+import type { ModelFiles } from '../../../store/checkpoints.ts';
+import { sha256Hex } from '../../../store/digest.ts';
+import { checkpointOf, findCheckpoints } from '../../../store/find-checkpoints.ts';
+import { applyRetention, collectGarbage } from '../../../store/retention.ts';
+import { batchKey } from '../../../store/keys.ts';
+import { loadBatch, keepBatch } from '../../../store/batches.ts';
+import { loadTrajectories, keepTrajectories } from '../../../store/trajectories.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';

@@ -8,13 +8,13 @@ import {
   loadPolicy,
   loadUnmerged,
   saveCheckpoint,
-} from '../../../activities/store/checkpoints.ts';
-import type { CheckpointContent } from '../../../activities/store/checkpoints.ts';
-import { findCheckpoints } from '../../../activities/store/find-checkpoints.ts';
-import { applyRetention, collectGarbage } from '../../../activities/store/retention.ts';
+} from '../../../store/checkpoints.ts';
+import type { CheckpointContent } from '../../../store/checkpoints.ts';
+import { findCheckpoints } from '../../../store/find-checkpoints.ts';
+import { applyRetention, collectGarbage } from '../../../store/retention.ts';
 import { exportAdapter } from '../../../cli/export-adapter.ts';
 import { exportModel } from '../../../cli/export-model.ts';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import { adapterShapes } from '../../../engine/lora/adapter-shapes.ts';
 import { initialAdapter } from '../../../engine/lora/initial-adapter.ts';

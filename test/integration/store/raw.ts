@@ -1,5 +1,5 @@
-import type { Codec } from '../../../activities/store/codec.ts';
-import type { CallOptions, ObjectStore } from '../../../activities/store/object-store.ts';
+import type { Codec } from '../../../store/codec.ts';
+import type { CallOptions, ObjectStore } from '../../../store/object-store.ts';
 import type { BlobRef } from '../../../core/refs.ts';
 
 /** Bytes that mean nothing. */

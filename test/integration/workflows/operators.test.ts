@@ -1,7 +1,7 @@
 import { WorkflowFailedError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
-import { noOutcomes } from '../../../core/outcome.ts';
+import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
 import { decide } from '../../../workflows/messages.ts';

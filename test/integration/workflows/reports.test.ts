@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { historiesFrom } from '../../../bench/histories.ts';
-import type { Incident } from '../../../core/incidents.ts';
+import type { Incident } from '../../../core/episode/incidents.ts';
 import type { VerifyRequest } from '../../../core/requests.ts';
 import { stop } from '../../../workflows/messages.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';

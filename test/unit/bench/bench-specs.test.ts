@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSpec } from '../../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
 import { cutCalculator, sizeOf } from '../../../bench/bench-specs.ts';
 import { loadEnvironments } from '../../../environments/index.ts';
 

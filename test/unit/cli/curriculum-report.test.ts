@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { reportRun, summarizeRun } from '../../../cli/curriculum-report.ts';
-import type { CurriculumResult } from '../../../core/curriculum.ts';
-import { noTime } from '../../../core/time-split.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import { noTime } from '../../../core/time/time-split.ts';
 import type { Progress } from '../../../workflows/messages.ts';
 import type { StepReport } from '../../../core/ports.ts';
-import { noOutcomes } from '../../../core/outcome.ts';
+import { noOutcomes } from '../../../core/episode/outcome.ts';
 import { progressLine } from '../../../cli/show-progress.ts';
-import { arm, checkpoint } from '../core/scripted-training.ts';
+import { arm, checkpoint } from '../core/training/scripted-training.ts';
 
 // A run that was interrupted after some 400 s, and whose last start took 281 s.
 const result: CurriculumResult = {

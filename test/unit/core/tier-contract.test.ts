@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import { tierQueue } from '../../../core/names.ts';
 import type { TierAnswer, TierRequest } from '../../../core/tier-contract.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';

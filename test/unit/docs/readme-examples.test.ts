@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { demonstrationSequences } from '../../../activities/demonstrations.ts';
-import { parseSpec } from '../../../activities/spec/parse-spec.ts';
+import { demonstrationSequences } from '../../../activities/training/demonstrations.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
 import { attemptCall, refuseCall } from '../../../environments/host/tool-call.ts';
-import { composeReward } from '../../../core/reward.ts';
-import type { Turn } from '../../../core/episode.ts';
+import { composeReward } from '../../../core/episode/reward.ts';
+import type { Turn } from '../../../core/episode/episode.ts';
 import type { Split } from '../../../core/refs.ts';
 import { gradusDialect } from '../../../engine/dialect/gradus/dialect.ts';
 import { parseAction } from '../../../engine/dialect/gradus/parse-action.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '../../../core/json/json.ts';
 import { fromHfConfig } from '../../../engine/hf-config.ts';
 import type { ModelConfig } from '../../../engine/model-config.ts';
 import { toHfConfig, toHfGenerationConfig } from '../../../engine/new-model-files.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { parseSpec } from '../../../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../../../spec/parse-spec.ts';
 import { assertMolecules } from '../../../../cli/molecules/assert-molecules.ts';
 import { builtInEnvironments } from '../../../../environments/index.ts';
 import { ROOT } from '../../../support/markdown.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSpec } from '../../../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../../../spec/parse-spec.ts';
 import { fastTierOnly } from '../../../../cli/molecules/fast-only.ts';
 import { builtInEnvironments } from '../../../../environments/index.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Json } from '../../../../core/json.ts';
+import type { Json } from '../../../../core/json/json.ts';
 import type { ChatMessage, ToolDescription } from '../../../../engine/dialect/contract.ts';
 import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../../core/json.ts';
+import type { Json } from '../../../../core/json/json.ts';
 import { dialectOf, tokenizerConfigOf, withDialect } from '../../../../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import { tokenizer as own } from '../../activities/test-environment.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GradusError } from '../../../../core/errors.ts';
-import type { Json } from '../../../../core/json.ts';
+import type { Json } from '../../../../core/json/json.ts';
 import type { Dialect, WrittenTurn } from '../../../../engine/dialect/contract.ts';
 import { gradusDialect } from '../../../../engine/dialect/gradus/dialect.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';

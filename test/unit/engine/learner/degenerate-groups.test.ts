@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { packBatch, trainingSequences } from '../../../../activities/training-batch.ts';
-import type { Episode, RolloutGroup } from '../../../../core/episode.ts';
+import { packBatch, trainingSequences } from '../../../../activities/training/training-batch.ts';
+import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { RandomStream } from '../../../../core/random.ts';
 import type { Learner } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Json } from '../../../../core/json.ts';
+import type { Json } from '../../../../core/json/json.ts';
 import { fromHfConfig } from '../../../../engine/hf-config.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL, readPeftAdapter } from '../../../../engine/lora/peft-format.ts';
 import type { HostTensor, ModelConfig, Weights } from '../../../../engine/model-config.ts';

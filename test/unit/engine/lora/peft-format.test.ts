@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../../../core/json.ts';
+import type { Json } from '../../../../core/json/json.ts';
 import { adapterShapes } from '../../../../engine/lora/adapter-shapes.ts';
 import { readPeftAdapter, toPeftConfig, writePeftModel } from '../../../../engine/lora/peft-format.ts';
 import { readSafetensors, writeSafetensors } from '../../../../engine/safetensors/safetensors.ts';

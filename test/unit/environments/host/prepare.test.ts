@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { ToolCall } from '../../../../core/episode.ts';
-import type { Incident } from '../../../../core/incidents.ts';
+import type { ToolCall } from '../../../../core/episode/episode.ts';
+import type { Incident } from '../../../../core/episode/incidents.ts';
 import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
 import { calculatorTool } from '../../../../environments/calculator/tool.ts';
 import { factsOf } from '../../../../environments/host/facts.ts';

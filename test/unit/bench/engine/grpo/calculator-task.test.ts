@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { judge } from '../../../../../activities/judge.ts';
-import { parseSpec } from '../../../../../activities/spec/parse-spec.ts';
+import { verify } from '../../../../../activities/verification/verify-episodes.ts';
+import { parseSpec } from '../../../../../spec/parse-spec.ts';
 import { rlSpec } from '../../../../../bench/engine/grpo/specs.ts';
-import type { Episode, Turn } from '../../../../../core/episode.ts';
+import type { Episode, Turn } from '../../../../../core/episode/episode.ts';
 import { parseAction } from '../../../../../engine/dialect/gradus/parse-action.ts';
 import { calculate } from '../../../../../environments/calculator/tool.ts';
 import { ToolRefusal } from '../../../../../environments/contract.ts';
@@ -71,7 +71,7 @@ test.skipIf(!python)('an episode earns the same in Python', async () => {
           ? { kind: 'answered', answer: last.answer }
           : { kind: 'truncated', limit: 'tokens' };
       const episode: Episode = { sample: 0, task: 0, tokens: [], mask: [], logprobs: [], turns, status };
-      const outcome = await judge(hosted, { ref, episode }, spec.reward, {
+      const outcome = await verify(hosted, { ref, episode }, spec.reward, {
         signal: new AbortController().signal,
       });
       return 'reward' in outcome ? outcome.reward : NaN;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { parseSpec } from '../../../../../activities/spec/parse-spec.ts';
+import { parseSpec } from '../../../../../spec/parse-spec.ts';
 import { dumpTasks, grpoSettings, rlSpec, warmStartSpec } from '../../../../../bench/engine/grpo/specs.ts';
 import { evaluate, parseExpression } from '../../../../../environments/calculator/expression.ts';
 import { splitOf } from '../../../../../environments/calculator/problems.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../../../core/json.ts';
+import type { Json } from '../../../../../core/json/json.ts';
 import { parseAction } from '../../../../../engine/dialect/gradus/parse-action.ts';
 import { malformedObservation } from '../../../../../engine/dialect/malformed.ts';
 import { turnText } from '../../../../../engine/dialect/gradus/render.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../../../core/json.ts';
+import type { Json } from '../../../../../core/json/json.ts';
 import { openDialect } from '../../../../../engine/dialect/open-dialect.ts';
 import { lastBoxed } from '../../../../../engine/dialect/tags/retool.ts';
 import { configOf, renderingsOf, tokenizerOf } from '../fixtures.ts';

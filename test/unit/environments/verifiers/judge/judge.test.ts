@@ -1,10 +1,10 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { createTier } from '../../../../../activities/tier.ts';
-import { canonicalJson } from '../../../../../core/canonical-json.ts';
+import { createTier } from '../../../../../activities/verification/tier.ts';
+import { canonicalJson } from '../../../../../core/json/canonical-json.ts';
 import { GradusError } from '../../../../../core/errors.ts';
-import type { Turn } from '../../../../../core/episode.ts';
+import type { Turn } from '../../../../../core/episode/episode.ts';
 import type { TierAnswer, TierRequest } from '../../../../../core/tier-contract.ts';
 import type { Candidate, TierFinding, TierVerifier } from '../../../../../environments/contract.ts';
 import environment from '../../../../../examples/environment.ts';

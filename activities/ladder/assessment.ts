@@ -1,0 +1,110 @@
+import type { AssessRequest, PlannedAssessment, Wish } from '../../core/ladder/requests.ts';
+import { LADDER } from '../../core/ladder/requests.ts';
+import { isRewarded } from '../../core/episode/outcome.ts';
+import type { Outcome } from '../../core/episode/outcome.ts';
+import type { GroupResult } from '../../core/requests.ts';
+import { withVerdict } from '../../core/episode/reward.ts';
+import { askOf } from './ask-of.ts';
+import { loadClimbers } from './climbers.ts';
+import type { Climber, LadderDependencies } from './climbers.ts';
+import type { Durable } from '../durable.ts';
+import type { Asker } from '../../environments/host/hosted-environment.ts';
+import { IncidentList } from '../incident-list.ts';
+import { asksKey } from '../../store/keys.ts';
+import { wishes } from '../../store/ladder-codecs.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
+import { tally } from '../verification/tally.ts';
+
+export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;
+
+/**
+ * How an evaluation is judged by a rung above the lowest. Every episode that the lowest one passed is asked about,
+ * whatever the ladder's policy and budgets would say: a measurement must treat all alike.
+ */
+export function createAssessment(deps: LadderDependencies) {
+  const { store } = deps;
+
+  const load = (request: AssessRequest, asker: Asker): Promise<Climber[]> =>
+    loadClimbers(
+      deps,
+      {
+        run: request.run,
+        // A measurement counts nothing: what anybody has computed is known to it.
+        verification: { rungs: request.rungs, counts: 'computations' },
+        steps: [request],
+      },
+      asker,
+    );
+  const passed = ({ scores: [lowest] }: Climber, [{ passAtLeast }]: AssessRequest['rungs']): boolean =>
+    typeof lowest === 'number' && lowest >= passAtLeast;
+
+  return {
+    /** What the rung must be asked, and has not said yet. */
+    async planAssessment(request: AssessRequest, signal: AbortSignal): Promise<PlannedAssessment> {
+      const asks = new Map<string, Wish>();
+      for (const climber of await load(request, { signal })) {
+        const view = climber.views[1];
+        if (!view || view.answer !== null || !passed(climber, request.rungs)) continue;
+        const ask = askOf(view, climber.environment.name, request.rungs[1].reviewers);
+        asks.set(view.digest, { ask, value: 0, basis: null });
+      }
+      if (asks.size === 0) return { asks: null, count: 0 };
+      const key = asksKey(request.run, request.writer, 0);
+      const kept = await store.keep(key, wishes, [...asks.values()], { signal });
+      return { asks: kept.ref, count: kept.value.length };
+    },
+
+    /**
+     * The groups with the rung's verdicts in place of the lowest one's. What it has not answered is pending; what it
+     * cannot judge is no success, or a policy could hide there from what is measured.
+     */
+    async settleAssessment(request: AssessRequest, signal: AbortSignal): Promise<GroupResult[]> {
+      const incidents = new IncidentList();
+      const asker = incidents.asker(signal);
+      const climbers = await load(request, asker);
+      for (const climber of climbers) {
+        if (passed(climber, request.rungs)) {
+          climber.episode.outcome = outcomeBy(climber, request);
+        }
+      }
+      return Promise.all(
+        request.groups.map(async (ref, i) => {
+          // Groups of nothing but infrastructure failures have no climbers.
+          const group =
+            climbers.find((climber) => climber.ref.key === ref.key)?.group ??
+            (await loadTrajectories(store, ref, { signal }));
+          const judged = { ...group, id: `${group.id}.judged` };
+          const { ref: trajectories, value } = await keepTrajectories(store, request, judged, { signal });
+          return {
+            trajectories,
+            ...tally(request.reward, value),
+            spans: [],
+            incidents: i === 0 ? incidents.all : [],
+          };
+        }),
+      );
+    },
+  };
+}
+
+function outcomeBy({ episode, scores, views }: Climber, { rungs, reward }: AssessRequest): Outcome {
+  const [, { tier, verifier, passAtLeast }] = rungs;
+  const fast = episode.outcome!;
+  const said = scores[1];
+  if (said === undefined) return { kind: 'pending', tier };
+  // By the environment's own word the verdict of the lowest rung is all there is to say.
+  if (said === 'nothing to ask' || !isRewarded(fast)) return fast;
+  const view = views[1];
+  const evidence = view?.meaning?.evidence;
+  if (typeof said !== 'number') {
+    const reason = `${verifier}: ${evidence ?? 'it gave no reason'}`;
+    return { kind: 'abstained', reason, ...(said === 'abstained' && { ofSubject: true }) };
+  }
+  return withVerdict(reward.components, fast, {
+    verifier: LADDER,
+    version: `${view!.verifier.name}@${view!.verifier.version}`,
+    score: said,
+    passed: said >= passAtLeast,
+    ...(evidence === undefined ? {} : { evidence }),
+  });
+}

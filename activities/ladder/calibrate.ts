@@ -1,0 +1,79 @@
+import { addPairs } from '../../core/ladder/calibration.ts';
+import type { Calibration, ScorePair } from '../../core/ladder/calibration.ts';
+import type { Climbing } from '../../core/ladder/requests.ts';
+import type { Climber } from './climbers.ts';
+import { calibrationKey, calibrationPrefix, pairKey } from '../../store/keys.ts';
+import { calibrationLists, pairClaims } from '../../store/ladder-codecs.ts';
+import type { Counted } from '../../store/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+
+/**
+ * Adds the pairs of scores of a rung and the one below it that a run has not counted yet: those of the step that climbs
+ * now, wherever its verdicts are from, and those of earlier steps whose verdicts have come. A subject counts once in a
+ * run, however often the policy proposes it.
+ */
+export async function calibrate(
+  store: ObjectStore,
+  { run, verification: { rungs }, calibrations, steps, came }: Climbing,
+  rung: number,
+  climbers: readonly Climber[],
+  signal: AbortSignal,
+): Promise<Counted> {
+  const below = rung - 1;
+  const present = steps.at(-1);
+  const arrived = new Set(came[rung]);
+  const bySubject = new Map<string, Map<string, ScorePair>>();
+  for (const { step, scores, digests, group, episode } of climbers) {
+    const [cheap, dear] = [scores[below], scores[rung]];
+    const digest = digests[rung];
+    if (typeof cheap !== 'number' || typeof dear !== 'number' || !digest) continue;
+    if (step !== present && !arrived.has(digest)) continue;
+    const pairs = bySubject.get(digest) ?? new Map<string, ScorePair>();
+    bySubject.set(digest, pairs);
+    // Several episodes with the same answer to the same task are one pair.
+    pairs.set(`${JSON.stringify(group.tasks[episode.task]!.ref)} ${cheap}`, {
+      cheap,
+      dear,
+      cheapPassed: cheap >= rungs[below]!.passAtLeast,
+      dearPassed: dear >= rungs[rung]!.passAtLeast,
+    });
+  }
+  const unclaimed = await Promise.all(
+    [...bySubject.keys()].map(async (digest) => {
+      const claim = await store.head(pairKey(run, rungs[rung]!.verifier, digest), { signal });
+      return claim ? [] : [digest];
+    }),
+  );
+  const counted = unclaimed.flat();
+  if (counted.length === 0) return { calibrations, counted };
+  const fresh = counted.flatMap((digest) => [...bySubject.get(digest)!.values()]);
+  return { calibrations: calibrations.with(below, addPairs(calibrations[below]!, fresh)), counted };
+}
+
+/** Claims the pairs that a request has counted, for all that come later. */
+export async function keepCounted(
+  store: ObjectStore,
+  { run, verification: { rungs }, ledger }: Climbing,
+  rung: number,
+  { calibrations, counted }: Counted,
+  signal: AbortSignal,
+): Promise<void> {
+  if (counted.length === 0) return;
+  const claim = (digest: string) =>
+    store.keep(pairKey(run, rungs[rung]!.verifier, digest), pairClaims, ledger, { signal });
+  await Promise.all(counted.map(claim));
+  // For sweeps, which have no ladder to ask.
+  const key = calibrationKey(run, ledger.writer, ledger.sequence);
+  await store.keep(key, calibrationLists, calibrations, { signal });
+}
+
+/** The newest that a run has kept; null where it has seen no pair. */
+export async function lastCalibrations(
+  store: ObjectStore,
+  run: string,
+  signal?: AbortSignal,
+): Promise<Calibration[] | null> {
+  const keys = await store.list(calibrationPrefix(run), { signal });
+  const newest = keys.map(({ key }) => key).toSorted();
+  return newest.length === 0 ? null : store.find(newest.at(-1)!, calibrationLists, { signal });
+}

@@ -1,0 +1,246 @@
+import { canonicalJson } from '../../core/json/canonical-json.ts';
+import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import { isPassing } from '../../core/ladder/abstentions.ts';
+import { LADDER } from '../../core/ladder/requests.ts';
+import type { Climbing, StepGroups } from '../../core/ladder/requests.ts';
+import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import type { LadderDecision, Said } from '../../core/ladder/policy.ts';
+import type { Json } from '../../core/json/json.ts';
+import { GradusError } from '../../core/errors.ts';
+import type { BlobRef, TaskRef } from '../../core/refs.ts';
+import type { TierAnswer } from '../../core/tier-contract.ts';
+import type { Meaning } from '../../environments/host/asks.ts';
+import type { TierFacts } from '../../environments/host/facts.ts';
+import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import { sha256Hex } from '../../store/digest.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { loadTrajectories } from '../../store/trajectories.ts';
+import { findVerdict, heardVerdict } from '../verification/verdict-cache.ts';
+
+export interface LadderDependencies {
+  store: ObjectStore;
+  environments: Environments;
+}
+
+/** What one rung above the lowest would judge of an episode, and what it has said. */
+export interface RungView {
+  verifier: TierFacts;
+  subject: Json;
+  digest: string;
+  answer: TierAnswer | null;
+  /** What the answer means for the candidate; null as long as there is none. */
+  meaning: Meaning | null;
+}
+
+/** An episode on the ladder. */
+export interface Climber {
+  id: string;
+  step: StepGroups;
+  group: RolloutGroup;
+  ref: BlobRef;
+  episode: Episode;
+  task: TaskRef;
+  environment: HostedEnvironment;
+  /** By rung; null for the lowest, and where there is nothing to ask. */
+  views: (RungView | null)[];
+  /** Rungs whose question could not be put: the environment's mistake, which says nothing of the subject. */
+  broken: Set<number>;
+  scores: Said[];
+  digests: (string | null)[];
+}
+
+/**
+ * The episodes of these steps with everything that is known of them: what the fast tier said when they were judged,
+ * and what the cache of verdicts holds now, or, where a budget counts verdicts, what the run has heard of it.
+ */
+export async function loadClimbers(
+  { store, environments }: LadderDependencies,
+  {
+    run,
+    verification: { rungs, counts },
+    steps,
+  }: {
+    run: string;
+    verification: Pick<Climbing['verification'], 'rungs' | 'counts'>;
+    steps: readonly StepGroups[];
+  },
+  asker: Asker,
+): Promise<Climber[]> {
+  const { signal } = asker;
+  const climbers: Climber[] = [];
+  for (const step of steps) {
+    const groups = await Promise.all(step.groups.map((ref) => loadTrajectories(store, ref, { signal })));
+    groups.forEach((group, i) => {
+      for (const episode of group.episodes) {
+        const { ref: task } = group.tasks[episode.task]!;
+        if (episode.status.kind === 'failed') continue;
+        climbers.push({
+          id: `${step.stage}/${step.step}/${group.id}/${episode.task}/${episode.sample}`,
+          step,
+          group,
+          ref: step.groups[i]!,
+          episode,
+          task,
+          environment: environmentOf(environments, task.environment),
+          views: [null],
+          broken: new Set(),
+          scores: [],
+          digests: [],
+        });
+      }
+    });
+  }
+  for (const [rung, { verifier }] of rungs.entries()) {
+    if (rung === 0) continue;
+    const views = await viewsOf(climbers, verifier, asker);
+    climbers.forEach((climber, i) => {
+      const view = views[i]!;
+      if (view instanceof GradusError) climber.broken.add(rung);
+      climber.views.push(view instanceof GradusError ? null : view);
+    });
+  }
+  for (const climber of climbers) climber.digests = climber.views.map((view) => view?.digest ?? null);
+  const found = new Map<string, Promise<TierAnswer | null>>();
+  for (const { views } of climbers) {
+    for (const view of views) {
+      if (view === null) continue;
+      const { name, version } = view.verifier;
+      const key = `${name}/${version}/${view.digest}`;
+      const asked = { verifier: name, version, digest: view.digest };
+      if (!found.has(key)) {
+        found.set(
+          key,
+          counts === 'verdicts'
+            ? heardVerdict(store, run, asked, signal)
+            : findVerdict(store, asked, { signal, run }),
+        );
+      }
+      view.answer = await found.get(key)!;
+    }
+  }
+  await Promise.all(rungs.slice(1).map((_, i) => interpret(climbers, i + 1, asker)));
+  for (const climber of climbers) {
+    climber.scores = climber.views.map((view, rung) => {
+      if (rung === 0) return fastScore(climber.episode);
+      return climber.broken.has(rung) ? 'passing' : saidBy(view);
+    });
+  }
+  return climbers;
+}
+
+/** Whose verdict is asked for. */
+export type Viewed = Pick<Climber, 'environment' | 'task' | 'episode'>;
+
+/**
+ * What a verifier would judge of these, in order; null where there is nothing to ask, and an error where the environment
+ * could not say.
+ */
+export async function viewsOf(
+  viewed: readonly Viewed[],
+  name: string,
+  asker: Asker,
+): Promise<(RungView | GradusError | null)[]> {
+  const views: (RungView | GradusError | null)[] = [];
+  await byEnvironment(viewed, async (environment, members) => {
+    const verifier = environment.verifiers.find((other) => other.name === name);
+    const asked = verifier?.served && members.map(({ one }) => ({ ref: one.task, episode: one.episode }));
+    const subjects = asked && (await environment.subjects(name, asked, asker));
+    members.forEach(({ at }, i) => {
+      const subject = subjects?.[i] ?? null;
+      views[at] =
+        subject === null || subject instanceof GradusError ? subject : viewOf(verifier as TierFacts, subject);
+    });
+  });
+  return views;
+}
+
+function viewOf(verifier: TierFacts, subject: Json): RungView {
+  const digest = sha256Hex(new TextEncoder().encode(canonicalJson(subject)));
+  return { verifier, subject, digest, answer: null, meaning: null };
+}
+
+/** Fills in what a rung's answers mean. */
+async function interpret(climbers: readonly Climber[], rung: number, asker: Asker): Promise<void> {
+  const answered = climbers.filter(({ views }) => views[rung]?.answer);
+  const meanings = await meaningsOf(
+    answered.map((climber) => ({ ...climber, view: climber.views[rung]! })),
+    asker,
+  );
+  answered.forEach(({ views }, i) => (views[rung]!.meaning = meanings[i]!));
+}
+
+/** What the answers of these views mean for their candidates, in order; an answer that is missing means nothing yet. */
+export async function meaningsOf(
+  viewed: readonly (Viewed & { view: RungView })[],
+  asker: Asker,
+): Promise<Meaning[]> {
+  const meanings: Meaning[] = [];
+  await byEnvironment(viewed, async (environment, members) => {
+    const { name } = members[0]!.one.view.verifier;
+    const answered = members.filter(({ one }) => one.view.answer !== null);
+    const said = await environment.interpretations(
+      name,
+      answered.map(({ one }) => ({ ref: one.task, episode: one.episode, answer: one.view.answer! })),
+      asker,
+    );
+    for (const { at } of members) meanings[at] = { score: null };
+    answered.forEach(({ at }, i) => {
+      const one = said[i]!;
+      meanings[at] =
+        one instanceof GradusError ? { score: null, evidence: one.message, fault: one.message } : one;
+    });
+  });
+  return meanings;
+}
+
+async function byEnvironment<T extends Viewed>(
+  all: readonly T[],
+  work: (environment: HostedEnvironment, members: { one: T; at: number }[]) => Promise<void>,
+): Promise<void> {
+  const groups = new Map<HostedEnvironment, { one: T; at: number }[]>();
+  all.forEach((one, at) => {
+    const group = groups.get(one.environment) ?? [];
+    groups.set(one.environment, group);
+    group.push({ one, at });
+  });
+  await Promise.all([...groups].map(([environment, members]) => work(environment, members)));
+}
+
+function fastScore({ outcome }: Episode): Said {
+  if (outcome?.kind !== 'scored' && outcome?.kind !== 'truncated') return 'abstained';
+  return outcome.components.find(({ verifier }) => verifier === LADDER)?.score ?? 'abstained';
+}
+
+/** What a rung above the lowest has said, as the ladder's policy needs it. */
+export function saidBy(view: RungView | null): Said {
+  if (view === null) return 'nothing to ask';
+  const { answer, meaning } = view;
+  if (answer === null) return undefined;
+  if (meaning?.score != null) return meaning.score;
+  // What the environment's own code failed to make of it says nothing of the subject either.
+  if (meaning?.fault !== undefined) return 'passing';
+  return answer.kind === 'abstained' && isPassing(answer.type) ? 'passing' : 'abstained';
+}
+
+/** A decision on a climber, as the ledger has it. */
+export function decisionEntry(
+  { id, step }: Climber,
+  { kind, value, uncertainty, reason }: LadderDecision,
+  verifier: string,
+  digest: string,
+): LedgerEntry {
+  return {
+    kind: 'decision',
+    stage: step.stage,
+    step: step.step,
+    candidate: id,
+    verifier,
+    decision: kind,
+    value,
+    uncertainty,
+    reason,
+    digest,
+  };
+}

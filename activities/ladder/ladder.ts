@@ -1,0 +1,157 @@
+import { isPassing } from '../../core/ladder/abstentions.ts';
+import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import { basisOf, planRung } from '../../core/ladder/policy.ts';
+import type {
+  KeepLedger,
+  PlanRequest,
+  PlanResult,
+  SettleRequest,
+  SettleResult,
+  Wish,
+  Withdraw,
+} from '../../core/ladder/requests.ts';
+import type { LedgerTotals } from '../../core/ladder/ledger.ts';
+import { askOf } from './ask-of.ts';
+import { calibrate, keepCounted } from './calibrate.ts';
+import { decisionEntry, loadClimbers } from './climbers.ts';
+import type { Climber, LadderDependencies } from './climbers.ts';
+import type { Durable } from '../durable.ts';
+import { settleClimb } from './settle-climb.ts';
+import { appendLedger } from '../../store/ledger.ts';
+import { archiveKey, asksKey, decisionKey } from '../../store/keys.ts';
+import { plans, wishes } from '../../store/ladder-codecs.ts';
+import type { Plan } from '../../store/ladder-codecs.ts';
+import { keepAbstention, keepHeard } from '../verification/verdict-cache.ts';
+
+export type LadderActivities = Durable<ReturnType<typeof createLadder>>;
+
+/** Computations of one plan: their digests pass through histories. */
+const MOST_ASKS = 200;
+
+export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } = {}) {
+  const { store } = deps;
+  return {
+    /**
+     * Counts what came for the calibration, decides who climbs to a rung, writes it into the ledger, and puts what no
+     * budget is left for into the archive. Verdicts come at any time, so another attempt may see another world: the
+     * first plan that is kept is the plan, and all the rest follows from it (ADR 0021).
+     */
+    async planClimb(request: PlanRequest, signal: AbortSignal): Promise<PlanResult> {
+      const { run, verification, rung, ledger } = request;
+      const { writer, sequence } = ledger;
+      const decided = await decidePlan(deps, request, mostAsks, signal);
+      const { value: plan } = await store.keep(decisionKey(run, writer, sequence), plans, decided, {
+        signal,
+      });
+      if (rung > 1) await keepCounted(store, request, rung - 1, plan, signal);
+      if (plan.deferred.length > 0)
+        await store.keep(archiveKey(run, writer, sequence), wishes, plan.deferred, { signal });
+      const totals = await appendLedger(store, run, ledger, plan.entries, { signal });
+      const { asks, calibrations, more } = plan;
+      const kept =
+        asks.length === 0 ? null : await store.keep(asksKey(run, writer, sequence), wishes, asks, { signal });
+      return {
+        calibrations,
+        asks: kept && kept.ref,
+        digests: asks.map(({ ask }) => ask.request.digest),
+        verifier: verification.rungs[rung]!.verifier,
+        costs: asks.map(({ ask }) => ask.cost),
+        more,
+        totals,
+      };
+    },
+
+    settleClimb: (request: SettleRequest, signal: AbortSignal): Promise<SettleResult> =>
+      settleClimb(deps, request, signal),
+
+    async keepLedger({ run, heard, ledger, entries }: KeepLedger, signal: AbortSignal): Promise<void> {
+      const hear = async (entry: LedgerEntry): Promise<void> => {
+        if (entry.kind !== 'verdict') return;
+        if (entry.type !== undefined && isPassing(entry.type)) {
+          await keepAbstention(store, run, entry, entry.type, signal);
+        } else if (heard) await keepHeard(store, run, entry, signal);
+      };
+      await Promise.all(entries.map(hear));
+      await appendLedger(store, run, ledger, entries, { signal });
+    },
+
+    /** Puts what was to be asked into the archive after all. */
+    async withdraw(
+      { run, stage, asks, from, to, ledger }: Withdraw,
+      signal: AbortSignal,
+    ): Promise<Record<string, LedgerTotals>> {
+      const all = await store.read(asks, wishes, { signal });
+      const back = all.slice(from, to);
+      await store.keep(archiveKey(run, ledger.writer, ledger.sequence), wishes, back, { signal });
+      const entries = back.map(({ ask: { request } }): LedgerEntry => {
+        const { verifier, version, digest } = request;
+        return { kind: 'withdrawn', stage, verifier, version, digest };
+      });
+      return appendLedger(store, run, ledger, entries, { signal });
+    },
+  };
+}
+
+/** What the ladder's policy would do now. */
+async function decidePlan(
+  deps: LadderDependencies,
+  request: PlanRequest,
+  mostAsks: number,
+  signal: AbortSignal,
+): Promise<Plan> {
+  const { verification, rung, steps, came } = request;
+  const { verifier, reviewers } = verification.rungs[rung]!;
+  const climbers = await loadClimbers(deps, request, { signal });
+  // What the rung below has said since it was asked.
+  const { calibrations, counted } =
+    rung > 1
+      ? await calibrate(deps.store, request, rung - 1, climbers, signal)
+      : { calibrations: request.calibrations, counted: [] };
+  const wanted = new Map<string, Wish>();
+  for (const { views, environment, digests } of climbers) {
+    const view = views[rung];
+    if (!view || wanted.has(digests[rung]!)) continue;
+    wanted.set(digests[rung]!, { ask: askOf(view, environment.name, reviewers), value: 0, basis: null });
+  }
+  const cost = wanted.values().next().value?.ask.cost ?? { seconds: 0, usd: 0 };
+  const plan = planRung(
+    rung,
+    climbers,
+    { rungs: verification.rungs, calibrations },
+    { ...request, cost, most: mostAsks, underWay: new Set(request.underWay) },
+  );
+  const asked = new Set(plan.asks.map(({ digest }) => digest));
+  const more = plan.asks.length === mostAsks;
+  const arrived = new Set(came.flat());
+  const deferred = new Set<string>();
+  const entries: LedgerEntry[] = [];
+  climbers.forEach((climber, i) => {
+    const decision = plan.decisions[i];
+    if (!decision) return;
+    const digest = climber.digests[rung]!;
+    const wish = wanted.get(digest)!;
+    if (wish.basis === null || decision.value > wish.value) {
+      Object.assign(wish, { value: decision.value, basis: basisFor(climber) });
+    }
+    // What the plan had no place for, or what an earlier plan of the step has decided, is another one's.
+    if (decision.kind === 'defer' ? more : request.again && !asked.has(digest)) return;
+    // Of an earlier step only what changed is new.
+    const fresh =
+      climber.step === steps.at(-1) || climber.digests.some((one) => one !== null && arrived.has(one));
+    if (fresh || asked.has(digest)) entries.push(decisionEntry(climber, decision, verifier, digest));
+    if (fresh && decision.kind === 'defer') deferred.add(digest);
+  });
+  return {
+    calibrations,
+    counted,
+    asks: plan.asks.map(({ digest, value }) => ({ ...wanted.get(digest)!, value })),
+    more,
+    deferred: [...deferred].map((digest) => wanted.get(digest)!).toSorted((a, b) => b.value - a.value),
+    entries,
+  };
+}
+
+function basisFor({ scores }: Climber): Wish['basis'] {
+  const rung = basisOf(scores);
+  return rung < 0 ? null : { rung, score: scores[rung] as number };
+}

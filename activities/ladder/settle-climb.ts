@@ -1,0 +1,272 @@
+import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import type { Calibration } from '../../core/ladder/calibration.ts';
+import { decide } from '../../core/ladder/policy.ts';
+import type { LadderDecision } from '../../core/ladder/policy.ts';
+import { LADDER } from '../../core/ladder/requests.ts';
+import type { SettleRequest, SettleResult, StepGroups } from '../../core/ladder/requests.ts';
+import { standingOf } from '../../core/ladder/standing.ts';
+import { armName } from '../../core/names.ts';
+import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
+import type { Outcome } from '../../core/episode/outcome.ts';
+import type { BlobRef } from '../../core/refs.ts';
+import type { GroupResult } from '../../core/requests.ts';
+import { withVerdict } from '../../core/episode/reward.ts';
+import type { RewardSpec } from '../../core/spec.ts';
+import type { LateMove } from '../../core/training/task-draw.ts';
+import { calibrate, keepCounted } from './calibrate.ts';
+import { decisionEntry, loadClimbers } from './climbers.ts';
+import type { Climber, LadderDependencies } from './climbers.ts';
+import type { Asker } from '../../environments/host/hosted-environment.ts';
+import { IncidentList } from '../incident-list.ts';
+import { verify } from '../verification/verify-episodes.ts';
+import { appendLedger } from '../../store/ledger.ts';
+import { decisionKey } from '../../store/keys.ts';
+import { settlements } from '../../store/ladder-codecs.ts';
+import type { GroupSettlement, Settlement } from '../../store/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
+import { tally } from '../verification/tally.ts';
+
+/**
+ * Judges a step's episodes anew by the dearest verdicts there are, and earlier ones whose verdicts came late.
+ * Those are kept as objects of their own, beside what the fast tier had said. Another attempt may see other verdicts:
+ * the first settlement that is kept is the one, and all the rest follows from it (ADR 0021).
+ */
+export async function settleClimb(
+  deps: LadderDependencies,
+  request: SettleRequest,
+  signal: AbortSignal,
+): Promise<SettleResult> {
+  const { store } = deps;
+  const { run, verification, reward, ledger, steps } = request;
+  const incidents = new IncidentList();
+  const decided = await decideSettlement(deps, request, incidents.asker(signal));
+  const key = decisionKey(run, ledger.writer, ledger.sequence);
+  const { value: settlement } = await store.keep(key, settlements, decided, { signal });
+  await keepCounted(store, request, verification.rungs.length - 1, settlement, signal);
+  const present = steps.at(-1)!;
+  const groups: GroupResult[] = [];
+  const settled: Record<string, BlobRef> = {};
+  const offered: BlobRef[] = [];
+  for (const one of settlement.groups) {
+    const step = steps.find(({ groups: refs }) => refs.some((ref) => ref.key === one.of))!;
+    const group = await loadTrajectories(
+      store,
+      step.groups.find((ref) => ref.key === one.of)!,
+      { signal },
+    );
+    const judged = judgedAnew(group, one, `late-${present.stage}-${present.step}`);
+    const kept = await keepTrajectories(store, { run, ...step }, judged, { signal });
+    settled[one.of] = kept.ref;
+    if (one.offered) offered.push(kept.ref);
+    if (!one.late) groups.push({ trajectories: kept.ref, ...tally(reward, kept.value), spans: [] });
+  }
+  // Groups of nothing but infrastructure failures have nobody on the ladder.
+  for (const ref of present.groups) {
+    if (!settled[ref.key]) groups.push(await asItWas(store, ref, reward, signal));
+  }
+  const [first] = groups;
+  if (first) first.incidents = incidents.all;
+  const totals = await appendLedger(store, run, ledger, settlement.entries, { signal });
+  const { calibrations, moves } = settlement;
+  return { calibrations, groups, settled, offered, moves, totals };
+}
+
+/** What the verdicts that there are now come to. */
+async function decideSettlement(
+  deps: LadderDependencies,
+  request: SettleRequest,
+  asker: Asker,
+): Promise<Settlement> {
+  const { store } = deps;
+  const { signal } = asker;
+  const { verification, reward, steps } = request;
+  const climbers = await loadClimbers(deps, request, asker);
+  const counted = await calibrate(store, request, verification.rungs.length - 1, climbers, signal);
+  const present = steps.at(-1)!;
+  const came = new Set(request.came.flat());
+  const groups: GroupSettlement[] = [];
+  const moves = new Map<string, LateMove>();
+  const entries: LedgerEntry[] = [];
+  const rewardOf = (outcome: Outcome | undefined): number | null =>
+    outcome === undefined ? null : trainableReward(outcome, reward.truncated);
+  for (const members of groupBy(climbers, ({ ref: { key } }) => key).values()) {
+    const { step, ref } = members[0]!;
+    const fresh = step === present;
+    const touched = new Set(
+      members.filter(({ digests }) => digests.some((digest) => digest && came.has(digest))),
+    );
+    if (!fresh && touched.size === 0) continue;
+    const before = fresh ? null : await outcomesOf(store, step, ref, signal);
+    const outcomes: Record<string, Outcome> = {};
+    const decisions = new Map<Climber, LadderDecision>();
+    for (const climber of members) {
+      const decision = decide(climber.scores, verification.rungs, counted.calibrations, () => true);
+      decisions.set(climber, decision);
+      outcomes[nameOf(climber.episode)] = await outcomeOf(
+        climber,
+        decision,
+        request,
+        counted.calibrations,
+        asker,
+      );
+    }
+    // Where verdicts only confirm, a line that has moved since is no reason to learn anew.
+    const isWorthAnother = ({ episode }: Climber): boolean =>
+      rewardOf(before?.get(nameOf(episode))) !== rewardOf(outcomes[nameOf(episode)]);
+    const moved = new Set(before && [...touched].filter(isWorthAnother).map(({ episode }) => episode.task));
+    let superseded = 0;
+    for (const climber of members) {
+      const { episode, digests } = climber;
+      const name = nameOf(episode);
+      const was = before?.get(name);
+      if (was !== undefined) {
+        const isSame = !touched.has(climber) || JSON.stringify(was) === JSON.stringify(outcomes[name]);
+        if (isSame && !moved.has(episode.task)) outcomes[name] = was;
+        if (isSame) continue;
+        superseded++;
+        addMove(moves, climber, was, outcomes[name]!, reward);
+      }
+      const decision = decisions.get(climber)!;
+      if (decision.kind === 'escalate') continue;
+      const { verifier } = verification.rungs[Math.max(0, decision.rung)]!;
+      entries.push(decisionEntry(climber, decision, verifier, digests[decision.rung] ?? ''));
+    }
+    if (!fresh && superseded === 0) continue;
+    const offered = moved.size > 0;
+    if (offered) {
+      entries.push({
+        kind: 'offered',
+        stage: step.stage,
+        step: present.step,
+        fromStep: step.step,
+        episodes: superseded,
+      });
+    }
+    const learntAs = Object.fromEntries(before ?? []);
+    groups.push({ of: ref.key, late: !fresh, offered, outcomes, learntAs });
+  }
+  return { ...counted, groups, moves: [...moves.values()], entries };
+}
+
+/** The group with the outcomes of a settlement, under a name of its own. */
+function judgedAnew(
+  group: RolloutGroup,
+  { late, outcomes, learntAs }: GroupSettlement,
+  lateName: string,
+): RolloutGroup {
+  return {
+    ...group,
+    id: `${group.id}.${late ? lateName : 'judged'}`,
+    episodes: group.episodes.map((episode) => {
+      const name = nameOf(episode);
+      const outcome = outcomes[name] ?? episode.outcome;
+      const was = learntAs[name];
+      return { ...episode, ...(outcome && { outcome }), ...(was && { learntAs: was }) };
+    }),
+  };
+}
+
+const nameOf = ({ task, sample }: Episode): string => `${task}/${sample}`;
+
+/** What was last made known of the episodes of an earlier step's group. */
+async function outcomesOf(
+  store: ObjectStore,
+  { groups, settled }: StepGroups,
+  { key }: BlobRef,
+  signal: AbortSignal,
+): Promise<Map<string, Outcome>> {
+  const at = groups.findIndex((ref) => ref.key === key);
+  const { episodes } = await loadTrajectories(store, settled?.[at] ?? groups[at]!, { signal });
+  return new Map(episodes.map((episode) => [nameOf(episode), episode.outcome!]));
+}
+
+/** The outcome by all that the rungs have said; pending where the spec would rather wait for one. */
+async function outcomeOf(
+  climber: Climber,
+  decision: LadderDecision,
+  { verification: { rungs }, reward }: SettleRequest,
+  calibrations: readonly Calibration[],
+  asker: Asker,
+): Promise<Outcome> {
+  const { environment, task, episode, scores, views } = climber;
+  const fast = episode.outcome!;
+  if (decision.kind === 'escalate' && rungs[decision.rung]!.missing === 'pending') {
+    return { kind: 'pending', tier: rungs[decision.rung]!.tier };
+  }
+  const standing = standingOf(scores, { rungs, calibrations });
+  if (standing === null) return fast;
+  const silence = (rung: number): string =>
+    `${rungs[rung]!.verifier}: ${views[rung]?.meaning?.evidence ?? 'it gave no reason'}`;
+  if (standing.kind === 'abstained') {
+    const reason = silence(standing.rung);
+    return { kind: 'abstained', reason, ...(standing.ofSubject && { ofSubject: true }) };
+  }
+  const { worth, passed, silent } = standing;
+  const because = silent !== undefined && { evidence: silence(silent) };
+  const view = views[standing.rung];
+  if (!view) {
+    // The lowest rung has spoken where the episodes were verified.
+    if (!isRewarded(fast)) return fast;
+    const said = fast.components.find(({ verifier }) => verifier === LADDER)!;
+    if (said.score === worth && said.passed === passed) return fast;
+    return withVerdict(reward.components, fast, { ...said, worth, passed, ...because });
+  }
+  const { score, evidence } = view.meaning!;
+  const verdict = {
+    verifier: LADDER,
+    version: `${view.verifier.name}@${view.verifier.version}`,
+    score,
+    ...(worth !== score && { worth }),
+    passed,
+    ...(evidence === undefined ? {} : { evidence }),
+    ...because,
+  };
+  if (isRewarded(fast)) return withVerdict(reward.components, fast, verdict);
+  // The lowest rung abstained, and so nothing was composed.
+  return verify(environment, { ref: task, episode, climbed: verdict }, reward, asker);
+}
+
+/** By how much a late verdict changes what its step had counted of an arm. */
+function addMove(
+  moves: Map<string, LateMove>,
+  climber: Climber,
+  before: Outcome,
+  after: Outcome,
+  reward: RewardSpec,
+): void {
+  const { ref } = climber.group.tasks[climber.episode.task]!;
+  const { stage, step } = climber.step;
+  const arm = { environment: ref.environment, level: ref.level };
+  const name = `${stage}/${step}/${armName(arm)}`;
+  const move = moves.get(name) ?? { arm, successes: 0, trials: 0, stage, step };
+  const one = (outcome: Outcome): { successes: number; trials: number } => {
+    const only: RolloutGroup = { ...climber.group, episodes: [{ ...climber.episode, outcome }] };
+    return tally(reward, only).arms[0] ?? { successes: 0, trials: 0 };
+  };
+  const [was, is] = [one(before), one(after)];
+  move.successes += is.successes - was.successes;
+  move.trials += is.trials - was.trials;
+  moves.set(name, move);
+}
+
+async function asItWas(
+  store: ObjectStore,
+  ref: BlobRef,
+  reward: RewardSpec,
+  signal: AbortSignal,
+): Promise<GroupResult> {
+  const group = await loadTrajectories(store, ref, { signal });
+  return { trajectories: ref, ...tally(reward, group), spans: [] };
+}
+
+function groupBy<T>(all: readonly T[], key: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const group = groups.get(key(one));
+    if (group) group.push(one);
+    else groups.set(key(one), [one]);
+  }
+  return groups;
+}

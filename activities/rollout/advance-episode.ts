@@ -1,0 +1,154 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
+import type { RandomKey } from '../../core/random.ts';
+import type { SamplingSpec } from '../../core/spec.ts';
+import type { Dialect } from '../../engine/dialect/contract.ts';
+import { malformedObservation } from '../../engine/dialect/malformed.ts';
+import type { Policy } from '../../engine/policy.ts';
+import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
+import { isDeath } from '../../environments/host/asks.ts';
+import { attemptsOf } from '../../environments/host/facts.ts';
+import type { ToolFacts } from '../../environments/host/facts.ts';
+import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { sampleTurn } from './sample-turn.ts';
+
+export interface AdvanceContext {
+  policy: Policy;
+  tokenizer: Tokenizer;
+  /** Bound to the tools of the environment. */
+  dialect: Dialect;
+  environment: Pick<HostedEnvironment, 'tools' | 'call' | 'refusalOf' | 'threw'>;
+  sampling: SamplingSpec;
+  /** Longest sequence that the model can hold, prompt included, tokens. */
+  maxPositions: number;
+  promptTokens: readonly number[];
+  /** Unique in the run. */
+  episodeId: string;
+  /** Unique among the sessions of the policy. */
+  session: string;
+  key: RandomKey;
+  signal: AbortSignal;
+  /** Told of what users' code did wrong. */
+  incident?: Asker['incident'];
+}
+
+/** Pause before an inline tool is tried again, milliseconds, doubled each time. */
+const INLINE_BACKOFF_MS = 50;
+
+/**
+ * Samples turns and runs inline tools until the episode ends or a long tool call is due. Changes `episode` in place.
+ * Token in, token out: sampled ids are appended as they are; observations are tokenized once.
+ */
+export async function advanceEpisode(context: AdvanceContext, episode: Episode): Promise<void> {
+  const { tokenizer, dialect, environment, sampling } = context;
+  const room = roomOf(context);
+  while (episode.status.kind === 'running') {
+    if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
+    const left = room - episode.tokens.length;
+    if (left <= 0) return truncate(episode, 'tokens');
+    const sampled = await sampleTurn(context, episode, left);
+    const start = episode.tokens.length;
+    for (let i = 0; i < sampled.tokens.length; i++) {
+      append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!, sampled.kept?.[i]);
+    }
+    const text = tokenizer.decode(sampled.tokens);
+    const turn: Turn = { start, end: episode.tokens.length, text, action: dialect.parse(text) };
+    episode.turns.push(turn);
+    if (sampled.finish === 'length') return truncate(episode, 'tokens');
+
+    const { action } = turn;
+    if (action.kind === 'answer') {
+      episode.status = { kind: 'answered', answer: action.answer };
+    } else if (action.kind === 'malformed') {
+      observe(context, episode, malformedObservation(action.reason));
+    } else {
+      const tool = environment.tools.find(({ name }) => name === action.call.name);
+      if (tool?.placement === 'long') await prepareLong(context, episode, action.call);
+      else await callInline(context, episode, action.call, tool);
+    }
+  }
+}
+
+/** Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up. */
+export function observe(
+  context: Pick<AdvanceContext, 'dialect' | 'sampling' | 'maxPositions' | 'promptTokens'>,
+  episode: Episode,
+  observation: Observation,
+): void {
+  const turn = episode.turns.at(-1)!;
+  turn.observation = observation;
+  episode.status = { kind: 'running' };
+  const tokens = context.dialect.observationTokens(observation, turn.text);
+  const left = Math.max(0, roomOf(context) - episode.tokens.length);
+  for (const token of tokens.slice(0, left)) append(episode, token, 0, 0);
+  if (tokens.length >= left) truncate(episode, 'tokens');
+}
+
+/** Tokens that an episode may have after its prompt: what the spec allows and the model holds. */
+function roomOf(context: Pick<AdvanceContext, 'sampling' | 'maxPositions' | 'promptTokens'>): number {
+  return Math.min(context.sampling.maxCompletionTokens, context.maxPositions - context.promptTokens.length);
+}
+
+/** A call that its tool would not take is answered at once; any other is due. */
+async function prepareLong(context: AdvanceContext, episode: Episode, call: ToolCall): Promise<void> {
+  try {
+    const refusal = await context.environment.refusalOf(call, context);
+    if (refusal) observe(context, episode, refusal);
+    else episode.status = { kind: 'calling', call };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    fail(episode, error);
+  }
+}
+
+/** `tool` is undefined for one that there is not, which is answered in the same way. */
+async function callInline(
+  context: AdvanceContext,
+  episode: Episode,
+  call: ToolCall,
+  tool: ToolFacts | undefined,
+): Promise<void> {
+  const { environment, signal, incident } = context;
+  const attempts = tool ? attemptsOf(tool) : 1;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const observation = await environment.call(call, {
+        idempotencyKey: `${context.episodeId}/${episode.turns.length}`,
+        attempt,
+        signal,
+        incident,
+        heartbeat: () => undefined,
+      });
+      observe(context, episode, observation);
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      const retryable = error instanceof GradusError && error.retryable;
+      if (!retryable || attempt >= attempts) {
+        if (!isDeath(error)) incident?.(environment.threw(`tool ${call.name}`, messageOf(error)));
+        return fail(episode, error);
+      }
+      await delay(INLINE_BACKOFF_MS * 2 ** (attempt - 1), undefined, { signal });
+    }
+  }
+}
+
+/** Never a zero, whatever the call was: the tool may be at fault, or by its own word what it needs is away. */
+function fail(episode: Episode, error: unknown): void {
+  const boundary = error instanceof GradusError && error.boundary === 'infra' ? 'infra' : 'tool';
+  episode.status = { kind: 'failed', boundary, reason: messageOf(error) };
+}
+
+function append(episode: Episode, token: number, mask: 0 | 1, logprob: number, kept?: number[]): void {
+  // From the first token that says it on, which the policy samples.
+  if (kept) episode.kept ??= episode.tokens.map(() => []);
+  episode.tokens.push(token);
+  episode.mask.push(mask);
+  episode.logprobs.push(logprob);
+  episode.kept?.push(kept ?? []);
+}
+
+function truncate(episode: Episode, limit: 'tokens' | 'turns'): void {
+  episode.status = { kind: 'truncated', limit };
+}

@@ -1,0 +1,168 @@
+import type { CheckpointRef } from '../../core/refs.ts';
+import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
+import type { Dialect } from '../../engine/dialect/contract.ts';
+import { openDialect } from '../../engine/dialect/open-dialect.ts';
+import type { ModelConfig } from '../../engine/model-config.ts';
+import type { LocalPolicy } from '../../engine/policy.ts';
+import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
+import type { ToolFacts } from '../../environments/host/facts.ts';
+import { loadPolicy, loadUnmerged, textOf } from '../../store/checkpoints.ts';
+import type { Policy } from '../../store/checkpoints.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+
+/** What a dialect must know of an environment. */
+export interface Speaking {
+  tools: readonly Pick<ToolFacts, 'described'>[];
+}
+
+/** A policy that holds the weights of one checkpoint for as long as it is leased. */
+export interface PolicyLease {
+  policy: LocalPolicy;
+  tokenizer: Tokenizer;
+  config: ModelConfig;
+  /** What the checkpoint speaks with an environment's tools. Throws as `openDialect` does. */
+  dialectFor(environment: Speaking): Dialect;
+  release(): void;
+}
+
+type Loaded = Pick<PolicyLease, 'tokenizer' | 'config' | 'dialectFor'>;
+
+interface Slot {
+  policy: LocalPolicy;
+  version: string | null;
+  ready: Promise<Loaded>;
+  loading: boolean;
+  leases: number;
+  usedAt: number;
+}
+
+/**
+ * Decoders by checkpoint: all who ask for the same weights share one, and a decoder gets new weights only when nobody
+ * uses the old ones, so that two runs on one worker do not sample from each other's policy.
+ */
+export class PolicyPool {
+  private readonly slots: Slot[] = [];
+  private readonly waiting: (() => void)[] = [];
+  private clock = 0;
+  private base: { manifest: string; policy: Promise<Policy> } | undefined;
+  /** The last checkpoint that was loaded whole, for as long as memory is not wanted: the next may be an adapter of it. */
+  private whole: { manifest: string; policy: WeakRef<Policy> } | undefined;
+  private tokenizer: { json: string; tokenizer: Tokenizer } | undefined;
+  private readonly store: ObjectStore;
+  private readonly create: () => LocalPolicy;
+  private readonly size: number;
+
+  constructor(store: ObjectStore, create: () => LocalPolicy, size = 2) {
+    this.store = store;
+    this.create = create;
+    this.size = size;
+  }
+
+  /** Waits while all decoders are busy with other weights. */
+  async lease(checkpoint: CheckpointRef): Promise<PolicyLease> {
+    for (;;) {
+      const slot = this.slotFor(checkpoint);
+      if (slot === undefined) {
+        await new Promise<void>((resolve) => this.waiting.push(resolve));
+        continue;
+      }
+      slot.leases++;
+      slot.usedAt = ++this.clock;
+      try {
+        const loaded = await slot.ready;
+        return { ...loaded, policy: slot.policy, release: () => this.release(slot) };
+      } catch (error) {
+        slot.version = null;
+        this.release(slot);
+        throw error;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.slots.map((slot) => slot.policy.close()));
+  }
+
+  private slotFor(checkpoint: CheckpointRef): Slot | undefined {
+    // The manifest, not the weights, tells checkpoints apart: the tokenizer belongs to it.
+    const version = checkpoint.manifest.sha256;
+    const loaded = this.slots.find((slot) => slot.version === version);
+    if (loaded) {
+      // A decoder that crashed has forgotten its weights; those who lease it have been told, and come again.
+      if (!loaded.loading && loaded.policy.version === undefined) this.load(loaded, checkpoint);
+      return loaded;
+    }
+    const idle = this.slots.filter((slot) => slot.leases === 0).toSorted((a, b) => a.usedAt - b.usedAt)[0];
+    if (this.slots.length < this.size && idle === undefined) {
+      const slot: Slot = {
+        policy: this.create(),
+        version,
+        ready: Promise.reject(new Error('not loaded')),
+        loading: false,
+        leases: 0,
+        usedAt: 0,
+      };
+      slot.ready.catch(() => undefined);
+      this.slots.push(slot);
+      this.load(slot, checkpoint);
+      return slot;
+    }
+    if (idle) {
+      idle.version = version;
+      this.load(idle, checkpoint);
+    }
+    return idle;
+  }
+
+  /** Every checkpoint of a LoRA run has the same base: the last one is held. */
+  private baseOf(ref: CheckpointRef): Promise<Policy> {
+    if (this.base?.manifest !== ref.manifest.sha256) {
+      const whole = this.whole?.manifest === ref.manifest.sha256 ? this.whole.policy.deref() : undefined;
+      const policy = whole ? Promise.resolve(whole) : loadPolicy(this.store, ref);
+      const base = { manifest: ref.manifest.sha256, policy };
+      this.base = base;
+      base.policy.catch(() => {
+        if (this.base === base) this.base = undefined;
+      });
+    }
+    return this.base.policy;
+  }
+
+  /** A run trains weights and not the tokenizer, and one of 150,000 tokens takes a second to open. */
+  private tokenizerOf(json: string): Tokenizer {
+    if (this.tokenizer?.json !== json) this.tokenizer = { json, tokenizer: Tokenizer.fromJson(json) };
+    return this.tokenizer.tokenizer;
+  }
+
+  private load(slot: Slot, checkpoint: CheckpointRef): void {
+    const read = loadUnmerged(this.store, checkpoint, {}, (base) => this.baseOf(base));
+    slot.ready = read.then(async (policy) => {
+      const { config, weights, adapter, files } = policy;
+      if (!adapter) this.whole = { manifest: checkpoint.manifest.sha256, policy: new WeakRef(policy) };
+      await slot.policy.load(checkpoint.weights, config, weights, adapter);
+      const tokenizer = this.tokenizerOf(textOf(files, 'tokenizer.json'));
+      const tokenizerConfig = tokenizerConfigOf(files);
+      const dialects = new Map<object, Dialect>();
+      const dialectFor = (environment: Speaking): Dialect => {
+        const known = dialects.get(environment);
+        if (known) return known;
+        const dialect = openDialect(
+          tokenizer,
+          tokenizerConfig,
+          environment.tools.map(({ described }) => described),
+        );
+        dialects.set(environment, dialect);
+        return dialect;
+      };
+      return { tokenizer, config, dialectFor };
+    });
+    slot.loading = true;
+    // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.
+    void slot.ready.catch(() => undefined).finally(() => (slot.loading = false));
+  }
+
+  private release(slot: Slot): void {
+    slot.leases--;
+    for (const resolve of this.waiting.splice(0)) resolve();
+  }
+}

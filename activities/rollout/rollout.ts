@@ -1,0 +1,311 @@
+import { setMaxListeners } from 'node:events';
+import type { Episode, EpisodeStatus, RolloutGroup } from '../../core/episode/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import { ids } from '../../core/names.ts';
+import type { BlobRef, TaskRef } from '../../core/refs.ts';
+import { randomKey } from '../../core/random.ts';
+import type {
+  AdvanceRequest,
+  AdvanceResult,
+  DueCallsRequest,
+  GatherRequest,
+  GroupRequest,
+  LongCall,
+  OpenGroup,
+  ResumeRequest,
+  ResumeResult,
+  ReturnedEpisode,
+} from '../../core/requests.ts';
+import { attemptsOf } from '../../environments/host/facts.ts';
+import type { Asker } from '../../environments/host/hosted-environment.ts';
+import { advanceEpisode, observe } from './advance-episode.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import type { PolicyLease, PolicyPool } from './policy-pool.ts';
+import { partKey } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import type { Durable } from '../durable.ts';
+import { IncidentList } from '../incident-list.ts';
+import { episodeOf, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
+import type { FollowedEpisode } from './trajectory-parts.ts';
+
+export interface RolloutDependencies {
+  store: ObjectStore;
+  policies: PolicyPool;
+  environments: Environments;
+}
+
+export type RolloutActivities = Durable<ReturnType<typeof createRollout>>;
+
+/** The number of this process's advances: sessions of different attempts of one episode must not meet. */
+let advances = 0;
+
+export function createRollout(deps: RolloutDependencies) {
+  return {
+    /**
+     * Starts a group and advances its episodes until each has ended or waits for a long tool call. A pure function of
+     * the request: another attempt samples the same tokens, to the bit.
+     */
+    async advance({ group: request }: AdvanceRequest, signal: AbortSignal): Promise<AdvanceResult> {
+      const start = Date.now();
+      const lease = await deps.policies.lease(request.checkpoint);
+      try {
+        const incidents = new IncidentList();
+        const group = await startGroup(deps, request, lease, incidents.asker(signal));
+        const number = ++advances;
+        await together(signal, group.episodes, (episode, shared) => {
+          const followed = { task: group.tasks[episode.task]!, episode };
+          return advanceOne(deps, request, lease, followed, number, incidents.asker(shared));
+        });
+        const part = await deps.store.keep(keyOf(request, 'start'), parts, group, { signal });
+        const waiting = await Promise.all(
+          waitingPages(part.value).map((page, i) =>
+            deps.store.keep(keyOf(request, `start-${i}`), pages, page, { signal }),
+          ),
+        );
+        return {
+          part: part.ref,
+          pages: waiting.map(({ ref }) => ref),
+          spans: [{ part: 'rollout', start, end: Date.now() }],
+          incidents: incidents.all,
+        };
+      } finally {
+        lease.release();
+      }
+    },
+
+    /** The calls that the episodes of a page wait for. */
+    async dueCalls({ group, page }: DueCallsRequest, signal: AbortSignal): Promise<LongCall[]> {
+      const waiting = await deps.store.read(page, pages, { signal });
+      return waiting.flatMap((one) => dueCall(deps, group, one) ?? []);
+    },
+
+    /** Goes on with episodes whose long calls came back, each as if it were alone. */
+    async resume({ group, returned }: ResumeRequest, signal: AbortSignal): Promise<ResumeResult> {
+      const start = Date.now();
+      const lease = await deps.policies.lease(group.checkpoint);
+      try {
+        const incidents = new IncidentList();
+        const number = ++advances;
+        const episodes: ResumeResult['episodes'] = [];
+        await together(signal, [...returned.entries()], async ([i, one], shared) => {
+          const followed = await openEpisode(deps, group, lease, one);
+          const { episode } = followed;
+          const key = keyOf(group, `${episodeIndex(group, episode)}-${episode.turns.length}`);
+          await advanceOne(deps, group, lease, followed, number, incidents.asker(shared));
+          const kept = await deps.store.keep(key, pages, [followed], { signal: shared });
+          episodes[i] = { part: kept.ref, call: dueCall(deps, group, episodeOf(kept.value, one.call)) };
+        });
+        return {
+          episodes,
+          spans: [{ part: 'rollout', start, end: Date.now() }],
+          incidents: incidents.all,
+        };
+      } finally {
+        lease.release();
+      }
+    },
+
+    /** Makes one object of episodes that have ended, so that whoever judges the group is told of few. */
+    async gather({ group, page, parts: refs }: GatherRequest, signal: AbortSignal): Promise<BlobRef> {
+      const ended = await Promise.all(refs.map((ref) => deps.store.read(ref, pages, { signal })));
+      const kept = await deps.store.keep(keyOf(group, `end-${page}`), pages, ended.flat(), { signal });
+      return kept.ref;
+    },
+  };
+}
+
+const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
+  partKey(run, stage, step, group, name);
+
+/** Does all at once. When one fails the others are called off, and have ended before the failure is thrown. */
+async function together<T>(
+  signal: AbortSignal,
+  items: readonly T[],
+  work: (item: T, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const calledOff = new AbortController();
+  const shared = AbortSignal.any([signal, calledOff.signal]);
+  setMaxListeners(0, shared);
+  let failure: { error: unknown } | undefined;
+  await Promise.all(
+    items.map(async (item) => {
+      try {
+        await work(item, shared);
+      } catch (error) {
+        failure ??= { error };
+        calledOff.abort(error);
+      }
+    }),
+  );
+  if (failure) throw failure.error;
+}
+
+/** The episode that a long call came back to, with what the call brought. */
+async function openEpisode(
+  deps: RolloutDependencies,
+  group: OpenGroup,
+  lease: PolicyLease,
+  { part, call, result }: ReturnedEpisode,
+): Promise<FollowedEpisode> {
+  const { task, episode } = episodeOf(await deps.store.read(part, pages), call);
+  if (episode.status.kind !== 'calling') {
+    throw new GradusError('policy', 'no-call', `nothing waits for ${call.id}`);
+  }
+  if ('failed' in result) {
+    episode.status = { kind: 'failed', boundary: result.boundary, reason: result.failed };
+  } else {
+    const observation = await deps.store.read(result.observation, observations);
+    observe(
+      {
+        dialect: lease.dialectFor(environmentOf(deps.environments, task.ref.environment)),
+        sampling: group.sampling,
+        maxPositions: lease.config.maxPositions,
+        promptTokens: task.promptTokens,
+      },
+      episode,
+      observation,
+    );
+  }
+  return { task, episode };
+}
+
+async function startGroup(
+  deps: RolloutDependencies,
+  request: GroupRequest,
+  lease: PolicyLease,
+  asker: Asker,
+): Promise<RolloutGroup> {
+  const refs = request.tasks.map((drawn) => {
+    const count = environmentOf(deps.environments, drawn.environment).taskCount(drawn.split, drawn.level);
+    // A family with an end is gone through again.
+    return { ...drawn, index: drawn.index % count };
+  });
+  const prompts = await promptsOf(deps.environments, refs, asker);
+  const tasks = refs.map((ref, i) => {
+    const prompt = prompts[i]!;
+    const again = i < request.retries && { retried: true as const };
+    if (prompt instanceof GradusError) return { ref, prompt: '', promptTokens: [], ...again };
+    const dialect = lease.dialectFor(environmentOf(deps.environments, ref.environment));
+    const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
+    return { ref, prompt, promptTokens, ...again };
+  });
+  const statusOf = (prompt: string | GradusError): EpisodeStatus =>
+    prompt instanceof GradusError
+      ? { kind: 'failed', boundary: 'environment', reason: prompt.message }
+      : { kind: 'running' };
+  const episodes: Episode[] = tasks.flatMap((_, task) =>
+    Array.from({ length: request.samples }, (_, sample) => ({
+      task,
+      sample,
+      tokens: [],
+      mask: [],
+      logprobs: [],
+      turns: [],
+      status: statusOf(prompts[task]!),
+    })),
+  );
+  return {
+    id: `group-${String(request.group).padStart(4, '0')}`,
+    weights: request.checkpoint.weights,
+    temperature: request.sampling.temperature,
+    tasks,
+    episodes,
+  };
+}
+
+/** In order, with one question to each environment. */
+async function promptsOf(
+  environments: Environments,
+  refs: readonly TaskRef[],
+  asker: Asker,
+): Promise<(string | GradusError)[]> {
+  const prompts: (string | GradusError)[] = [];
+  await Promise.all(
+    [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
+      const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
+      const asked = places.map((i) => refs[i]!);
+      const said = await environmentOf(environments, name).prompts(asked, asker);
+      said.forEach((prompt, n) => (prompts[places[n]!] = prompt));
+    }),
+  );
+  return prompts;
+}
+
+async function advanceOne(
+  deps: RolloutDependencies,
+  request: OpenGroup,
+  lease: PolicyLease,
+  { task, episode }: FollowedEpisode,
+  advance: number,
+  asker: Asker,
+): Promise<void> {
+  if (episode.status.kind === 'failed') return;
+  const index = episodeIndex(request, episode);
+  const session = `${advance}/${index}`;
+  const room = lease.config.maxPositions;
+  if (task.promptTokens.length >= room) {
+    episode.status = {
+      kind: 'failed',
+      boundary: 'policy',
+      reason: `the prompt has ${task.promptTokens.length} tokens and the model holds ${room}: raise model.maxPositions`,
+    };
+    return;
+  }
+  const environment = environmentOf(deps.environments, task.ref.environment);
+  try {
+    await advanceEpisode(
+      {
+        policy: lease.policy,
+        tokenizer: lease.tokenizer,
+        dialect: lease.dialectFor(environment),
+        environment,
+        sampling: request.sampling,
+        maxPositions: room,
+        promptTokens: task.promptTokens,
+        episodeId: `${longName(request)}/${index}`,
+        session,
+        key: randomKey(
+          request.seed,
+          'rollout',
+          request.stage,
+          request.step,
+          request.firstTask + episode.task,
+          episode.sample,
+        ),
+        ...asker,
+      },
+      episode,
+    );
+  } finally {
+    lease.policy.release(session);
+  }
+}
+
+const longName = ({ run, stage, step, group }: OpenGroup): string => ids.group(run, stage, step, group);
+const episodeIndex = (request: OpenGroup, episode: Episode): number =>
+  episode.task * request.samples + episode.sample;
+
+/** null for an episode that has ended. */
+function dueCall(
+  deps: RolloutDependencies,
+  group: OpenGroup,
+  { task, episode }: FollowedEpisode,
+): LongCall | null {
+  if (episode.status.kind !== 'calling') return null;
+  const { name } = episode.status.call;
+  const { environment } = task.ref;
+  const { file, tools } = environmentOf(deps.environments, environment);
+  const tool = tools.find((other) => other.name === name)!;
+  return {
+    task: episode.task,
+    sample: episode.sample,
+    environment,
+    file,
+    tool: name,
+    id: `${longName(group)}/${episodeIndex(group, episode)}/${episode.turns.length}`,
+    timeoutSeconds: tool.limits.timeoutSeconds,
+    maxAttempts: attemptsOf(tool),
+    once: tool.effect === 'once',
+  };
+}

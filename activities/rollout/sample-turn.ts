@@ -1,0 +1,55 @@
+import type { SampleResult } from '../../engine/policy.ts';
+import type { Episode } from '../../core/episode/episode.ts';
+import type { AdvanceContext } from './advance-episode.ts';
+
+/** Tokens that are sampled before the text of a turn is looked at again; those past its end are thrown away. */
+const PIECE_TOKENS = 32;
+
+/**
+ * One turn of the policy, of `most` tokens at most. Where only the text tells that a turn is over, it is sampled in
+ * pieces and cut after the token that ends it. Neither changes what is kept: a draw is a function of its position, and
+ * where a turn ends depends on nothing behind it.
+ */
+export async function sampleTurn(
+  { policy, tokenizer, dialect, sampling, ...context }: AdvanceContext,
+  { tokens: continuation, mask }: Pick<Episode, 'tokens' | 'mask'>,
+  most: number,
+): Promise<SampleResult> {
+  const sample = (soFar: readonly number[], maxNewTokens: number): Promise<SampleResult> =>
+    policy.sample(
+      {
+        session: context.session,
+        prefix: context.promptTokens,
+        continuation: soFar,
+        mask: [...mask, ...soFar.slice(mask.length).map(() => 1)],
+        maxNewTokens,
+        stopTokens: dialect.stopTokens,
+        sampling: { temperature: sampling.temperature, topK: sampling.topK, topP: sampling.topP },
+        key: context.key,
+      },
+      context.signal,
+    );
+  if (!dialect.isOver) return sample(continuation, most);
+  const tokens: number[] = [];
+  const logprobs: number[] = [];
+  const kept: number[][] = [];
+  const upTo = (end: number, { kept: has }: SampleResult) => ({
+    tokens: tokens.slice(0, end),
+    logprobs: logprobs.slice(0, end),
+    ...(has && { kept: kept.slice(0, end) }),
+  });
+  for (;;) {
+    const piece = await sample([...continuation, ...tokens], Math.min(PIECE_TOKENS, most - tokens.length));
+    const start = tokens.length;
+    tokens.push(...piece.tokens);
+    logprobs.push(...piece.logprobs);
+    kept.push(...(piece.kept ?? []));
+    if (dialect.isOver(tokenizer.decode(tokens))) {
+      let end = start + 1;
+      while (!dialect.isOver(tokenizer.decode(tokens.slice(0, end)))) end++;
+      return { ...upTo(end, piece), finish: 'stop' };
+    }
+    const full = tokens.length >= most || piece.tokens.length === 0;
+    if (piece.finish === 'stop' || full) return { ...upTo(tokens.length, piece), finish: piece.finish };
+  }
+}

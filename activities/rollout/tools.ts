@@ -1,0 +1,134 @@
+import { Context } from '@temporalio/activity';
+import type { Observation, ToolCall } from '../../core/episode/episode.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
+import type { Json } from '../../core/json/json.ts';
+import type { CallToolRequest, CallToolResult, LongCall } from '../../core/requests.ts';
+import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import { IncidentList } from '../incident-list.ts';
+import { observationKey } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { episodeOf, observations, pages } from './trajectory-parts.ts';
+
+export interface ToolDependencies {
+  store: ObjectStore;
+  environments: Environments;
+}
+
+export type ToolActivities = ReturnType<typeof createTools>;
+
+export function createTools(deps: ToolDependencies) {
+  return {
+    /**
+     * A long tool call: as many attempts as the tool has. What is counted is what the tool did itself: when this
+     * worker is lost Temporal runs the activity again, and it goes on with the attempts that were left.
+     */
+    async callTool({ run, call, part }: CallToolRequest): Promise<CallToolResult> {
+      const start = Date.now();
+      const context = Context.current();
+      const page = await patiently(context, () => deps.store.read(part, pages));
+      const { status } = episodeOf(page, call).episode;
+      if (status.kind !== 'calling') throw new GradusError('tool', 'no-call', `nothing waits for ${call.id}`);
+      const environment = environmentOf(deps.environments, call.environment);
+      const incidents = new IncidentList();
+      const observation = await attemptCalls(context, environment, call, status.call, incidents);
+      const key = observationKey(run, call.id);
+      const kept = await patiently(context, () => deps.store.keep(key, observations, observation));
+      return {
+        observation: kept.ref,
+        spans: [{ part: 'tool', start, end: Date.now() }],
+        incidents: incidents.all,
+      };
+    },
+  };
+}
+
+/** What a heartbeat tells the next attempt of the activity, and whoever looks. */
+interface Beat {
+  /** Attempts at the call that failed. */
+  failed: number;
+  reason?: string;
+  said?: Json;
+}
+
+/** Pause before a tool is tried again, milliseconds, doubled each time. */
+const BACKOFF_MS = 200;
+const LONGEST_BACKOFF_MS = 15_000;
+
+/**
+ * Throws GradusError('tool', …) when the last attempt has failed. The worker gives its sign of life by itself; a tool
+ * that is silent is found out by how long it may be, in the environment's host.
+ */
+async function attemptCalls(
+  context: Context,
+  environment: HostedEnvironment,
+  { id, maxAttempts }: LongCall,
+  call: ToolCall,
+  incidents: IncidentList,
+): Promise<Observation> {
+  const before = context.info.heartbeatDetails as Partial<Beat> | undefined;
+  const beat: Beat = { failed: before?.failed ?? 0 };
+  const asker = incidents.asker(context.cancellationSignal);
+  const timer = setInterval(() => context.heartbeat(beat), BEAT_MS);
+  try {
+    for (;;) {
+      try {
+        return await environment.call(call, {
+          ...asker,
+          idempotencyKey: id,
+          attempt: context.info.attempt + beat.failed,
+          heartbeat: (said) => {
+            if (said === undefined) delete beat.said;
+            else beat.said = said;
+            context.heartbeat(beat);
+          },
+        });
+      } catch (error) {
+        asker.signal.throwIfAborted();
+        beat.failed++;
+        beat.reason = messageOf(error).slice(0, 300);
+        context.heartbeat(beat);
+        const again = error instanceof GradusError && error.retryable && beat.failed < maxAttempts;
+        if (!again) throw lastOne(error);
+        await context.sleep(Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** (beat.failed - 1)));
+      }
+    }
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** What the tool's own attempts could not mend, Temporal's cannot either. */
+function lastOne(error: unknown): GradusError {
+  const { boundary, type } =
+    error instanceof GradusError ? error : { boundary: 'tool' as const, type: 'failed' };
+  return new GradusError(boundary, type, messageOf(error), { cause: error });
+}
+
+const BEAT_MS = 500;
+
+/**
+ * Waits for an object store that is away, alive. Attempts are counted for what the tool does: an outage must neither
+ * use them up, nor lose what a tool that may not run again has said.
+ */
+async function patiently<T>(context: Context, operation: () => Promise<T>): Promise<T> {
+  const since = Date.now();
+  let reason = '';
+  const beat = (): void =>
+    context.heartbeat({ waitsForStoreSeconds: Math.floor((Date.now() - since) / 1000), reason });
+  const timer = setInterval(beat, BEAT_MS);
+  try {
+    for (;;) {
+      try {
+        return await operation();
+      } catch (error) {
+        if (!(error instanceof GradusError && error.retryable)) throw error;
+        reason = error.message;
+        await context.sleep(BEAT_MS);
+      }
+    }
+  } finally {
+    clearInterval(timer);
+  }
+}

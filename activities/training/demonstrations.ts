@@ -1,0 +1,142 @@
+import { GradusError } from '../../core/errors.ts';
+import { RandomStream } from '../../core/random.ts';
+import type { DemonstrationsRequest } from '../../core/requests.ts';
+import type { Dialect } from '../../engine/dialect/contract.ts';
+import { malformedObservation } from '../../engine/dialect/malformed.ts';
+import { Turns } from '../../engine/in-pieces.ts';
+import type { TaskRef } from '../../core/refs.ts';
+import type { Demonstration, DemonstrationTurn } from '../../environments/contract.ts';
+import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import type { TrainSequence } from './training-batch.ts';
+
+/** Demonstrations that are asked for at once. */
+const BATCH = 256;
+
+/**
+ * A round's demonstrations, the arms in turn, each of another task; no two rounds share one.
+ * Throws GradusError('environment', …) where one cannot be made or read.
+ */
+export async function demonstrationSequences(
+  environments: Environments,
+  dialectFor: (environment: HostedEnvironment) => Dialect,
+  request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed'>,
+  signal: AbortSignal,
+): Promise<TrainSequence[]> {
+  const sequences: TrainSequence[] = [];
+  const ways = new RandomStream(request.seed, 'demonstrations', request.round);
+  const turns = new Turns(signal);
+  for (let from = 0; from < request.count; from += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, request.count - from) }, (_, n) => {
+      const i = from + n;
+      const { environment: name, level } = request.arms[i % request.arms.length]!;
+      const environment = environmentOf(environments, name);
+      const fresh = (request.round - 1) * request.count + i;
+      const index = fresh % environment.taskCount('train', level);
+      const ref: TaskRef = { environment: name, split: 'train', level, index };
+      return { environment, item: { ref, index: ways.int(0, 2 ** 30) } };
+    });
+    for (const [i, shown] of (await demonstrated(batch, signal)).entries()) {
+      if (turns.due) await turns.take();
+      const { environment, item } = batch[i]!;
+      const dialect = dialectFor(environment);
+      // A mistake that a dialect cannot even write needs no unlearning.
+      if (shown.demonstration.weight < 0 && !dialect.canWrite(shown.demonstration.turns.at(-1)!)) continue;
+      sequences.push(await written(environment, dialect, { ref: item.ref, ...shown }, signal));
+    }
+  }
+  return sequences;
+}
+
+interface Shown {
+  prompt: string;
+  demonstration: Demonstration;
+}
+
+/** In order, with one question to each environment. */
+async function demonstrated(
+  batch: readonly { environment: HostedEnvironment; item: { ref: TaskRef; index: number } }[],
+  signal: AbortSignal,
+): Promise<Shown[]> {
+  const all: Shown[] = [];
+  await Promise.all(
+    [...new Set(batch.map(({ environment }) => environment))].map(async (environment) => {
+      const places = [...batch.keys()].filter((i) => batch[i]!.environment === environment);
+      const items = places.map((i) => batch[i]!.item);
+      const shown = await environment.demonstrations(items, { signal });
+      shown.forEach((one, n) => {
+        if (one instanceof GradusError) throw one;
+        all[places[n]!] = one;
+      });
+    }),
+  );
+  return all;
+}
+
+/** A demonstration as tokens: what the policy writes is masked in; of a negative one only the last turn. */
+async function written(
+  environment: HostedEnvironment,
+  dialect: Dialect,
+  { ref, prompt, demonstration: { turns, weight } }: Shown & { ref: TaskRef },
+  signal: AbortSignal,
+): Promise<TrainSequence> {
+  const sequence: TrainSequence = { tokens: [], mask: [], advantages: [], logprobs: [] };
+  const append = (tokens: readonly number[], mask: 0 | 1): void => {
+    for (const token of tokens) {
+      sequence.tokens.push(token);
+      sequence.mask.push(mask);
+      sequence.advantages.push(mask * weight);
+      sequence.logprobs.push(0);
+    }
+  };
+  append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);
+  for (const [i, turn] of turns.entries()) {
+    const last = i === turns.length - 1;
+    append(dialect.turnTokens(turn), weight > 0 || last ? 1 : 0);
+    if (last) continue;
+    const text = await observed(environment, dialect, ref, turn, signal);
+    append(dialect.observationTokens({ text }, dialect.turnText(turn)), 0);
+  }
+  return sequence;
+}
+
+/** What the expert reads after a turn: as the demonstration says, else from the tool itself. */
+async function observed(
+  environment: HostedEnvironment,
+  dialect: Dialect,
+  ref: TaskRef,
+  turn: DemonstrationTurn,
+  signal: AbortSignal,
+): Promise<string> {
+  if (turn.observation !== undefined) return turn.observation;
+  if (turn.raw !== undefined) {
+    const action = dialect.parse(turn.raw);
+    if (action.kind === 'malformed') return malformedObservation(action.reason).text;
+  }
+  const { call } = turn;
+  if (!call) {
+    throw new GradusError(
+      'environment',
+      'demonstration',
+      `${environment.name} goes on after a turn that calls no tool: only the last turn of a demonstration may answer`,
+    );
+  }
+  const tool = environment.tools.find(({ name }) => name === call.name);
+  const refusal = tool?.placement === 'long' ? await environment.refusalOf(call, { signal }) : null;
+  if (refusal) return refusal.text;
+  if (tool && (tool.placement !== 'inline' || tool.effect !== 'pure')) {
+    throw new GradusError(
+      'environment',
+      'demonstration',
+      `${environment.name} demonstrates a call of ${tool.name}, which is not inline and pure: give the turn its observation`,
+    );
+  }
+  const { text } = await environment.call(call, {
+    idempotencyKey: `demonstration/${ref.level}/${ref.index}`,
+    attempt: 1,
+    signal,
+    heartbeat: () => undefined,
+  });
+  return text;
+}

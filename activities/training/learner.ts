@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
+import { randomKey } from '../../core/random.ts';
+import type { CheckpointRef } from '../../core/refs.ts';
+import type { LoraSpec } from '../../core/spec.ts';
+import type { TrainRequest, TrainResult } from '../../core/requests.ts';
+import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
+import type { Learner, TrainState } from '../../engine/learner/contract.ts';
+import { inTurns } from '../../engine/in-pieces.ts';
+import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
+import type { Weights } from '../../engine/model-config.ts';
+import { loadBatch } from '../../store/batches.ts';
+import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/checkpoints.ts';
+import type { ModelFiles } from '../../store/checkpoints.ts';
+import { jsonCodec } from '../../store/codec.ts';
+import { metricsKey } from '../../store/keys.ts';
+import { checkpointRef, CREATED_BY } from '../../store/manifest.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import type { Durable } from '../durable.ts';
+
+export interface LearnerDependencies {
+  store: ObjectStore;
+  learner: Learner;
+}
+
+export type LearnerActivities = Durable<ReturnType<typeof createTraining>>;
+
+interface Parent {
+  state: TrainState;
+  files: ModelFiles;
+  base: CheckpointRef | undefined;
+}
+
+/** What a step trains. Throws GradusError('learner', 'adapter') when the parent has another adapter than is asked for. */
+async function withAdapter(
+  { state, base }: Parent,
+  { lora, parent, seed }: TrainRequest,
+  signal: AbortSignal,
+): Promise<Pick<Parent, 'state' | 'base'>> {
+  if (lora && !state.adapter) {
+    const adapter = {
+      lora,
+      weights: await inTurns(initialAdapterInPieces(state.config, lora, seed), signal),
+    };
+    return { state: { ...state, adapter, firstMoments: new Map(), secondMoments: new Map() }, base: parent };
+  }
+  const sorted = (given: LoraSpec | undefined) =>
+    JSON.stringify(given && [given.rank, given.alpha, given.rsLora, given.targetModules.toSorted()]);
+  if (sorted(lora) !== sorted(state.adapter?.lora)) {
+    throw new GradusError(
+      'learner',
+      'adapter',
+      `${parent.manifest.key} has ${state.adapter ? 'another' : 'no'} LoRA adapter than the step is to train: ` +
+        'begin a run with it by model.from, which merges it into its weights',
+    );
+  }
+  return { state, base };
+}
+
+/** A step as it counts. */
+interface StepRecord extends Pick<TrainResult, 'checkpoint' | 'metrics' | 'backend'> {
+  stage: string;
+  step: number;
+}
+
+const steps = jsonCodec<StepRecord>(
+  'the record of a learner step',
+  z.looseObject({
+    step: z.int(),
+    metrics: z.looseObject({ loss: z.number().nullable() }),
+    checkpoint: checkpointRef,
+    backend: z.string(),
+  }),
+);
+
+export function createTraining({ store, learner }: LearnerDependencies) {
+  // What the last steps made, so that a step need not read back what this process has just written.
+  let newest: (Parent & { manifest: string }) | undefined;
+  // The same object again and again, so that the learner knows it by identity and need not be sent it.
+  let lastReference: { manifest: string; weights: Weights } | undefined;
+  const referenceWeights = async (ref: CheckpointRef, signal: AbortSignal): Promise<Weights> => {
+    if (lastReference?.manifest !== ref.manifest.sha256) {
+      const { weights } = await loadPolicy(store, ref, { signal });
+      lastReference = { manifest: ref.manifest.sha256, weights };
+    }
+    return lastReference.weights;
+  };
+  return {
+    /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
+    async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
+      const start = Date.now();
+      const [parent, batch, reference] = await Promise.all([
+        newest?.manifest === request.parent.manifest.sha256
+          ? newest
+          : loadCheckpoint(store, request.parent, { signal }).then(({ state, files, manifest }) => ({
+              state,
+              files,
+              base: manifest.base,
+            })),
+        loadBatch(store, request.batch, { signal }),
+        request.reference ? referenceWeights(request.reference, signal) : undefined,
+      ]);
+      const { state: trained, base } = await withAdapter(parent, request, signal);
+      const compute = request.compute ?? DEFAULT_COMPUTE;
+      const before: TrainState = request.resetOptimizer
+        ? { ...trained, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
+        : trained;
+      const { objective, optimizer, minibatch, epochs, seed } = request;
+      const { state, metrics } = await learner.step(
+        before,
+        batch,
+        {
+          objective,
+          optimizer,
+          minibatch,
+          epochs,
+          seed: randomKey(seed, request.stage, request.step).k0,
+          compute,
+        },
+        reference,
+        undefined,
+        signal,
+      );
+      const saved = await saveCheckpoint(
+        store,
+        {
+          run: request.run,
+          stage: request.stage,
+          step: request.step,
+          parent: request.parent,
+          backend:
+            compute.precision === 'float32' ? learner.backend : `${learner.backend}, ${compute.precision}`,
+          createdBy: CREATED_BY,
+          state,
+          base,
+          files: parent.files,
+        },
+        { signal },
+      );
+      newest = {
+        manifest: saved.manifest.sha256,
+        state,
+        files: parent.files,
+        base,
+      };
+      // A learner that is not repeatable may have made other weights before: the first step that was reported counts.
+      const { run, stage, step, stageStep } = request;
+      const report: StepRecord = { stage, step, metrics, checkpoint: saved, backend: learner.backend };
+      const { value: kept } = await store.keep(metricsKey(run, stage, stageStep), steps, report, { signal });
+      return {
+        checkpoint: kept.checkpoint,
+        metrics: kept.metrics,
+        backend: kept.backend,
+        spans: [{ part: 'learner', start, end: Date.now() }],
+      };
+    },
+  };
+}

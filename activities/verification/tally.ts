@@ -1,0 +1,50 @@
+import type { RolloutGroup } from '../../core/episode/episode.ts';
+import { armName } from '../../core/names.ts';
+import { isToolFailure, noOutcomes, trainableReward } from '../../core/episode/outcome.ts';
+import type { ArmTally, GroupResult } from '../../core/requests.ts';
+import { succeeded } from '../../core/episode/reward.ts';
+import type { RewardSpec } from '../../core/spec.ts';
+
+/** What a stage needs to know of a judged group. */
+export function tally(
+  reward: RewardSpec,
+  group: RolloutGroup,
+): Omit<GroupResult, 'trajectories' | 'spans' | 'failure'> {
+  const outcomes = noOutcomes();
+  const arms = new Map<string, ArmTally>();
+  const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));
+  const result = { rewardSum: 0, rewardCount: 0, sampledTokens: 0, sampledLogprob: 0, turns: 0 };
+  for (const episode of group.episodes) {
+    const outcome = episode.outcome!;
+    outcomes[outcome.kind]++;
+    result.sampledTokens += episode.mask.reduce<number>((sum, bit) => sum + bit, 0);
+    // 0 where a token was not sampled.
+    result.sampledLogprob += episode.logprobs.reduce((sum, logprob) => sum + logprob, 0);
+    result.turns += episode.turns.length;
+    const earned = trainableReward(outcome, reward.truncated);
+    if (earned !== null) {
+      result.rewardSum += earned;
+      result.rewardCount++;
+    }
+    const success = succeeded(reward.components, outcome);
+    if (success === null) continue;
+    const { ref, retried } = group.tasks[episode.task]!;
+    const arm = { environment: ref.environment, level: ref.level };
+    const sum: ArmTally = arms.get(armName(arm)) ?? { arm, successes: 0, trials: 0 };
+    if (!retried) arms.set(armName(arm), sum);
+    for (const counted of retried ? [perTask[episode.task]!] : [sum, perTask[episode.task]!]) {
+      counted.trials++;
+      if (success) counted.successes++;
+    }
+    if (!retried && isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
+  }
+  return {
+    ...result,
+    arms: [...arms.values()],
+    outcomes,
+    // An evaluation's tasks are never trained on.
+    failedTasks: group.tasks
+      .filter(({ ref }, i) => ref.split === 'train' && 2 * perTask[i]!.successes < perTask[i]!.trials)
+      .map(({ ref }) => ref),
+  };
+}

@@ -1,0 +1,40 @@
+import type { GroupResult, VerifyRequest } from '../../core/requests.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import type { Durable } from '../durable.ts';
+import { IncidentList } from '../incident-list.ts';
+import { verifyAll } from './verify-episodes.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { keepTrajectories } from '../../store/trajectories.ts';
+import { tally } from './tally.ts';
+import { mergeParts } from '../rollout/trajectory-parts.ts';
+
+export interface VerifierDependencies {
+  store: ObjectStore;
+  environments: Environments;
+}
+
+export type VerifierActivities = Durable<ReturnType<typeof createVerification>>;
+
+export function createVerification(deps: VerifierDependencies) {
+  return {
+    /** Judges a group's episodes, keeps them with their components as one object, and returns what the stage needs. */
+    async verifyGroup(
+      { group: request, part, followed }: VerifyRequest,
+      signal: AbortSignal,
+    ): Promise<GroupResult> {
+      const start = Date.now();
+      const group = await mergeParts(deps.store, part, followed);
+      const incidents = new IncidentList();
+      const episodes = group.episodes.map((episode) => ({ ref: group.tasks[episode.task]!.ref, episode }));
+      const outcomes = await verifyAll(deps.environments, episodes, request.reward, incidents.asker(signal));
+      group.episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
+      const kept = await keepTrajectories(deps.store, request, group, { signal });
+      return {
+        trajectories: kept.ref,
+        ...tally(request.reward, kept.value),
+        spans: [{ part: 'verification', start, end: Date.now() }],
+        incidents: incidents.all,
+      };
+    },
+  };
+}

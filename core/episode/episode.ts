@@ -1,0 +1,83 @@
+import type { Json } from '../json/json.ts';
+import type { Outcome } from './outcome.ts';
+import type { TaskRef } from '../refs.ts';
+
+/** A call that the policy wrote and that parsed: the tool may still not exist, or refuse the arguments. */
+export interface ToolCall {
+  name: string;
+  arguments: Json;
+}
+
+/** What a turn of the policy asks for. `malformed` gets an error observation that the policy can learn from. */
+export type Action =
+  | { kind: 'call'; call: ToolCall }
+  | { kind: 'answer'; answer: string }
+  | { kind: 'malformed'; reason: string };
+
+/** What came back from a tool, as the policy reads it. */
+export interface Observation {
+  /** What the tool said, without the frame that a dialect gives it; for `error` a message that starts with `error:`. */
+  text: string;
+  error?: 'malformed-call' | 'unknown-tool' | 'invalid-arguments' | 'tool-error';
+  /** Wall seconds that the call took, as measured once by the attempt that finished it. */
+  seconds?: number;
+}
+
+/** One action of the policy and what it led to. Token positions are into `Episode.tokens`. */
+export interface Turn {
+  /** First sampled token of the turn. */
+  start: number;
+  /** One past the last sampled token of the turn. */
+  end: number;
+  text: string;
+  action: Action;
+  observation?: Observation;
+}
+
+/**
+ * One sample of one task, token in, token out: ids are kept as they were sampled and are never re-tokenized.
+ * `tokens` starts after the prompt (kept once in the group); `mask[i]` is 1 where the policy sampled
+ * `tokens[i]`, 0 for observations; `logprobs[i]` is the log-probability (nats, at the sampling temperature) of a
+ * sampled token, 0 elsewhere: among `kept[i]`, where a cut of the sampling left no others. All have the same length.
+ */
+export interface Episode {
+  sample: number;
+  /** Index into `RolloutGroup.tasks`. */
+  task: number;
+  tokens: number[];
+  mask: (0 | 1)[];
+  logprobs: number[];
+  /** Ids that each token was sampled among, ascending; empty where nothing was cut. Absent where sampling cuts nothing. */
+  kept?: number[][];
+  turns: Turn[];
+  status: EpisodeStatus;
+  outcome?: Outcome;
+  /** What it was judged to be when its group was last learnt from: only what has changed since is taught. */
+  learntAs?: Outcome;
+}
+
+export type EpisodeStatus =
+  | { kind: 'running' }
+  /** A long tool call is due: it runs as an activity of its own, and then the episode advances again. */
+  | { kind: 'calling'; call: ToolCall }
+  | { kind: 'answered'; answer: string }
+  | { kind: 'truncated'; limit: 'tokens' | 'turns' }
+  | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment' | 'infra'; reason: string };
+
+export interface GroupTask {
+  ref: TaskRef;
+  prompt: string;
+  promptTokens: number[];
+  /** Drawn again because it had been failed. */
+  retried?: true;
+}
+
+/** Episodes that advance together: G samples of one task in training, one sample of many tasks in an evaluation. */
+export interface RolloutGroup {
+  id: string;
+  /** SHA-256 of the weights that sampled. */
+  weights: string;
+  temperature: number;
+  tasks: GroupTask[];
+  episodes: Episode[];
+}

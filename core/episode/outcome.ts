@@ -1,0 +1,72 @@
+import type { Boundary } from '../errors.ts';
+
+/** Verification tiers, cheapest first. */
+export const TIERS = ['fast', 'simulation', 'high-fidelity', 'world'] as const;
+export type Tier = (typeof TIERS)[number];
+
+/** One verifier's part in a reward; kept with the episode so that a reward can be explained and recomposed. */
+export interface RewardComponent {
+  verifier: string;
+  version: string;
+  /** What the verifier said, in [0, 1]; null when it abstained. */
+  score: number | null;
+  /** What that counts for, where it is brought to another scale. */
+  worth?: number;
+  /** What it added to the reward after weight, gate and cap. */
+  contribution: number;
+  /** Whether that is a success, where the full score is not asked for. */
+  passed?: boolean;
+  evidence?: string;
+}
+
+/**
+ * What became of an episode. Only `scored` (and, where the spec says so, `truncated`) episodes enter group
+ * statistics and the loss; the others are counted and never become a zero.
+ */
+export type Outcome =
+  | { kind: 'scored'; reward: number; components: RewardComponent[] }
+  | { kind: 'pending'; tier: Tier }
+  /** `ofSubject`: who should confirm it never can, so where success is counted this is none. */
+  | { kind: 'abstained'; reason: string; ofSubject?: true }
+  | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
+  | { kind: 'failed'; boundary: Boundary; reason: string };
+
+/** An outcome that verdicts were composed into. */
+export type RewardedOutcome = Extract<Outcome, { components: unknown }>;
+
+export const isRewarded = (outcome: Outcome): outcome is RewardedOutcome =>
+  outcome.kind === 'scored' || outcome.kind === 'truncated';
+
+/** A call of the policy made its tool fail, until the tool had no attempt left. */
+export const isToolFailure = (outcome: Outcome): boolean =>
+  outcome.kind === 'failed' && outcome.boundary === 'tool';
+
+export type OutcomeKind = Outcome['kind'];
+export type OutcomeCounts = Record<OutcomeKind, number>;
+
+export const noOutcomes = (): OutcomeCounts => ({
+  scored: 0,
+  pending: 0,
+  abstained: 0,
+  truncated: 0,
+  failed: 0,
+});
+
+/** How many verdicts were composed for; where there is none, nothing can be learnt or decided. */
+export const rewardedCount = ({ scored, truncated }: OutcomeCounts): number => scored + truncated;
+
+/** In words, without the zeros. */
+export function countsOf(counts: OutcomeCounts): string {
+  const some = Object.entries(counts).filter(([, count]) => count > 0);
+  return some.map(([kind, count]) => `${count} ${kind}`).join(', ') || 'there was none';
+}
+
+/** How truncated episodes are treated: trained on with their reward, or left out of loss and statistics. */
+export type TruncatedRule = 'train' | 'mask';
+
+/** The reward that group statistics may use, or null for an episode that must stay out of them. */
+export function trainableReward(outcome: Outcome, truncated: TruncatedRule): number | null {
+  if (outcome.kind === 'scored') return outcome.reward;
+  if (outcome.kind === 'truncated' && truncated === 'train') return outcome.reward;
+  return null;
+}

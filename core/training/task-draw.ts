@@ -1,0 +1,119 @@
+import { RandomStream } from '../random.ts';
+import type { TaskRef } from '../refs.ts';
+import type { ArmTally } from '../requests.ts';
+import type { Arm, StageSpec } from '../spec.ts';
+import { armName } from '../names.ts';
+
+/** What a stage remembers of an arm: successes and trials, decayed so that the estimate follows the policy. */
+export interface ArmEstimate {
+  successes: number;
+  trials: number;
+}
+
+export type ArmEstimates = Record<string, ArmEstimate>;
+
+/** No arm is starved: this part of p(1 − p)'s maximum is added to each weight. */
+const FLOOR = 0.05;
+/** Per step: estimates forget with a half-life of about seven steps. */
+const DECAY = 0.9;
+
+/**
+ * An arm's weight: learnability p(1 − p), the variance of a success, which is what group-relative advantages learn
+ * from; largest where the policy succeeds half of the time. Success is smoothed by one success and one failure.
+ */
+export function learnability(estimate: ArmEstimate | undefined): number {
+  const successes = (estimate?.successes ?? 0) + 1;
+  const trials = (estimate?.trials ?? 0) + 2;
+  const p = successes / trials;
+  return p * (1 - p) + FLOOR;
+}
+
+/** By how much late verdicts changed what a step of a stage had counted. */
+export interface LateMove extends Omit<ArmTally, 'toolFailures'> {
+  stage: string;
+  step: number;
+}
+
+/**
+ * Estimates after a step of a stage; what order the groups came in makes no difference. A move counts as much as is
+ * left of what it corrects, so that estimates are those of a run whose verdicts came in time; what another stage counted
+ * is in none of this one's.
+ */
+export function updateEstimates(
+  estimates: ArmEstimates,
+  tallies: readonly ArmTally[],
+  late: { moves: readonly LateMove[]; stage: string; step: number },
+): ArmEstimates {
+  const next: ArmEstimates = {};
+  const add = ({ arm, successes, trials }: Omit<ArmTally, 'toolFailures'>, part: number): void => {
+    const before = next[armName(arm)] ?? { successes: 0, trials: 0 };
+    next[armName(arm)] = {
+      successes: before.successes + part * successes,
+      trials: before.trials + part * trials,
+    };
+  };
+  for (const [name, { successes, trials }] of Object.entries(estimates)) {
+    next[name] = { successes: successes * DECAY, trials: trials * DECAY };
+  }
+  for (const tally of tallies) add(tally, 1);
+  for (const move of late.moves) {
+    if (move.stage === late.stage) add(move, DECAY ** (late.step - move.step));
+  }
+  // A count that is taken back may leave a rounding below zero.
+  for (const [name, { successes, trials }] of Object.entries(next)) {
+    next[name] = { successes: Math.max(0, successes), trials: Math.max(0, successes, trials) };
+  }
+  return next;
+}
+
+export interface TaskDraw {
+  seed: number;
+  stage: string;
+  step: number;
+  arms: readonly Arm[];
+  count: number;
+  /** Task indexes that the run's earlier stages have for themselves. */
+  tasksBefore: number;
+  estimates: ArmEstimates;
+  /** Train tasks failed lately, oldest first. */
+  failures: readonly TaskRef[];
+  /** Part of `count` that is drawn again from `failures`. */
+  retryFailures: number;
+}
+
+/**
+ * The tasks of a step, the first `retries` of them drawn again, and the failures that were not taken. Fresh tasks have
+ * indexes that no other step of the run's stages uses.
+ */
+export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; failures: TaskRef[] } {
+  const random = new RandomStream(draw.seed, 'tasks', draw.stage, draw.step);
+  const retries = Math.min(draw.failures.length, Math.floor(draw.count * draw.retryFailures));
+  const tasks = draw.failures.slice(0, retries);
+  const weights = draw.arms.map((arm) => learnability(draw.estimates[armName(arm)]));
+  const total = weights.reduce((a, b) => a + b, 0);
+  for (let i = retries; i < draw.count; i++) {
+    let at = random.uniform() * total;
+    let chosen = draw.arms.length - 1;
+    for (let a = 0; a < weights.length; a++) {
+      at -= weights[a]!;
+      if (at < 0) {
+        chosen = a;
+        break;
+      }
+    }
+    const arm = draw.arms[chosen]!;
+    tasks.push({
+      environment: arm.environment,
+      split: 'train',
+      level: arm.level,
+      index: draw.tasksBefore + draw.step * draw.count + i,
+    });
+  }
+  return { tasks, retries, failures: draw.failures.slice(retries) };
+}
+
+/** Task indexes that a stage may use: of its steps, which count from 1. */
+export const taskIndexes = ({
+  maxSteps,
+  groupsPerStep,
+}: Pick<StageSpec, 'maxSteps' | 'groupsPerStep'>): number => (maxSteps + 1) * groupsPerStep;

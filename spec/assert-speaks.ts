@@ -1,0 +1,42 @@
+import { GradusError } from '../core/errors.ts';
+import type { CurriculumSpec, DialectSpec } from '../core/spec.ts';
+import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
+import { openDialect } from '../engine/dialect/open-dialect.ts';
+import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
+import { environmentOf } from '../environments/host/environment-of.ts';
+import type { Environments } from '../environments/host/environment-of.ts';
+import { textOf } from '../store/checkpoints.ts';
+import type { ModelFiles } from '../store/checkpoints.ts';
+
+/**
+ * Throws GradusError('spec', 'invalid') unless a checkpoint can speak its dialect with the tools of every environment
+ * that a run uses, so that it is found out before anything is spent.
+ */
+export function assertSpeaks(
+  files: ModelFiles,
+  { warmStart, stages, evaluation }: Pick<CurriculumSpec, 'warmStart' | 'stages' | 'evaluation'>,
+  dialect: DialectSpec | undefined,
+  environments: Environments,
+): void {
+  const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+  const config = tokenizerConfigOf(dialect ? new Map([...files, ...withDialect(files, dialect)]) : files);
+  const arms = [...(warmStart?.arms ?? []), ...stages.flatMap((stage) => stage.arms), ...evaluation.arms];
+  for (const name of new Set(arms.map(({ environment }) => environment))) {
+    const { tools } = environmentOf(environments, name);
+    try {
+      openDialect(
+        tokenizer,
+        config,
+        tools.map(({ described }) => described),
+      ).promptTokens([{ role: 'user', content: 'task' }]);
+    } catch (cause) {
+      if (!(cause instanceof GradusError)) throw cause;
+      throw new GradusError(
+        'spec',
+        'invalid',
+        `the curriculum spec was refused; nothing was started.\n  model.dialect: with the tools of ${name}: ${cause.message}`,
+        { cause },
+      );
+    }
+  }
+}

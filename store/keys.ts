@@ -1,0 +1,131 @@
+import { GradusError } from '../core/errors.ts';
+import { sha256Hex } from './digest.ts';
+
+/** What every S3 server agrees on; a server that keeps objects as files also refuses `p` beside `p/q`. */
+const ALLOWED = /^[A-Za-z0-9._/-]+$/;
+const MAX_KEY = 1024;
+const MAX_SEGMENT = 255;
+
+/**
+ * Throws GradusError('store', 'invalid-key') unless `key` is made of `[A-Za-z0-9._/-]` with no empty, `.` or `..`
+ * segment. Never use a key that another key continues with `/`: a server that keeps objects as files refuses it.
+ */
+export function assertKey(key: string): void {
+  const segments = key.split('/');
+  const wrong =
+    !ALLOWED.test(key) ||
+    key.length > MAX_KEY ||
+    key.includes('..') ||
+    segments.some((segment) => segment === '' || segment === '.' || segment.length > MAX_SEGMENT);
+  if (wrong) throw invalidKey(key);
+}
+
+/** Whether a name of the store may be one of a file in a folder: one part of a key, not hidden. */
+export const isFileName = (name: string): boolean =>
+  /^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name) && !name.includes('..') && name.length <= MAX_SEGMENT;
+
+const invalidKey = (key: string): GradusError =>
+  new GradusError(
+    'store',
+    'invalid-key',
+    `${JSON.stringify(key)} cannot be part of an object key: use letters, digits, "." "_" "-", and "/" between parts; no "..", no empty part`,
+  );
+
+function segment(name: string): string {
+  assertKey(name);
+  if (name.includes('/')) throw invalidKey(name);
+  return name;
+}
+
+const padded = (step: number): string => String(step).padStart(6, '0');
+
+/** Where everything of a run lies; ends with `/`. */
+export const runPrefix = (run: string): string => `runs/${segment(run)}/`;
+
+/** Where a run keeps its checkpoints; ends with `/`. */
+export const checkpointsPrefix = (run: string): string => `${runPrefix(run)}checkpoints/`;
+
+/** One checkpoint's folder: sorts by step, and is named after the weights, so two attempts that differ do not mix. */
+export const checkpointFolder = (run: string, step: number, weights: string): string =>
+  `${checkpointsPrefix(run)}${padded(step)}-${weights.slice(0, 12)}`;
+
+/** The trajectories of one rollout group. `group` may have `/` in it. */
+export const rolloutKey = (run: string, stage: string, step: number, group: string): string =>
+  `runs/${segment(run)}/rollouts/${segment(stage)}/${padded(step)}/${group}.json`;
+
+/** Where a stage's, or an evaluation's, trajectories are; ends with `/`. */
+export const rolloutsPrefix = (run: string, stage: string): string =>
+  `runs/${segment(run)}/rollouts/${segment(stage)}/`;
+
+/** The batch that a learner step trains on. */
+export const batchKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/batches/${segment(stage)}/${padded(step)}.safetensors`;
+
+/** Episodes on their way: one object per advance, named after where it stands. */
+export const partKey = (run: string, stage: string, step: number, group: number, part: string): string =>
+  `runs/${segment(run)}/parts/${segment(stage)}/${padded(step)}/${group}/${segment(part)}.json`;
+
+/** What a long call brought; `call` is its idempotency key. */
+export const observationKey = (run: string, call: string): string =>
+  `runs/${segment(run)}/observations/${call}.json`;
+
+/** What a learner step measured. */
+export const metricsKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/metrics/${segment(stage)}/${padded(step)}.json`;
+
+/** Says which execution a run's name belongs to. */
+export const runKey = (run: string): string => `runs/${segment(run)}/run.json`;
+
+/** A name of any alphabet as part of a key: itself, or a digest of it. */
+const named = (name: string): string =>
+  /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name) && name.length < 64
+    ? name
+    : `name-${sha256Hex(new TextEncoder().encode(name)).slice(0, 16)}`;
+
+/** What a verifier said of a subject, for ever. */
+export const verdictKey = (verifier: string, version: string, digest: string): string =>
+  `verdicts/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
+
+/** What a run has been told of a subject, where it asked. */
+export const heardKey = (run: string, verifier: string, version: string, digest: string): string =>
+  `runs/${segment(run)}/heard/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
+
+/** An abstention that holds for one run only. */
+export const abstentionKey = (run: string, verifier: string, version: string, digest: string): string =>
+  `runs/${segment(run)}/abstentions/${named(verifier)}/${named(version)}/${segment(digest)}.json`;
+
+/** Who has counted the pairs of a subject in a run's calibration. */
+export const pairKey = (run: string, verifier: string, digest: string): string =>
+  `runs/${segment(run)}/pairs/${named(verifier)}/${segment(digest)}.json`;
+
+/** A run's calibrations of all rungs after a request that moved them. */
+export const calibrationKey = (run: string, writer: string, sequence: number): string =>
+  `${calibrationPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const calibrationPrefix = (run: string): string => `runs/${segment(run)}/calibration/`;
+
+/** One object of a run's ledger; sorts in the order in which its writer wrote. */
+export const ledgerKey = (run: string, writer: string, sequence: number): string =>
+  `${ledgerPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const ledgerPrefix = (run: string): string => `runs/${segment(run)}/ledger/`;
+
+/** What a request to the ladder came to: everything that is written for it follows from this object. */
+export const decisionKey = (run: string, writer: string, sequence: number): string =>
+  `runs/${segment(run)}/decisions/${segment(writer)}/${padded(sequence)}.json`;
+
+/** What a plan asks, and what it had no budget for. */
+export const asksKey = (run: string, writer: string, sequence: number): string =>
+  `runs/${segment(run)}/asks/${segment(writer)}/${padded(sequence)}.json`;
+
+export const archiveKey = (run: string, writer: string, sequence: number): string =>
+  `${archivePrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const archivePrefix = (run: string): string => `runs/${segment(run)}/archive/`;
+
+/** Where all trajectories of a run are; ends with `/`. */
+export const rolloutsOfRun = (run: string): string => `runs/${segment(run)}/rollouts/`;
+
+/** Scores of stored episodes by a verifier that was asked afterwards. */
+export const reverifiedKey = (run: string, verifier: string, version: string, writer: string): string =>
+  `runs/${segment(run)}/reverified/${named(verifier)}/${named(version)}/${segment(writer)}.json`;

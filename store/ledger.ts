@@ -1,0 +1,35 @@
+import { addEntries } from '../core/ladder/ledger.ts';
+import type { LedgerEntry, LedgerTotals } from '../core/ladder/ledger.ts';
+import type { LedgerPlace } from '../core/ladder/requests.ts';
+import { ledgerPages } from './ladder-codecs.ts';
+import { ledgerKey, ledgerPrefix } from './keys.ts';
+import type { CallOptions, ObjectStore } from './object-store.ts';
+
+/**
+ * Writes a page of the ledger and adds it up; an attempt before this one may have written it already, and then that
+ * one counts.
+ */
+export async function appendLedger(
+  store: ObjectStore,
+  run: string,
+  { writer, sequence }: LedgerPlace,
+  entries: readonly LedgerEntry[],
+  options: CallOptions = {},
+): Promise<Record<string, LedgerTotals>> {
+  if (entries.length === 0) return {};
+  const page = await store.keep(ledgerKey(run, writer, sequence), ledgerPages, [...entries], options);
+  return addEntries({}, page.value);
+}
+
+/** Every entry of a run's ledger, in the order in which each writer wrote them. */
+export async function readLedger(
+  store: ObjectStore,
+  run: string,
+  options: CallOptions = {},
+): Promise<LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
+  for (const { key } of await store.list(ledgerPrefix(run), options)) {
+    entries.push(...((await store.find(key, ledgerPages, options)) ?? []));
+  }
+  return entries;
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { demonstrationSequences } from '../../../../activities/training/demonstrations.ts';
+import { parseAction } from '../../../../engine/dialect/gradus/parse-action.ts';
+import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import type { Demonstration, Environment } from '../../../../environments/contract.ts';
+import { dialect, environmentWith, tokenizer, toolThat } from '../test-environment.ts';
+import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
+
+const signal = new AbortController().signal;
+const search = (query: string) => ({ call: { name: 'search', arguments: { query } } });
+
+const sequencesOf = (environment: Environment, count = 1, round = 1, levels: readonly number[] = [1]) =>
+  demonstrationSequences(
+    inThisProcess([environment]),
+    () => dialect,
+    { arms: levels.map((level) => ({ environment: environment.name, level })), count, round, seed: 1 },
+    signal,
+  );
+const shows = (demonstration: Demonstration, run: (query: string) => unknown = () => 'it is far') =>
+  environmentWith([toolThat(run)], { demonstrate: () => demonstration });
+const masked = ({ tokens, mask }: { tokens: number[]; mask: number[] }) =>
+  tokenizer.decode(tokens.filter((_, i) => mask[i] === 1));
+
+describe('a demonstration', () => {
+  test('teaches every turn of the expert, and neither prompt nor observations', async () => {
+    const environment = shows({ turns: [search('moon'), { answer: 'far' }], weight: 1 });
+    const [sequence] = await sequencesOf(environment);
+    expect(tokenizer.decode(sequence!.tokens)).toBe(
+      '<|im_start|>user\nFind 0<|im_end|>\n<|im_start|>assistant\n' +
+        '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call>' +
+        '<tool_response>it is far</tool_response><answer>far</answer>',
+    );
+    expect(masked(sequence!)).toBe(
+      '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call><answer>far</answer>',
+    );
+    expect(sequence!.advantages).toEqual(sequence!.mask);
+    expect(sequence!.logprobs.every((x) => x === 0)).toBe(true);
+  });
+
+  test('of what not to write makes only its last turn less likely', async () => {
+    const bad = { turns: [search('moon'), { raw: '<tool_call>moon</tool_call>' }], weight: -0.2 };
+    const [sequence] = await sequencesOf(shows(bad));
+    expect(masked(sequence!)).toBe('<tool_call>moon</tool_call>');
+    for (const [i, advantage] of sequence!.advantages.entries()) {
+      expect(advantage).toBeCloseTo(sequence!.mask[i] === 1 ? -0.2 : 0, 12);
+    }
+  });
+
+  test.each<[string, Demonstration['turns'][number], string]>([
+    ['its own', { ...search('moon'), observation: 'as written' }, 'as written'],
+    ["the tool's", search('moon'), 'it is far'],
+    [
+      'the refusal of an unknown tool',
+      { call: { name: 'find', arguments: {} } },
+      'error: no tool find; tools: search',
+    ],
+    ['the error of a malformed turn', { raw: '<tool_call>moon</tool_call>' }, 'error: call is not JSON'],
+  ])('reads %s after a turn', async (_, turn, observation) => {
+    const [sequence] = await sequencesOf(shows({ turns: [turn, { answer: 'far' }], weight: 1 }));
+    expect(tokenizer.decode(sequence!.tokens)).toContain(`<tool_response>${observation}</tool_response>`);
+  });
+
+  test('cannot go on after an answer, or run a tool that has effects', async () => {
+    const answered = shows({ turns: [{ answer: 'a' }, { answer: 'b' }], weight: 1 });
+    await expect(sequencesOf(answered)).rejects.toMatchObject({
+      boundary: 'environment',
+      type: 'demonstration',
+    });
+    const costly = environmentWith([toolThat(() => '', { placement: 'long', effect: 'once' })], {
+      demonstrate: () => ({ turns: [search('moon'), { answer: 'far' }], weight: 1 }),
+    });
+    await expect(sequencesOf(costly)).rejects.toMatchObject({
+      type: 'demonstration',
+      message: expect.stringContaining('give the turn its observation') as string,
+    });
+  });
+
+  test('that is refused names the environment when no worker has it', async () => {
+    const request = { arms: [{ environment: 'nowhere', level: 1 }], count: 1, round: 1, seed: 1 };
+    await expect(demonstrationSequences(new Map(), () => dialect, request, signal)).rejects.toMatchObject({
+      boundary: 'environment',
+      type: 'unknown',
+      retryable: true,
+    });
+  });
+});
+
+describe('a round of demonstrations', () => {
+  test('is the same whenever it is made', async () => {
+    const round = () => sequencesOf(calculatorEnvironment(), 24, 3, [1, 2]);
+    expect(await round()).toEqual(await round());
+  });
+
+  test('takes the levels in turn, and tasks that no other round has', async () => {
+    const asked: { level: number; index: number }[] = [];
+    const environment = environmentWith([], {
+      task: (ref) => {
+        asked.push(ref);
+        return { ref, prompt: 'p', answer: 'a' };
+      },
+      taskCount: () => Infinity,
+    });
+    for (const round of [1, 2, 3]) await sequencesOf(environment, 10, round, [1, 2]);
+    expect(asked.filter(({ level }) => level === 1)).toHaveLength(15);
+    expect(new Set(asked.map(({ level, index }) => `${level}/${index}`)).size).toBe(30);
+  });
+
+  test('goes through a family with an end again', async () => {
+    const asked: number[] = [];
+    const environment = environmentWith([], {
+      task: (ref) => {
+        asked.push(ref.index);
+        return { ref, prompt: 'p', answer: 'a' };
+      },
+      taskCount: () => 4,
+    });
+    await sequencesOf(environment, 6, 2);
+    expect(asked).toEqual([2, 3, 0, 1, 2, 3]);
+  });
+
+  test('of the calculator shows well-formed calls, and now and then what not to write', async () => {
+    const sequences = await sequencesOf(calculatorEnvironment(), 200, 1, [1, 2]);
+    const negative = sequences.filter(({ advantages }) => advantages.some((a) => a < 0));
+    expect(negative.length).toBeGreaterThan(0);
+    expect(negative.length).toBeLessThan(40);
+    const good = sequences.filter((sequence) => !negative.includes(sequence));
+    for (const sequence of good) {
+      const answer = /<answer>.*<\/answer>$/su.exec(masked(sequence));
+      expect(parseAction(answer![0]).kind).toBe('answer');
+    }
+  });
+});

@@ -1,0 +1,186 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { packBatch, trainingSequences } from '../../../../activities/training/training-batch.ts';
+import type { TrainSequence } from '../../../../activities/training/training-batch.ts';
+import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
+import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
+import type { Outcome } from '../../../../core/episode/outcome.ts';
+
+const PROMPT = [90, 91, 92];
+const settings = {
+  algorithm: { scaleRewards: 'group' as const, beta: 0 },
+  truncated: 'train' as const,
+};
+
+const scored = (reward: number): Outcome => ({ kind: 'scored', reward, components: [] });
+const truncated = (reward: number): Outcome => ({
+  kind: 'truncated',
+  limit: 'tokens',
+  reward,
+  components: [],
+});
+const failed: Outcome = { kind: 'failed', boundary: 'tool', reason: 'x' };
+
+/** Two sampled tokens, an observation, one sampled token. */
+function episode(outcome: Outcome, sample: number, task = 0): Episode {
+  return {
+    sample,
+    task,
+    tokens: [sample, 11, 12, 13],
+    mask: [1, 1, 0, 1],
+    logprobs: [-0.5, -0.25, 0, -1 - sample],
+    turns: [],
+    status: { kind: 'answered', answer: 'x' },
+    outcome,
+  };
+}
+function group(outcomes: Outcome[], ...more: Outcome[][]): RolloutGroup {
+  const tasks = [outcomes, ...more];
+  return {
+    id: 'group-0000',
+    weights: 'w',
+    temperature: 1,
+    tasks: tasks.map((_, index) => ({
+      ref: { environment: 'library', split: 'train', level: 1, index },
+      prompt: 'p',
+      promptTokens: PROMPT,
+    })),
+    episodes: tasks.flatMap((each, task) => each.map((outcome, sample) => episode(outcome, sample, task))),
+  };
+}
+const advantagesOf = ({ sequences }: { sequences: TrainSequence[] }) =>
+  sequences.map(({ advantages }) => advantages[PROMPT.length]!);
+
+describe('what a step teaches', () => {
+  test('is each episode after its prompt, weighted where it was sampled and nowhere else', () => {
+    const { sequences, degenerateGroups } = trainingSequences([group([scored(1), scored(0)])], settings);
+    expect(degenerateGroups).toBe(0);
+    const [a, b] = groupAdvantages([1, 0], 'group').advantages as number[];
+    expect(sequences).toEqual([
+      {
+        tokens: [...PROMPT, 0, 11, 12, 13],
+        mask: [0, 0, 0, 1, 1, 0, 1],
+        advantages: [0, 0, 0, a, a, 0, a],
+        logprobs: [0, 0, 0, -0.5, -0.25, 0, -1],
+      },
+      {
+        tokens: [...PROMPT, 1, 11, 12, 13],
+        mask: [0, 0, 0, 1, 1, 0, 1],
+        // Nothing taught is written as a plain or a negative zero.
+        advantages: [0, 0, 0, b, b, expect.closeTo(0, 15), b],
+        logprobs: [0, 0, 0, -0.5, -0.25, 0, -2],
+      },
+    ]);
+  });
+
+  test('takes along what each token was sampled among', () => {
+    const cut = group([scored(1), scored(0)]);
+    cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];
+    const batch = packBatch(trainingSequences([cut], settings).sequences);
+    const { ids, offsets } = batch.kept!;
+    const sets = Array.from(batch.tokens, (_, i) => [...ids.subarray(offsets[i], offsets[i + 1])]);
+    const none = PROMPT.map(() => []);
+    expect(sets).toEqual([...none, [0, 4], [11], [], [3, 13, 17], ...none, [], [], [], []]);
+    expect(packBatch(trainingSequences([group([scored(1), scored(0)])], settings).sequences).kept).toBe(
+      undefined,
+    );
+  });
+
+  test('leaves episodes out that nobody could judge, and the others learn as without them', () => {
+    const outcome = fc.oneof(
+      fc.constantFrom(0, 0.5, 1).map(scored),
+      fc.constantFrom<Outcome>(
+        failed,
+        { kind: 'abstained', reason: 'x' },
+        { kind: 'pending', tier: 'world' },
+      ),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.array(outcome, { minLength: 1, maxLength: 8 }), { maxLength: 5 }), (step) => {
+        const judged = step.map((outcomes) => outcomes.filter(({ kind }) => kind === 'scored'));
+        const all = trainingSequences(
+          step.map((outcomes) => group(outcomes)),
+          settings,
+        );
+        const alone = trainingSequences(
+          judged.map((outcomes) => group(outcomes)),
+          settings,
+        );
+        expect(advantagesOf(all)).toEqual(advantagesOf(alone));
+        expect(all.degenerateGroups).toBe(alone.degenerateGroups);
+        for (const { tokens, mask, advantages, logprobs } of all.sequences) {
+          expect([mask.length, advantages.length, logprobs.length]).toEqual(
+            [7, 7, 7].map(() => tokens.length),
+          );
+          expect(advantages.every(Number.isFinite)).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test('trains on truncated episodes, or leaves them out, as the spec says', () => {
+    const groups = [group([scored(1), scored(0), truncated(-0.2)])];
+    const trained = trainingSequences(groups, settings);
+    expect(advantagesOf(trained)).toEqual(groupAdvantages([1, 0, -0.2], 'group').advantages);
+    const masked = trainingSequences(groups, { ...settings, truncated: 'mask' });
+    expect(advantagesOf(masked)).toEqual(groupAdvantages([1, 0], 'group').advantages);
+  });
+
+  test('counts groups of equal rewards, which stay with advantages of zero', () => {
+    const informing = group([scored(1), scored(0)]);
+    const equal = group([scored(1), scored(1)]);
+    const taught = trainingSequences([equal, informing, equal, group([failed, failed])], settings);
+    expect(taught.degenerateGroups).toBe(3);
+    const [good, bad] = groupAdvantages([1, 0], 'group').advantages as number[];
+    // Nobody could judge the failed ones: they count nowhere.
+    expect(advantagesOf(taught)).toEqual([0, 0, good, bad, 0, 0]);
+  });
+
+  test('compares the samples of one task only with each other', () => {
+    const { sequences } = trainingSequences(
+      [group([scored(1), scored(0)], [scored(100), scored(99)])],
+      settings,
+    );
+    expect(advantagesOf({ sequences })).toEqual([
+      ...groupAdvantages([1, 0], 'group').advantages,
+      ...groupAdvantages([100, 99], 'group').advantages,
+    ]);
+  });
+
+  test('is nothing where nothing differs, unless the reference pulls', () => {
+    const groups = [group([scored(1), scored(1)]), group([failed, scored(0)])];
+    expect(trainingSequences(groups, settings)).toEqual({ sequences: [], degenerateGroups: 2 });
+    const pulled = trainingSequences(groups, {
+      ...settings,
+      algorithm: { ...settings.algorithm, beta: 0.1 },
+    });
+    expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
+  });
+});
+
+test('a batch holds the sequences end to end, and they can be cut out again', () => {
+  const sequence = fc
+    .array(fc.tuple(fc.nat(500), fc.constantFrom(0, 1), fc.nat(9)), { minLength: 1, maxLength: 9 })
+    .map((rows): TrainSequence => ({
+      tokens: rows.map(([token]) => token),
+      mask: rows.map(([, bit]) => bit),
+      advantages: rows.map(([, bit, size]) => bit * size),
+      logprobs: rows.map(([, , size]) => -size / 8),
+    }));
+  fc.assert(
+    fc.property(fc.array(sequence, { maxLength: 6 }), (sequences) => {
+      const batch = packBatch(sequences);
+      const cut = (values: Int32Array | Float32Array) =>
+        sequences.map((_, i) => [...values.subarray(batch.offsets[i], batch.offsets[i + 1])]);
+      expect(cut(batch.tokens)).toEqual(sequences.map(({ tokens }) => tokens));
+      expect(cut(batch.mask)).toEqual(sequences.map(({ mask }) => mask));
+      expect(cut(batch.advantages)).toEqual(sequences.map(({ advantages }) => advantages));
+      expect(
+        cut(batch.rolloutLogprobs)
+          .flat()
+          .map((x) => x + 0),
+      ).toEqual(sequences.flatMap(({ logprobs }) => logprobs.map((x) => x + 0)));
+      expect(batch.offsets.at(-1)).toBe(batch.tokens.length);
+    }),
+  );
+});

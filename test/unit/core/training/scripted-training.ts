@@ -1,0 +1,228 @@
+import { noOutcomes } from '../../../../core/episode/outcome.ts';
+import type { StepClimb, StepClimbed, StepReport, TrainingPorts } from '../../../../core/ports.ts';
+import { refuseAnswer } from '../../../../core/question.ts';
+import type { Decision, Question } from '../../../../core/question.ts';
+import type { CheckpointRef } from '../../../../core/refs.ts';
+import type {
+  DemonstrationsRequest,
+  EvaluationRequest,
+  EvaluationResult,
+  GroupRequest,
+  GroupResult,
+  RetentionRequest,
+  TrainRequest,
+} from '../../../../core/requests.ts';
+import type { StageInput } from '../../../../core/training/stage.ts';
+import type { Arm, RewardSpec, SamplingSpec, StageSpec } from '../../../../core/spec.ts';
+
+export const checkpoint = (name: string, step = 0): CheckpointRef => ({
+  manifest: { key: `checkpoints/${name}`, sha256: name, bytes: 1 },
+  weights: name,
+  step,
+});
+
+export const arm = (level: number): Arm => ({ environment: 'calculator', level });
+
+export const sampling: SamplingSpec = {
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  maxTurns: 8,
+  maxCompletionTokens: 160,
+};
+
+export const reward: RewardSpec = {
+  components: [{ verifier: 'exact-match', role: 'outcome', weight: 1, gatedBy: null }],
+  truncated: 'train',
+};
+
+export const optimizer = {
+  learningRate: 0.01,
+  warmupUpdates: 10,
+  beta1: 0.9,
+  beta2: 0.999,
+  epsilon: 1e-8,
+  maxGradientNorm: 1,
+};
+
+export const stageSpec: StageSpec = {
+  name: 'rl',
+  arms: [arm(1), arm(2)],
+  groupsPerStep: 4,
+  groupsPerWorkflow: 1,
+  numGenerations: 8,
+  maxSteps: 10,
+  algorithm: {
+    kind: 'grpo',
+    scaleRewards: 'group',
+    clipRatioLow: 0.2,
+    clipRatioHigh: 0.28,
+    beta: 0,
+    aggregation: 'token',
+    numIterations: 1,
+    minibatch: 32,
+    importanceCap: 0,
+  },
+  optimizer,
+  graduation: { successAtLeast: 0.9, confidence: 0.9, tasks: 200, everySteps: 1 },
+  plateau: { evaluations: 4, minImprovement: 0.2, confidence: 0.9, action: 'advance' },
+  collapse: {
+    successBelowBest: 0.7,
+    confidence: 0.95,
+    entropyBelow: 0,
+    action: 'rollback',
+    learningRateFactor: 0.5,
+    maxRollbacks: 2,
+  },
+  retryFailures: 0.25,
+};
+
+/** A stage after a warm start of three steps. */
+export const stageInput = (
+  over: Partial<StageSpec> = {},
+  spec: Partial<StageInput['spec']> = {},
+): StageInput => ({
+  spec: {
+    run: 'run',
+    seed: 1,
+    sampling,
+    reward,
+    retention: { keepLast: 3, keepBest: 1, keepEvery: 0 },
+    ...spec,
+  },
+  stage: { ...stageSpec, ...over },
+  checkpoint: checkpoint('warm-start-3', 3),
+  reference: checkpoint('reference', 2),
+  stepsBefore: 3,
+  tasksBefore: 0,
+});
+
+/** What happens in the run: by the number of the call, from 0. */
+export interface Script {
+  /** Held-out success of each evaluation; null where no episode could be judged. The last one holds on. */
+  heldOut: (number | null)[];
+  entropy?: (step: number) => number;
+  group?: (request: GroupRequest) => Partial<GroupResult>;
+  /** Steps that teach nothing. */
+  nothingToLearn?: readonly number[];
+  decisions?: Decision[];
+}
+
+/** Training in memory: everything that was asked is kept, in order, and every answer follows the script. */
+export class ScriptedTraining implements TrainingPorts {
+  readonly rollouts: GroupRequest[][] = [];
+  readonly evaluations: EvaluationRequest[] = [];
+  readonly demonstrationRounds: DemonstrationsRequest[] = [];
+  readonly trained: TrainRequest[] = [];
+  readonly retained: RetentionRequest[] = [];
+  readonly reports: StepReport[] = [];
+  readonly questions: Question[] = [];
+  private readonly script: Script;
+  private time = 0;
+
+  constructor(script: Script) {
+    this.script = script;
+  }
+
+  now(): number {
+    return (this.time += 1000);
+  }
+
+  async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
+    this.rollouts.push([...requests]);
+    return requests.map((request) => ({
+      trajectories: { key: `${request.stage}/${request.step}/${request.group}`, sha256: 'x', bytes: 1 },
+      arms: [{ arm: arm(request.tasks[0]!.level), successes: 4, trials: 8 }],
+      outcomes: { ...noOutcomes(), scored: 8 },
+      rewardSum: 4,
+      rewardCount: 8,
+      sampledTokens: 80,
+      sampledLogprob: -80 * (this.script.entropy?.(request.step) ?? 1),
+      turns: 16,
+      failedTasks: [],
+      spans: [],
+      ...this.script.group?.(request),
+    }));
+  }
+
+  async evaluate(request: EvaluationRequest): Promise<EvaluationResult> {
+    const { heldOut } = this.script;
+    const success = heldOut[Math.min(this.evaluations.length, heldOut.length - 1)]!;
+    this.evaluations.push(request);
+    if (success === null) {
+      const outcomes = { ...noOutcomes(), failed: request.tasks };
+      return { arms: [], outcomes, meanReward: 0, sampledTokens: 0, spans: [] };
+    }
+    const trials = request.tasks / request.arms.length;
+    return {
+      arms: request.arms.map((each) => ({ arm: each, successes: Math.round(success * trials), trials })),
+      outcomes: { ...noOutcomes(), scored: request.tasks },
+      meanReward: success,
+      sampledTokens: 10,
+      spans: [],
+    };
+  }
+
+  async demonstrations(request: DemonstrationsRequest) {
+    this.demonstrationRounds.push(request);
+    const batch = { key: `demonstrations/${request.round}`, sha256: 'x', bytes: 1 };
+    return { batch, sequences: request.count, tokens: 1, degenerateGroups: 0, spans: [] };
+  }
+
+  async batch({ step }: { step: number }) {
+    const nothing = this.script.nothingToLearn?.includes(step) === true;
+    const batch = nothing ? null : { key: `batches/${step}`, sha256: 'x', bytes: 1 };
+    return { batch, sequences: 8, tokens: 80, degenerateGroups: nothing ? 4 : 0, spans: [] };
+  }
+
+  async climb({ stage }: StepClimb): Promise<StepClimbed> {
+    throw new Error(`${stage} has no ladder here`);
+  }
+
+  async train(request: TrainRequest) {
+    this.trained.push(request);
+    const metrics = {
+      loss: 0,
+      gradientNorm: 1,
+      entropy: 1,
+      kl: 0,
+      clipFraction: 0,
+      logprobGapMax: null,
+      logprobGapMean: null,
+      updates: 1,
+      tokens: 80,
+      seconds: 1,
+    };
+    return {
+      checkpoint: checkpoint(`${request.stage}-${request.stageStep}`, request.step),
+      metrics,
+      backend: 'scripted',
+      spans: [],
+    };
+  }
+
+  async retain(request: RetentionRequest): Promise<void> {
+    this.retained.push(request);
+  }
+
+  async report(report: StepReport): Promise<void> {
+    this.reports.push(report);
+  }
+
+  async ask<D extends Decision>(question: Question<D>): Promise<D> {
+    this.questions.push(question);
+    const decision = this.script.decisions?.shift();
+    if (decision === undefined) throw new Error(`nobody answers: ${question.reason}`);
+    const refusal = refuseAnswer(question, decision);
+    if (refusal !== null) throw new Error(refusal);
+    return decision as D;
+  }
+}
+
+export const go = async () => 'go' as const;
+
+/** Passes `steps` times and then stops. */
+export function stopAfter(steps: number): () => Promise<'go' | 'stop'> {
+  let passed = 0;
+  return async () => (passed++ < steps ? 'go' : 'stop');
+}

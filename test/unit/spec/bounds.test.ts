@@ -1,0 +1,198 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { parseStrictly } from '../../../spec/strict.ts';
+import { batchKey, ledgerKey, metricsKey, rolloutKey, runKey } from '../../../store/keys.ts';
+import { GradusError } from '../../../core/errors.ts';
+import { evaluationTasks, shareOut } from '../../../core/training/evaluation.ts';
+import { HELD_OUT, ids } from '../../../core/names.ts';
+import { drawTasks } from '../../../core/training/task-draw.ts';
+import type { CurriculumSpec } from '../../../core/spec.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { checkpoint } from '../core/training/scripted-training.ts';
+
+const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
+const tasks = [{ environment: 'calculator', levels: [1, 2] }];
+
+const specWith = (over: { stage?: object; warmStart?: object; [field: string]: unknown }) => {
+  const { stage, warmStart, ...rest } = over;
+  return {
+    reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
+    warmStart: { tasks, graduation: { successAtLeast: 0.4 }, ...warmStart },
+    stages: [{ name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.5 }, ...stage }],
+    evaluation: { tasks, count: 100 },
+    ...rest,
+  };
+};
+
+const refusal = (written: unknown): string => {
+  try {
+    parseSpec(written, 'run', environments);
+  } catch (error) {
+    if (error instanceof GradusError) return error.message;
+    throw error;
+  }
+  return 'it was taken';
+};
+
+describe('what could not be carried out is refused, with what to do:', () => {
+  test.each([
+    ['groupsPerStep of ten million', { stage: { groupsPerStep: 1e7 } }, 'at most 32768: take more steps'],
+    ['groupsPerWorkflow of 30,000', { stage: { groupsPerWorkflow: 30_000 } }, 'at most 512'],
+    [
+      'too many episodes a step',
+      { stage: { groupsPerStep: 32_768, numGenerations: 16, groupsPerWorkflow: 512 } },
+      'stages[0].groupsPerStep: makes 524288 episodes a step',
+    ],
+    [
+      'too many workflows a step',
+      { stage: { groupsPerStep: 4096, groupsPerWorkflow: 1 } },
+      'stages[0].groupsPerWorkflow: makes 4096 child workflows of the 4096 tasks of a step, at most 1000: raise it',
+    ],
+    ['steps without end', { stage: { maxSteps: 1e15 } }, 'stages[0].maxSteps: must be at most 1000000'],
+    ['a name with two dots in a row', { stage: { name: 'a..b' } }, 'stages[0].name: use letters'],
+    ['a name that ends with a dot', { stage: { name: 'rl.' } }, 'stages[0].name: use letters'],
+    ['a stage called ladder', { stage: { name: 'ladder' } }, '"ladder" is what every run calls a part'],
+    ['a stage called Warm-Start', { stage: { name: 'Warm-Start' } }, 'is what every run calls a part'],
+    ['a run with two dots in a row', { run: 'a..b' }, 'run: use letters'],
+    ['a giant model', { model: { hiddenSize: 16_384, layers: 100 } }, 'billion parameters, at most 1'],
+    [
+      'a giant round of warm start',
+      { warmStart: { minibatch: 8192, updatesPerRound: 10_000 } },
+      'warmStart.updatesPerRound: makes 81920000 demonstrations a round',
+    ],
+    ['an endless wait', { sampling: { maxTurns: 1e9 } }, 'sampling.maxTurns: must be at most 1000'],
+  ])('%s', (_, over, message) => {
+    expect(refusal(specWith(over))).toContain(message);
+  });
+});
+
+test('a field that nobody wrote is called missing, and not of the wrong type', () => {
+  const { maxSteps: _, ...stage } = specWith({}).stages[0]!;
+  expect(refusal({ ...specWith({}), stages: [{ ...stage, maxStep: 10 }] })).toBe(
+    'the curriculum spec was refused; nothing was started.\n' +
+      '  stages[0].maxSteps: is missing: expected number\n' +
+      '  stages[0].maxStep: unknown field; did you mean "maxSteps"?',
+  );
+  expect(refusal(undefined)).toContain('(the curriculum spec): is missing: expected object');
+  expect(refusal([])).toContain('(the curriculum spec): expected object, received array');
+});
+
+test('a misspelt field is named inside records and unions, too', () => {
+  const budgets = { dft: { cuont: 1 } };
+  expect(refusal(specWith({ stage: { budgets } }))).toContain(
+    'stages[0].budgets.dft.cuont: unknown field; did you mean "count"?',
+  );
+  const union = z.strictObject({
+    rule: z.union([
+      z.strictObject({ kind: z.literal('fixed'), score: z.number() }),
+      z.strictObject({ kind: z.literal('expected'), weight: z.number().optional() }),
+    ]),
+  });
+  const read = (rule: unknown) => () => parseStrictly(union, { rule }, 'the rule');
+  expect(read({ kind: 'expected', wieght: 1 })).toThrow('rule.wieght: unknown field; did you mean "weight"?');
+  expect(read({ kind: 'fixed', score: 'x' })).toThrow('rule.score: expected number, received string');
+});
+
+/** Mostly what is usual, now and then what is at the edge of what is taken, or beyond it. */
+const mostly = (usual: [number, number], ...edges: number[]) =>
+  fc.oneof(
+    { weight: 12, arbitrary: fc.integer({ min: usual[0], max: usual[1] }) },
+    { weight: 1, arbitrary: fc.constantFrom(-1, 0, ...edges) },
+  );
+const anyName = fc.oneof(
+  { weight: 12, arbitrary: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,9}(\.[a-z0-9]{1,4})?$/) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom('a..b', 'rl.', '.x', 'ladder', 'x'.repeat(100), 'x'.repeat(101)),
+  },
+  { weight: 1, arbitrary: fc.string({ maxLength: 12 }) },
+);
+/** Specs of which many are taken, some at the very edge of what is. */
+const written = fc
+  .record({
+    run: anyName,
+    name: anyName,
+    groupsPerStep: mostly([1, 300], 32_768, 32_769, 1e7),
+    groupsPerWorkflow: mostly([1, 64], 512, 513, 30_000),
+    numGenerations: mostly([2, 64], 4096, 1e9),
+    maxSteps: mostly([1, 3000], 1e6, 1e6 + 1, Number.MAX_SAFE_INTEGER),
+    heldOut: mostly([2, 200], 1e5, 1e5 + 1),
+    everySteps: mostly([1, 50], 1e6),
+    count: mostly([2, 200], 1e5),
+    retryFailures: fc.constantFrom(0, 0.125, 1),
+  })
+  .map(({ run, name, heldOut, everySteps, count, ...stage }) =>
+    specWith({
+      run,
+      stage: { ...stage, name, graduation: { successAtLeast: 0, tasks: heldOut, everySteps } },
+      evaluation: { tasks, count },
+    }),
+  );
+
+/** What Temporal takes as a workflow's id, bytes. */
+const LONGEST_ID = 1000;
+/** What tests let through to Temporal, bytes. */
+const LARGEST_PAYLOAD = 64 * 1024;
+
+/** The cheap part of what the run will do at its first and its last step. */
+function plan(spec: Omit<CurriculumSpec, 'model'>): void {
+  runKey(`${spec.run}.1000`);
+  ledgerKey(spec.run, 'run', 1);
+  for (const stage of spec.stages) {
+    for (const step of [1, stage.maxSteps]) {
+      const drawn = drawTasks({
+        ...stage,
+        seed: 1,
+        stage: stage.name,
+        step,
+        count: stage.groupsPerStep,
+        estimates: {},
+        failures: [],
+        tasksBefore: 0,
+      });
+      const groups = shareOut(drawn.tasks, stage.groupsPerWorkflow, {
+        run: spec.run,
+        seed: spec.seed,
+        stage: stage.name,
+        step,
+        samples: stage.numGenerations,
+        checkpoint: checkpoint('x'.repeat(64), step),
+        sampling: spec.sampling,
+        reward: spec.reward,
+      });
+      expect(groups.length).toBeLessThanOrEqual(1000);
+      expect(JSON.stringify(groups[0]).length).toBeLessThan(LARGEST_PAYLOAD);
+      for (const { group } of [groups[0]!, groups.at(-1)!]) {
+        expect(ids.group(spec.run, stage.name, step, group).length).toBeLessThan(LONGEST_ID);
+        rolloutKey(spec.run, stage.name, step, `group-${group}`);
+      }
+      batchKey(spec.run, stage.name, step);
+      metricsKey(spec.run, `${stage.name}${HELD_OUT}`, step);
+    }
+    const others = [ids.ladder(spec.run), ids.warmStart(spec.run), ids.evaluation(spec.run, 'before/0')];
+    expect(others).not.toContain(ids.stage(spec.run, stage.name));
+    const heldOut = { arms: stage.arms, tasks: stage.graduation.tasks, split: 'heldout' as const };
+    expect(evaluationTasks(heldOut)).toHaveLength(stage.graduation.tasks);
+  }
+}
+
+test('5,000 random specs are refused clearly, or can be planned to their last step', () => {
+  let taken = 0;
+  fc.assert(
+    fc.property(written, (one) => {
+      let spec;
+      try {
+        spec = parseSpec(one, 'run', environments);
+      } catch (error) {
+        expect(error).toMatchObject({ name: 'GradusError', boundary: 'spec', retryable: false });
+        return;
+      }
+      taken++;
+      plan(spec);
+    }),
+    { numRuns: 5000 },
+  );
+  expect(taken).toBeGreaterThan(1000);
+}, 60_000);

@@ -1,0 +1,411 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { curriculumJsonSchema } from '../../../spec/json-schema.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { GradusError } from '../../../core/errors.ts';
+import type { Environment } from '../../../environments/contract.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { environmentWith, toolThat } from '../activities/test-environment.ts';
+
+const environments = new Map<string, Environment>(
+  [...builtInEnvironments, environmentWith([toolThat(() => '')])].map((each) => [each.name, each]),
+);
+
+interface Written {
+  [field: string]: unknown;
+}
+const examples = new URL('../../../examples/', import.meta.url);
+
+/** A spec that is taken, new each time. */
+function plain(): Written {
+  const tasks = () => [{ environment: 'calculator', levels: [1, 2, 3] }];
+  return {
+    $schema: './curriculum.schema.json',
+    reward: {
+      components: [
+        { verifier: 'exact-match', role: 'outcome' },
+        { verifier: 'format', role: 'bonus', weight: 0.05, gatedBy: 'exact-match' },
+        { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
+      ],
+    },
+    warmStart: { tasks: tasks(), graduation: { successAtLeast: 0.4 } },
+    stages: [{ name: 'levels-1-3', tasks: tasks(), maxSteps: 150, graduation: { successAtLeast: 0.95 } }],
+    evaluation: { tasks: tasks() },
+  };
+}
+
+/** The plain spec with something else at a path. */
+function withAt(path: (string | number)[], value: unknown): Written {
+  const spec = plain();
+  let at: Record<string | number, unknown> = spec;
+  for (const part of path.slice(0, -1)) at = (at[part] ??= {}) as Record<string | number, unknown>;
+  at[path.at(-1)!] = value;
+  return spec;
+}
+
+/** The lines of the refusal, one problem each; fails when the spec is taken. */
+function problemsOf(written: unknown): string[] {
+  try {
+    parseSpec(written, 'run', environments);
+  } catch (error) {
+    if (!(error instanceof GradusError)) throw error;
+    expect(error).toMatchObject({ boundary: 'spec', type: 'invalid', retryable: false });
+    const [head, ...lines] = error.message.split('\n');
+    expect(head).toContain('nothing was started');
+    return lines.map((line) => line.trim());
+  }
+  throw new Error('the spec was taken');
+}
+
+describe('a spec that says what it should', () => {
+  const names = readdirSync(examples).filter(
+    (name) => name.endsWith('.json') && !name.endsWith('.schema.json'),
+  );
+
+  test.each(names)('like examples/%s is taken', (name) => {
+    expect(
+      parseSpec(JSON.parse(readFileSync(new URL(name, examples), 'utf8')), 'my-run', environments),
+    ).toMatchObject({ run: 'my-run' });
+  });
+
+  test('is filled in, and its levels become arms', () => {
+    const spec = parseSpec(plain(), 'my-run', environments);
+    expect(spec.stages[0]!.arms).toEqual([1, 2, 3].map((level) => ({ environment: 'calculator', level })));
+    expect(spec.stages[0]).toMatchObject({
+      numGenerations: 16,
+      collapse: { action: 'rollback' },
+      retryFailures: 0.125,
+    });
+    expect(spec.reward.components[0]).toMatchObject({ gatedBy: null });
+    expect(spec).not.toHaveProperty('$schema');
+  });
+
+  test('gives a model from scratch its defaults', () => {
+    const { model } = parseSpec(withAt(['model', 'layers'], 2), 'my-run', environments);
+    expect(model).toMatchObject({
+      kind: 'scratch',
+      shape: { layers: 2, hiddenSize: 128, tieEmbeddings: true },
+    });
+  });
+
+  test.each([
+    ['my-model', { kind: 'from', run: 'my-model', step: null }],
+    ['run-7.2@120', { kind: 'from', run: 'run-7.2', step: 120 }],
+  ])('may begin with the checkpoint %s, and then without a warm start', (from, model) => {
+    const { warmStart: _, ...written } = withAt(['model', 'from'], from);
+    expect(parseSpec(written, 'my-run', environments)).toMatchObject({ model, warmStart: null });
+    expect(parseSpec(withAt(['model', 'from'], from), 'my-run', environments).warmStart).not.toBeNull();
+  });
+
+  test('may say which dialect a checkpoint speaks', () => {
+    const dialect = { name: 'search-r1', tool: 'calculator', argument: 'expression', date: '2026-01-31' };
+    const { model } = parseSpec(withAt(['model'], { from: 'mine', dialect }), 'my-run', environments);
+    expect(model).toEqual({ kind: 'from', run: 'mine', step: null, dialect });
+    const scratch = parseSpec(withAt(['model'], { dialect: { name: 'gradus' } }), 'my-run', environments);
+    expect(scratch.model).toEqual(parseSpec(plain(), 'my-run', environments).model);
+  });
+
+  test('may sample with a cut that has a bound', () => {
+    const { sampling } = parseSpec(withAt(['sampling'], { topK: 20, topP: 0.9 }), 'my-run', environments);
+    expect(sampling).toMatchObject({ topK: 20, topP: 0.9 });
+  });
+
+  test('may name its run', () => {
+    expect(parseSpec({ ...plain(), run: 'mine' }, 'workflow-7', environments).run).toBe('mine');
+  });
+});
+
+test('examples/curriculum.schema.json is the schema; `npm run schema` writes it', () => {
+  expect(readFileSync(new URL('curriculum.schema.json', examples), 'utf8')).toBe(curriculumJsonSchema());
+});
+
+test('a spec with an adapter or settings of the learner hands them on, with the rest of them filled in', () => {
+  const adapted = parseSpec(
+    withAt(['model', 'lora'], { rank: 4, targetModules: ['q_proj'] }),
+    'r',
+    environments,
+  );
+  expect(adapted.lora).toEqual({ rank: 4, alpha: 16, targetModules: ['q_proj'], rsLora: false });
+  expect(adapted.model).not.toHaveProperty('shape.lora');
+  const computed = parseSpec(withAt(['learner'], { precision: 'bfloat16' }), 'r', environments);
+  expect(computed.lora).toBeUndefined();
+  expect(computed.learner).toEqual({
+    precision: 'bfloat16',
+    gradientCheckpointing: false,
+    microBatchTokens: 0,
+  });
+});
+
+test.each([
+  [['model', 'lora'], { targetModules: ['lm_head'] }, 'model.lora.targetModules'],
+  [['model', 'lora'], { rank: 0 }, 'model.lora.rank'],
+  [['model', 'lora'], { dropout: 0.1 }, 'dropout'],
+  [['learner'], { precision: 'float16' }, 'learner.precision'],
+  [['learner'], { microBatchTokens: -1 }, 'learner.microBatchTokens'],
+])('a spec with %j: %j is refused', (path, value, named) => {
+  expect(problemsOf(withAt(path, value)).join()).toContain(named);
+});
+
+describe('a spec is refused, with the path and what to write,', () => {
+  test.each<[string, Written, string]>([
+    [
+      'for a shape beside a checkpoint',
+      withAt(['model'], { from: 'mine', layers: 2 }),
+      'model.layers: is what the checkpoint mine says: leave it out, or leave out "from"',
+    ],
+    [
+      'for an unknown dialect',
+      withAt(['model'], { from: 'mine', dialect: { name: 'lama3' } }),
+      'model.dialect.name: no dialect "lama3"; did you mean "llama3"?',
+    ],
+    [
+      'for a dialect that is none',
+      withAt(['model'], { from: 'mine', dialect: { name: 'esperanto' } }),
+      'model.dialect.name: no dialect "esperanto"; valid: gradus, hermes, llama3, search-r1, retool',
+    ],
+    [
+      'for a dialect that a model from scratch does not speak',
+      withAt(['model'], { dialect: { name: 'hermes' } }),
+      'model.dialect.name: a model from scratch speaks gradus, with a tokenizer of its own: leave it out, or name a checkpoint in model.from that speaks hermes',
+    ],
+    [
+      'for a tool where a dialect calls them by name',
+      withAt(['model'], { from: 'mine', dialect: { name: 'hermes', tool: 'calculator' } }),
+      'model.dialect.tool: does nothing for hermes; search-r1, retool read it',
+    ],
+    [
+      'for a day that is none',
+      withAt(['model'], { from: 'mine', dialect: { name: 'llama3', date: 'today' } }),
+      'model.dialect.date: Invalid ISO date',
+    ],
+    [
+      'for a checkpoint that is no name',
+      withAt(['model', 'from'], './mine'),
+      'model.from: name a run, or RUN@STEP; an imported model is the run of its name',
+    ],
+    [
+      'for a model from scratch without a warm start',
+      { ...plain(), warmStart: undefined },
+      'warmStart: is missing: a model from scratch cannot act yet; only one with model.from can go without',
+    ],
+    [
+      'for an unknown field',
+      { ...plain(), retentoin: {} },
+      'retentoin: unknown field; did you mean "retention"?',
+    ],
+    [
+      'for an unknown field deep inside',
+      withAt(['stages', 0, 'algorithm'], { clipRatioHihg: 1 }),
+      'stages[0].algorithm.clipRatioHihg: unknown field; did you mean "clipRatioHigh"?',
+    ],
+    [
+      'for an unknown field in a list',
+      withAt(['reward', 'components', 1, 'gated'], 'format'),
+      'reward.components[1].gated: unknown field; did you mean "gatedBy"?',
+    ],
+    [
+      'for a field that is like no other',
+      withAt(['sampling', 'beamWidth'], 4),
+      'sampling.beamWidth: unknown field; valid: temperature, topK, topP, maxTurns, maxCompletionTokens',
+    ],
+    [
+      'for an environment that nobody has',
+      withAt(['evaluation', 'tasks', 0, 'environment'], 'calculater'),
+      'evaluation.tasks[0].environment: no environment "calculater"; did you mean "calculator"?',
+    ],
+    [
+      'for an environment like no other',
+      withAt(['warmStart', 'tasks', 0, 'environment'], 'browser'),
+      'warmStart.tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, molecules, library',
+    ],
+    [
+      'for a level that the environment lacks',
+      withAt(['stages', 0, 'tasks', 0, 'levels'], [1, 9]),
+      'stages[0].tasks[0].levels[1]: "calculator" has no level 9; valid: 1, 2, 3, 4, 5',
+    ],
+    [
+      'for a level that is named twice',
+      withAt(['stages', 0, 'tasks', 0, 'levels'], [1, 2, 1]),
+      'stages[0].tasks[0].levels[2]: calculator:1 is named twice; its tasks would count twice',
+    ],
+    [
+      'for a verifier that the environment lacks',
+      withAt(['reward', 'components', 2, 'verifier'], 'tool-shapin'),
+      'reward.components[2].verifier: environment "calculator" has no verifier "tool-shapin"; did you mean "tool-shaping"?',
+    ],
+    [
+      'for a word that is none of the possible ones',
+      withAt(['stages', 0, 'plateau'], { action: 'pause' }),
+      'stages[0].plateau.action: must be "advance" or "stop" or "ask"',
+    ],
+    [
+      'for a graduation that no result can reach',
+      withAt(['stages', 0, 'graduation'], { successAtLeast: 0.999, tasks: 300 }),
+      'stages[0].graduation.successAtLeast: 300 tasks at 0.9 confidence in 15 evaluations show at most 0.9834: raise graduation.tasks, measure less often, or lower this',
+    ],
+    [
+      'for a cut of the sampling that no bound is known of',
+      withAt(['sampling', 'topP'], 0.9),
+      'sampling.topP: may keep the whole vocabulary, and what is kept is written down with each token: give a topK of 2 to 64 besides',
+    ],
+    [
+      'for a cut of the sampling that keeps too much to write down',
+      withAt(['sampling', 'topK'], 65),
+      'sampling.topK: must be at most 64: what each token is sampled among is kept with it; 0 keeps all tokens',
+    ],
+    [
+      'for a cut of the sampling that leaves no choice',
+      withAt(['sampling', 'topK'], 1),
+      'sampling.topK: of 1 leaves nothing to choose and nothing to learn: give 2 or more',
+    ],
+    [
+      'for an importance weight that is never 1',
+      withAt(['stages', 0, 'algorithm'], { importanceCap: 0.5 }),
+      'stages[0].algorithm.importanceCap: below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+    ],
+    [
+      'for an outcome that is worth nothing',
+      withAt(['reward', 'components', 0, 'weight'], 0),
+      'reward.components[0].weight: the outcome would be worth nothing: give it a weight above 0',
+    ],
+    [
+      'for fewer tasks than levels',
+      withAt(['stages', 0, 'graduation'], { successAtLeast: 0, tasks: 2 }),
+      'stages[0].graduation.tasks: fewer tasks than the 3 levels they are spread over',
+    ],
+    [
+      'for heads that cannot be shared',
+      withAt(['model', 'keyValueHeads'], 3),
+      'model.keyValueHeads: 4 attention heads cannot be shared by 3 key-value heads: one must divide the other',
+    ],
+    [
+      'for a head size that the decoder cannot run',
+      withAt(['model', 'headSize'], 24),
+      'model.headSize: must be a multiple of 16: the decoder cannot run other ones',
+    ],
+    [
+      'for no room for a prompt',
+      withAt(['sampling', 'maxCompletionTokens'], 256),
+      'sampling.maxCompletionTokens: leaves no room for a prompt in model.maxPositions = 256',
+    ],
+    [
+      'for a gate that does not exist',
+      withAt(['reward', 'components', 1, 'gatedBy'], 'exact-mtach'),
+      'reward.components[1].gatedBy: "exact-mtach" is no other component; did you mean "exact-match"?',
+    ],
+    [
+      'for a component that gates itself',
+      withAt(['reward', 'components', 1, 'gatedBy'], 'format'),
+      'reward.components[1].gatedBy: "format" is no other component; valid: exact-match, tool-shaping',
+    ],
+    [
+      'for an outcome that is gated',
+      withAt(['reward', 'components', 0, 'gatedBy'], 'format'),
+      'reward.components[0].gatedBy: the outcome cannot be gated: it decides',
+    ],
+    [
+      'for two outcomes',
+      withAt(['reward', 'components', 1], { verifier: 'format', role: 'outcome' }),
+      'reward.components: exactly one component must have role "outcome"; 2 have',
+    ],
+    [
+      'for no outcome',
+      withAt(['reward', 'components', 0, 'role'], 'bonus'),
+      'reward.components: exactly one component must have role "outcome"; 0 have',
+    ],
+    [
+      'for the same verifier twice',
+      withAt(['reward', 'components', 2, 'verifier'], 'format'),
+      'reward.components[2].verifier: "format" is already a component',
+    ],
+    [
+      'for a stage named like a phase',
+      withAt(['stages', 0, 'name'], 'warm-start'),
+      'stages[0].name: "warm-start" is what every run calls a part of its own; choose another',
+    ],
+    [
+      "for a stage named like another one's evaluation",
+      withAt(['stages', 0, 'name'], 'easy.held-out'),
+      'stages[0].name: "easy.held-out" is what every run calls a part of its own; choose another',
+    ],
+  ])('%s', (_, written, problem) => {
+    expect(problemsOf(written)).toEqual([problem]);
+  });
+
+  test('for two stages of one name', () => {
+    const spec = plain();
+    const stages = spec['stages'] as Written[];
+    expect(problemsOf({ ...spec, stages: [stages[0], stages[0]] })).toEqual([
+      'stages[1].name: "levels-1-3" is the name of an earlier stage; names must differ, and not by case alone',
+    ]);
+  });
+
+  test('for more tasks than a family has, where each must be another', () => {
+    const spec = plain();
+    const tasks = [{ environment: 'library', levels: [1, 2] }];
+    const written = {
+      ...spec,
+      reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
+      warmStart: { tasks, graduation: { successAtLeast: 0.4, tasksPerLevel: 101 } },
+      stages: [
+        { ...(spec['stages'] as Written[])[0], tasks, graduation: { successAtLeast: 0.9, tasks: 201 } },
+      ],
+      evaluation: { tasks, count: 202 },
+    };
+    expect(problemsOf(written).toSorted()).toEqual([
+      'evaluation.count: asks for 101 test tasks of library:1, which has 100',
+      'evaluation.count: asks for 101 test tasks of library:2, which has 100',
+      'stages[0].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100',
+      'warmStart.graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100',
+      'warmStart.graduation.tasksPerLevel: asks for 101 heldout tasks of library:2, which has 100',
+    ]);
+  });
+
+  test('for everything at once', () => {
+    const spec = withAt(['model'], { headSize: 20, keyValueHeads: 3 });
+    expect(
+      problemsOf({ ...spec, evaluation: { tasks: [{ environment: 'nope', levels: [1] }] } }),
+    ).toHaveLength(3);
+  });
+
+  test.each([[null], [[]], ['calculator'], [undefined]])('when it is %j', (written) => {
+    expect(problemsOf(written)[0]).toMatch(/^\(the curriculum spec\): /u);
+  });
+
+  test('for an Adam that would divide by zero', () => {
+    expect(problemsOf(withAt(['stages', 0, 'optimizer'], { beta2: 1 }))[0]).toContain(
+      'stages[0].optimizer.beta2: ',
+    );
+  });
+
+  test.each([
+    'seed',
+    'reward.components.0.weight',
+    'stages.0.maxSteps',
+    'warmStart.graduation.successAtLeast',
+  ])('for a number at %s that is none, too small or a text', (path) => {
+    const parts = path.split('.').map((part) => (/^\d+$/u.test(part) ? Number(part) : part));
+    for (const bad of [-1, '3', null, Number.NaN]) {
+      const shown = path.replaceAll(/\.(\d+)/gu, '[$1]');
+      expect(problemsOf(withAt(parts, bad))[0]).toContain(`${shown}: `);
+    }
+  });
+});
+
+test('a graduation is taken exactly when a perfect result would pass it', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 3, max: 2000 }),
+      fc.double({ min: 0.5, max: 0.9999, noNaN: true }),
+      fc.double({ min: 0.9, max: 1, noNaN: true }),
+      (tasks, confidence, successAtLeast) => {
+        const written = withAt(['stages', 0, 'graduation'], { tasks, confidence, successAtLeast });
+        // Of 15 evaluations, one in which all tasks are solved.
+        const reachable = ((1 - confidence) / 15) ** (1 / tasks) >= successAtLeast;
+        if (reachable) expect(parseSpec(written, 'run', environments).stages).toHaveLength(1);
+        else expect(problemsOf(written)).toHaveLength(1);
+      },
+    ),
+  );
+});
