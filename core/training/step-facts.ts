@@ -1,0 +1,160 @@
+import type { Boundary } from '../errors.ts';
+import type { Incident } from '../episode/incidents.ts';
+import type { OutcomeCounts } from '../episode/outcome.ts';
+import type { Question } from '../question.ts';
+import type { CheckpointRef } from '../refs.ts';
+import type { ArmTally, LearnerMetrics } from '../requests.ts';
+import type { TimeSplit } from '../time/time-split.ts';
+import type { ArmEstimates } from './task-draw.ts';
+
+/**
+ * What one step leaves behind: counts, from which every figure of it follows, and what was decided. It is kept at
+ * `runs/<run>/steps/<stage>/<step>.json`. Two executions of the same step leave the same, but for `circumstances`.
+ */
+export interface StepFacts {
+  stage: string;
+  /** Of the stage, from 1. */
+  stageStep: number;
+  maxSteps: number;
+  /** Of the run, from 1. */
+  step: number;
+  /** Its environments, with commas between them. */
+  environment: string;
+  /** After the step. */
+  checkpoint: CheckpointRef;
+  /** What trained it; null where nothing was learnt. */
+  backend: string | null;
+  /** null where nothing was rolled out to learn from, as in a warm start. */
+  rollout: RolloutFacts | null;
+  /** What was given to the learner; null where there was nothing to learn from. */
+  batch: BatchFacts | null;
+  /** null where there was no learner step. */
+  learner: Omit<LearnerMetrics, 'seconds'> | null;
+  /** Of the checkpoint after the step, on tasks that are not trained on; null where it was not measured. */
+  heldOut: HeldOutFacts | null;
+  /** What the stage knows of its arms after this step; empty in a warm start. */
+  estimates: ArmEstimates;
+  alarms: Alarm[];
+  decision: DecisionFacts;
+  circumstances: Circumstances;
+}
+
+/** Of the episodes that a step has rolled out. Sums run in the order of the groups, so they repeat to the bit. */
+export interface RolloutFacts extends BehaviourCounts {
+  outcomes: OutcomeCounts;
+  /** Of tasks that were drawn for the first time. */
+  arms: ArmTally[];
+  /** Over the episodes whose reward may be trained on. */
+  rewardSum: number;
+  rewardCount: number;
+  sampledTokens: number;
+  /** Sum of their log-probs when sampled, nats: the negative mean is an estimate of the policy's entropy. */
+  sampledLogprob: number;
+  turns: number;
+  /** Why groups failed as a whole. */
+  failedGroups: string[];
+}
+
+/**
+ * What the episodes of a step did, in numbers that add up over rollout groups. A group is the samples of one task here,
+ * as in GRPO.
+ */
+export interface BehaviourCounts {
+  episodes: number;
+  /** Episodes that a limit of tokens or of turns cut off, whatever a verifier said of them. */
+  truncated: number;
+  /** Sampled tokens of the longest episode. */
+  longest: number;
+  /** Turns of the episode that has most. */
+  mostTurns: number;
+  /** Tokens that came back from tools. */
+  observationTokens: number;
+  /** Runs of four sampled tokens within a turn, and those of them that the same episode had before (seq-rep-4). */
+  fourGrams: number;
+  repeatedFourGrams: number;
+
+  /** Calls that reached a tool, by its name. */
+  calls: Record<string, number>;
+  /** Turns that were neither a call nor an answer. */
+  malformedCalls: number;
+  unknownTools: number;
+  /** Calls whose arguments a tool did not take. */
+  invalidArguments: number;
+  /** Calls that a tool answered with an error. */
+  toolErrors: number;
+  /** Calls, of whatever tool, that the same episode has made before with the same arguments. */
+  repeatedCalls: number;
+  /** Different calls of an episode that an earlier sample of its group has made, too. */
+  duplicateCalls: number;
+  answers: number;
+  /** Answers that an earlier sample of the group has given. */
+  duplicateAnswers: number;
+  /** Episodes whose turns are those of an earlier sample of the group, to the letter. */
+  duplicateEpisodes: number;
+
+  /** Episodes of the outcome `failed`, by where. */
+  failures: Partial<Record<Boundary, number>>;
+  /** By verifier, over the episodes that have a reward. */
+  components: Record<string, ComponentCounts>;
+  /** Groups with two trainable rewards or more, and those of them whose rewards are all equal (σ = 0). */
+  rewardGroups: number;
+  equalRewards: number;
+  /** Sums over `rewardGroups` of the variance within the group (of the sample: n − 1) and of its root. */
+  rewardVariance: number;
+  rewardDeviation: number;
+}
+
+/** What a component of the reward came to. */
+export interface ComponentCounts {
+  /** Episodes that its verifier gave a score, and the sum of these scores, each in [0, 1]. */
+  scored: number;
+  score: number;
+  /** What it added to rewards, in sum. */
+  contribution: number;
+}
+
+export interface BatchFacts {
+  sequences: number;
+  /** Prompts, completions and observations. */
+  tokens: number;
+  /** Those whose mask is 1: the ones that the policy is taught. */
+  maskedTokens: number;
+  /** Groups whose rewards were all equal, or too few: their advantages are zero. */
+  degenerateGroups: number;
+}
+
+export interface HeldOutFacts {
+  arms: ArmTally[];
+  outcomes: OutcomeCounts;
+  meanReward: number;
+  sampledTokens: number;
+}
+
+/** What a diagnosis has found. */
+export interface Alarm {
+  /** Of the diagnosis. */
+  name: string;
+  /** In numbers, in words. */
+  evidence: string;
+}
+
+/** What followed from the step. */
+export interface DecisionFacts {
+  /** `continue`, `graduate`, `plateau`, `collapse`, … */
+  kind: string;
+  reason: string | null;
+  /** What was done about it, as far as it was known at once: `ask` where a person was to say. */
+  action: string | null;
+  /** What a person was asked. The answer is kept beside the facts, once it is there. */
+  question: Question | null;
+}
+
+/** What another execution of the same step may have otherwise: a comparison leaves it out. */
+export interface Circumstances {
+  /** Wall seconds of the step by part. */
+  seconds: TimeSplit;
+  /** Wall seconds of the learner's own work; null where it had none. */
+  learnerSeconds: number | null;
+  /** What users' code did wrong. */
+  incidents: Incident[];
+}
