@@ -1,0 +1,42 @@
+"""Which groups a step learns from, and what a long completion costs."""
+
+from .group_baselines import rewards_of
+from .samples import SMALLEST_DEVIATION
+
+
+def deviation(group):
+    """Standard deviation of the known rewards, with n − 1; 0 for fewer than two."""
+    rewards = rewards_of(group)
+    return rewards.std().item() if len(rewards) > 1 else 0.0
+
+
+def dynamic_sampling(groups, settings):
+    """Yu et al. 2025 (DAPO, arXiv 2503.14476), eq. 11: a group stays if some, but not all, of its samples are right; for
+    rewards that are not 0 or 1: if not all of them are equal. The others are replaced by sampling on."""
+    return {"kept": [deviation(group) > SMALLEST_DEVIATION for group in groups]}
+
+
+def top_deviation(groups, settings):
+    """Wang et al. 2025 (RAGEN, arXiv 2504.20073), StarPO-S: the share `keep` of the groups with the largest standard
+    deviation of rewards, rounded down; of equal ones the earlier."""
+    ranked = sorted(range(len(groups)), key=lambda g: -deviation(groups[g]))
+    kept = set(ranked[: int(settings["keep"] * len(groups))])
+    return {"kept": [g in kept for g in range(len(groups))]}
+
+
+def soft_overlong(groups, settings):
+    """Yu et al. 2025 (DAPO), eq. 13, added to the reward: 0 up to L_max − L_cache tokens, from there down to −1 at L_max
+    in a straight line, −1 beyond. `counts` says whether a length has observation tokens in it."""
+    longest, cache = settings["maxTokens"], settings["cacheTokens"]
+
+    def penalty(sample):
+        length = sum(sample["mask"]) if settings["counts"] == "sampled" else len(sample["mask"])
+        if length <= longest - cache:
+            return 0.0
+        return ((longest - cache) - length) / cache if length <= longest else -1.0
+
+    return {
+        "rewards": [
+            [None if s["reward"] is None else s["reward"] + penalty(s) for s in group["samples"]] for group in groups
+        ]
+    }
