@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { MODEL_DEFAULTS } from '../spec/schema.ts';
+import { MODEL_DEFAULTS } from '../spec/sections/model.ts';
 import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';

@@ -54,3 +54,10 @@ export const deadlineSeconds = positive(
   30 * DAY,
   'a verdict that takes more than 30 days comes late all the same',
 );
+
+/** The fields that were written. */
+export const present = (written: object): [field: string, value: unknown][] =>
+  Object.entries(written).filter(([, value]) => value !== undefined);
+
+/** A section without the fields that were not written. */
+export type Present<Written> = { [Field in keyof Written]: Exclude<Written[Field], undefined> };

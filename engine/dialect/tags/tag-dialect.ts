@@ -1,8 +1,8 @@
 import { GradusError } from '../../../core/errors.ts';
 import type { Action } from '../../../core/episode/episode.ts';
-import type { DialectName, DialectSpec } from '../../../core/spec.ts';
+import type { DialectSpec } from '../../../core/spec.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
-import type { ChatMessage, Dialect, ToolDescription, WrittenTurn } from '../contract.ts';
+import type { ChatMessage, Dialect, DialectName, ToolDescription, WrittenTurn } from '../contract.ts';
 import type { Guard } from '../guard.ts';
 import { malformed } from '../malformed.ts';
 import type { TemplateFrame } from '../template/template-frame.ts';

@@ -1,0 +1,12 @@
+import type { Environment } from '../environments/contract.ts';
+import type { VerifierFacts } from '../environments/host/facts.ts';
+import type { Path } from './strict.ts';
+
+/** Says what is wrong with a spec, and where. */
+export type Refuse = (path: Path, message: string) => void;
+
+/** What a spec may name of an environment. */
+export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'> & {
+  verifiers: readonly Pick<VerifierFacts, 'name' | 'tier'>[];
+};
+export type SpecEnvironments = ReadonlyMap<string, SpecEnvironment>;

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { amount, count, decay, positive } from '../fields.ts';
+
+/** `learningRate` is its default. */
+export const optimizerSchema = (learningRate: number) =>
+  z
+    .strictObject({
+      learningRate: positive(1, 'Adam moves each weight by about that much').default(learningRate),
+      warmupUpdates: count(1e6, 'the rate would never be reached', 0)
+        .default(10)
+        .describe('Updates over which the rate rises linearly.'),
+      beta1: decay.default(0.9),
+      beta2: decay.default(0.999),
+      epsilon: z.number().min(1e-20).max(1).default(1e-8),
+      maxGradientNorm: amount(1e6, '0 leaves the gradient alone')
+        .default(1)
+        .describe('Clip of the global L2 norm; 0 leaves it alone.'),
+    })
+    .prefault({})
+    .describe('Adam (Kingma & Ba 2015).');
+
+export type OptimizerSpec = z.output<ReturnType<typeof optimizerSchema>>;

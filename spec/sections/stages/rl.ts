@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { mostThatCanBeShown, plannedLooks } from '../../../core/training/stage-policy.ts';
+import type { Refuse, SpecEnvironments } from '../../check.ts';
+import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
+import { didYouMean } from '../../strict.ts';
+import type { Path } from '../../strict.ts';
+import { optimizerSchema } from '../optimizer.ts';
+import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
+import type { WithArms } from '../tasks.ts';
+import type { WrittenVerification } from '../verification.ts';
+import { algorithmSchema, checkAlgorithm, MOST_EPISODES } from './algorithm.ts';
+
+/** Child workflows of one step, which are all in one history. */
+const MOST_WORKFLOWS = 1000;
+/** Of one child workflow, whose trajectories are one object. */
+const MOST_TOGETHER = 16_384;
+
+const confidence = (usual: number, what: string) =>
+  z.number().min(0.5).max(0.9999).default(usual).describe(what);
+
+export const rlStageSchema = z.strictObject({
+  name: name.describe('Unique in the run.'),
+  tasks: tasksSchema,
+  groupsPerStep: count(MOST_EPISODES / 2, 'take more steps')
+    .default(16)
+    .describe('Tasks per step.'),
+  groupsPerWorkflow: count(512, "the names of a workflow's tasks pass through its history")
+    .default(32)
+    .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
+  numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
+  maxSteps: count(1e6, 'write another stage'),
+  algorithm: algorithmSchema,
+  optimizer: optimizerSchema(3e-4),
+  graduation: z.strictObject({
+    successAtLeast: fraction.describe('Held-out success that must be shown.'),
+    confidence: confidence(
+      0.9,
+      'Probability that none of the evaluations of the stage graduates a policy that is worse.',
+    ),
+    tasks: count(MOST_TASKS, MEASURED).default(300),
+    everySteps: count(1e6, 'the last step is always measured').default(10),
+  }),
+  plateau: z
+    .strictObject({
+      evaluations: count(200, 'each of them is carried from step to step', 2)
+        .default(8)
+        .describe('The latest evaluations: their second half is compared with their first.'),
+      minImprovement: fraction
+        .default(0.05)
+        .describe('A plateau is where so large a gain of held-out success can be ruled out.'),
+      confidence: confidence(
+        0.9,
+        'Probability that none of the evaluations of the stage finds a plateau where there is that gain.',
+      ),
+      action: z.enum(['advance', 'stop', 'ask']).default('advance'),
+    })
+    .prefault({}),
+  collapse: z
+    .strictObject({
+      successBelowBest: fraction
+        .default(0.7)
+        .describe('Part of the best held-out success of the stage; 0 switches this rule off.'),
+      confidence: confidence(
+        0.95,
+        'Probability that none of the evaluations of the stage finds such a fall where there is none.',
+      ),
+      entropyBelow: amount(20, 'no vocabulary has so much entropy')
+        .default(0)
+        .describe(
+          'Entropy of the policy in nats a token, estimated by what it sampled in the step; 0 switches this rule off.',
+        ),
+      action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
+      learningRateFactor: positive(1, 'a roll-back goes on more carefully').default(0.5),
+      maxRollbacks: count(1000, 'a person should have been asked', 0)
+        .default(2)
+        .describe('After these a person is asked.'),
+    })
+    .prefault({}),
+  budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
+  retryFailures: fraction.default(0.125).describe("Part of each step's tasks drawn again from failed ones."),
+});
+
+type WrittenRlStage = z.output<typeof rlStageSchema>;
+
+export type StageSpec = WithArms<WrittenRlStage>;
+export type PlateauAction = StageSpec['plateau']['action'];
+export type CollapseAction = StageSpec['collapse']['action'];
+
+export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage): StageSpec => ({
+  ...stage,
+  arms: armsOf(tasks),
+});
+
+/** `at` is the path of the stage. */
+export function checkRlStage(
+  stage: WrittenRlStage,
+  verification: WrittenVerification | undefined,
+  at: Path,
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
+  checkStepSize(stage, at, refuse);
+  checkAlgorithm(stage.algorithm, verification, [...at, 'algorithm'], refuse);
+  const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
+  for (const verifier of Object.keys(stage.budgets ?? {})) {
+    if (!rungs.includes(verifier))
+      refuse([...at, 'budgets', verifier], `no rung has this verifier${didYouMean(verifier, rungs)}`);
+  }
+  const { tasks, confidence, successAtLeast } = stage.graduation;
+  const reachable = mostThatCanBeShown(stage);
+  if (reachable < successAtLeast) {
+    refuse(
+      [...at, 'graduation', 'successAtLeast'],
+      `${tasks} tasks at ${confidence} confidence in ${plannedLooks(stage)} evaluations show at most ${reachable.toFixed(4)}: raise graduation.tasks, measure less often, or lower this`,
+    );
+  }
+  const arms = armsOf(stage.tasks).length;
+  const path = [...at, 'graduation', 'tasks'];
+  if (tasks < arms) refuse(path, `fewer tasks than the ${arms} levels they are spread over`);
+  checkCount({ tasks: stage.tasks, split: 'heldout', count: tasks }, path, environments, refuse);
+}
+
+function checkStepSize(
+  { groupsPerStep, groupsPerWorkflow, numGenerations }: WrittenRlStage,
+  at: Path,
+  refuse: Refuse,
+): void {
+  const episodes = groupsPerStep * numGenerations;
+  if (episodes > MOST_EPISODES) {
+    refuse(
+      [...at, 'groupsPerStep'],
+      `makes ${episodes} episodes a step with ${numGenerations} samples each, at most ${MOST_EPISODES}: lower it and take more steps`,
+    );
+  }
+  const workflows = Math.ceil(groupsPerStep / groupsPerWorkflow);
+  if (workflows > MOST_WORKFLOWS) {
+    refuse(
+      [...at, 'groupsPerWorkflow'],
+      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step, at most ${MOST_WORKFLOWS}: raise it`,
+    );
+  }
+  const together = Math.min(groupsPerStep, groupsPerWorkflow) * numGenerations;
+  if (together > MOST_TOGETHER) {
+    refuse(
+      [...at, 'groupsPerWorkflow'],
+      `makes ${together} episodes a child workflow, at most ${MOST_TOGETHER}: lower it`,
+    );
+  }
+}
