@@ -7,7 +7,8 @@ import pathlib
 import torch
 
 import credit_cases
-from papers import critic, filters, group_baselines, turn_credit
+import loss_cases
+from papers import critic, filters, group_baselines, policy_losses, preference_losses, teacher_losses, turn_credit
 
 HERE = pathlib.Path(__file__).parent
 
@@ -30,18 +31,62 @@ CREDIT = {
     "soft-overlong": filters.soft_overlong,
 }
 
+LOSSES = {
+    "clipped-surrogate": policy_losses.clipped_surrogate,
+    "gspo": policy_losses.gspo,
+    "cispo": policy_losses.cispo,
+    "reinforce": policy_losses.reinforce,
+    "value": policy_losses.value,
+    "distillation": teacher_losses.distillation,
+    "supervised": teacher_losses.supervised,
+    "dpo": preference_losses.dpo,
+    "kto": preference_losses.kto,
+}
+
 
 def credit():
     for case in credit_cases.cases():
         yield {**case, "expected": CREDIT[case["method"]](case["groups"], case["settings"])}
 
 
+def losses():
+    for case in loss_cases.cases():
+        name = differentiated(case)
+        start = torch.tensor(case[name], dtype=torch.float64)
+        expected = loss_and_gradient(case, start)
+        assert_far_from_bounds(case, start, expected)
+        yield {**case, "expected": expected}
+
+
+def differentiated(case):
+    """What the gradient is by."""
+    return "predicted" if case["method"] == "value" else "logits"
+
+
+def loss_and_gradient(case, start):
+    leaf = start.clone().requires_grad_()
+    result = LOSSES[case["method"]]({**case, differentiated(case): leaf}, case["settings"])
+    result["loss"].backward()
+    return {**{key: value.detach() for key, value in result.items()}, "gradient": leaf.grad.flatten()}
+
+
+def assert_far_from_bounds(case, start, expected):
+    """In float32 no token may come to lie on the other side of a clip."""
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        moved = start + 1e-5 * torch.randn(start.shape, dtype=torch.float64, generator=generator)
+        near = loss_and_gradient(case, moved)
+        assert "clipped" not in expected or torch.equal(near["clipped"], expected["clipped"]), case["name"]
+        difference = (near["gradient"] - expected["gradient"]).abs().max() / expected["gradient"].abs().max()
+        assert difference < 1e-3, (case["name"], difference.item())
+
+
 def plain(value):
-    """Tensors as lists; floats to ten significant digits, and -0 as 0."""
+    """Tensors as lists; floats to twelve significant digits, and -0 as 0."""
     if isinstance(value, torch.Tensor):
         value = value.tolist()
     if isinstance(value, float):
-        return float(f"{value:.10g}") + 0.0
+        return float(f"{value:.12g}") + 0.0
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -69,3 +114,4 @@ def write(name, cases):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     write("credit.json", credit())
+    write("losses.json", losses())
