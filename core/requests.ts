@@ -1,8 +1,10 @@
+import type { AlgorithmSpec } from './algorithms/index.ts';
+import type { Plan } from './algorithms/method.ts';
+import type { Objective } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
-  AlgorithmSpec,
   Arm,
   LearnerSpec,
   LoraSpec,
@@ -173,8 +175,9 @@ export interface BatchRequest {
   stage: string;
   step: number;
   groups: BlobRef[];
-  algorithm: Pick<AlgorithmSpec, 'scaleRewards' | 'beta'>;
-  truncated: RewardSpec['truncated'];
+  algorithm: AlgorithmSpec;
+  plan: Pick<Plan, 'movesAll'>;
+  reward: RewardSpec;
 }
 
 export interface BatchResult {
@@ -197,13 +200,6 @@ export interface DemonstrationsRequest {
   /** For the tokenizer. */
   checkpoint: CheckpointRef;
 }
-
-export type Objective =
-  | { kind: 'supervised' }
-  | ({ kind: 'grpo'; temperature: number; topK: number; maxCompletionTokens: number } & Pick<
-      AlgorithmSpec,
-      'clipRatioLow' | 'clipRatioHigh' | 'beta' | 'aggregation' | 'importanceCap'
-    >);
 
 /** One learner step: a pure function of these fields, so that a step that was lost is made again to the bit. */
 export interface TrainRequest {

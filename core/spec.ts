@@ -35,7 +35,7 @@ export type { DialectSpec } from '../spec/sections/dialect.ts';
 export type { ModelSpec } from '../spec/sections/model.ts';
 export type { OptimizerSpec } from '../spec/sections/optimizer.ts';
 export type { RewardComponentSpec } from '../spec/sections/reward.ts';
-export type { Aggregation, AlgorithmSpec } from '../spec/sections/stages/algorithm.ts';
+export type { AlgorithmSpec } from './algorithms/index.ts';
 export type { CollapseAction, PlateauAction } from '../spec/sections/stages/rl.ts';
 export type { Arm } from '../spec/sections/tasks.ts';
 export type { RungSpec } from '../spec/sections/verification.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { name } from './fields.ts';
+import { name } from '../core/fields.ts';
 import { evaluationSchema } from './sections/evaluation.ts';
 import { learnerSchema } from './sections/learner.ts';
 import { modelSchema } from './sections/model.ts';

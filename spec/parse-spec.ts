@@ -41,7 +41,10 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);
   checkStageNames(stages, refuse);
-  stages.forEach((stage, s) => checkRlStage(stage, verification, ['stages', s], environments, refuse));
+  const context = { lora: model.lora !== undefined };
+  stages.forEach((stage, s) =>
+    checkRlStage(stage, verification, context, ['stages', s], environments, refuse),
+  );
   if (warmStart) checkWarmStart(warmStart, environments, refuse);
   else if (model.from === undefined) {
     refuse(
@@ -77,7 +80,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     reward: rewardOf(written.reward, verification),
     ...(verification && { verification }),
     warmStart: warmStart ? warmStartOf(warmStart) : null,
-    stages: stages.map(rlStageOf),
+    stages: stages.map((stage) => rlStageOf(stage, written.sampling)),
     evaluation: evaluationOf(written.evaluation),
     retention: written.retention,
   };

@@ -92,13 +92,12 @@ function fieldsAt(schema: z.core.$ZodType, path: Path): string[] {
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
   let at = schema;
-  while (
-    at instanceof z.ZodDefault ||
-    at instanceof z.ZodPrefault ||
-    at instanceof z.ZodOptional ||
-    at instanceof z.ZodNullable
-  ) {
-    at = at.unwrap();
-  }
+  while (at instanceof z.ZodPipe || isAround(at)) at = at instanceof z.ZodPipe ? at.out : at.unwrap();
   return at;
 }
+
+const isAround = (at: z.core.$ZodType): at is z.ZodDefault | z.ZodPrefault | z.ZodOptional | z.ZodNullable =>
+  at instanceof z.ZodDefault ||
+  at instanceof z.ZodPrefault ||
+  at instanceof z.ZodOptional ||
+  at instanceof z.ZodNullable;

@@ -7,7 +7,7 @@ import { meaningsOf, viewsOf } from './climbers.ts';
 import type { LadderDependencies, RungView, Viewed } from './climbers.ts';
 import type { Meaning, Said } from '../../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
-import { concurrency, givenName, name, runName } from '../../spec/fields.ts';
+import { concurrency, givenName, name, runName } from '../../core/fields.ts';
 import { didYouMean, parseStrictly } from '../../spec/strict.ts';
 import { assertRun, assertStage } from '../../store/find-run.ts';
 import type { Durable } from '../durable.ts';

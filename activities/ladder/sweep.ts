@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { hasRoom, emptyAccount, reserve } from '../../core/ladder/budget.ts';
 import { ids } from '../../core/names.ts';
 import type { PlanSweep, PlannedSweep, Sweep, Wish } from '../../core/ladder/requests.ts';
-import { concurrency, deadlineSeconds, givenName, runName, wholeBudget } from '../../spec/fields.ts';
+import { concurrency, deadlineSeconds, givenName, runName, wholeBudget } from '../../core/fields.ts';
 import { didYouMean, parseStrictly, refusal } from '../../spec/strict.ts';
 import { specOfRun } from '../../store/find-run.ts';
 import { readArchive } from './archive.ts';

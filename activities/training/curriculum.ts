@@ -44,7 +44,8 @@ import type { Kept, ObjectStore } from '../../store/object-store.ts';
 import { runClaims } from '../../store/run-claim.ts';
 import { applyRetention, collectGarbage } from '../../store/retention.ts';
 import { loadTrajectories } from '../../store/trajectories.ts';
-import { packBatch, trainingSequences } from './training-batch.ts';
+import { trainingSequences } from './credit.ts';
+import { packBatch } from './training-batch.ts';
 import type { Durable } from '../durable.ts';
 
 export interface CurriculumDependencies {

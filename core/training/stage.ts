@@ -212,14 +212,15 @@ async function stageStep(
     stage: stage.name,
     step: stageStep,
     groups: [...whole, ...offered],
-    algorithm: { scaleRewards: stage.algorithm.scaleRewards, beta: stage.algorithm.beta },
-    truncated: reward.truncated,
+    algorithm: stage.algorithm,
+    plan: { movesAll: stage.plan.movesAll },
+    reward,
   });
   spans.push(...batch.spans);
 
   let trained: TrainResult | null = null;
   if (batch.batch !== null) {
-    const { algorithm } = stage;
+    const { plan } = stage;
     trained = await ports.train({
       run,
       stage: stage.name,
@@ -227,26 +228,16 @@ async function stageStep(
       step: runStep,
       parent: state.checkpoint,
       batch: batch.batch,
-      objective: {
-        kind: 'grpo',
-        temperature: sampling.temperature,
-        topK: sampling.topK,
-        maxCompletionTokens: sampling.maxCompletionTokens,
-        clipRatioLow: algorithm.clipRatioLow,
-        clipRatioHigh: algorithm.clipRatioHigh,
-        beta: algorithm.beta,
-        aggregation: algorithm.aggregation,
-        importanceCap: algorithm.importanceCap,
-      },
+      objective: plan.objective,
       optimizer: {
         ...stage.optimizer,
         learningRate: stage.optimizer.learningRate * state.learningRateFactor,
       },
       resetOptimizer: state.resetOptimizer,
-      minibatch: algorithm.minibatch,
-      epochs: algorithm.numIterations,
+      minibatch: plan.minibatch,
+      epochs: plan.epochs,
       seed,
-      reference: algorithm.beta > 0 ? input.reference : null,
+      reference: plan.reference ? input.reference : null,
       lora: input.spec.lora,
       compute: input.spec.learner,
     });

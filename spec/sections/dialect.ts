@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { DIALECTS } from '../../engine/dialect/contract.ts';
 import type { DialectName } from '../../engine/dialect/contract.ts';
 import type { Refuse } from '../check.ts';
-import { givenName, present } from '../fields.ts';
-import type { Present } from '../fields.ts';
+import { givenName, present } from '../../core/fields.ts';
+import type { Present } from '../../core/fields.ts';
 import { didYouMean } from '../strict.ts';
 
 export const dialectSchema = z

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Refuse, SpecEnvironments } from '../check.ts';
-import { count } from '../fields.ts';
+import { count } from '../../core/fields.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from './tasks.ts';
 import type { Arm } from './tasks.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LORA_MODULES } from '../../engine/lora/adapter-shapes.ts';
-import { positive } from '../fields.ts';
+import { positive } from '../../core/fields.ts';
 
 export const loraSchema = z
   .strictObject({

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { weightShapes } from '../../engine/model-config.ts';
 import type { Refuse } from '../check.ts';
-import { count, NAME, present } from '../fields.ts';
+import { count, NAME, present } from '../../core/fields.ts';
 import { checkDialect, dialectOf, dialectSchema } from './dialect.ts';
 import type { DialectSpec } from './dialect.ts';
 import { loraSchema } from './lora.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { amount, count, decay, positive } from '../fields.ts';
+import { amount, count, decay, positive } from '../../core/fields.ts';
 
 /** `learningRate` is its default. */
 export const optimizerSchema = (learningRate: number) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count } from '../fields.ts';
+import { count } from '../../core/fields.ts';
 
 export const retentionSchema = z
   .strictObject({

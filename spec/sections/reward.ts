@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Rung } from '../../core/ladder/policy.ts';
 import type { Refuse, SpecEnvironment } from '../check.ts';
-import { amount, givenName } from '../fields.ts';
+import { amount, givenName } from '../../core/fields.ts';
 import { didYouMean } from '../strict.ts';
 import type { VerificationSpec } from './verification.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MOST_KEPT } from '../../engine/decoder/sampler.ts';
 import type { Refuse } from '../check.ts';
-import { count, positive } from '../fields.ts';
+import { count, positive } from '../../core/fields.ts';
 import { MOST_POSITIONS } from './model.ts';
 
 export const samplingSchema = z

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { armName } from '../../core/names.ts';
 import type { Split } from '../../core/refs.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
-import { givenName } from '../fields.ts';
+import { givenName } from '../../core/fields.ts';
 import { didYouMean } from '../strict.ts';
 import type { Path } from '../strict.ts';
 

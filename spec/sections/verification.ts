@@ -4,7 +4,15 @@ import { LADDER } from '../../core/ladder/requests.ts';
 import { TIERS } from '../../core/episode/outcome.ts';
 import type { Tier } from '../../core/episode/outcome.ts';
 import type { Refuse, SpecEnvironment } from '../check.ts';
-import { amount, budget, concurrency, count, deadlineSeconds, fraction, givenName } from '../fields.ts';
+import {
+  amount,
+  budget,
+  concurrency,
+  count,
+  deadlineSeconds,
+  fraction,
+  givenName,
+} from '../../core/fields.ts';
 import { didYouMean } from '../strict.ts';
 import type { WrittenReward } from './reward.ts';
 

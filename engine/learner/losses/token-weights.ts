@@ -1,4 +1,4 @@
-import type { Aggregation } from '../../../core/spec.ts';
+import type { Aggregation } from '../../../core/algorithms/objective.ts';
 import type { TrainBatch } from '../contract.ts';
 
 /** The mean over tokens that a loss is. */

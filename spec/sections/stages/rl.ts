@@ -1,14 +1,17 @@
 import { z } from 'zod';
+import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
+import type { MethodContext, Plan } from '../../../core/algorithms/method.ts';
+import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
 import { mostThatCanBeShown, plannedLooks } from '../../../core/training/stage-policy.ts';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
-import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
+import { amount, budget, count, fraction, givenName, name, positive } from '../../../core/fields.ts';
 import { didYouMean } from '../../strict.ts';
 import type { Path } from '../../strict.ts';
 import { optimizerSchema } from '../optimizer.ts';
+import type { SamplingSpec } from '../sampling.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
 import type { WithArms } from '../tasks.ts';
 import type { WrittenVerification } from '../verification.ts';
-import { algorithmSchema, checkAlgorithm, MOST_EPISODES } from './algorithm.ts';
 
 /** Child workflows of one step, which are all in one history. */
 const MOST_WORKFLOWS = 1000;
@@ -29,7 +32,7 @@ export const rlStageSchema = z.strictObject({
     .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
   numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
   maxSteps: count(1e6, 'write another stage'),
-  algorithm: algorithmSchema,
+  algorithm: algorithmSchema.prefault({}),
   optimizer: optimizerSchema(3e-4),
   graduation: z.strictObject({
     successAtLeast: fraction.describe('Held-out success that must be shown.'),
@@ -82,12 +85,16 @@ export const rlStageSchema = z.strictObject({
 
 type WrittenRlStage = z.output<typeof rlStageSchema>;
 
-export type StageSpec = WithArms<WrittenRlStage>;
+export interface StageSpec extends WithArms<WrittenRlStage> {
+  /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
+  plan: Plan;
+}
 export type PlateauAction = StageSpec['plateau']['action'];
 export type CollapseAction = StageSpec['collapse']['action'];
 
-export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage): StageSpec => ({
+export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: SamplingSpec): StageSpec => ({
   ...stage,
+  plan: planAlgorithm(stage.algorithm, sampling),
   arms: armsOf(tasks),
 });
 
@@ -95,13 +102,18 @@ export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage): StageSpec => ({
 export function checkRlStage(
   stage: WrittenRlStage,
   verification: WrittenVerification | undefined,
+  context: Pick<MethodContext, 'lora'>,
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
   checkStepSize(stage, at, refuse);
-  checkAlgorithm(stage.algorithm, verification, [...at, 'algorithm'], refuse);
+  for (const { field, message } of refuseAlgorithm(stage.algorithm, {
+    ...context,
+    late: (verification?.offerLateFor ?? 0) > 0,
+  }))
+    refuse([...at, 'algorithm', field], message);
   const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {
     if (!rungs.includes(verifier))

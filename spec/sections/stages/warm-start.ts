@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
-import { count, fraction } from '../../fields.ts';
+import { count, fraction } from '../../../core/fields.ts';
 import { optimizerSchema } from '../optimizer.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
 import type { Arm } from '../tasks.ts';

@@ -1,8 +1,9 @@
+import { creditBy } from '../../support/algorithm.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/ladder/assessment.ts';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
-import { trainingSequences } from '../../../activities/training/training-batch.ts';
+import { trainingSequences } from '../../../activities/training/credit.ts';
 import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
@@ -130,8 +131,7 @@ async function train(run: string, { deep, faults, positions = ONE, steps = 30 }:
     const judged = await Promise.all(
       settled.groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)),
     );
-    const algorithm = { scaleRewards: 'group' as const, aggregation: 'token' as const, beta: 0 };
-    const { sequences } = trainingSequences(judged, { algorithm, truncated: 'train' });
+    const { sequences } = trainingSequences(judged, creditBy({}));
     for (const { tokens, advantages } of sequences) {
       const position = Math.floor(tokens[1]! / ANSWERS.length);
       const logits = tables[position]!;

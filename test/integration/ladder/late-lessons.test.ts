@@ -1,8 +1,9 @@
+import { creditBy } from '../../support/algorithm.ts';
 import { expect, test } from 'vitest';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
 import { readLedger } from '../../../store/ledger.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
-import { trainingSequences } from '../../../activities/training/training-batch.ts';
+import { trainingSequences } from '../../../activities/training/credit.ts';
 import { groupAdvantages } from '../../../core/algorithms/advantage.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import { LADDER } from '../../../core/ladder/requests.ts';
@@ -110,11 +111,9 @@ class Heard {
 
 /** Advantages by sample, as they come into the batch. */
 async function lessons(ref: BlobRef, scaleRewards: 'group' | 'none'): Promise<number[]> {
-  const algorithm = { scaleRewards, aggregation: 'token' as const, beta: 0 };
   const group = await loadTrajectories(store, ref);
   const taught = ANSWERS.map(() => 0);
-  for (const { tokens, advantages } of trainingSequences([group], { algorithm, truncated: 'train' })
-    .sequences) {
+  for (const { tokens, advantages } of trainingSequences([group], creditBy({ scaleRewards })).sequences) {
     taught[tokens[1]!] = advantages[1]!;
   }
   return taught;

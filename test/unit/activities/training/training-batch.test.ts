@@ -1,16 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { packBatch, trainingSequences } from '../../../../activities/training/training-batch.ts';
+import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { packBatch } from '../../../../activities/training/training-batch.ts';
 import type { TrainSequence } from '../../../../activities/training/training-batch.ts';
 import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
+import { creditBy } from '../../../support/algorithm.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
 
 const PROMPT = [90, 91, 92];
-const settings = {
-  algorithm: { scaleRewards: 'group' as const, beta: 0 },
-  truncated: 'train' as const,
-};
+const settings = creditBy({});
 
 const scored = (reward: number): Outcome => ({ kind: 'scored', reward, components: [] });
 const truncated = (reward: number): Outcome => ({
@@ -122,7 +121,7 @@ describe('what a step teaches', () => {
     const groups = [group([scored(1), scored(0), truncated(-0.2)])];
     const trained = trainingSequences(groups, settings);
     expect(advantagesOf(trained)).toEqual(groupAdvantages([1, 0, -0.2], 'group').advantages);
-    const masked = trainingSequences(groups, { ...settings, truncated: 'mask' });
+    const masked = trainingSequences(groups, creditBy({}, 'mask'));
     expect(advantagesOf(masked)).toEqual(groupAdvantages([1, 0], 'group').advantages);
   });
 
@@ -150,10 +149,7 @@ describe('what a step teaches', () => {
   test('is nothing where nothing differs, unless the reference pulls', () => {
     const groups = [group([scored(1), scored(1)]), group([failed, scored(0)])];
     expect(trainingSequences(groups, settings)).toEqual({ sequences: [], degenerateGroups: 2 });
-    const pulled = trainingSequences(groups, {
-      ...settings,
-      algorithm: { ...settings.algorithm, beta: 0.1 },
-    });
+    const pulled = trainingSequences(groups, creditBy({ beta: 0.1 }));
     expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
   });
 });

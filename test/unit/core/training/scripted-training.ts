@@ -13,6 +13,7 @@ import type {
   TrainRequest,
 } from '../../../../core/requests.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
+import { algorithmWith } from '../../../support/algorithm.ts';
 import type { Arm, RewardSpec, SamplingSpec, StageSpec } from '../../../../core/spec.ts';
 
 export const checkpoint = (name: string, step = 0): CheckpointRef => ({
@@ -52,17 +53,7 @@ export const stageSpec: StageSpec = {
   groupsPerWorkflow: 1,
   numGenerations: 8,
   maxSteps: 10,
-  algorithm: {
-    kind: 'grpo',
-    scaleRewards: 'group',
-    clipRatioLow: 0.2,
-    clipRatioHigh: 0.28,
-    beta: 0,
-    aggregation: 'token',
-    numIterations: 1,
-    minibatch: 32,
-    importanceCap: 0,
-  },
+  ...algorithmWith({ minibatch: 32 }, sampling),
   optimizer,
   graduation: { successAtLeast: 0.9, confidence: 0.9, tasks: 200, everySteps: 1 },
   plateau: { evaluations: 4, minImprovement: 0.2, confidence: 0.9, action: 'advance' },

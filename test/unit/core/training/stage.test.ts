@@ -1,3 +1,4 @@
+import { algorithmWith } from '../../../support/algorithm.ts';
 import { describe, expect, test } from 'vitest';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import type { GroupRequest, GroupResult } from '../../../../core/requests.ts';
@@ -68,8 +69,8 @@ describe('a stage', () => {
   test('asks for the reference only where a KL is measured', async () => {
     const without = await train({ heldOut: [0.5] }, { maxSteps: 1 });
     expect(without.ports.trained[0]!.reference).toBeNull();
-    const withKl = { ...stageSpec.algorithm, beta: 0.01 };
-    const { ports } = await train({ heldOut: [0.5] }, { maxSteps: 1, algorithm: withKl });
+    const withKl = algorithmWith({ beta: 0.01 });
+    const { ports } = await train({ heldOut: [0.5] }, { maxSteps: 1, ...withKl });
     expect(ports.trained[0]!.reference).toEqual(reference);
   });
 

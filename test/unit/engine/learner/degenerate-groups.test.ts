@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { packBatch, trainingSequences } from '../../../../activities/training/training-batch.ts';
+import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { packBatch } from '../../../../activities/training/training-batch.ts';
+import { creditBy } from '../../../support/algorithm.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { RandomStream } from '../../../../core/random.ts';
 import type { Learner } from '../../../../engine/learner/contract.ts';
@@ -128,10 +130,7 @@ it.each(cases)(
     };
     const plan = settings(objective, { minibatch, optimizer });
     const reference = lively(TINY, 9);
-    const { sequences } = trainingSequences(groups, {
-      algorithm: { scaleRewards: 'group', beta },
-      truncated: 'train',
-    });
+    const { sequences } = trainingSequences(groups, creditBy({ beta }));
     const { state, metrics } = await learner.step(freshState(), packBatch(sequences), plan, reference);
     const before = freshState().weights;
     const gradient: Direction = new Map(
@@ -157,8 +156,7 @@ it('takes the time of what teaches, unless the reference pulls at everything', a
   const lengths = (chosen: typeof everything) =>
     chosen.reduce((sum, { tokens }) => sum + PROMPT.length + tokens.length, 0);
   const step = async (beta: number) => {
-    const algorithm = { scaleRewards: 'group' as const, beta };
-    const batch = packBatch(trainingSequences(groups, { algorithm, truncated: 'train' }).sequences);
+    const batch = packBatch(trainingSequences(groups, creditBy({ beta })).sequences);
     const { metrics } = await learner.step(freshState(), batch, settings({ ...GRPO, beta }), lively(TINY, 9));
     return metrics.tokens;
   };

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { groupAdvantages } from './advantage.ts';
+import { spread } from './method.ts';
+import type { Method } from './method.ts';
+import {
+  clip,
+  importance,
+  klToReference,
+  ofSamples,
+  passes,
+  planOf,
+  refuseImportance,
+  tokenMean,
+} from './surrogate.ts';
+
+/**
+ * GRPO, group relative policy optimization (Shao et al. 2024, "DeepSeekMath", section 4.1.2 and eq. 3):
+ *
+ *   A_i = (r_i − mean r) / std r   over the samples of one task, the same for every sampled token of sample i;
+ *   loss: the clipped ratio of PPO and β · K3 to the reference, as a mean over tokens.
+ *
+ * Dr. GRPO (Liu et al. 2025) is `scaleRewards: none` with `aggregation: dr-grpo`. The defaults of the clip (0.2 and
+ * 0.28) and of the mean (over tokens) are those of DAPO (Yu et al. 2025).
+ */
+const schema = z.strictObject({
+  kind: z.literal('grpo').default('grpo'),
+  scaleRewards: z
+    .enum(['group', 'none'])
+    .default('group')
+    .describe(
+      'Divide by the deviation of the group (GRPO), or not: Dr. GRPO is none with aggregation dr-grpo.',
+    ),
+  ...clip,
+  ...klToReference,
+  ...tokenMean,
+  ...passes,
+  ...importance,
+});
+
+export const grpo: Method<typeof schema> = {
+  perGroup: true,
+  schema,
+  plan: (spec, sampling) => {
+    const { temperature, topK, maxCompletionTokens } = ofSamples(sampling);
+    const { clipRatioLow, clipRatioHigh, beta, aggregation, importanceCap } = spec;
+    return planOf(
+      spec,
+      {
+        kind: 'grpo',
+        temperature,
+        topK,
+        maxCompletionTokens,
+        clipRatioLow,
+        clipRatioHigh,
+        beta,
+        aggregation,
+        importanceCap,
+      },
+      { reference: beta > 0, movesAll: beta > 0 },
+    );
+  },
+  credit: (groups, { scaleRewards }) =>
+    groups.flatMap(({ samples }, group) =>
+      spread(
+        group,
+        samples,
+        groupAdvantages(
+          samples.map(({ reward }) => reward),
+          scaleRewards,
+        ).advantages,
+      ),
+    ),
+  refuse: refuseImportance,
+};

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import type { SamplingSpec } from '../spec.ts';
+import { grpo } from './grpo.ts';
+import type { CreditGroup, Lesson, Method, MethodContext, Plan } from './method.ts';
+
+const METHODS = { grpo };
+
+/** What a spec says of its method: the section of one of these, by its `kind`. */
+export type AlgorithmSpec = z.output<(typeof METHODS)[keyof typeof METHODS]['schema']>;
+
+/** `stages[].algorithm`: GRPO where no `kind` is given. */
+export const algorithmSchema = z.preprocess(
+  (written) =>
+    typeof written === 'object' && written !== null && !('kind' in written)
+      ? { kind: 'grpo', ...written }
+      : written,
+  z.discriminatedUnion('kind', [grpo.schema]),
+);
+
+/** Each method is asked about its own section only. */
+const methodOf = ({ kind }: AlgorithmSpec) => METHODS[kind] as unknown as Method<z.ZodObject, AlgorithmSpec>;
+
+export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
+  methodOf(spec).plan(spec, sampling);
+
+export const giveCredit = (spec: AlgorithmSpec, groups: readonly CreditGroup[]): Lesson[] =>
+  methodOf(spec).credit(groups, spec);
+
+/** What a method cannot go with, by the field of its section. */
+export function refuseAlgorithm(
+  spec: AlgorithmSpec,
+  context: MethodContext,
+): { field: string; message: string }[] {
+  const method = methodOf(spec);
+  if (context.late && !method.perGroup) {
+    const message = `${spec.kind} cannot make good what a late verdict changes: set verification.offerLateFor to 0`;
+    return [{ field: 'kind', message }];
+  }
+  return method.refuse?.(spec, context) ?? [];
+}

@@ -1,0 +1,128 @@
+import type { z } from 'zod';
+import type { SamplingSpec } from '../spec.ts';
+import type { Objective } from './objective.ts';
+
+/**
+ * A training method, one file each in this folder: what a spec may say of it, what it must know of the tokens before it
+ * gives credit, the credit itself, and the loss that it names. It is pure: numbers in, numbers out.
+ *
+ * A step collects episodes, *scores* their tokens where the plan asks for it, gives *credit*, and *updates*.
+ */
+export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
+  /** Credit of a group depends on that group alone, and of a sample is one advantage: late verdicts can be made good. */
+  readonly perGroup: boolean;
+  /** The section of the spec, strict. */
+  readonly schema: Schema;
+  /** What a stage needs to know; made once, when the spec is read. */
+  plan(spec: Spec, sampling: SamplingSpec): Plan;
+  /** What each sample of the step is taught; samples without a lesson stay out of statistics and loss. */
+  credit(groups: readonly CreditGroup[], spec: Spec): Lesson[];
+  /** What the shape of the section cannot say. */
+  refuse?(spec: Spec, context: MethodContext): { field: string; message: string }[];
+}
+
+/** What the rest of the spec says that a method may not go with. */
+export interface MethodContext {
+  /** An adapter is trained, not all weights. */
+  lora: boolean;
+  /** Late verdicts bring episodes of an earlier policy before the learner. */
+  late: boolean;
+}
+
+/**
+ * What must be known of each sampled token before credit is given, under weights that are not those that sampled:
+ * `values` of the critic, log-probs under the `reference`, and under the `policy` that the step starts from.
+ */
+export type Score = 'values' | 'reference' | 'policy';
+
+/** A method, as a stage carries it out. */
+export interface Plan {
+  objective: Objective;
+  scores: Score[];
+  /** One more sample of each task, of the likeliest token each time, whose reward is a baseline. */
+  greedy: boolean;
+  /** A network that predicts returns, with weights and an optimizer of its own; null: none. */
+  critic: CriticPlan | null;
+  /** The learner needs the weights of the reference. */
+  reference: boolean;
+  /** A sequence without advantage moves the weights all the same. */
+  movesAll: boolean;
+  /** Sequences per optimizer update at most, and passes over the batch. */
+  minibatch: number;
+  epochs: number;
+  /** How often more tasks are drawn in place of those that teach nothing, at most; 0: never. */
+  refills: number;
+}
+
+export interface CriticPlan {
+  /** How far a value may move from the one before the step, in units of reward; 0: as far as it does (no clip). */
+  valueClip: number;
+  learningRate: number;
+  /** Steps at the beginning of the stage that train the critic alone. */
+  pretrainingSteps: number;
+}
+
+/** One task's samples. */
+export interface CreditGroup {
+  samples: readonly Sample[];
+  /** Reward of the greedy sample, where the plan asks for one; null where it has none that counts. */
+  greedy: number | null;
+}
+
+/** One episode; what is per token is over its completion: everything after the prompt. */
+export interface Sample {
+  /** null: pending, abstained, failed by infrastructure, or left out by the spec. It then acts on nothing. */
+  reward: number | null;
+  success: boolean | null;
+  /** 1 where the policy sampled, 0 for observations. */
+  mask: readonly (0 | 1)[];
+  turns: readonly SampleTurn[];
+  /** Log-probs when sampled, nats; 0 where the mask is. */
+  rollout: ArrayLike<number>;
+  scores: Partial<Record<Score, ArrayLike<number>>>;
+  /** Cut by a limit. */
+  truncated: boolean;
+}
+
+export interface SampleTurn {
+  /** First sampled token, and one past the last. */
+  start: number;
+  end: number;
+  /** Of the turn alone, in units of reward; 0 where nothing speaks of turns. */
+  reward: number;
+  /** What the policy saw last when the turn began: equal texts are equal states. */
+  state: string;
+}
+
+/** What a sample is taught. */
+export interface Lesson {
+  group: number;
+  sample: number;
+  /** Per token of the completion, 0 where the mask is. */
+  advantages: number[];
+  /** What the critic is to predict, likewise. */
+  returns?: number[];
+  /** Two lessons of one number are the two of a preference. */
+  pair?: number;
+  /** 1: preferred, or desirable; −1: the other. */
+  label?: 1 | -1;
+}
+
+/** The lessons of one advantage for all sampled tokens of a sample. */
+export function spread(group: number, samples: readonly Sample[], advantages: readonly (number | null)[]) {
+  return samples.flatMap(({ mask }, sample): Lesson[] => {
+    const advantage = advantages[sample] ?? null;
+    return advantage === null ? [] : [{ group, sample, advantages: mask.map((bit) => bit * advantage) }];
+  });
+}
+
+/** Places of the sampled tokens of a completion, in order. */
+export const sampledAt = ({ mask }: Pick<Sample, 'mask'>): number[] =>
+  mask.flatMap((bit, at) => (bit === 1 ? [at] : []));
+
+/** Scores that the plan asked for. Throws RangeError where they are not there: then it was not carried out. */
+export function scoreOf({ scores }: Sample, score: Score): ArrayLike<number> {
+  const values = scores[score];
+  if (!values) throw new RangeError(`credit needs ${score}, and nobody has scored them`);
+  return values;
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { amount, count, positive } from '../fields.ts';
+import type { SamplingSpec } from '../spec.ts';
+import type { Objective } from './objective.ts';
+import type { MethodContext, Plan } from './method.ts';
+
+// What methods have in common that reinforce sampled tokens by a clipped ratio. Each takes the fields that it reads.
+
+/** Of one step; they become one batch. */
+export const MOST_EPISODES = 65_536;
+
+export const passes = {
+  numIterations: count(100, "the batch is no longer the policy's own")
+    .default(1)
+    .describe('Passes over each batch.'),
+  minibatch: count(MOST_EPISODES, 'a step has no more episodes')
+    .default(128)
+    .describe('Sequences per optimizer update at most; all updates of a step have about as many.'),
+};
+
+export const clip = {
+  clipRatioLow: positive(1, 'a ratio is never below 0').default(0.2),
+  clipRatioHigh: positive(100, 'above it nothing is clipped').default(0.28),
+};
+
+export const klToReference = {
+  beta: amount(100, 'lower it: nothing but the KL would be learnt')
+    .default(0)
+    .describe('Weight of the K3 KL to the warm start; 0 leaves it out.'),
+};
+
+export const tokenMean = {
+  aggregation: z
+    .enum(['token', 'sequence', 'dr-grpo'])
+    .default('token')
+    .describe(
+      'What the loss is a mean over. token: all tokens (DAPO). sequence: tokens, then sequences (GRPO). dr-grpo: sequences, of the sum of tokens divided by sampling.maxCompletionTokens (Dr. GRPO).',
+    ),
+};
+
+export const importance = {
+  importanceCap: amount(1e6, '0 leaves the weight out')
+    .default(0)
+    .describe('Cap of the truncated importance weight between learner and rollout; 0 leaves it out.'),
+};
+
+/** Late verdicts need the weight, and a cap between 0 and 1 would weigh down tokens that need no correction. */
+export function refuseImportance({ importanceCap }: { importanceCap: number }, { late }: MethodContext) {
+  const refused = (message: string) => [{ field: 'importanceCap', message }];
+  if (late && importanceCap === 0)
+    return refused(
+      'late verdicts bring episodes of an earlier policy before the learner: set a cap above 0 (2, say), or verification.offerLateFor to 0',
+    );
+  if (importanceCap > 0 && importanceCap < 1)
+    return refused(
+      'below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+    );
+  return [];
+}
+
+/** A plan without scores, critic and refills; what differs is given. */
+export const planOf = (
+  { minibatch, numIterations }: { minibatch: number; numIterations: number },
+  objective: Objective,
+  differences: Partial<Plan> = {},
+): Plan => ({
+  objective,
+  scores: [],
+  greedy: false,
+  critic: null,
+  reference: false,
+  movesAll: false,
+  refills: 0,
+  minibatch,
+  epochs: numIterations,
+  ...differences,
+});
+
+export const ofSamples = ({ temperature, topK, maxCompletionTokens }: SamplingSpec) => ({
+  temperature,
+  topK,
+  maxCompletionTokens,
+});
