@@ -15,6 +15,7 @@ import type {
   SamplingSpec,
   VerificationSpec,
 } from './spec.ts';
+import type { BehaviourCounts } from './training/step-facts.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
 
@@ -163,6 +164,7 @@ export interface GroupResult {
   /** Sum of their log-probs when sampled, nats. */
   sampledLogprob: number;
   turns: number;
+  behaviour: BehaviourCounts;
   /** Tasks that fewer than half of their samples solved. */
   failedTasks: TaskRef[];
   spans: Span[];

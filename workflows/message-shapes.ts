@@ -31,6 +31,7 @@ import type { Arm, RewardSpec, RungSpec, SamplingSpec, VerificationSpec } from '
 import type { LostAttempts } from '../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../core/tier-contract.ts';
+import type { BehaviourCounts, ComponentCounts } from '../core/training/step-facts.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 
 // What the messages between workflows look like. Anyone who reaches the server can send one, and one that a handler
@@ -132,6 +133,31 @@ export const climbRequest = object<ClimbRequest>({
   budgets: record(budget),
   reward: inside<RewardSpec>(),
 });
+const behaviour = object<BehaviourCounts>({
+  episodes: natural,
+  truncated: natural,
+  longest: natural,
+  mostTurns: natural,
+  observationTokens: natural,
+  fourGrams: natural,
+  repeatedFourGrams: natural,
+  calls: record(natural),
+  malformedCalls: natural,
+  unknownTools: natural,
+  invalidArguments: natural,
+  toolErrors: natural,
+  repeatedCalls: natural,
+  duplicateCalls: natural,
+  answers: natural,
+  duplicateAnswers: natural,
+  duplicateEpisodes: natural,
+  failures: record(natural),
+  components: record(object<ComponentCounts>({ scored: natural, score: finite, contribution: finite })),
+  rewardGroups: natural,
+  equalRewards: natural,
+  rewardVariance: finite,
+  rewardDeviation: finite,
+});
 const groupResult = object<GroupResult>({
   trajectories: nullable(blobRef),
   failure: optional(text),
@@ -142,6 +168,7 @@ const groupResult = object<GroupResult>({
   sampledTokens: natural,
   sampledLogprob: finite,
   turns: natural,
+  behaviour,
   failedTasks: list(taskRef),
   spans: list(span),
   incidents: optional(list(incident)),

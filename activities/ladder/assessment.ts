@@ -77,7 +77,7 @@ export function createAssessment(deps: LadderDependencies) {
           const { ref: trajectories, value } = await keepTrajectories(store, request, judged, { signal });
           return {
             trajectories,
-            ...tally(request.reward, value),
+            ...(await tally(request.reward, value, signal)),
             spans: [],
             incidents: i === 0 ? incidents.all : [],
           };

@@ -26,7 +26,7 @@ import { settlements } from '../../store/ladder-codecs.ts';
 import type { GroupSettlement, Settlement } from '../../store/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
-import { tally } from '../verification/tally.ts';
+import { tally, tallyOutcomes } from '../verification/tally.ts';
 
 /**
  * Judges a step's episodes anew by the dearest verdicts there are, and earlier ones whose verdicts came late.
@@ -60,7 +60,8 @@ export async function settleClimb(
     const kept = await keepTrajectories(store, { run, ...step }, judged, { signal });
     settled[one.of] = kept.ref;
     if (one.offered) offered.push(kept.ref);
-    if (!one.late) groups.push({ trajectories: kept.ref, ...tally(reward, kept.value), spans: [] });
+    if (!one.late)
+      groups.push({ trajectories: kept.ref, ...(await tally(reward, kept.value, signal)), spans: [] });
   }
   // Groups of nothing but infrastructure failures have nobody on the ladder.
   for (const ref of present.groups) {
@@ -243,7 +244,7 @@ function addMove(
   const move = moves.get(name) ?? { arm, successes: 0, trials: 0, stage, step };
   const one = (outcome: Outcome): { successes: number; trials: number } => {
     const only: RolloutGroup = { ...climber.group, episodes: [{ ...climber.episode, outcome }] };
-    return tally(reward, only).arms[0] ?? { successes: 0, trials: 0 };
+    return tallyOutcomes(reward, only).arms[0] ?? { successes: 0, trials: 0 };
   };
   const [was, is] = [one(before), one(after)];
   move.successes += is.successes - was.successes;
@@ -258,7 +259,7 @@ async function asItWas(
   signal: AbortSignal,
 ): Promise<GroupResult> {
   const group = await loadTrajectories(store, ref, { signal });
-  return { trajectories: ref, ...tally(reward, group), spans: [] };
+  return { trajectories: ref, ...(await tally(reward, group, signal)), spans: [] };
 }
 
 function groupBy<T>(all: readonly T[], key: (one: T) => string): Map<string, T[]> {

@@ -1,15 +1,25 @@
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { armName } from '../../core/names.ts';
 import { isToolFailure, noOutcomes, trainableReward } from '../../core/episode/outcome.ts';
-import type { ArmTally, GroupResult } from '../../core/requests.ts';
+import type { ArmTally } from '../../core/requests.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/spec.ts';
+import type { GroupCounts } from '../../core/training/evaluation.ts';
+import { inTurns } from '../../engine/in-pieces.ts';
+import { countBehaviour } from './behaviour.ts';
 
 /** What a stage needs to know of a judged group. */
-export function tally(
+export const tally = async (
   reward: RewardSpec,
   group: RolloutGroup,
-): Omit<GroupResult, 'trajectories' | 'spans' | 'failure'> {
+  signal?: AbortSignal,
+): Promise<GroupCounts> => ({
+  ...tallyOutcomes(reward, group),
+  behaviour: await inTurns(countBehaviour(reward, group), signal),
+});
+
+/** What became of its episodes, without how they went about it. */
+export function tallyOutcomes(reward: RewardSpec, group: RolloutGroup): Omit<GroupCounts, 'behaviour'> {
   const outcomes = noOutcomes();
   const arms = new Map<string, ArmTally>();
   const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));

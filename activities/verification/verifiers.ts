@@ -31,7 +31,7 @@ export function createVerification(deps: VerifierDependencies) {
       const kept = await keepTrajectories(deps.store, request, group, { signal });
       return {
         trajectories: kept.ref,
-        ...tally(request.reward, kept.value),
+        ...(await tally(request.reward, kept.value, signal)),
         spans: [{ part: 'verification', start, end: Date.now() }],
         incidents: incidents.all,
       };

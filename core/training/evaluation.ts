@@ -13,6 +13,7 @@ import type {
   GroupResult,
 } from '../requests.ts';
 import { armName } from '../names.ts';
+import { addBehaviour, noBehaviour } from './behaviour.ts';
 
 /** Tasks of one evaluation group: enough to fill a batch, few enough to lose little. */
 const TASKS_PER_GROUP = 128;
@@ -110,6 +111,7 @@ export type GroupCounts = Pick<
   | 'sampledTokens'
   | 'sampledLogprob'
   | 'turns'
+  | 'behaviour'
   | 'failedTasks'
 >;
 
@@ -122,6 +124,7 @@ export const noCounts = (): GroupCounts => ({
   sampledTokens: 0,
   sampledLogprob: 0,
   turns: 0,
+  behaviour: noBehaviour(),
   failedTasks: [],
 });
 
@@ -157,6 +160,7 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     summary.sampledTokens += result.sampledTokens;
     summary.sampledLogprob += result.sampledLogprob;
     summary.turns += result.turns;
+    summary.behaviour = addBehaviour(summary.behaviour, result.behaviour);
     summary.failedTasks.push(...result.failedTasks);
     if (result.failure !== undefined) summary.failures.push(result.failure);
     summary.incidents = addIncidents(summary.incidents, result.incidents ?? []);

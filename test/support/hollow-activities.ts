@@ -2,6 +2,7 @@ import { parseSpec } from '../../spec/parse-spec.ts';
 import { noCalibration } from '../../core/ladder/calibration.ts';
 import type { RequestVerdicts } from '../../core/ladder/requests.ts';
 import { noOutcomes } from '../../core/episode/outcome.ts';
+import { noBehaviour } from '../../core/training/behaviour.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import type {
   AdvanceResult,
@@ -44,6 +45,7 @@ const group = (): GroupResult => ({
   sampledTokens: 1,
   sampledLogprob: -1,
   turns: 1,
+  behaviour: { ...noBehaviour(), episodes: 1 },
   failedTasks: [],
   spans: [],
 });

@@ -132,7 +132,7 @@ test('a step is settled as it was first, whatever verdict came since', async () 
   const second = await ladder.settleClimb(request, signal);
   expect(second).toEqual(first);
   const [judged] = second.groups;
-  expect(judged).toMatchObject(tally(REWARD, await loadTrajectories(store, judged!.trajectories!)));
+  expect(judged).toMatchObject(await tally(REWARD, await loadTrajectories(store, judged!.trajectories!)));
 });
 
 test.each([0, 1, 2])(
@@ -150,7 +150,7 @@ test.each([0, 1, 2])(
     await keepNear(store, digests[1]!, 0.1);
     const { groups: settled, calibrations } = await ladder.settleClimb(request, signal);
     const kept = await loadTrajectories(store, settled[0]!.trajectories!);
-    expect(settled[0]).toMatchObject(tally(REWARD, kept));
+    expect(settled[0]).toMatchObject(await tally(REWARD, kept));
     // Outcomes, calibration and ledger saw one world.
     const byRung = kept.episodes.filter(({ outcome }) => JSON.stringify(outcome).includes('near@1'));
     expect(calibrations[0]!.n).toBe(byRung.length);

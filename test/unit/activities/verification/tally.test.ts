@@ -32,7 +32,7 @@ const episodes = (right: readonly number[]) =>
     })),
   );
 
-test('a call that makes its tool fail is no place to hide from what is measured, and others’ failures are nobody’s', () => {
+test('a call that makes its tool fail is no place to hide from what is measured, and others’ failures are nobody’s', async () => {
   const [first, ...others] = episodes([4, 4, 4]);
   const failedAt = (boundary: 'tool' | 'infra') => ({
     id: 'g',
@@ -42,26 +42,26 @@ test('a call that makes its tool fail is no place to hide from what is measured,
     episodes: [{ ...first!, outcome: { kind: 'failed' as const, boundary, reason: 'x' } }, ...others],
   });
   const arm = { environment: 'e', level: 1 };
-  expect(tally(reward, failedAt('tool'))).toMatchObject({
+  expect(await tally(reward, failedAt('tool'))).toMatchObject({
     arms: [{ arm, successes: 11, trials: 12, toolFailures: 1 }],
     outcomes: { scored: 11, failed: 1 },
     rewardCount: 11,
   });
-  expect(tally(reward, failedAt('infra')).arms).toEqual([{ arm, successes: 11, trials: 11 }]);
+  expect((await tally(reward, failedAt('infra'))).arms).toEqual([{ arm, successes: 11, trials: 11 }]);
 });
 
-test('an arm is judged by tasks that were drawn for the first time, not by those that were chosen for being failed', () => {
+test('an arm is judged by tasks that were drawn for the first time, not by those that were chosen for being failed', async () => {
   const fresh = { id: 'g', weights: 'w', temperature: 1, tasks, episodes: episodes([0, 3, 4]) };
   const group = {
     ...fresh,
     tasks: tasks.map((task, i) => (i === 0 ? { ...task, retried: true as const } : task)),
   };
   const arm = { environment: 'e', level: 1 };
-  expect(tally(reward, fresh).arms).toEqual([{ arm, successes: 7, trials: 12 }]);
-  expect(tally(reward, group).arms).toEqual([{ arm, successes: 7, trials: 8 }]);
+  expect((await tally(reward, fresh)).arms).toEqual([{ arm, successes: 7, trials: 12 }]);
+  expect((await tally(reward, group)).arms).toEqual([{ arm, successes: 7, trials: 8 }]);
   // All else counts as ever, and a task that failed again may be tried again.
-  const { arms: _, ...others } = tally(reward, group);
-  const { arms: __, ...expected } = tally(reward, fresh);
+  const { arms: _, ...others } = await tally(reward, group);
+  const { arms: __, ...expected } = await tally(reward, fresh);
   expect(others).toEqual(expected);
   expect(others).toMatchObject({
     rewardCount: 12,
@@ -71,7 +71,7 @@ test('an arm is judged by tasks that were drawn for the first time, not by those
   });
 });
 
-test('a tool that fails in a task that is tried again is no failure of the arm, of which the task is no trial', () => {
+test('a tool that fails in a task that is tried again is no failure of the arm, of which the task is no trial', async () => {
   const [first, ...others] = episodes([0, 4, 4]);
   const failed = { kind: 'failed' as const, boundary: 'tool' as const, reason: 'x' };
   const again = {
@@ -83,5 +83,5 @@ test('a tool that fails in a task that is tried again is no failure of the arm, 
     episodes: [...others, { ...first!, outcome: failed }],
   };
   const arm = { environment: 'e', level: 1 };
-  expect(tally(reward, again).arms).toEqual([{ arm, successes: 8, trials: 8 }]);
+  expect((await tally(reward, again)).arms).toEqual([{ arm, successes: 8, trials: 8 }]);
 });

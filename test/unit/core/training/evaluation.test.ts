@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { evaluate, evaluationTasks, summarize } from '../../../../core/training/evaluation.ts';
 import { armName } from '../../../../core/names.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
+import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { EvaluationRequest, GroupRequest, GroupResult } from '../../../../core/requests.ts';
 import { rung } from '../../../support/rungs.ts';
 import { arm, checkpoint, reward, sampling, ScriptedTraining } from './scripted-training.ts';
@@ -144,6 +145,7 @@ test('the sum over groups does not depend on their order, and keeps every trial'
       sampledTokens: tokens,
       sampledLogprob: -tokens,
       turns: 1,
+      behaviour: { ...noBehaviour(), episodes: scored + failed, longest: tokens, calls: { add: scored } },
       failedTasks: [],
       spans: [],
     })),
@@ -156,6 +158,13 @@ test('the sum over groups does not depend on their order, and keeps every trial'
       expect(new Set(names).size).toBe(names.length);
       const trials = groups.flatMap(({ arms }) => arms).reduce((sum, tally) => sum + tally.trials, 0);
       expect(whole.arms.reduce((sum, tally) => sum + tally.trials, 0)).toBe(trials);
+      const sum = (of: (group: GroupResult) => number): number =>
+        groups.reduce((total, group) => total + of(group), 0);
+      expect(whole.behaviour).toMatchObject({
+        episodes: sum(({ behaviour }) => behaviour.episodes),
+        longest: Math.max(0, ...groups.map(({ behaviour }) => behaviour.longest)),
+        calls: groups.length === 0 ? {} : { add: sum(({ outcomes }) => outcomes.scored) },
+      });
       expect(whole.outcomes.failed).toBe(groups.reduce((sum, group) => sum + group.outcomes.failed, 0));
     }),
   );

@@ -12,6 +12,7 @@ import type {
   RetentionRequest,
   TrainRequest,
 } from '../../../../core/requests.ts';
+import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 import type { Arm, RewardSpec, SamplingSpec, StageSpec } from '../../../../core/spec.ts';
@@ -130,6 +131,7 @@ export class ScriptedTraining implements TrainingPorts {
       sampledTokens: 80,
       sampledLogprob: -80 * (this.script.entropy?.(request.step) ?? 1),
       turns: 16,
+      behaviour: { ...noBehaviour(), episodes: 8, rewardGroups: 1 },
       failedTasks: [],
       spans: [],
       ...this.script.group?.(request),

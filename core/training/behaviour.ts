@@ -1,0 +1,65 @@
+import type { BehaviourCounts, ComponentCounts } from './step-facts.ts';
+
+export const noBehaviour = (): BehaviourCounts => ({
+  episodes: 0,
+  truncated: 0,
+  longest: 0,
+  mostTurns: 0,
+  observationTokens: 0,
+  fourGrams: 0,
+  repeatedFourGrams: 0,
+  calls: {},
+  malformedCalls: 0,
+  unknownTools: 0,
+  invalidArguments: 0,
+  toolErrors: 0,
+  repeatedCalls: 0,
+  duplicateCalls: 0,
+  answers: 0,
+  duplicateAnswers: 0,
+  duplicateEpisodes: 0,
+  failures: {},
+  components: {},
+  rewardGroups: 0,
+  equalRewards: 0,
+  rewardVariance: 0,
+  rewardDeviation: 0,
+});
+
+/** Both together; a record has the keys of the first in their order, then those that only the second has. */
+export function addBehaviour(a: BehaviourCounts, b: BehaviourCounts): BehaviourCounts {
+  const sum = { ...a };
+  for (const name of Object.keys(a) as (keyof BehaviourCounts)[]) {
+    switch (name) {
+      case 'longest':
+      case 'mostTurns':
+        sum[name] = Math.max(a[name], b[name]);
+        break;
+      case 'calls':
+      case 'failures':
+        sum[name] = addByName<number>(a[name], b[name], (x, y) => x + y);
+        break;
+      case 'components':
+        sum[name] = addByName(a[name], b[name], addComponents);
+        break;
+      default:
+        sum[name] = a[name] + b[name];
+    }
+  }
+  return sum;
+}
+
+const addComponents = (a: ComponentCounts, b: ComponentCounts): ComponentCounts => ({
+  scored: a.scored + b.scored,
+  score: a.score + b.score,
+  contribution: a.contribution + b.contribution,
+});
+
+function addByName<T>(a: Record<string, T>, b: Record<string, T>, add: (x: T, y: T) => T): Record<string, T> {
+  const sum = new Map(Object.entries(a));
+  for (const [name, value] of Object.entries(b)) {
+    const before = sum.get(name);
+    sum.set(name, before === undefined ? value : add(before, value));
+  }
+  return Object.fromEntries(sum);
+}
