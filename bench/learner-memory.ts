@@ -30,15 +30,13 @@ const batch = {
   tokens: Int32Array.from({ length: total }, (_, i) => (i * 7919) % config.vocabSize),
   offsets: Int32Array.from({ length: rows + 1 }, (_, i) => i * (length + 1)),
   mask: Float32Array.from({ length: total }, (_, i) => (isFirst(i) ? 0 : 1)),
-  advantages: new Float32Array(total).fill(1),
-  rolloutLogprobs: new Float32Array(total),
+  streams: { advantages: new Float32Array(total).fill(1) },
+  sequences: {},
+  updates: [Int32Array.from({ length: rows }, (_, i) => i)],
 };
 const settings: TrainSettings = {
   objective: { kind: 'supervised' },
   optimizer: ADAM,
-  minibatch: rows,
-  epochs: 1,
-  seed: 1,
   compute: {
     precision: flags.includes('bfloat16') ? 'bfloat16' : 'float32',
     gradientCheckpointing: flags.includes('recompute'),

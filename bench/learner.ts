@@ -38,8 +38,12 @@ function batchOf(sequences: number, ragged: boolean): TrainBatch {
     tokens: Int32Array.from({ length: total }, () => random.int(0, 511)),
     offsets,
     mask: Float32Array.from({ length: total }, (_, i) => (starts.has(i) ? 0 : 1)),
-    advantages: Float32Array.from({ length: total }, () => random.uniform()),
-    rolloutLogprobs: new Float32Array(total).fill(-6.2),
+    streams: {
+      advantages: Float32Array.from({ length: total }, () => random.uniform()),
+      rollout: new Float32Array(total).fill(-6.2),
+    },
+    sequences: {},
+    updates: [Int32Array.from({ length: sequences }, (_, i) => i)],
   };
 }
 
@@ -64,7 +68,7 @@ export async function* learnerBench(options: BenchOptions): AsyncGenerator<Bench
     for (const objective of OBJECTIVES) {
       for (const ragged of [false, true]) {
         const batch = batchOf(sequences, ragged);
-        const settings = { objective, optimizer: ADAM, minibatch: sequences, epochs: 1, seed: 1 };
+        const settings = { objective, optimizer: ADAM };
         const time = timer(batch, settings);
         const [ours, anchor]: [number[], number[]] = [[], []];
         // The first run traces.

@@ -172,6 +172,16 @@ export interface GroupResult {
   incidents?: Incident[];
 }
 
+/** How a batch is cut into the updates of a learner step. */
+export interface UpdatePlan {
+  /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */
+  minibatch: number;
+  /** Passes over the batch. */
+  epochs: number;
+  /** Orders the sequences: the step's own, a function of its place in the run. */
+  seed: number;
+}
+
 export interface BatchRequest {
   run: string;
   stage: string;
@@ -180,6 +190,7 @@ export interface BatchRequest {
   algorithm: AlgorithmSpec;
   plan: Pick<Plan, 'movesAll'>;
   reward: RewardSpec;
+  updates: UpdatePlan;
 }
 
 export interface BatchResult {
@@ -199,6 +210,7 @@ export interface DemonstrationsRequest {
   round: number;
   arms: Arm[];
   count: number;
+  updates: UpdatePlan;
   /** For the tokenizer. */
   checkpoint: CheckpointRef;
 }
@@ -217,8 +229,7 @@ export interface TrainRequest {
   optimizer: OptimizerSpec;
   /** Start with empty moments and a cold learning rate. */
   resetOptimizer: boolean;
-  minibatch: number;
-  epochs: number;
+  /** The run's, which a fresh adapter is drawn by. */
   seed: number;
   reference: CheckpointRef | null;
   /** Train an adapter, which starts beside the weights of a parent that has none. Absent: train all weights. */

@@ -152,7 +152,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
         );
       const sequences = await demonstrationSequences(environments, dialectFor, request, signal);
       const key = batchKey(request.run, request.stage, request.round);
-      return finish(await keepBatch(store, key, packBatch(sequences), { signal }), 0, start);
+      return finish(await keepBatch(store, key, packBatch(sequences, request.updates), { signal }), 0, start);
     },
 
     /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
@@ -161,7 +161,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
       const { sequences, degenerateGroups } = trainingSequences(groups, request);
       const key = batchKey(request.run, request.stage, request.step);
-      const kept = await keepBatch(store, key, packBatch(sequences), { signal });
+      const kept = await keepBatch(store, key, packBatch(sequences, request.updates), { signal });
       return finish(kept, degenerateGroups, start);
     },
 

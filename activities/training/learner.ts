@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
-import { randomKey } from '../../core/random.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/spec.ts';
 import type { TrainRequest, TrainResult } from '../../core/requests.ts';
@@ -105,19 +104,12 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       const before: TrainState = request.resetOptimizer
         ? { ...trained, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
         : trained;
-      const { objective, optimizer, minibatch, epochs, seed } = request;
+      const { objective, optimizer } = request;
       const { state, metrics } = await learner.step(
         before,
         batch,
-        {
-          objective,
-          optimizer,
-          minibatch,
-          epochs,
-          seed: randomKey(seed, request.stage, request.step).k0,
-          compute,
-        },
-        reference,
+        { objective, optimizer, compute },
+        { reference },
         undefined,
         signal,
       );

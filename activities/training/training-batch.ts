@@ -1,4 +1,6 @@
+import type { UpdatePlan } from '../../core/requests.ts';
 import type { KeptSets, TrainBatch } from '../../engine/learner/contract.ts';
+import { updatesOf } from './updates.ts';
 
 /** One sequence on its way into a batch; all arrays have the same length. */
 export interface TrainSequence {
@@ -12,26 +14,27 @@ export interface TrainSequence {
   late?: true;
 }
 
-/** Lays sequences end to end. */
-export function packBatch(sequences: readonly TrainSequence[]): TrainBatch {
+/** Lays sequences end to end, and writes down which of them each update has. */
+export function packBatch(sequences: readonly TrainSequence[], updates: UpdatePlan): TrainBatch {
   const total = sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const streams = { advantages: new Float32Array(total), rollout: new Float32Array(total) };
   const batch: TrainBatch = {
     tokens: new Int32Array(total),
     offsets: new Int32Array(sequences.length + 1),
-    ...(sequences.some(({ late }) => late) && {
-      late: Int32Array.from(sequences, ({ late }) => Number(late === true)),
-    }),
     mask: new Float32Array(total),
-    advantages: new Float32Array(total),
-    rolloutLogprobs: new Float32Array(total),
+    streams,
+    sequences: sequences.some(({ late }) => late)
+      ? { late: Float32Array.from(sequences, ({ late }) => Number(late === true)) }
+      : {},
+    ...(sequences.some(({ kept }) => kept) && { kept: packKept(sequences) }),
+    updates: updatesOf(sequences.length, updates),
   };
-  if (sequences.some(({ kept }) => kept)) batch.kept = packKept(sequences);
   let at = 0;
   sequences.forEach((sequence, i) => {
     batch.tokens.set(sequence.tokens, at);
     batch.mask.set(sequence.mask, at);
-    batch.advantages.set(sequence.advantages, at);
-    batch.rolloutLogprobs.set(sequence.logprobs, at);
+    streams.advantages.set(sequence.advantages, at);
+    streams.rollout.set(sequence.logprobs, at);
     at += sequence.tokens.length;
     batch.offsets[i + 1] = at;
   });

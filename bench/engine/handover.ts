@@ -137,7 +137,11 @@ async function withRun(
       const sequences = await rollOut(lease.policy, scripts, SAMPLES, number);
       const rolledOut = performance.now();
       lease.release();
-      const taught = packBatch(sequences.slice(0, TAUGHT * SAMPLES));
+      const taught = packBatch(sequences.slice(0, TAUGHT * SAMPLES), {
+        minibatch: 256,
+        epochs: 1,
+        seed: 1,
+      });
       const { ref: batch } = await keepBatch(theirs, `runs/bench/batches/${number}`, taught);
       ({ checkpoint } = await training.trainStep(
         {
@@ -149,8 +153,6 @@ async function withRun(
           parent: checkpoint,
           batch,
           resetOptimizer: false,
-          minibatch: 256,
-          epochs: 1,
           seed: 1,
           reference: null,
         },

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { updatesOf } from '../../activities/training/updates.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import { randomKey } from '../../core/random.ts';
@@ -105,12 +106,10 @@ const operations = {
   async steps({ tokens }: { tokens: number[][][] }) {
     const { learner, state, precision } = loaded;
     const rows = tokens.flat();
-    const { state: next, metrics } = await learner!.step(state!, batchOf(rows), {
+    const minibatch = rows.length / tokens.length;
+    const { state: next, metrics } = await learner!.step(state!, batchOf(rows, minibatch), {
       objective: { kind: 'supervised' },
       optimizer: ADAM,
-      minibatch: rows.length / tokens.length,
-      epochs: 1,
-      seed: 1,
       compute: { ...DEFAULT_COMPUTE, precision },
     });
     loaded.state = next;
@@ -144,15 +143,16 @@ function sample(
 }
 
 /** Full rows, in which every token but the first is predicted. */
-function batchOf(rows: readonly number[][]): TrainBatch {
+function batchOf(rows: readonly number[][], minibatch: number): TrainBatch {
   const length = rows[0]!.length;
   const tokens = Int32Array.from(rows.flat());
   return {
     tokens,
     offsets: Int32Array.from({ length: rows.length + 1 }, (_, i) => i * length),
     mask: Float32Array.from(tokens, (_, i) => (i % length === 0 ? 0 : 1)),
-    advantages: new Float32Array(tokens.length).fill(1),
-    rolloutLogprobs: new Float32Array(tokens.length),
+    streams: { advantages: new Float32Array(tokens.length).fill(1) },
+    sequences: {},
+    updates: updatesOf(rows.length, { minibatch, epochs: 1, seed: 1 }),
   };
 }
 

@@ -117,7 +117,11 @@ const parts = {
         advantages: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : i % 2 === 0 ? 1 : -1)),
       };
     });
-    const { ref: batch } = await keepBatch(store, `runs/${MODEL}/bench/batch`, packBatch(sequences));
+    const { ref: batch } = await keepBatch(
+      store,
+      `runs/${MODEL}/bench/batch`,
+      packBatch(sequences, { minibatch: 4, epochs: 1, seed: 1 }),
+    );
     const learner = await createLearner();
     const watched: typeof learner = {
       ...learner,
@@ -146,8 +150,6 @@ const parts = {
         objective: { ...GRPO, maxCompletionTokens: 128, importanceCap: 0 },
         optimizer: ADAM,
         resetOptimizer: false,
-        minibatch: 4,
-        epochs: 1,
         seed: 1,
         reference: null,
         lora: LORA,

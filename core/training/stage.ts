@@ -13,6 +13,7 @@ import { rollbackTarget, stageQuestion } from './stage-question.ts';
 import { entropyCollapse, weighEvaluation, noHistory, total } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
 import { drawTasks, updateEstimates } from './task-draw.ts';
+import { updateSeed } from './update-seed.ts';
 import type { ArmEstimates } from './task-draw.ts';
 import { splitTime } from '../time/time-split.ts';
 
@@ -215,6 +216,11 @@ async function stageStep(
     algorithm: stage.algorithm,
     plan: { movesAll: stage.plan.movesAll },
     reward,
+    updates: {
+      minibatch: stage.plan.minibatch,
+      epochs: stage.plan.epochs,
+      seed: updateSeed(seed, stage.name, runStep),
+    },
   });
   spans.push(...batch.spans);
 
@@ -234,8 +240,6 @@ async function stageStep(
         learningRate: stage.optimizer.learningRate * state.learningRateFactor,
       },
       resetOptimizer: state.resetOptimizer,
-      minibatch: plan.minibatch,
-      epochs: plan.epochs,
       seed,
       reference: plan.reference ? input.reference : null,
       lora: input.spec.lora,

@@ -7,6 +7,7 @@ import type { CheckpointRef } from '../refs.ts';
 import type { CurriculumSpec, WarmStartSpec } from '../spec.ts';
 import { warmStartGraduates } from './stage-policy.ts';
 import { splitTime } from '../time/time-split.ts';
+import { updateSeed } from './update-seed.ts';
 
 export interface WarmStartInput {
   spec: Pick<CurriculumSpec, 'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'retention'> & {
@@ -114,6 +115,7 @@ export async function warmStart(
       round,
       arms: spec.arms,
       count: spec.updatesPerRound * spec.minibatch,
+      updates: { minibatch: spec.minibatch, epochs: 1, seed: updateSeed(seed, WARM_START, round) },
       checkpoint: state.checkpoint,
     });
     if (demonstrations.batch === null) throw new Error('an environment gave no demonstrations');
@@ -127,8 +129,6 @@ export async function warmStart(
       objective: { kind: 'supervised' },
       optimizer: spec.optimizer,
       resetOptimizer: round === 1,
-      minibatch: spec.minibatch,
-      epochs: 1,
       seed,
       reference: null,
       lora: input.spec.lora,

@@ -8,22 +8,23 @@ import {
   type TrainState,
 } from './contract.ts';
 import { lossOf } from './losses/index.ts';
+import type { Loss } from './losses/loss.ts';
 import { parameterShapes } from '../lora/adapter-shapes.ts';
 
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
 
-/** Throws GradusError('learner', 'batch') when a batch is malformed or does not fit the model. */
-export function checkBatch(batch: TrainBatch, config: ModelConfig, topK: number): void {
-  const { tokens, offsets, mask } = batch;
+/** Throws GradusError('learner', 'batch') when a batch is malformed, lacks what the loss needs or does not fit the model. */
+export function checkBatch(
+  batch: TrainBatch,
+  config: ModelConfig,
+  { needs, from }: Pick<Loss, 'needs' | 'from'>,
+): void {
+  const { tokens, offsets, mask, streams } = batch;
   const total = tokens.length;
-  for (const name of ['mask', 'advantages', 'rolloutLogprobs'] as const) {
-    const values = batch[name];
-    if (values.length !== total)
-      throw wrong('batch', `${name} has ${values.length} entries for ${total} tokens`);
-    const bad = values.findIndex((value) => !Number.isFinite(value));
-    if (bad >= 0)
-      throw wrong('batch', `${name}[${bad}] is ${values[bad]}: every entry must be a finite number`);
-  }
+  const lacking = needs.find((name) => !streams[name]);
+  if (lacking) throw wrong('batch', `it lacks the stream ${lacking}, which this objective reads`);
+  checkNumbers({ mask, ...streams }, total, 'tokens');
+  checkNumbers(batch.sequences, offsets.length - 1, 'sequences');
   if (offsets.length < 2 || offsets[0] !== 0 || offsets.at(-1) !== total) {
     throw wrong('batch', `offsets must start with 0 and end with the number of tokens, ${total}`);
   }
@@ -60,7 +61,31 @@ export function checkBatch(batch: TrainBatch, config: ModelConfig, topK: number)
   if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
   if (!mask.includes(1))
     throw wrong('batch', 'no token of the batch is masked in: there is nothing to learn');
-  if (batch.kept) checkKept(batch, batch.kept, config, topK);
+  if (batch.kept) checkKept(batch, batch.kept, config, from.topK);
+  checkUpdates(batch.updates, offsets.length - 1);
+}
+
+function checkNumbers(arrays: Record<string, Float32Array>, count: number, what: string): void {
+  for (const [name, values] of Object.entries(arrays)) {
+    if (values.length !== count)
+      throw wrong('batch', `${name} has ${values.length} entries for ${count} ${what}`);
+    const bad = values.findIndex((value) => !Number.isFinite(value));
+    if (bad >= 0)
+      throw wrong('batch', `${name}[${bad}] is ${values[bad]}: every entry must be a finite number`);
+  }
+}
+
+function checkUpdates(updates: readonly Int32Array[], sequences: number): void {
+  if (updates.length === 0) throw wrong('batch', 'it has no updates: there is nothing to do');
+  updates.forEach((update, u) => {
+    const known = update.every((sequence) => sequence >= 0 && sequence < sequences);
+    if (update.length === 0 || !known || new Set(update).size < update.length) {
+      throw wrong(
+        'batch',
+        `update ${u + 1} has the sequences [${update.slice(0, 8).join()}${update.length > 8 ? ',…' : ''}]: give one or more from 0 to ${sequences - 1}, each once`,
+      );
+    }
+  });
 }
 
 /** A token that it was not sampled among, or a set that does not fit, would be learnt from as something else. */
@@ -87,15 +112,11 @@ function checkKept(
 
 /** Throws GradusError('learner', 'settings'). */
 export function checkSettings(settings: TrainSettings, reference: Weights | undefined): void {
-  const { objective, minibatch, epochs } = settings;
-  if (!Number.isInteger(minibatch) || minibatch < 1)
-    throw wrong('settings', `minibatch is ${minibatch}: give 1 or more`);
-  if (!Number.isInteger(epochs) || epochs < 1) throw wrong('settings', `epochs is ${epochs}: give 1 or more`);
   const { microBatchTokens } = settings.compute ?? DEFAULT_COMPUTE;
   if (!Number.isInteger(microBatchTokens) || microBatchTokens < 0) {
     throw wrong('settings', `microBatchTokens is ${microBatchTokens}: give a number of tokens, or 0`);
   }
-  const loss = lossOf(objective);
+  const loss = lossOf(settings.objective);
   const { temperature } = loss.from;
   if (!(temperature > 0)) {
     throw wrong('settings', `temperature is ${temperature}: log-probs need one above 0`);

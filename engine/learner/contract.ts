@@ -5,22 +5,39 @@ import type { ModelConfig, Weights } from '../model-config.ts';
 import type { Objective } from './losses/index.ts';
 
 /**
- * N sequences laid end to end. `tokens` [total]; sequence i is `tokens[offsets[i] .. offsets[i + 1])`,
- * `offsets` [N + 1]. The other arrays are [total] and speak of the token at the same position as a *target*:
- * `mask` 1 where the loss counts it (sampled by the policy, or demonstrated), 0 for prompts and observations.
+ * What a batch may say of each token: `advantages` weigh it in the loss (the example's weight for `supervised`, negative:
+ * make it less likely), `rollout` and `reference` are its log-probs when it was sampled and under the reference,
+ * `values` and `returns` what a critic expected before it and is to expect; log-probs at the objective's temperature.
+ */
+export const TOKEN_STREAMS = ['advantages', 'rollout', 'reference', 'values', 'returns'] as const;
+export type TokenStream = (typeof TOKEN_STREAMS)[number];
+
+/**
+ * What a batch may say of each sequence: `late` 1 where other weights than those that the step starts from have sampled
+ * it, else 0; `pair` the number of the pair that it is half of, or −1; `label` 1 where it is preferred or desirable, −1
+ * where it is not.
+ */
+export const SEQUENCE_STREAMS = ['late', 'pair', 'label'] as const;
+export type SequenceStream = (typeof SEQUENCE_STREAMS)[number];
+
+/**
+ * N sequences laid end to end, and what to do with them. `tokens` [total]; sequence i is
+ * `tokens[offsets[i] .. offsets[i + 1])`, `offsets` [N + 1]. The other arrays [total] speak of the token at the same
+ * position as a *target*: `mask` 1 where the loss counts it (sampled by the policy, or demonstrated), 0 for prompts and
+ * observations. In a file it is `gradus.batch/2` (docs/batch.md).
  */
 export interface TrainBatch {
   tokens: Int32Array;
   offsets: Int32Array;
   mask: Float32Array;
-  /** Per token weight in the loss: the advantage for `grpo`; for `supervised` the example's weight (negative: make it less likely). */
-  advantages: Float32Array;
-  /** Log-probabilities when sampled, at `temperature`; zeros for `supervised`. */
-  rolloutLogprobs: Float32Array;
-  /** [N], 1 where other weights than those that the step starts from have sampled the sequence. Absent: none is such. */
-  late?: Int32Array;
+  /** [total] each. */
+  streams: Partial<Record<TokenStream, Float32Array>>;
+  /** [N] each. Without `late` none is such. */
+  sequences: Partial<Record<SequenceStream, Float32Array>>;
   /** What a cut of the sampling has left each token [total]; absent: there was none. */
   kept?: KeptSets;
+  /** The sequences of each optimizer update, in order: a learner shuffles nothing and cuts nothing. */
+  updates: readonly Int32Array[];
 }
 
 /** Token i was sampled among `ids[offsets[i] .. offsets[i + 1])`, ascending, offsets [total + 1]; among all where there are none. */
@@ -43,12 +60,6 @@ export interface OptimizerSettings {
 export interface TrainSettings {
   objective: Objective;
   optimizer: OptimizerSettings;
-  /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */
-  minibatch: number;
-  /** Passes over the batch. */
-  epochs: number;
-  /** Orders the minibatches. */
-  seed: number;
   /** `DEFAULT_COMPUTE` where it is absent. */
   compute?: ComputeSettings;
 }
@@ -76,10 +87,15 @@ export interface TrainState {
 
 export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 
+/** Models that a step reads beside the one that it trains. */
+export interface OtherModels {
+  /** What the KL is measured against: needed when `beta` > 0. */
+  reference?: Weights | undefined;
+}
+
 /**
  * A step is a pure function of its arguments, repeatable to the bit on the same backend.
  * An aborted `signal` rejects with its reason, as soon as the learner can be stopped.
- * `reference` is the policy that the KL is measured against, needed when `beta` > 0.
  * Throws GradusError('learner', …): `diverged` when loss or gradient is not finite, `batch` when a batch does not fit
  * the model, `precision` where this backend has none such.
  */
@@ -90,7 +106,7 @@ export interface Learner {
     parent: TrainState,
     batch: TrainBatch,
     settings: TrainSettings,
-    reference?: Weights,
+    others?: OtherModels,
     onProgress?: (done: number, total: number) => void,
     signal?: AbortSignal,
   ): Promise<{ state: TrainState; metrics: TrainMetrics }>;

@@ -29,9 +29,10 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
     last?.device.dispose();
     last = undefined;
   };
-  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress, signal) => {
+  const step: Learner['step'] = async (parent, batch, settings, others, onProgress, signal) => {
     signal?.throwIfAborted();
     const { config } = parent;
+    const { reference } = others ?? {};
     const loss = lossOf(settings.objective);
     const needsReference = loss.reads(true).includes('reference');
     checkSettings(settings, reference);
@@ -44,7 +45,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
           'or run `npm run setup`, which builds the TensorFlow backend',
       );
     }
-    checkBatch(batch, config, loss.from.topK);
+    checkBatch(batch, config, loss);
     if (reference && needsReference) checkWeights(reference, config, 'reference');
     if (last?.state !== parent) checkState(parent);
 

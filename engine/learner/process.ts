@@ -36,7 +36,7 @@ async function handle(message: ToLearner): Promise<void> {
     reference = received(request.reference, lastReference);
     lastReference = { id: request.reference.id, value: reference };
   }
-  const { state, metrics } = await learner.step(parent, batch, settings, reference, (done, total) => {
+  const { state, metrics } = await learner.step(parent, batch, settings, { reference }, (done, total) => {
     send({ kind: 'progress', done, total });
   });
   lastState = { id: next, value: state };

@@ -30,7 +30,7 @@ export async function createLearner(options: LearnerOptions = {}): Promise<Remot
   let closed = false;
   let queue: Promise<unknown> = Promise.resolve();
 
-  const step: Learner['step'] = async (parent, batch, settings, reference, onProgress, signal) => {
+  const step: Learner['step'] = async (parent, batch, settings, others, onProgress, signal) => {
     signal?.throwIfAborted();
     if (closed) throw closedError();
     if (!connection?.alive) connection = await Connection.open(options);
@@ -41,7 +41,7 @@ export async function createLearner(options: LearnerOptions = {}): Promise<Remot
     const { kill } = connection;
     signal?.addEventListener('abort', kill, { once: true });
     try {
-      return await connection.step(parent, batch, settings, reference, onProgress);
+      return await connection.step(parent, batch, settings, others, onProgress);
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
@@ -144,7 +144,8 @@ class Connection {
   }
 
   async step(...args: Parameters<Learner['step']>): ReturnType<Learner['step']> {
-    const [parent, batch, settings, reference, onProgress] = args;
+    const [parent, batch, settings, others, onProgress] = args;
+    const reference = others?.reference;
     const next = ++this.lastNumber;
     const { state: heldState, reference: heldReference } = this;
     const request: StepRequest = {

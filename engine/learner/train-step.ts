@@ -13,7 +13,7 @@ import type { DeviceState } from './device-state.ts';
 import { createMicroBatches, dispose } from './micro-batches.ts';
 import { lossOf } from './losses/index.ts';
 import type { TokenInput } from './losses/loss.ts';
-import { maskOf, minibatches, movesWeights } from './minibatches.ts';
+import { maskOf, movesWeights } from './sequences.ts';
 import { rateAt } from './optimizer/adam.ts';
 import { clipProgram } from './optimizer/clip-program.ts';
 import { logprobProgram, trainingProgram } from './programs.ts';
@@ -58,7 +58,8 @@ export async function trainStep(
     packRows(batch.tokens, batch.offsets, chosen, length, positions, threads);
   // Cut and weighted as if everything were computed.
   const moving = new Set(computed);
-  const updates = minibatches(sequences.length, settings).map((minibatch) => {
+  const updates = batch.updates.map((given) => {
+    const minibatch = [...given];
     const own = minibatch.filter((sequence) => moving.has(sequence));
     return { minibatch, own, rows: pack(own) };
   });
@@ -78,10 +79,8 @@ export async function trainStep(
   // Zero where nothing counts, for a weight of zero does not make up for an exponential that overflows: Inf · 0 is NaN.
   const counted = (values: Float32Array): Float32Array =>
     values.map((value, i) => (mask[i] === 1 ? value : 0));
-  const perToken: Partial<Record<TokenInput, Float32Array>> = {
-    advantages: counted(batch.advantages),
-    rollout: counted(batch.rolloutLogprobs),
-  };
+  const perToken: Partial<Record<TokenInput, Float32Array>> = {};
+  for (const name of loss.needs) perToken[name] = counted(batch.streams[name]!);
   if (wanted.includes('reference')) {
     const program = logprobProgram(backend, { config, compute }, loss.from);
     perToken.reference = counted(await micro.logprobs(program, reference!, all));
@@ -147,14 +146,14 @@ export async function trainStep(
   }
   const tokens = Math.max(1, sums.tokens);
   // What the weights that the step starts from have sampled.
-  const own = computed.filter((sequence) => loss.ofSamples && batch.late?.[sequence] !== 1);
+  const own = computed.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
   return {
     loss: sums.loss / updates.length,
     gradientNorm: sums.gradientNorm / updates.length,
     entropy: sums.entropy / tokens,
     kl: sums.kl / tokens,
     clipFraction: sums.clipped / tokens,
-    ...logprobGap(batch.rolloutLogprobs, maskOf(batch, own), parentLogprobs!),
+    ...logprobGap(batch.streams.rollout, maskOf(batch, own), parentLogprobs!),
     updates: updates.length,
     tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
     seconds: (performance.now() - started) / 1000,
@@ -182,12 +181,12 @@ function refuseNonFinite(logprobs: Float32Array, whose: string): void {
 }
 
 /** How far the learner's log-probs are from those that the rollout engine reported, over the tokens of `mask`; null without any. */
-function logprobGap(rollout: Float32Array, mask: Float32Array, logprobs: Float32Array) {
+function logprobGap(rollout: Float32Array | undefined, mask: Float32Array, logprobs: Float32Array) {
   let max = 0;
   let sum = 0;
   let count = 0;
   mask.forEach((masked, i) => {
-    if (masked !== 1) return;
+    if (masked !== 1 || !rollout) return;
     const gap = Math.abs(logprobs[i]! - rollout[i]!);
     max = Math.max(max, gap);
     sum += gap;

@@ -1,6 +1,6 @@
 /** Begins a learner step whose one micro-batch takes its time, tells the learner's process, and waits to be killed. */
 import { createLearner } from '../../engine/learner/remote-learner.ts';
-import { freshState, GRPO, randomBatch, settings, TINY } from '../unit/engine/learner/tiny.ts';
+import { freshState, GRPO, inUpdates, randomBatch, settings, TINY } from '../unit/engine/learner/tiny.ts';
 
 const config = {
   ...TINY,
@@ -12,10 +12,8 @@ const config = {
 };
 const learner = await createLearner({ backend: 'cpu' });
 const compute = { precision: 'float32' as const, gradientCheckpointing: false, microBatchTokens: 32_768 };
-const step = learner.step(freshState(config), randomBatch(1500, config), {
-  ...settings(GRPO, { minibatch: 1500 }),
-  compute,
-});
+const batch = inUpdates(randomBatch(1500, config), { minibatch: 1500 });
+const step = learner.step(freshState(config), batch, settings(GRPO, { compute }));
 process.send!(learner.pid!);
 await step;
 process.send!('done');

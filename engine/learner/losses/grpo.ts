@@ -24,6 +24,7 @@ export interface GrpoSettings extends TokenMean, SampledFrom {
 export const grpo = (settings: GrpoSettings): Loss => ({
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,
+  needs: ['advantages', ...(settings.importanceCap > 0 ? (['rollout'] as const) : [])],
   movesAll: settings.beta > 0,
   reads: (single) => [
     'advantages',

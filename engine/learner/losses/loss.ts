@@ -1,12 +1,12 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
 import type { Tf } from '../backend.ts';
-import type { TrainBatch } from '../contract.ts';
+import type { TokenStream, TrainBatch } from '../contract.ts';
 
 /**
- * What a loss may read of each token besides its log-prob and weight: its advantage, and its log-prob under the weights
- * that the step started from (`old`), when it was sampled (`rollout`), and under the reference.
+ * What a loss may read of each token besides its log-prob and weight: what the batch says of it, and its log-prob under
+ * the weights that the step started from (`old`).
  */
-export type TokenInput = 'advantages' | 'old' | 'rollout' | 'reference';
+export type TokenInput = TokenStream | 'old';
 
 /** What log-probs are of: the softmax of the logits over their temperature, among `topK` tokens at most, 0: among all. */
 export interface SampledFrom {
@@ -33,6 +33,8 @@ export interface Loss {
   readonly from: SampledFrom;
   /** Whether a policy has sampled the tokens that count; nobody has sampled a demonstration. */
   readonly ofSamples: boolean;
+  /** What a batch must say of its tokens. */
+  readonly needs: readonly TokenStream[];
   /** Whether a sequence moves the weights whose every advantage is 0. */
   readonly movesAll: boolean;
   /** In the order in which a program takes them. `single`: the step has one update, so the old policy is the current one. */

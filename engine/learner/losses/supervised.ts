@@ -13,11 +13,12 @@ export interface SupervisedSettings {
 export const supervised: Loss = {
   from: { temperature: 1, topK: 0 },
   ofSamples: false,
+  needs: ['advantages'],
   movesAll: false,
   reads: () => [],
   weights: (batch, sequences) =>
     tokenWeights(batch, sequences, { aggregation: 'token', maxCompletionTokens: 0 }).map(
-      (weight, i) => weight * batch.advantages[i]!,
+      (weight, i) => weight * batch.streams.advantages![i]!,
     ),
   compute: (tf, { logprobs, weights }) => ({
     loss: supervisedLoss(tf, logprobs, weights),

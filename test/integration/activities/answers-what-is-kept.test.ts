@@ -249,6 +249,7 @@ test('demonstrations are counted in the batch that was kept, though the environm
     round: 1,
     arms: [{ environment: 'shows', level: 1 }],
     count: 4,
+    updates: { minibatch: 4, epochs: 1, seed: 1 },
     checkpoint: await savedCheckpoint('demonstrations', 0),
   };
   const { spans: _, ...first } = await curriculum.buildDemonstrations(request, signal);
@@ -313,8 +314,9 @@ test('a step of a learner that is not repeatable is the step that was kept: its 
     tokens: Int32Array.of(1, 2),
     offsets: Int32Array.of(0, 2),
     mask: Float32Array.of(0, 1),
-    advantages: Float32Array.of(0, 1),
-    rolloutLogprobs: Float32Array.of(0, -1),
+    streams: { advantages: Float32Array.of(0, 1) },
+    sequences: {},
+    updates: [Int32Array.of(0)],
   };
   const { ref: batch } = await keepBatch(store, 'runs/restless/batches/rl/1.safetensors', one);
   const request = {
@@ -327,8 +329,6 @@ test('a step of a learner that is not repeatable is the step that was kept: its 
     objective: { kind: 'supervised' },
     optimizer: {},
     resetOptimizer: false,
-    minibatch: 1,
-    epochs: 1,
     seed: 1,
     reference: null,
   } as unknown as TrainRequest;

@@ -265,8 +265,9 @@ test('a batch comes back as it was', async () => {
     tokens: Int32Array.of(1, 2, 3),
     offsets: Int32Array.of(0, 2, 3),
     mask: Float32Array.of(0, 1, 1),
-    advantages: Float32Array.of(0, -0.5, 2),
-    rolloutLogprobs: Float32Array.of(0, -1, -2),
+    streams: { advantages: Float32Array.of(0, -0.5, 2), rollout: Float32Array.of(0, -1, -2) },
+    sequences: {},
+    updates: [Int32Array.of(1, 0)],
   };
   const { ref } = await keepBatch(store, batchKey('run-1', 'rl-1', 3), batch);
   expect(ref.key).toBe('runs/run-1/batches/rl-1/000003.safetensors');

@@ -132,8 +132,12 @@ test.each([
       tokens: Int32Array.from([...prompt, ...drawn.tokens]),
       offsets: Int32Array.of(0, prompt.length + drawn.tokens.length),
       mask: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
-      advantages: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
-      rolloutLogprobs: Float32Array.from([...zeros, ...drawn.logprobs]),
+      streams: {
+        advantages: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
+        rollout: Float32Array.from([...zeros, ...drawn.logprobs]),
+      },
+      sequences: {},
+      updates: [Int32Array.of(0)],
       ...(drawn.kept && { kept: keptSets([...prompt.map(() => []), ...drawn.kept]) }),
     };
     const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
@@ -162,8 +166,9 @@ test('a batch with a masked token is refused by its place', async () => {
     tokens: Int32Array.of(5, 6, 41),
     offsets: Int32Array.of(0, 3),
     mask: Float32Array.of(0, 1, 1),
-    advantages: Float32Array.of(0, 1, 1),
-    rolloutLogprobs: Float32Array.of(0, -1, -1),
+    streams: { advantages: Float32Array.of(0, 1, 1) },
+    sequences: {},
+    updates: [Int32Array.of(0)],
   };
   const weights = randomWeights(MASKED);
   const state = { config: MASKED, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };

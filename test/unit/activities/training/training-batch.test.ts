@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { trainingSequences } from '../../../../activities/training/credit.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import type { TrainSequence } from '../../../../activities/training/training-batch.ts';
+import { updatesOf } from '../../../../activities/training/updates.ts';
 import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { creditBy } from '../../../support/algorithm.ts';
@@ -10,6 +11,9 @@ import type { Outcome } from '../../../../core/episode/outcome.ts';
 
 const PROMPT = [90, 91, 92];
 const settings = creditBy({});
+
+/** All sequences in one update. */
+const once = { minibatch: 64, epochs: 1, seed: 1 };
 
 const scored = (reward: number): Outcome => ({ kind: 'scored', reward, components: [] });
 const truncated = (reward: number): Outcome => ({
@@ -75,14 +79,13 @@ describe('what a step teaches', () => {
   test('takes along what each token was sampled among', () => {
     const cut = group([scored(1), scored(0)]);
     cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];
-    const batch = packBatch(trainingSequences([cut], settings).sequences);
+    const batch = packBatch(trainingSequences([cut], settings).sequences, once);
     const { ids, offsets } = batch.kept!;
     const sets = Array.from(batch.tokens, (_, i) => [...ids.subarray(offsets[i], offsets[i + 1])]);
     const none = PROMPT.map(() => []);
     expect(sets).toEqual([...none, [0, 4], [11], [], [3, 13, 17], ...none, [], [], [], []]);
-    expect(packBatch(trainingSequences([group([scored(1), scored(0)])], settings).sequences).kept).toBe(
-      undefined,
-    );
+    const { sequences } = trainingSequences([group([scored(1), scored(0)])], settings);
+    expect(packBatch(sequences, once).kept).toBe(undefined);
   });
 
   test('leaves episodes out that nobody could judge, and the others learn as without them', () => {
@@ -165,18 +168,19 @@ test('a batch holds the sequences end to end, and they can be cut out again', ()
     }));
   fc.assert(
     fc.property(fc.array(sequence, { maxLength: 6 }), (sequences) => {
-      const batch = packBatch(sequences);
+      const batch = packBatch(sequences, once);
       const cut = (values: Int32Array | Float32Array) =>
         sequences.map((_, i) => [...values.subarray(batch.offsets[i], batch.offsets[i + 1])]);
       expect(cut(batch.tokens)).toEqual(sequences.map(({ tokens }) => tokens));
       expect(cut(batch.mask)).toEqual(sequences.map(({ mask }) => mask));
-      expect(cut(batch.advantages)).toEqual(sequences.map(({ advantages }) => advantages));
+      expect(cut(batch.streams.advantages!)).toEqual(sequences.map(({ advantages }) => advantages));
       expect(
-        cut(batch.rolloutLogprobs)
+        cut(batch.streams.rollout!)
           .flat()
           .map((x) => x + 0),
       ).toEqual(sequences.flatMap(({ logprobs }) => logprobs.map((x) => x + 0)));
       expect(batch.offsets.at(-1)).toBe(batch.tokens.length);
+      expect(batch.updates).toEqual(updatesOf(sequences.length, once));
     }),
   );
 });

@@ -4,7 +4,18 @@ import { createLocalLearner } from '../../../../engine/learner/local-learner.ts'
 import { createLearner } from '../../../../engine/learner/remote-learner.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
-import { bytes, freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
+import {
+  bytes,
+  freshState,
+  GRPO,
+  inUpdates,
+  largestDifference,
+  lively,
+  randomBatch,
+  settings,
+  TINY,
+  withStreams,
+} from './tiny.ts';
 
 /** Large enough that a row of products is worth rounding. */
 const SMALL: ModelConfig = {
@@ -15,12 +26,9 @@ const SMALL: ModelConfig = {
   headSize: 16,
   maxPositions: 48,
 };
-const batch = randomBatch(12, SMALL);
+const batch = inUpdates(randomBatch(12, SMALL), { minibatch: 6, epochs: 2 });
 const plan = (compute: Partial<ComputeSettings> = {}) =>
-  settings(
-    { ...GRPO, importanceCap: 2 },
-    { minibatch: 6, epochs: 2, compute: { ...DEFAULT_COMPUTE, ...compute } },
-  );
+  settings({ ...GRPO, importanceCap: 2 }, { compute: { ...DEFAULT_COMPUTE, ...compute } });
 /** Rounded log-probs are compared on weights like those that one trains: normal(0, 0.06), a loss of some 5 nats. */
 const parent = () => {
   const weights = lively(SMALL, 1);
@@ -40,7 +48,7 @@ describe('products in bfloat16', () => {
   it('move log-probs by no more than the rounding of their operands explains', async () => {
     const exact = await step();
     // What float32 says now is what the rollout is taken to have said, so that the metric is the gap.
-    const rollout = { ...batch, rolloutLogprobs: logprobs() };
+    const rollout = withStreams(batch, { rollout: logprobs() });
     const same = await learner.step(parent(), rollout, plan());
     const rounded = await learner.step(parent(), rollout, plan({ precision: 'bfloat16' }));
     expect(same.metrics.logprobGapMax).toBeLessThan(1e-5);

@@ -7,7 +7,6 @@ import { RandomStream } from '../../../../core/random.ts';
 import type { Learner } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import type { GrpoSettings } from '../../../../engine/learner/losses/grpo.ts';
-import { minibatches } from '../../../../engine/learner/minibatches.ts';
 import type { Weights } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { freshState, GRPO, lively, settings, TINY } from './tiny.ts';
@@ -83,7 +82,7 @@ function lossOfAll(
   weights: Weights,
   reference: Weights,
   objective: GrpoSettings,
-  updates: number[][],
+  updates: readonly Int32Array[],
 ): number {
   const [now, old, ref] = [
     logprobsUnder(weights),
@@ -102,7 +101,7 @@ function lossOfAll(
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
   return sum(
     updates.map((minibatch) => {
-      const own = minibatch.map((n) => terms[n]!);
+      const own = [...minibatch].map((n) => terms[n]!);
       if (objective.aggregation === 'token') return sum(own.flat()) / own.flat().length;
       if (objective.aggregation === 'dr-grpo')
         return sum(own.flat()) / (own.length * objective.maxCompletionTokens);
@@ -128,10 +127,11 @@ it.each(cases)(
       epsilon: 1e6,
       maxGradientNorm: 0,
     };
-    const plan = settings(objective, { minibatch, optimizer });
+    const plan = settings(objective, { optimizer });
     const reference = lively(TINY, 9);
     const { sequences } = trainingSequences(groups, creditBy({ beta }));
-    const { state, metrics } = await learner.step(freshState(), packBatch(sequences), plan, reference);
+    const batch = packBatch(sequences, { minibatch, epochs: 1, seed: 7 });
+    const { state, metrics } = await learner.step(freshState(), batch, plan, { reference });
     const before = freshState().weights;
     const gradient: Direction = new Map(
       [...state.weights].map(([name, { data }]) => [
@@ -141,7 +141,7 @@ it.each(cases)(
     );
     const squared = [...gradient.values()].flat().reduce((sum, one) => sum + one * one, 0);
 
-    const updates = minibatches(everything.length, plan);
+    const { updates } = batch;
     const h = 1e-4 / Math.sqrt(squared);
     const slope =
       (lossOfAll(moved(gradient, h), reference, objective, updates) -
@@ -156,8 +156,10 @@ it('takes the time of what teaches, unless the reference pulls at everything', a
   const lengths = (chosen: typeof everything) =>
     chosen.reduce((sum, { tokens }) => sum + PROMPT.length + tokens.length, 0);
   const step = async (beta: number) => {
-    const batch = packBatch(trainingSequences(groups, creditBy({ beta })).sequences);
-    const { metrics } = await learner.step(freshState(), batch, settings({ ...GRPO, beta }), lively(TINY, 9));
+    const { sequences } = trainingSequences(groups, creditBy({ beta }));
+    const batch = packBatch(sequences, { minibatch: 64, epochs: 1, seed: 7 });
+    const others = { reference: lively(TINY, 9) };
+    const { metrics } = await learner.step(freshState(), batch, settings({ ...GRPO, beta }), others);
     return metrics.tokens;
   };
   expect(await step(0)).toBe(lengths(everything.filter(({ advantage }) => advantage !== 0)));

@@ -3,12 +3,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { normal, randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import { loadBackend } from '../../../../engine/learner/backend.ts';
-import type { KeptSets, TrainBatch, TrainSettings } from '../../../../engine/learner/contract.ts';
+import type { UpdatePlan } from '../../../../core/requests.ts';
+import type { KeptSets, TrainBatch } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
 import { randomWeights, smallConfig } from '../decoder/random-model.ts';
-import { bytes, freshState, GRPO, randomBatch, settings, TINY } from './tiny.ts';
+import { bytes, freshState, GRPO, inUpdates, randomBatch, settings, TINY } from './tiny.ts';
 
 const [N, d, V] = [6, 5, 23];
 
@@ -123,21 +124,25 @@ describe('a step on what was sampled with a cut', () => {
       tokens: Int32Array.from(episodes.flatMap(({ tokens }) => [...prompt, ...tokens])),
       offsets: Int32Array.from([0, 1, 2, 3, 4].map((i) => i * (prompt.length + 30))),
       mask: Float32Array.from(episodes.flatMap(({ tokens }) => [...zeros, ...tokens.map(() => 1)])),
-      advantages: Float32Array.from(
-        episodes.flatMap(({ tokens }, i) => [...zeros, ...tokens.map(() => (i % 2 ? -1 : 1))]),
-      ),
-      rolloutLogprobs: Float32Array.from(episodes.flatMap(({ logprobs }) => [...zeros, ...logprobs])),
+      streams: {
+        advantages: Float32Array.from(
+          episodes.flatMap(({ tokens }, i) => [...zeros, ...tokens.map(() => (i % 2 ? -1 : 1))]),
+        ),
+        rollout: Float32Array.from(episodes.flatMap(({ logprobs }) => [...zeros, ...logprobs])),
+      },
+      sequences: {},
+      updates: [Int32Array.of(0, 1, 2, 3)],
       kept: keptSets(episodes.flatMap(({ kept }) => [...none, ...kept!])),
     };
     const learner = await createLocalLearner({ backend: 'cpu', mode: 'traced' });
     onTestFinished(() => learner.close());
     const objective = { ...GRPO, temperature: sampling.temperature, topK: sampling.topK, beta: 0.1 };
-    const step = (more: Partial<TrainSettings> = {}) =>
+    const step = (updates: Partial<UpdatePlan> = {}) =>
       learner.step(
         freshState(config, weights),
-        batch,
-        settings({ ...objective, importanceCap: 2 }, more),
-        weights,
+        inUpdates(batch, updates),
+        settings({ ...objective, importanceCap: 2 }),
+        { reference: weights },
       );
     const { metrics } = await step();
     expect(metrics.logprobGapMax).toBeLessThan(5e-5);
@@ -154,7 +159,7 @@ describe('a step on what was sampled with a cut', () => {
       freshState(config, weights),
       uncut,
       settings({ ...objective, topK: 0 }),
-      weights,
+      { reference: weights },
     );
     expect(whole.metrics.logprobGapMean).toBeGreaterThan(0.1);
   });

@@ -2,7 +2,18 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { Learner, TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
-import { bytes, freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
+import {
+  bytes,
+  freshState,
+  GRPO,
+  inUpdates,
+  largestDifference,
+  lively,
+  randomBatch,
+  settings,
+  TINY,
+  withStreams,
+} from './tiny.ts';
 
 let learner: Learner;
 beforeAll(async () => {
@@ -11,10 +22,9 @@ beforeAll(async () => {
 afterAll(() => learner.close());
 
 const batch = randomBatch(6);
-const withAdvantages = (advantage: number): TrainBatch => ({
-  ...batch,
-  advantages: batch.advantages.map(() => advantage),
-});
+const { advantages, rollout } = batch.streams as Record<'advantages' | 'rollout', Float32Array>;
+const withAdvantages = (advantage: number): TrainBatch =>
+  withStreams(batch, { advantages: advantages.map(() => advantage) });
 
 describe('a supervised step', () => {
   it('learns a small batch by heart', async () => {
@@ -40,8 +50,8 @@ describe('a supervised step', () => {
     const seen: [number, number][] = [];
     const { state, metrics } = await learner.step(
       freshState(),
-      withAdvantages(1),
-      settings({ kind: 'supervised' }, { minibatch: 4, epochs: 3 }),
+      inUpdates(withAdvantages(1), { minibatch: 4, epochs: 3 }),
+      settings({ kind: 'supervised' }),
       undefined,
       (done, total) => seen.push([done, total]),
     );
@@ -64,7 +74,7 @@ describe('a GRPO step', () => {
       const before = referenceLogprobs(TINY, freshState().weights, tokens);
       const after = referenceLogprobs(TINY, state.weights, tokens);
       after.forEach((value, t) => {
-        gain += batch.mask[start + t]! * batch.advantages[start + t]! * (value - before[t]!);
+        gain += batch.mask[start + t]! * advantages[start + t]! * (value - before[t]!);
       });
     }
     expect(gain).toBeGreaterThan(0);
@@ -73,16 +83,13 @@ describe('a GRPO step', () => {
   it('does not read what the mask leaves out', async () => {
     const noise = (values: Float32Array, by: number) =>
       values.map((value, i) => (batch.mask[i] === 1 ? value : value + by));
-    const other = {
-      ...batch,
-      advantages: noise(batch.advantages, 100),
-      rolloutLogprobs: noise(batch.rolloutLogprobs, -50),
-    };
+    const cut = inUpdates(batch, { minibatch: 3, epochs: 2 });
+    const other = withStreams(cut, { advantages: noise(advantages, 100), rollout: noise(rollout, -50) });
     const objective = { ...GRPO, beta: 0.1, importanceCap: 2 };
     const reference = lively(TINY, 2);
-    const plan = settings(objective, { minibatch: 3, epochs: 2 });
-    const a = await learner.step(freshState(), batch, plan, reference);
-    const b = await learner.step(freshState(), other, plan, reference);
+    const plan = settings(objective);
+    const a = await learner.step(freshState(), cut, plan, { reference });
+    const b = await learner.step(freshState(), other, plan, { reference });
     expect(bytes(b.state.weights).equals(bytes(a.state.weights))).toBe(true);
     expect({ ...b.metrics, seconds: 0 }).toEqual({ ...a.metrics, seconds: 0 });
   });
@@ -91,31 +98,25 @@ describe('a GRPO step', () => {
     const still = await learner.step(freshState(), withAdvantages(0), settings(GRPO));
     expect(still.metrics.gradientNorm).toBe(0);
     expect(largestDifference(still.state.weights, freshState().weights)).toBe(0);
-    const pulled = await learner.step(
-      freshState(),
-      withAdvantages(0),
-      settings({ ...GRPO, beta: 0.5 }),
-      lively(TINY, 2),
-    );
+    const pulled = await learner.step(freshState(), withAdvantages(0), settings({ ...GRPO, beta: 0.5 }), {
+      reference: lively(TINY, 2),
+    });
     expect(pulled.metrics.gradientNorm).toBeGreaterThan(0);
     expect(pulled.metrics.kl).toBeGreaterThan(0);
     expect(pulled.metrics.loss).toBeCloseTo(0.5 * pulled.metrics.kl, 5);
   });
 
   it('measures no KL against itself', async () => {
-    const { metrics } = await learner.step(
-      freshState(),
-      batch,
-      settings({ ...GRPO, beta: 0.5 }),
-      freshState().weights,
-    );
+    const { metrics } = await learner.step(freshState(), batch, settings({ ...GRPO, beta: 0.5 }), {
+      reference: freshState().weights,
+    });
     expect(metrics.kl).toBe(0);
   });
 
   it('clips nothing at the first update and something after many', async () => {
     const first = await learner.step(freshState(), batch, settings(GRPO));
     expect(first.metrics.clipFraction).toBe(0);
-    const many = await learner.step(freshState(), batch, settings(GRPO, { epochs: 8 }));
+    const many = await learner.step(freshState(), inUpdates(batch, { epochs: 8 }), settings(GRPO));
     expect(many.metrics.clipFraction).toBeGreaterThan(0.05);
   });
 
@@ -130,8 +131,9 @@ describe('a GRPO step', () => {
     }
     const off = batch.mask.indexOf(1);
     reported[off]! += 0.5;
-    for (const plan of [settings(GRPO), settings(GRPO, { minibatch: 2, epochs: 2 })]) {
-      const { metrics } = await learner.step(freshState(), { ...batch, rolloutLogprobs: reported }, plan);
+    for (const plan of [{}, { minibatch: 2, epochs: 2 }]) {
+      const given = withStreams(inUpdates(batch, plan), { rollout: reported });
+      const { metrics } = await learner.step(freshState(), given, settings(GRPO));
       expect(metrics.logprobGapMax).toBeCloseTo(0.5, 4);
       const count = batch.mask.reduce((sum, value) => sum + value, 0);
       expect(metrics.logprobGapMean).toBeCloseTo(0.5 / count, 4);
@@ -139,16 +141,17 @@ describe('a GRPO step', () => {
   });
 
   it('measures that gap where it is none of drift: not in late episodes', async () => {
-    const late = Int32Array.from({ length: 6 }, (_, i) => Number(i === 2));
-    const drifted = batch.rolloutLogprobs.map((logprob, i) =>
+    const late = Float32Array.from({ length: 6 }, (_, i) => Number(i === 2));
+    const drifted = rollout.map((logprob, i) =>
       i >= batch.offsets[2]! && i < batch.offsets[3]! ? logprob - 20 : logprob,
     );
     const step = async (given: TrainBatch) =>
       (await learner.step(freshState(), given, settings({ ...GRPO, importanceCap: 2 }))).metrics
         .logprobGapMax!;
-    expect(await step({ ...batch, rolloutLogprobs: drifted })).toBeGreaterThan(15);
-    expect(await step({ ...batch, rolloutLogprobs: drifted, late })).toBeLessThan(15);
-    expect(await step({ ...batch, late: late.fill(1) })).toBeNull();
+    const given = withStreams(batch, { rollout: drifted });
+    expect(await step(given)).toBeGreaterThan(15);
+    expect(await step({ ...given, sequences: { late } })).toBeLessThan(15);
+    expect(await step({ ...batch, sequences: { late: late.map(() => 1) } })).toBeNull();
   });
 
   it('has no such gap to tell of where nothing was sampled', async () => {
@@ -161,12 +164,13 @@ describe('a GRPO step', () => {
       batch.mask.slice(batch.offsets[i], batch.offsets[i + 1]).reduce((sum, value) => sum + value, 0),
     );
     // Sequence i has advantage i: at ratio 1 the loss is minus the mean advantage.
-    const advantages = batch.advantages.map((_, t) => batch.offsets.findLastIndex((start) => start <= t));
+    const given = withStreams(batch, {
+      advantages: advantages.map((_, t) => batch.offsets.findLastIndex((start) => start <= t)),
+    });
     const total = counts.reduce((sum, count) => sum + count, 0);
     const meanOfTokens = counts.reduce((sum, count, i) => sum + count * i, 0) / total;
     const loss = async (aggregation: 'token' | 'sequence') =>
-      (await learner.step(freshState(), { ...batch, advantages }, settings({ ...GRPO, aggregation }))).metrics
-        .loss;
+      (await learner.step(freshState(), given, settings({ ...GRPO, aggregation }))).metrics.loss;
     expect(await loss('token')).toBeCloseTo(-meanOfTokens, 4);
     expect(await loss('sequence')).toBeCloseTo(-2.5, 4);
   });
@@ -239,7 +243,11 @@ describe('what cannot be learned from', () => {
     await fails({ mask: replaced(batch.mask, 0, 1) }).toMatchObject(expected);
     await fails({ mask: batch.mask.map(() => 0) }).toMatchObject(expected);
     await fails({ mask: batch.mask.slice(1) }).toMatchObject(expected);
-    await fails({ advantages: replaced(batch.advantages, 5, NaN) }).toMatchObject(expected);
+    await fails(withStreams(batch, { advantages: replaced(advantages, 5, NaN) })).toMatchObject(expected);
+    await fails({ streams: { rollout } }).toMatchObject({ message: expect.stringContaining('advantages') });
+    await fails({ sequences: { late: new Float32Array(5) } }).toMatchObject(expected);
+    for (const updates of [[], [[]], [[0, 6]], [[0, -1]], [[1, 1]]])
+      await fails({ updates: updates.map((update) => Int32Array.from(update)) }).toMatchObject(expected);
     await fails({ offsets: Int32Array.of(0, 4) }).toMatchObject(expected);
     await fails({}, freshState({ ...TINY, maxPositions: 8 })).toMatchObject(expected);
   });
@@ -249,7 +257,7 @@ describe('what cannot be learned from', () => {
     weights.get('lm_head.weight')!.data[0] = Infinity;
     await fails({}, freshState(TINY, weights)).toMatchObject({ boundary: 'learner', type: 'diverged' });
     const good = await learner.step(freshState(), batch, settings(GRPO));
-    const wild = { ...batch, advantages: batch.advantages.map(() => 3e38) };
+    const wild = withAdvantages(3e38);
     await expect(learner.step(good.state, wild, settings(GRPO))).rejects.toMatchObject({ type: 'diverged' });
     const next = await learner.step(good.state, batch, settings(GRPO));
     expect(next.state.updates).toBe(2);
@@ -260,7 +268,6 @@ describe('what cannot be learned from', () => {
       expect(learner.step(state, batch, plan)).rejects;
     await step(settings({ ...GRPO, beta: 0.1 })).toMatchObject({ type: 'settings' });
     await step(settings({ ...GRPO, temperature: 0 })).toMatchObject({ type: 'settings' });
-    await step(settings(GRPO, { minibatch: 0 })).toMatchObject({ type: 'settings' });
     const other = lively({ ...TINY, hiddenSize: 8 }, 1);
     await step(settings(GRPO), freshState(TINY, other)).toMatchObject({ type: 'weights' });
   });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Learner, TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
-import { bytes, freshState, GRPO, lively, settings, TINY } from './tiny.ts';
+import { bytes, freshState, GRPO, inUpdates, lively, settings, TINY, withStreams } from './tiny.ts';
 
 let learner: Learner;
 beforeAll(async () => {
@@ -17,8 +17,12 @@ const batch: TrainBatch = {
   tokens: Int32Array.from(tokens),
   offsets: Int32Array.of(0, 8, 16),
   mask,
-  advantages: mask.map((bit, i) => bit * (i < 8 ? 1 : -1)),
-  rolloutLogprobs: new Float32Array(16),
+  streams: {
+    advantages: mask.map((bit, i) => bit * (i < 8 ? 1 : -1)),
+    rollout: new Float32Array(16),
+  },
+  sequences: {},
+  updates: [Int32Array.of(0, 1)],
 };
 
 /** A policy that is sure of everything: what it would not say has a log-prob far below that of the smallest float32. */
@@ -54,9 +58,11 @@ describe('a prompt that the policy holds for impossible', () => {
       2,
     ],
   ])('ends no step with %s', async (_, objective, minibatch) => {
-    const plan = settings(objective, { minibatch, optimizer: careful });
-    const given = { ...batch, rolloutLogprobs: Float32Array.from(sampledLogprobs()) };
-    const { metrics } = await learner.step(surePolicy(), given, plan, surePolicy().weights);
+    const plan = settings(objective, { optimizer: careful });
+    const given = withStreams(inUpdates(batch, { minibatch }), {
+      rollout: Float32Array.from(sampledLogprobs()),
+    });
+    const { metrics } = await learner.step(surePolicy(), given, plan, { reference: surePolicy().weights });
     expect(Number.isFinite(metrics.loss) && Number.isFinite(metrics.gradientNorm)).toBe(true);
     expect(metrics.gradientNorm).toBeGreaterThan(0);
   });
@@ -67,7 +73,7 @@ describe('a log-prob that is not finite', () => {
     const broken = freshState();
     broken.weights.get('lm_head.weight')!.data[0] = Infinity;
     for (const minibatch of [1, 2]) {
-      const failing = learner.step(broken, batch, settings(GRPO, { minibatch }));
+      const failing = learner.step(broken, inUpdates(batch, { minibatch }), settings(GRPO));
       await expect(failing).rejects.toMatchObject({
         boundary: 'learner',
         type: 'diverged',
@@ -77,7 +83,7 @@ describe('a log-prob that is not finite', () => {
     }
     const reference = freshState().weights;
     reference.get('lm_head.weight')!.data[0] = NaN;
-    const failing = learner.step(freshState(), batch, settings({ ...GRPO, beta: 0.1 }), reference);
+    const failing = learner.step(freshState(), batch, settings({ ...GRPO, beta: 0.1 }), { reference });
     await expect(failing).rejects.toMatchObject({
       type: 'diverged',
       message: expect.stringContaining('the reference') as string,

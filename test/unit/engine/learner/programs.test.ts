@@ -5,6 +5,7 @@ import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts
 import type { TrainSettings } from '../../../../engine/learner/contract.ts';
 import { uploadWeights } from '../../../../engine/learner/device-state.ts';
 import { lossOf } from '../../../../engine/learner/losses/index.ts';
+import type { TokenInput } from '../../../../engine/learner/losses/loss.ts';
 import { logprobProgram, trainingProgram } from '../../../../engine/learner/programs.ts';
 import { gather, packRows, rowLength, scatter } from '../../../../engine/learner/row-packing.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../../../../engine/model-config.ts';
@@ -71,7 +72,7 @@ it('a micro-batch in parts, one a core, gives the log-probs and the gradient of 
   const sequences = [0, 1, 2, 3, 4, 5, 6, 7];
   const [rows] = packRows(batch.tokens, batch.offsets, sequences, 32, 256, 4);
   expect(rows!.rows % 4).toBe(0);
-  const perToken = [batch.mask, lossOf(GRPO).weights(batch, sequences), batch.advantages];
+  const perToken = [batch.mask, lossOf(GRPO).weights(batch, sequences), batch.streams.advantages!];
   const inputs = [
     ...modelInputs(TINY, weights, rows!),
     ...perToken.map((values) => tf.tensor1d(gather(values, rows!))),
@@ -118,8 +119,8 @@ describe('gradients agree with finite differences', () => {
       // With one update the old policy is whatever runs; its ratio is 1 by definition, so differences are taken against a fixed old.
       const near = (spread: number, from: number) =>
         current.map((value, i) => value + spread * normal(key, from + i));
-      const perToken = {
-        advantages: batch.advantages,
+      const perToken: Partial<Record<TokenInput, Float32Array>> = {
+        advantages: batch.streams.advantages!,
         // Ratios well inside and well outside the clip: at its bounds the loss has no derivative.
         old: single ? current : current.map((value, i) => value + [-0.5, -0.1, 0.1, 0.5][i % 4]!),
         rollout: near(0.5, 1000),
@@ -127,7 +128,7 @@ describe('gradients agree with finite differences', () => {
       };
       const token = loss.weights(batch, sequences);
       const run = (weights: Weights, single: boolean) => {
-        const values = [batch.mask, token, ...loss.reads(single).map((name) => perToken[name])];
+        const values = [batch.mask, token, ...loss.reads(single).map((name) => perToken[name]!)];
         const inputs = [
           ...modelInputs(TINY, weights, rows!),
           ...values.map((array) => tf.tensor1d(gather(array, rows!))),

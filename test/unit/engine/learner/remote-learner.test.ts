@@ -8,7 +8,17 @@ import type { TrainState } from '../../../../engine/learner/contract.ts';
 import { createLearner, type RemoteLearner } from '../../../../engine/learner/remote-learner.ts';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
-import { bytes, freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
+import {
+  bytes,
+  freshState,
+  GRPO,
+  inUpdates,
+  largestDifference,
+  lively,
+  randomBatch,
+  settings,
+  TINY,
+} from './tiny.ts';
 
 const open: RemoteLearner[] = [];
 afterEach(async () => {
@@ -27,9 +37,11 @@ const digest = (state: TrainState) =>
     .update(bytes(state.secondMoments))
     .digest('hex');
 
-const batch = randomBatch(40);
-const plan = settings({ ...GRPO, importanceCap: 2, beta: 0.05 }, { minibatch: 16, epochs: 2 });
+const batch = inUpdates(randomBatch(40), { minibatch: 16, epochs: 2 });
+const plan = settings({ ...GRPO, importanceCap: 2, beta: 0.05 });
 const reference = lively(TINY, 2);
+/** Takes longer than any test waits. */
+const endless = inUpdates(batch, { epochs: 500 });
 
 /** Of memory that a process held, in MB. */
 const peak = (pid: number): number =>
@@ -42,8 +54,8 @@ describe('a learner in a process of its own', () => {
     expect(a.pid).not.toBe(b.pid);
     let [inA, inB] = [freshState(), freshState()];
     for (let i = 0; i < 4; i++) {
-      inA = (await a.step(inA, batch, plan, reference)).state;
-      inB = (await b.step(structuredClone(inB), batch, plan, structuredClone(reference))).state;
+      inA = (await a.step(inA, batch, plan, { reference })).state;
+      inB = (await b.step(structuredClone(inB), batch, plan, structuredClone({ reference }))).state;
       expect(digest(inA)).toBe(digest(inB));
     }
     expect(inA.updates).toBe(24);
@@ -74,8 +86,10 @@ describe('a learner in a process of its own', () => {
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
     const seen: number[] = [];
-    const steps = settings(GRPO, { minibatch: 2, epochs: 10 });
-    const { metrics } = await learner.step(freshState(), batch, steps, undefined, (done) => seen.push(done));
+    const many = inUpdates(batch, { minibatch: 2, epochs: 10 });
+    const { metrics } = await learner.step(freshState(), many, settings(GRPO), undefined, (done) =>
+      seen.push(done),
+    );
     clearInterval(timer);
     expect(metrics.updates).toBe(200);
     expect(seen.length).toBeGreaterThan(200);
@@ -85,12 +99,12 @@ describe('a learner in a process of its own', () => {
   it('fails retryably when its process is killed in mid-step, and the next step has a new process', async () => {
     const learner = await start();
     const killed = learner.pid!;
-    const expected = await learner.step(freshState(), batch, plan, reference);
-    const dying = learner.step(expected.state, batch, settings(GRPO, { epochs: 500 }), undefined, () => {
+    const expected = await learner.step(freshState(), batch, plan, { reference });
+    const dying = learner.step(expected.state, endless, settings(GRPO), undefined, () => {
       process.kill(killed, 'SIGKILL');
     });
     await expect(dying).rejects.toMatchObject({ boundary: 'learner', type: 'process-died', retryable: true });
-    const again = await learner.step(freshState(), batch, plan, reference);
+    const again = await learner.step(freshState(), batch, plan, { reference });
     expect(learner.pid).not.toBe(killed);
     expect(digest(again.state)).toBe(digest(expected.state));
   });
@@ -106,7 +120,7 @@ describe('a learner in a process of its own', () => {
         [...base.weights.values()].reduce((sum, { data }) => sum + data.byteLength, 0) / 2 ** 20;
       const learner = await start();
       const [idle, ownBefore] = [peak(learner.pid!), process.memoryUsage().rss / 2 ** 20];
-      await learner.step(state, randomBatch(2, TINY), settings(GRPO, { minibatch: 2 }));
+      await learner.step(state, randomBatch(2, TINY), settings(GRPO));
       expect(peak(learner.pid!) - idle).toBeLessThan(4.5 * megabytes);
       expect(process.memoryUsage().rss / 2 ** 20 - ownBefore).toBeLessThan(0.8 * megabytes);
     },
@@ -117,59 +131,57 @@ describe('a learner in a process of its own', () => {
     const learner = await start();
     let resolve: () => void = () => undefined;
     const begun = new Promise<void>((done) => (resolve = done));
-    const step = learner.step(freshState(), batch, settings(GRPO, { epochs: 500 }), undefined, () =>
-      resolve(),
-    );
+    const step = learner.step(freshState(), endless, settings(GRPO), undefined, () => resolve());
     const stopped = expect(step).rejects.toMatchObject({ type: 'closed' });
     await begun;
     await learner.close();
     await stopped;
-    await expect(learner.step(freshState(), batch, plan, reference)).rejects.toMatchObject({
+    await expect(learner.step(freshState(), batch, plan, { reference })).rejects.toMatchObject({
       type: 'closed',
     });
   });
 
   it('ends a step that is called off with the reason, and the next step is right', async () => {
     const learner = await start();
-    const expected = await learner.step(freshState(), batch, plan, reference);
+    const expected = await learner.step(freshState(), batch, plan, { reference });
     const controller = new AbortController();
     const reason = new Error('nobody wants it any more');
     const step = learner.step(
       freshState(),
-      batch,
-      settings(GRPO, { epochs: 500 }),
+      endless,
+      settings(GRPO),
       undefined,
       () => controller.abort(reason),
       controller.signal,
     );
     await expect(step).rejects.toBe(reason);
-    const again = await learner.step(freshState(), batch, plan, reference);
+    const again = await learner.step(freshState(), batch, plan, { reference });
     expect(digest(again.state)).toBe(digest(expected.state));
   });
 
   it('brings errors of the step across, and goes on', async () => {
     const learner = await start();
     const bad = { ...batch, tokens: batch.tokens.map(() => 99) };
-    const failed = learner.step(freshState(), bad, plan, reference);
+    const failed = learner.step(freshState(), bad, plan, { reference });
     await expect(failed).rejects.toMatchObject({ name: 'GradusError', boundary: 'learner', type: 'batch' });
-    const { state } = await learner.step(freshState(), batch, plan, reference);
+    const { state } = await learner.step(freshState(), batch, plan, { reference });
     expect(state.updates).toBe(6);
   });
 
   it('sends a reference again that a step before could not be sent with', async () => {
     const learner = await start();
-    const unsendable = { ...batch, late: new Int16Array(40) as unknown as Int32Array };
-    await expect(learner.step(freshState(), unsendable, plan, reference)).rejects.toThrow('Int16Array');
-    const { state } = await learner.step(freshState(), batch, plan, reference);
+    const unsendable = { ...batch, sequences: { late: new Int16Array(40) as unknown as Float32Array } };
+    await expect(learner.step(freshState(), unsendable, plan, { reference })).rejects.toThrow('Int16Array');
+    const { state } = await learner.step(freshState(), batch, plan, { reference });
     expect(state.updates).toBe(6);
   });
 
   it('computes the same on WebAssembly, eagerly', async () => {
     const [native, wasm] = await Promise.all([start(), start({ backend: 'wasm' })]);
     expect(wasm.backend).toContain('wasm');
-    const once = settings({ ...GRPO, importanceCap: 2, beta: 0.05 }, { minibatch: 20 });
-    const a = await native.step(freshState(), batch, once, reference);
-    const b = await wasm.step(freshState(), batch, once, reference);
+    const once = inUpdates(batch, { minibatch: 20 });
+    const a = await native.step(freshState(), once, plan, { reference });
+    const b = await wasm.step(freshState(), once, plan, { reference });
     expect(b.metrics.loss).toBeCloseTo(a.metrics.loss, 4);
     expect(b.metrics.gradientNorm).toBeCloseTo(a.metrics.gradientNorm, 4);
     expect(b.metrics.entropy).toBeCloseTo(a.metrics.entropy, 4);

@@ -1,5 +1,12 @@
+import { updatesOf } from '../../../../activities/training/updates.ts';
 import { RandomStream } from '../../../../core/random.ts';
-import type { TrainBatch, TrainSettings, TrainState } from '../../../../engine/learner/contract.ts';
+import type { UpdatePlan } from '../../../../core/requests.ts';
+import type {
+  TokenStream,
+  TrainBatch,
+  TrainSettings,
+  TrainState,
+} from '../../../../engine/learner/contract.ts';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
 import type { GrpoSettings } from '../../../../engine/learner/losses/grpo.ts';
 import type { ModelConfig, Weights } from '../../../../engine/model-config.ts';
@@ -44,9 +51,6 @@ export function settings(
       epsilon: 1e-8,
       maxGradientNorm: 1,
     },
-    minibatch: 64,
-    epochs: 1,
-    seed: 7,
     ...more,
   };
 }
@@ -76,10 +80,26 @@ export function randomBatch(count: number, config: ModelConfig = TINY, seed = 3)
     tokens: Int32Array.from({ length: total }, () => random.int(0, config.vocabSize - 1)),
     offsets,
     mask: Float32Array.from({ length: total }, (_, i) => (starts.has(i) || random.uniform() < 0.2 ? 0 : 1)),
-    advantages: Float32Array.from({ length: total }, () => random.uniform() * 2 - 1),
-    rolloutLogprobs: Float32Array.from({ length: total }, () => -3 + random.uniform()),
+    streams: {
+      advantages: Float32Array.from({ length: total }, () => random.uniform() * 2 - 1),
+      rollout: Float32Array.from({ length: total }, () => -3 + random.uniform()),
+    },
+    sequences: {},
+    updates: updatesOf(count, { minibatch: 64, epochs: 1, seed: 7 }),
   };
 }
+
+/** The batch in other updates. */
+export const inUpdates = (batch: TrainBatch, plan: Partial<UpdatePlan>): TrainBatch => ({
+  ...batch,
+  updates: updatesOf(batch.offsets.length - 1, { minibatch: 64, epochs: 1, seed: 7, ...plan }),
+});
+
+/** The batch with other numbers for its tokens. */
+export const withStreams = (
+  batch: TrainBatch,
+  streams: Partial<Record<TokenStream, Float32Array>>,
+): TrainBatch => ({ ...batch, streams: { ...batch.streams, ...streams } });
 
 export function bytes(weights: Weights): Buffer {
   return Buffer.concat(

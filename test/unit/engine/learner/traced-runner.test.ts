@@ -2,7 +2,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { loadBackend } from '../../../../engine/learner/backend.ts';
 import type { Learner } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
-import { freshState, GRPO, largestDifference, lively, randomBatch, settings, TINY } from './tiny.ts';
+import {
+  freshState,
+  GRPO,
+  inUpdates,
+  largestDifference,
+  lively,
+  randomBatch,
+  settings,
+  TINY,
+} from './tiny.ts';
 
 let eager: Learner;
 let traced: Learner;
@@ -16,21 +25,22 @@ afterAll(async () => {
 });
 
 const cases = [
-  ['supervised', settings({ kind: 'supervised' }, { minibatch: 4 }), TINY],
-  ['GRPO in one update', settings({ ...GRPO, importanceCap: 2, temperature: 0.9 }), TINY],
+  ['supervised', settings({ kind: 'supervised' }), { minibatch: 4 }, TINY],
+  ['GRPO in one update', settings({ ...GRPO, importanceCap: 2, temperature: 0.9 }), {}, TINY],
   [
     'GRPO in many updates with a reference and tied embeddings',
-    settings({ ...GRPO, importanceCap: 2, beta: 0.1 }, { minibatch: 5, epochs: 2 }),
+    settings({ ...GRPO, importanceCap: 2, beta: 0.1 }),
+    { minibatch: 5, epochs: 2 },
     { ...TINY, tieEmbeddings: true },
   ],
 ] as const;
 
-for (const [what, plan, config] of cases) {
+for (const [what, plan, updates, config] of cases) {
   it(`a traced step gives the numbers of an eager one: ${what}`, async () => {
-    const batch = randomBatch(11, config);
+    const batch = inUpdates(randomBatch(11, config), updates);
     const reference = lively(config, 2);
-    const a = await eager.step(freshState(config, lively(config, 1)), batch, plan, reference);
-    const b = await traced.step(freshState(config, lively(config, 1)), batch, plan, reference);
+    const a = await eager.step(freshState(config, lively(config, 1)), batch, plan, { reference });
+    const b = await traced.step(freshState(config, lively(config, 1)), batch, plan, { reference });
     for (const part of ['firstMoments', 'secondMoments'] as const) {
       expect(largestDifference(a.state[part], b.state[part])).toBeLessThan(1e-6);
     }
@@ -46,13 +56,13 @@ it('leaves no tensors behind', async () => {
   const { tf } = await loadBackend('cpu');
   const batch = randomBatch(9, TINY, 4);
   for (const learner of [eager, traced]) {
-    for (const plan of [
-      settings({ kind: 'supervised' }),
-      settings({ ...GRPO, beta: 0.1 }, { minibatch: 4 }),
-    ]) {
+    for (const [given, plan] of [
+      [batch, settings({ kind: 'supervised' })],
+      [inUpdates(batch, { minibatch: 4 }), settings({ ...GRPO, beta: 0.1 })],
+    ] as const) {
       const counts: number[] = [];
       for (let i = 0; i < 3; i++) {
-        await learner.step(freshState(), batch, plan, lively(TINY, 2));
+        await learner.step(freshState(), given, plan, { reference: lively(TINY, 2) });
         counts.push(tf.memory().numTensors);
       }
       expect(counts[2]).toBe(counts[1]);

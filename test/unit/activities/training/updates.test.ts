@@ -1,23 +1,22 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { minibatches } from '../../../../engine/learner/minibatches.ts';
-import { GRPO, settings } from './tiny.ts';
+import { updatesOf } from '../../../../activities/training/updates.ts';
 
 it('visits every sequence once an epoch, in an order that the seed alone decides', () => {
-  const plan = settings(GRPO, { minibatch: 4, epochs: 3, seed: 5 });
-  const updates = minibatches(10, plan);
+  const plan = { minibatch: 4, epochs: 3, seed: 5 };
+  const updates = updatesOf(10, plan);
   expect(updates.map((update) => update.length)).toEqual([3, 3, 4, 3, 3, 4, 3, 3, 4]);
   for (let epoch = 0; epoch < 3; epoch++) {
-    const visited = updates.slice(epoch * 3, epoch * 3 + 3).flat();
+    const visited = updates.slice(epoch * 3, epoch * 3 + 3).flatMap((update) => [...update]);
     expect(visited.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   }
-  expect(minibatches(10, plan)).toEqual(updates);
-  expect(minibatches(10, { ...plan, seed: 6 })).not.toEqual(updates);
+  expect(updatesOf(10, plan)).toEqual(updates);
+  expect(updatesOf(10, { ...plan, seed: 6 })).not.toEqual(updates);
 });
 
 it('lets no update be one of a few sequences that were left over', () => {
   const sizes = (sequences: number, minibatch: number) =>
-    minibatches(sequences, settings(GRPO, { minibatch })).map((update) => update.length);
+    updatesOf(sequences, { minibatch, epochs: 1, seed: 7 }).map((update) => update.length);
   // Three late episodes in a step of 512.
   expect(sizes(515, 256)).toEqual([171, 172, 172]);
   expect(sizes(512, 256)).toEqual([256, 256]);

@@ -1,0 +1,24 @@
+import type { TrainBatch } from './contract.ts';
+import type { Loss } from './losses/loss.ts';
+
+/**
+ * Whether a sequence has a gradient: one whose every advantage is zero has none, unless the loss moves the weights by
+ * something else. It need not be computed then, and counts in its update all the same.
+ */
+export const movesWeights = (
+  { offsets, streams }: TrainBatch,
+  { movesAll }: Pick<Loss, 'movesAll'>,
+  sequence: number,
+): boolean =>
+  movesAll ||
+  streams.advantages!.subarray(offsets[sequence], offsets[sequence + 1]).some((advantage) => advantage !== 0);
+
+/** The batch's mask [total] where one of these sequences is, 0 elsewhere. */
+export function maskOf({ offsets, mask }: TrainBatch, sequences: readonly number[]): Float32Array {
+  const own = new Float32Array(mask.length);
+  for (const sequence of sequences) {
+    const [start, end] = [offsets[sequence]!, offsets[sequence + 1]!];
+    own.set(mask.subarray(start, end), start);
+  }
+  return own;
+}
