@@ -76,7 +76,9 @@ def critics():
 
 def off_policy():
     small = [[1, 0, None], [0.5, 1]]
-    for seed, (rho, c, lambda_, gamma) in enumerate([(1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 0.95, 0.99), (1.5, 0.8, 0.9, 0.95)]):
+    for seed, (rho, c, lambda_, gamma) in enumerate(
+        [(1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 0.95, 0.99), (1.5, 0.8, 0.9, 0.95), (1.2, 0.9, 1.0, 0.97)]
+    ):
         settings = {"rhoBar": rho, "cBar": c, "lambda": lambda_, "gamma": gamma, "klCoefficient": 0.0, "whiten": False}
         groups = Inputs(260 + seed).groups(small, streams=("rollout", "policy", "values"))
         for method in ("vtrace", "retrace"):

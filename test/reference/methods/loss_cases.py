@@ -79,6 +79,7 @@ def surrogates():
     yield surrogate(502, "DAPO, clip-higher", {"clipRatioHigh": 0.28})
     yield surrogate(503, "Dr. GRPO", {"aggregation": "dr-grpo"})
     yield surrogate(504, "the first update", {"aggregation": "sequence", "beta": 0.04}, first=True)
+    yield surrogate(513, "the first update, truncated importance", {"importance": "truncated"}, first=True)
     yield surrogate(505, "entropy bonus, token mean", {"entropyCoefficient": 0.01})
     yield surrogate(506, "entropy bonus, sequence mean, temperature 0.8", {"aggregation": "sequence", "entropyCoefficient": 0.05, "temperature": 0.8})
     yield surrogate(507, "truncated importance, k3", {"importance": "truncated", "importanceCap": 1.5, "beta": 0.05})
@@ -86,7 +87,7 @@ def surrogates():
     yield surrogate(509, "masked importance, k3, sequence mean", {"importance": "masked", "beta": 0.1, "aggregation": "sequence"})
     yield surrogate(510, "a sequence of which nothing counts, sequence mean", {"aggregation": "sequence"}, empty=1)
     yield surrogate(511, "a sequence of which nothing counts, Dr. GRPO", {"aggregation": "dr-grpo"}, empty=2)
-    yield surrogate(512, "ratios above 3", {}, per_token=True, far=1.5)
+    yield surrogate(666, "ratios above 3", {}, per_token=True, far=1.5)
 
 
 def other_policy_losses():

@@ -7,6 +7,7 @@ import pathlib
 import torch
 
 import credit_cases
+import libraries
 import loss_cases
 from papers import critic, filters, group_baselines, policy_losses, preference_losses, teacher_losses, turn_credit
 
@@ -46,7 +47,9 @@ LOSSES = {
 
 def credit():
     for case in credit_cases.cases():
-        yield {**case, "expected": CREDIT[case["method"]](case["groups"], case["settings"])}
+        expected = CREDIT[case["method"]](case["groups"], case["settings"])
+        found = libraries.CREDIT[case["method"]](case) if case["method"] in libraries.CREDIT else []
+        yield {**case, "expected": expected, "libraries": [compared(case, expected, *entry) for entry in found]}
 
 
 def losses():
@@ -55,7 +58,48 @@ def losses():
         start = torch.tensor(case[name], dtype=torch.float64)
         expected = loss_and_gradient(case, start)
         assert_far_from_bounds(case, start, expected)
-        yield {**case, "expected": expected}
+        found = [
+            compared(case, expected, library, name, with_gradient(result, leaf))
+            for function in libraries.LOSSES.get(case["method"], ())
+            for leaf in [start.clone().requires_grad_()]
+            for library, name, result in function({**case, differentiated(case): leaf}, case["settings"])
+        ]
+        yield {**case, "expected": expected, "libraries": found}
+
+
+def with_gradient(result, leaf):
+    result["loss"].backward()
+    result["loss"] = result["loss"].detach()
+    return {**result, "gradient": leaf.grad.flatten()}
+
+
+def compared(case, expected, library, function, result):
+    """How far a library is from the paper: absolutely, the gradient relative to its largest. Where it is farther than the
+    TypeScript side may be, what it found stands beside it, with the reason."""
+    differences = {name: distance(expected[name], result[name]) for name in result}
+    if "gradient" in differences:
+        differences["gradient"] /= expected["gradient"].abs().max().item()
+    agrees = all(value <= (1e-4 if name == "gradient" else 1e-5) for name, value in differences.items())
+    reason = libraries.DIFFERS.get((library, case["name"]))
+    if agrees != (reason is None):
+        raise AssertionError(f"{case['name']}, {library} {function}: {differences}, with the reason {reason!r}")
+    entry = {"library": library, "function": function, "agrees": agrees, "differences": rounded(differences)}
+    return entry if agrees else {**entry, "why": reason, "found": result}
+
+
+def distance(expected, found):
+    """The largest absolute difference of two nested lists, tensors or numbers; infinite where only one is null."""
+    if expected is None or found is None:
+        return 0.0 if expected is found else float("inf")
+    if isinstance(expected, list):
+        assert len(expected) == len(found)
+        return max((distance(a, b) for a, b in zip(expected, found)), default=0.0)
+    return (torch.as_tensor(expected) - torch.as_tensor(found)).abs().max().item()
+
+
+def rounded(differences):
+    """To one digit, and 0 for what is float64's own rounding."""
+    return {name: float(f"{value:.0e}") if value > 1e-12 else 0.0 for name, value in differences.items()}
 
 
 def differentiated(case):

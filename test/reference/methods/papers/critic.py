@@ -18,7 +18,7 @@ def token_rewards(sample, settings):
 
 
 def gae(rewards, values, gamma, lambda_):
-    """Schulman et al. 2016 (arXiv 1506.02438), eqs. 11 and 16: δ_t = r_t + γ V_{t+1} − V_t, A_t = Σ_l (γλ)^l δ_{t+l}."""
+    """Schulman et al. 2016 (arXiv 1506.02438), eq. 16: δ_t = r_t + γ V_{t+1} − V_t, A_t = Σ_l (γλ)^l δ_{t+l}."""
     following = torch.cat([values[1:], torch.zeros(1, dtype=DTYPE)])
     deltas = rewards + gamma * following - values
     return torch.stack(
@@ -55,7 +55,7 @@ def ppo(groups, settings):
 
 
 def vapo(groups, settings):
-    """Yue et al. 2025 (VAPO, arXiv 2504.05118), section 4.1: λ = 1 − 1/(α l) for the policy, l the sampled tokens;
+    """Yue et al. 2025 (VAPO, arXiv 2504.05118), section 4.2: λ = 1 − 1/(α l) for the policy, l the sampled tokens;
     λ = 1 for the returns of the critic (decoupled GAE, Yuan et al. 2025, arXiv 2503.01491). For α l < 1 the formula is
     negative, which its authors never meet: held at 0."""
 
@@ -122,7 +122,7 @@ def vtrace(groups, settings):
 
 
 def retrace(groups, settings):
-    """Munos et al. 2016 (Retrace(λ), arXiv 1606.02647), eq. 4, with V(s) in the place of Q(s, a), for the critic is one
+    """Munos et al. 2016 (Retrace(λ), arXiv 1606.02647), with V(s) in the place of Q(s, a), for the critic is one
     of states: Q_s = r_s + γ V_{s+1} + γ c_{s+1} (Q_{s+1} − V_{s+1}), c = λ min(c̄, π/μ). The advantage is Q_s − V_s; the
     critic's target, as in ACER (Wang et al. 2017, arXiv 1611.01224, section 3.1), V_s + min(ρ̄, π/μ) (Q_s − V_s)."""
 

@@ -26,7 +26,7 @@ def grpo(groups, settings):
 
 
 def rloo(groups, settings):
-    """Ahmadian et al. 2024 (arXiv 2402.14740), eq. 8: A_i = r_i − 1/(k − 1) Σ_{j≠i} r_j.
+    """Ahmadian et al. 2024 (RLOO, arXiv 2402.14740): A_i = r_i − 1/(k − 1) Σ_{j≠i} r_j.
     A sample without others has nothing to be compared with: 0."""
 
     def of_group(group):
@@ -40,19 +40,24 @@ def rloo(groups, settings):
 
 
 def remax(groups, settings):
-    """Li et al. 2023 (arXiv 2310.10505), eq. 4 and algorithm 1: A = r − r(greedy).
+    """Li et al. 2023 (ReMax, arXiv 2310.10505), algorithm 1: A = r − r(greedy).
     Without the greedy sample's reward the group has no baseline and is left out."""
-    left_out = [
-        group if group["greedy_reward"] is not None else {**group, "samples": [{**s, "reward": None} for s in group["samples"]]}
-        for group in groups
-    ]
-    return {
-        "advantages": per_sample(left_out, lambda group: spread(group, rewards_of(group) - group["greedy_reward"]))
-    }
+
+    def of_group(group):
+        return spread(group, rewards_of(group) - group["greedy_reward"])
+
+    return {"advantages": per_sample(without_baseline_left_out(groups), of_group)}
+
+
+def without_baseline_left_out(groups):
+    def left_out(group):
+        return {**group, "samples": [{**sample, "reward": None} for sample in group["samples"]]}
+
+    return [left_out(group) if group["greedy_reward"] is None else group for group in groups]
 
 
 def reinforce_plus_plus(groups, settings):
-    """Hu 2025 (REINFORCE++, arXiv 2501.03262): r_t = 1(t is last) R − β k1_t with k1 = log π(a_t) − log π_ref(a_t) under
+    """Hu 2025 (REINFORCE++, arXiv 2501.03262), eqs. 8 to 10: r_t = 1(t is last) R − β k1_t with k1 = log π(a_t) − log π_ref(a_t) under
     the policy that sampled; A_t = Σ_{s≥t} r_s, standardized over all tokens of the batch."""
     beta = settings["klCoefficient"]
 
@@ -66,7 +71,7 @@ def reinforce_plus_plus(groups, settings):
 
 
 def reinforce_plus_plus_baseline(groups, settings):
-    """Hu 2025, section "REINFORCE++-baseline": the group's mean is the baseline, then standardized over all tokens of
+    """Hu 2025, REINFORCE++-baseline: the group's mean is the baseline, then standardized over all tokens of
     the batch (the KL is a term of the loss there, not of the reward)."""
 
     def of_group(group):

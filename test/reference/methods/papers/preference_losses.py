@@ -15,7 +15,7 @@ def log_ratios(inputs, settings):
 
 def dpo(inputs, settings):
     """Rafailov et al. 2023 (arXiv 2305.18290), eq. 7: −log σ(β Δ), Δ the chosen log-ratio less the rejected one, mean over
-    pairs. labelSmoothing ε (Mitchell 2023, "A note on DPO with noisy preferences", eq. 3): −(1 − ε) log σ(β Δ) − ε log
+    pairs. labelSmoothing ε (Mitchell 2023, "A note on DPO with noisy preferences"): −(1 − ε) log σ(β Δ) − ε log
     σ(−β Δ). variant "ipo" (Azar et al. 2023, arXiv 2310.12036, eq. 17): (Δ − 1/(2β))², β being their τ."""
     ratios = log_ratios(inputs, settings)
     chosen = ratios[[pair[0] for pair in inputs["pairs"]]]
@@ -34,7 +34,7 @@ def dpo(inputs, settings):
 
 
 def kto(inputs, settings):
-    """Ethayarajh et al. 2024 (KTO, arXiv 2402.01306), eqs. 7 and 8: mean of λ_y − v, v = λ_D σ(β (r − z0)) for what is
+    """Ethayarajh et al. 2024 (KTO, arXiv 2402.01306), eq. 7: mean of λ_y − v, v = λ_D σ(β (r − z0)) for what is
     desirable, λ_U σ(β (z0 − r)) for what is not, r the log-ratio. z0 has no gradient; it is given (`z0`), or estimated as
     max(0, mean of the log-ratios of mismatched pairs (x_i, y_j)), whose sequence log-probs `mismatched` has."""
     ratios, beta = log_ratios(inputs, settings), settings["beta"]

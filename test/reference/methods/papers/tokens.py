@@ -30,7 +30,7 @@ def entropies(logprobs):
 
 
 def token_weights(inputs, settings):
-    """[T], 0 where the mask is 0. token: 1 / tokens of the batch (DAPO, arXiv 2503.14476, eq. 8); sequence: mean over a
+    """[T], 0 where the mask is 0. token: 1 / tokens of the batch (DAPO, arXiv 2503.14476, eq. 12); sequence: mean over a
     sequence's tokens, then over the sequences that have any (DeepSeekMath, eq. 3); dr-grpo: sum over tokens by a
     constant, mean over all sequences (Liu et al. 2025, arXiv 2503.20783)."""
     mask = tensor(inputs, "mask")
