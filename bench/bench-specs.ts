@@ -1,7 +1,11 @@
 import calculator from '../examples/calculator.json' with { type: 'json' };
+import { inOrder } from '../test/support/tiny-spec.ts';
 
 /** What can be reached by no run of a few steps, and is legal all the same. */
 const OUT_OF_REACH = 0.99;
+
+/** What specs call their supervised stage. */
+export const WARM_START = 'warm-start';
 
 /**
  * The main job's shapes and sizes, cut to a fixed amount of work: one round of warm start, `steps` RL steps of the
@@ -16,28 +20,33 @@ export function cutCalculator({
   steps: number;
   reports: number;
 }) {
+  const { warmStart, rl } = splitStages(calculator.stages);
+  const [stage] = rl;
   return {
     ...calculator,
-    warmStart: {
-      ...calculator.warmStart,
-      updatesPerRound: updates,
-      maxRounds: 1,
-      graduation: { ...calculator.warmStart.graduation, successAtLeast: 0 },
-    },
-    stages: calculator.stages.slice(0, 1).map((stage) => ({
-      ...stage,
-      maxSteps: steps,
-      graduation: { ...stage.graduation, successAtLeast: OUT_OF_REACH },
-    })),
+    stages: inOrder(
+      {
+        ...warmStart,
+        updatesPerRound: updates,
+        maxRounds: 1,
+        graduation: { ...warmStart.graduation, successAtLeast: 0 },
+      },
+      { ...stage!, maxSteps: steps, graduation: { ...stage!.graduation, successAtLeast: OUT_OF_REACH } },
+    ),
     evaluation: { ...calculator.evaluation, count: reports },
   };
 }
 
-/** `12 RL steps of 64 × 8 episodes` */
+/** The warm start that a written spec begins with, and its RL stages, which do not say what kind they are. */
+export function splitStages<Stage extends object>(stages: readonly Stage[]) {
+  const isRl = (stage: Stage): stage is Exclude<Stage, { kind: string }> => !('kind' in stage);
+  return { warmStart: stages[0] as Extract<Stage, { kind: string }>, rl: stages.filter(isRl) };
+}
+
+/** `12 RL steps of 64 × 8 episodes`, of a spec that has one RL stage after its warm start. */
 export function sizeOf(spec: {
-  stages: readonly { maxSteps: number; groupsPerStep: number; numGenerations: number }[];
+  stages: readonly [unknown, { maxSteps: number; groupsPerStep: number; numGenerations: number }];
 }): string {
-  return spec.stages
-    .map((stage) => `${stage.maxSteps} RL steps of ${stage.groupsPerStep} × ${stage.numGenerations} episodes`)
-    .join(', ');
+  const [, { maxSteps, groupsPerStep, numGenerations }] = spec.stages;
+  return `${maxSteps} RL steps of ${groupsPerStep} × ${numGenerations} episodes`;
 }

@@ -48,7 +48,7 @@ export async function* historyBench(options: BenchOptions): AsyncGenerator<Bench
   const size = sizeOf(spec);
   for (const [name, sum] of [
     [`all workflows of a run with ${size}`, 'all'],
-    [`the RL rollout groups of ${spec.stages[0]!.numGenerations} episodes alone`, 'groups'],
+    [`the RL rollout groups of ${spec.stages[1].numGenerations} episodes alone`, 'groups'],
   ] as const) {
     yield row(name, 'events/episode', (weighed) => weighed[sum].events / weighed[sum].episodes);
     yield row(name, 'bytes/episode', (weighed) => weighed[sum].bytes / weighed[sum].episodes);

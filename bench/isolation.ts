@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ObjectStore } from '../store/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
-import { WARM_START } from '../core/training/warm-start.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { createLearner } from '../engine/learner/remote-learner.ts';
 import { calculatorEnvironment } from '../environments/calculator/environment.ts';
@@ -12,7 +11,7 @@ import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow, median } from './bench-row.ts';
 import type { BenchRow } from './bench-row.ts';
-import { cutCalculator, sizeOf } from './bench-specs.ts';
+import { cutCalculator, sizeOf, WARM_START } from './bench-specs.ts';
 import { plainRun } from './plain-run.ts';
 import { withPlainStore } from './plain-store.ts';
 import { bytesOfDescendants, processorMs } from './processes.ts';

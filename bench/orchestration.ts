@@ -4,13 +4,12 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { StepReport } from '../core/ports.ts';
-import { WARM_START } from '../core/training/warm-start.ts';
 import { settingsToEnv } from '../workers/settings.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow, median } from './bench-row.ts';
 import type { BenchRow } from './bench-row.ts';
-import { cutCalculator, sizeOf } from './bench-specs.ts';
+import { cutCalculator, sizeOf, WARM_START } from './bench-specs.ts';
 import { durableRun, withInstallation } from './durable-run.ts';
 import { signalsOf } from './histories.ts';
 import type { FromPlainProcess, PlainMeasurement } from './plain-process.ts';
@@ -57,14 +56,17 @@ export async function* orchestrationBench(options: BenchOptions): AsyncGenerator
       ours: durable.map(of),
       anchor: plain.map(of),
     });
-  const { stages, evaluation } = spec;
+  const {
+    stages: [, stage],
+    evaluation,
+  } = spec;
   yield row(
     `durable vs plain loop, whole run: warm start, ${sizeOf(spec)}, reports of ${evaluation.count} tasks`,
     's',
     ({ seconds }) => seconds,
   );
   yield row(
-    `durable vs plain loop, median RL step of ${stages[0]!.groupsPerStep} × ${stages[0]!.numGenerations} episodes`,
+    `durable vs plain loop, median RL step of ${stage.groupsPerStep} × ${stage.numGenerations} episodes`,
     's/step',
     stepSeconds,
   );

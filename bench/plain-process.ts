@@ -1,11 +1,11 @@
 import { ObjectStore } from '../store/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
-import { WARM_START } from '../core/training/warm-start.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { createLearner } from '../engine/learner/remote-learner.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../environments/index.ts';
 import { readSettings } from '../workers/settings.ts';
+import { WARM_START } from './bench-specs.ts';
 import { plainRun } from './plain-run.ts';
 
 // One plain run in a process that is as new as the workers it is compared with. It is described by the variables that

@@ -12,7 +12,7 @@ import { evaluate } from '../core/training/evaluation.ts';
 import type { StepReport, TrainingPorts } from '../core/ports.ts';
 import type { GroupRequest, GroupResult } from '../core/requests.ts';
 import { trainStage } from '../core/training/stage.ts';
-import { warmStart } from '../core/training/warm-start.ts';
+import { superviseStage } from '../core/training/supervised-stage.ts';
 import type { Learner } from '../engine/learner/contract.ts';
 
 export interface PlainRunOptions {
@@ -77,7 +77,7 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
     {
       evaluate: (request) => ports.evaluate(request),
       initialize: (request) => curriculum.initializeModel(request, signal),
-      warmStart: (input) => warmStart(ports, input, null, go),
+      supervised: (input) => superviseStage(ports, input, null, go),
       stage: (input) => trainStage(ports, input, null, go),
       entered: () => undefined,
     },

@@ -15,7 +15,7 @@ const DEFAULT_CONFIDENCE = 0.95;
 export const confidenceOf = (spec: unknown): number =>
   (spec as { evaluation?: { confidence?: number } }).evaluation?.confidence ?? DEFAULT_CONFIDENCE;
 
-/** Success before and after RL as a table, and what the run took, over all of its starts, and left. */
+/** Success before RL, where there is any, and after all stages as a table, and what the run took, over all of its starts, and left. */
 export function reportRun(
   result: CurriculumResult,
   progress: Progress,
@@ -24,19 +24,20 @@ export function reportRun(
   say: (text: string) => void,
 ): void {
   const { before, after, checkpoint } = result;
-  if (before && after) {
+  if (after) {
     const table = new Table({
-      head: ['', 'before (warm start)', 'after (RL)', 'tasks'],
+      head: ['', 'before RL', 'after', 'tasks'],
       style: { head: [], border: [] },
     });
-    for (const tally of before.arms) {
-      const then = after.arms.find(({ arm }) => armName(arm) === armName(tally.arm));
-      table.push([armName(tally.arm), cell([tally]), then ? cell([then]) : '–', tally.trials]);
+    for (const tally of (before ?? after).arms) {
+      const of = (evaluation: EvaluationResult | null): EvaluationResult['arms'] =>
+        evaluation?.arms.filter(({ arm }) => armName(arm) === armName(tally.arm)) ?? [];
+      table.push([armName(tally.arm), cell(of(before)), cell(of(after)), tally.trials]);
     }
-    table.push(['all', cell(before.arms), cell(after.arms), total(before.arms).trials]);
+    table.push(['all', cell(before?.arms ?? []), cell(after.arms), total((before ?? after).arms).trials]);
     say(`\n\n${table.toString()}`);
     for (const [name, evaluation] of [['before', before] as const, ['after', after] as const]) {
-      const unjudged = unjudgedOf(evaluation);
+      const unjudged = evaluation && unjudgedOf(evaluation);
       if (unjudged !== null) say(`${name}: ${unjudged}`);
     }
   }
@@ -49,6 +50,7 @@ export function reportRun(
   say(`weights SHA-256 ${checkpoint.weights}`);
 
   function cell(arms: EvaluationResult['arms']): string {
+    if (arms.length === 0) return '–';
     const { success, ...bounds } = measured(total(arms), confidence);
     return `${percent(success)}  [${interval(bounds)}]`;
   }

@@ -70,7 +70,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
       const report = makeReport({
         rungs,
         judge: judged && JUDGE,
-        training: await read(result.stages.map(({ name }) => name)),
+        training: await read(result.stages.filter(({ kind }) => kind === 'rl').map(({ name }) => name)),
         before: await read(['before']),
         after: await read(['after']),
         ledger: await readLedger(store, progress.run),

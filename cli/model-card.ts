@@ -53,11 +53,15 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
     `stage "${manifest.stage}", step ${manifest.step}, ${manifest.updates} optimizer updates`,
   );
   row('learner', manifest.backend);
-  if (spec.warmStart !== null) row('warm start', `supervised, on ${arms(spec.warmStart.arms)}`);
   for (const stage of spec.stages) {
+    const name = `stage "${stage.name}"`;
+    if (stage.kind === 'supervised') {
+      row(name, `supervised on ${arms(stage.arms)}, learning rate ${stage.optimizer.learningRate}`);
+      continue;
+    }
     const { algorithm } = stage;
     row(
-      `stage "${stage.name}"`,
+      name,
       `${algorithm.kind.toUpperCase()} on ${arms(stage.arms)}; ${stage.groupsPerStep} tasks × ${stage.numGenerations} samples a step, ` +
         `learning rate ${stage.optimizer.learningRate}, clip ${algorithm.clipRatioLow}/${algorithm.clipRatioHigh}, KL weight ${algorithm.beta}`,
     );

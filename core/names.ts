@@ -31,7 +31,6 @@ export const SEARCH_ATTRIBUTES = {
 
 /** Workflow ids say what they are, so that a double start is one execution. */
 export const ids = {
-  warmStart: (run: string) => `${run}/warm-start`,
   stage: (run: string, stage: string) => `${run}/${stage}`,
   group: (run: string, stage: string, step: number, group: number) => `${run}/${stage}/${step}/${group}`,
   /** Episodes of a group that wait for long calls. */

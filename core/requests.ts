@@ -3,6 +3,7 @@ import type { Plan } from './algorithms/method.ts';
 import type { Objective } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
+import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
   Arm,
@@ -208,6 +209,8 @@ export interface DemonstrationsRequest {
   seed: number;
   stage: string;
   round: number;
+  /** What earlier stages of the run have shown; absent: nothing. */
+  shownBefore?: Shown;
   arms: Arm[];
   count: number;
   updates: UpdatePlan;

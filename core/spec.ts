@@ -5,8 +5,7 @@ import type { ModelSource } from '../spec/sections/model.ts';
 import type { RetentionSpec } from '../spec/sections/retention.ts';
 import type { RewardSpec } from '../spec/sections/reward.ts';
 import type { SamplingSpec } from '../spec/sections/sampling.ts';
-import type { StageSpec } from '../spec/sections/stages/rl.ts';
-import type { WarmStartSpec } from '../spec/sections/stages/warm-start.ts';
+import type { StageSpec } from '../spec/sections/stages/stages.ts';
 import type { VerificationSpec } from '../spec/sections/verification.ts';
 
 /**
@@ -24,8 +23,6 @@ export interface CurriculumSpec {
   reward: RewardSpec;
   /** Absent: verdicts of fast verifiers are all there is. */
   verification?: VerificationSpec;
-  /** null only for a model that comes from a checkpoint. */
-  warmStart: WarmStartSpec | null;
   stages: StageSpec[];
   evaluation: FinalEvaluationSpec;
   retention: RetentionSpec;
@@ -36,7 +33,8 @@ export type { ModelSpec } from '../spec/sections/model.ts';
 export type { OptimizerSpec } from '../spec/sections/optimizer.ts';
 export type { RewardComponentSpec } from '../spec/sections/reward.ts';
 export type { AlgorithmSpec } from './algorithms/index.ts';
-export type { CollapseAction, PlateauAction } from '../spec/sections/stages/rl.ts';
+export type { CollapseAction, PlateauAction, RlStageSpec } from '../spec/sections/stages/rl.ts';
+export type { SupervisedStageSpec } from '../spec/sections/stages/supervised.ts';
 export type { Arm } from '../spec/sections/tasks.ts';
 export type { RungSpec } from '../spec/sections/verification.ts';
 export type {
@@ -49,5 +47,4 @@ export type {
   SamplingSpec,
   StageSpec,
   VerificationSpec,
-  WarmStartSpec,
 };

@@ -14,13 +14,13 @@ import type { ModelFiles } from '../store/checkpoints.ts';
  */
 export function assertSpeaks(
   files: ModelFiles,
-  { warmStart, stages, evaluation }: Pick<CurriculumSpec, 'warmStart' | 'stages' | 'evaluation'>,
+  { stages, evaluation }: Pick<CurriculumSpec, 'stages' | 'evaluation'>,
   dialect: DialectSpec | undefined,
   environments: Environments,
 ): void {
   const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
   const config = tokenizerConfigOf(dialect ? new Map([...files, ...withDialect(files, dialect)]) : files);
-  const arms = [...(warmStart?.arms ?? []), ...stages.flatMap((stage) => stage.arms), ...evaluation.arms];
+  const arms = [...stages, evaluation].flatMap((section) => section.arms);
   for (const name of new Set(arms.map(({ environment }) => environment))) {
     const { tools } = environmentOf(environments, name);
     try {

@@ -6,8 +6,7 @@ import { modelSchema } from './sections/model.ts';
 import { retentionSchema } from './sections/retention.ts';
 import { rewardSchema } from './sections/reward.ts';
 import { samplingSchema } from './sections/sampling.ts';
-import { rlStageSchema } from './sections/stages/rl.ts';
-import { warmStartSchema } from './sections/stages/warm-start.ts';
+import { stagesSchema } from './sections/stages/stages.ts';
 import { verificationSchema } from './sections/verification.ts';
 
 /**
@@ -24,13 +23,7 @@ export const curriculumSchema = z
     sampling: samplingSchema,
     reward: rewardSchema,
     verification: verificationSchema.optional(),
-    warmStart: warmStartSchema
-      .optional()
-      .describe('May be left out for a model that comes from a checkpoint: RL then begins with it.'),
-    stages: z
-      .array(rlStageSchema)
-      .nonempty()
-      .max(64, 'has at most 64 stages: what each ended with is carried along'),
+    stages: stagesSchema,
     evaluation: evaluationSchema,
     retention: retentionSchema,
   })

@@ -7,9 +7,7 @@ import { checkModel, modelOf } from './sections/model.ts';
 import type { NamedModel } from './sections/model.ts';
 import { checkReward, rewardOf } from './sections/reward.ts';
 import { checkSampling } from './sections/sampling.ts';
-import { checkStageNames } from './sections/stages/names.ts';
-import { checkRlStage, rlStageOf } from './sections/stages/rl.ts';
-import { checkWarmStart, warmStartOf } from './sections/stages/warm-start.ts';
+import { checkStages, stagesOf } from './sections/stages/stages.ts';
 import { checkVerification, verificationOf } from './sections/verification.ts';
 import { parseStrictly, refusal } from './strict.ts';
 import type { Problem } from './strict.ts';
@@ -25,6 +23,7 @@ const WHAT = 'the curriculum spec';
  * nearest valid name.
  */
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
+  refuseWarmStart(written);
   const spec = parseStrictly(curriculumSchema, written, WHAT);
   const problems: Problem[] = [];
   check(spec, environments, (path, message) => void problems.push({ path, message }));
@@ -32,41 +31,36 @@ export function parseSpec(written: unknown, run: string, environments: SpecEnvir
   return normalize(spec, run, environments);
 }
 
+/** Says what to write in place of the warm start that specs had beside their stages. */
+function refuseWarmStart(written: unknown): void {
+  const { warmStart } = Object(written) as { warmStart?: object };
+  if (warmStart === undefined) return;
+  const stage = JSON.stringify({ kind: 'supervised', name: 'warm-start', ...warmStart });
+  const message = `is a stage: take it out, and put this at the beginning of "stages": ${stage}`;
+  throw refusal(WHAT, [{ path: ['warmStart'], message }]);
+}
+
 /** What the shape cannot say: names that do not exist, values that exclude each other, goals that cannot be reached. */
 function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse): void {
-  const { model, sampling, reward, verification, warmStart, stages, evaluation } = spec;
+  const { model, sampling, reward, verification, stages, evaluation } = spec;
   const used = usedBy(spec, environments);
   checkReward(reward, verification !== undefined, used, refuse);
   if (verification) checkVerification(verification, reward, used, refuse);
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);
-  checkStageNames(stages, refuse);
-  const context = { lora: model.lora !== undefined };
-  stages.forEach((stage, s) =>
-    checkRlStage(stage, verification, context, ['stages', s], environments, refuse),
-  );
-  if (warmStart) checkWarmStart(warmStart, environments, refuse);
-  else if (model.from === undefined) {
-    refuse(
-      ['warmStart'],
-      'is missing: a model from scratch cannot act yet; only one with model.from can go without',
-    );
-  }
+  checkStages(stages, spec, environments, refuse);
   checkEvaluation(evaluation, environments, refuse);
 }
 
 /** The environments that tasks are drawn from, once each, as far as there are such. */
-function usedBy(
-  { warmStart, stages, evaluation }: WrittenSpec,
-  environments: SpecEnvironments,
-): SpecEnvironment[] {
-  const tasks = [...(warmStart?.tasks ?? []), ...stages.flatMap((stage) => stage.tasks), ...evaluation.tasks];
+function usedBy({ stages, evaluation }: WrittenSpec, environments: SpecEnvironments): SpecEnvironment[] {
+  const tasks = [...stages, evaluation].flatMap((section) => section.tasks);
   const names = new Set(tasks.map(({ environment }) => environment));
   return [...names].flatMap((name) => environments.get(name) ?? []);
 }
 
 function normalize(written: WrittenSpec, run: string, environments: SpecEnvironments): ParsedSpec {
-  const { model, warmStart, stages } = written;
+  const { model, stages } = written;
   const verification =
     written.verification &&
     verificationOf(written.verification, environments.get(stages[0]!.tasks[0]!.environment)!);
@@ -79,8 +73,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     sampling: written.sampling,
     reward: rewardOf(written.reward, verification),
     ...(verification && { verification }),
-    warmStart: warmStart ? warmStartOf(warmStart) : null,
-    stages: stages.map((stage) => rlStageOf(stage, written.sampling)),
+    stages: stagesOf(stages, written.sampling),
     evaluation: evaluationOf(written.evaluation),
     retention: written.retention,
   };

@@ -58,9 +58,9 @@ import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVE
 import { onlyContinued } from './refuse.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
+import type { supervised } from './supervised.ts';
 import { noteUnknownSignals } from './unknown-names.ts';
 import { untilMended } from './until-mended.ts';
-import type { warmStart } from './warm-start.ts';
 
 const STOP_WITHOUT_CHECKPOINT = {
   answer: 'stop',
@@ -249,13 +249,13 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
           if (request.name === 'after') shown.after = measured;
           return measured;
         },
-        warmStart: (input) =>
+        supervised: (input) =>
           inChild(
-            startChild<typeof warmStart>('warmStart', {
+            startChild<typeof supervised>('supervised', {
               ...TAKING_OVER,
               args: [input, null, control.state],
-              workflowId: ids.warmStart(spec.run),
-              typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'warm-start' }),
+              workflowId: ids.stage(spec.run, input.stage.name),
+              typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
             }),
           ),
         stage: (input) =>

@@ -12,7 +12,7 @@ import type { TimeSplit } from '../core/time/time-split.ts';
 /** What `temporal workflow query --type progress` answers. */
 export interface Progress {
   run: string;
-  /** `initialize`, `warm-start`, a stage's name, or `report`. */
+  /** `initialize`, a stage's name, or `report`. */
   phase: string;
   status: 'running' | 'paused' | 'stopping' | 'waiting' | 'completed' | 'stopped' | 'cancelled' | 'failed';
   /** Why the run failed. */

@@ -9,4 +9,4 @@ export { stage } from './stage.ts';
 export { verdict } from './verdict.ts';
 export { verdictPage } from './verdict-page.ts';
 export { verificationSweep } from './verification-sweep.ts';
-export { warmStart } from './warm-start.ts';
+export { supervised } from './supervised.ts';

@@ -15,24 +15,25 @@ import type { TrainSequence } from './training-batch.ts';
 const BATCH = 256;
 
 /**
- * A round's demonstrations, the arms in turn, each of another task; no two rounds share one.
+ * A round's demonstrations, the arms in turn, each of another task; no two rounds of a run share one.
  * Throws GradusError('environment', …) where one cannot be made or read.
  */
 export async function demonstrationSequences(
   environments: Environments,
   dialectFor: (environment: HostedEnvironment) => Dialect,
-  request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed'>,
+  request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed' | 'shownBefore'>,
   signal: AbortSignal,
 ): Promise<TrainSequence[]> {
   const sequences: TrainSequence[] = [];
-  const ways = new RandomStream(request.seed, 'demonstrations', request.round);
+  const { seed, round, shownBefore = { rounds: 0, tasks: 0 } } = request;
+  const ways = new RandomStream(seed, 'demonstrations', shownBefore.rounds + round);
   const turns = new Turns(signal);
   for (let from = 0; from < request.count; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, request.count - from) }, (_, n) => {
       const i = from + n;
       const { environment: name, level } = request.arms[i % request.arms.length]!;
       const environment = environmentOf(environments, name);
-      const fresh = (request.round - 1) * request.count + i;
+      const fresh = shownBefore.tasks + (round - 1) * request.count + i;
       const index = fresh % environment.taskCount('train', level);
       const ref: TaskRef = { environment: name, split: 'train', level, index };
       return { environment, item: { ref, index: ways.int(0, 2 ** 30) } };

@@ -13,7 +13,7 @@ import type { HeldOutOptions, Measure } from './grpo/held-out.ts';
 import { compareToTarget, reachedAt, showPoint } from './grpo/learning-curve.ts';
 import type { CurvePoint } from './grpo/learning-curve.ts';
 import { ownRun, trainWarmStart } from './grpo/own-run.ts';
-import { dumpTasks, grpoSettings, rlSpec } from './grpo/specs.ts';
+import { dumpTasks, grpoSettings, rlSpec, stageOf } from './grpo/specs.ts';
 import type { GrpoSettings } from './grpo/specs.ts';
 import { TrlRun } from './grpo/trl-run.ts';
 
@@ -52,7 +52,7 @@ export async function* grpoBench(options: BenchOptions): AsyncGenerator<BenchRow
       const [warm, tasks] = [path.join(folder, 'warm'), path.join(folder, 'tasks.json')];
       // No bound lets TRL take so many steps.
       const steps = settings.maxSteps * Math.ceil(settings.bound);
-      await writeFile(tasks, JSON.stringify(dumpTasks(spec, spec.stages[0]!, steps, environments)));
+      await writeFile(tasks, JSON.stringify(dumpTasks(spec, stageOf(spec), steps, environments)));
       await trainWarmStart(warm, options);
       const before = await measure(warm);
       const setting = {
@@ -107,7 +107,7 @@ async function stepTimes(setting: Setting): Promise<BenchRow> {
     const shown = (seconds: readonly number[]): string => seconds.map((one) => one.toFixed(2)).join(' ');
     say(`  short run ${run} of ${runs}: ours ${shown(own.stepSeconds)}, TRL ${shown(trl.stepSeconds)} s`);
   }
-  const { groupsPerStep, numGenerations } = setting.heldOut.spec.stages[0]!;
+  const { groupsPerStep, numGenerations } = stageOf(setting.heldOut.spec);
   return benchRow({
     bench: 'engine:grpo',
     case: `RL step of ${groupsPerStep} × ${numGenerations} episodes from the same weights, vs TRL's GRPOTrainer, AVX-512`,

@@ -1,6 +1,7 @@
 import molecules from '../../examples/molecules.json' with { type: 'json' };
 import { parseSpec } from '../../spec/parse-spec.ts';
 import type { EvaluationRequest } from '../../core/requests.ts';
+import { splitStages } from '../bench-specs.ts';
 import { builtInEnvironments } from '../../environments/index.ts';
 
 /** Whom an arm's training asks about its molecules. */
@@ -23,7 +24,8 @@ const ENDLESS = 5000;
 /** What no policy shows in so few tasks: an arm ends by its steps or by its time. */
 const NEVER = { successAtLeast: 0.85, confidence: 0.999, tasks: 64, everySteps: ENDLESS };
 
-const { verification, warmStart, model, ...rest } = molecules;
+const { verification, model, stages, ...rest } = molecules;
+const { warmStart, rl } = splitStages(stages);
 const [fastRung, xtbRung, dftRung] = verification.rungs;
 const fastReward = { components: [{ verifier: fastRung!.verifier, role: 'outcome' }] };
 /** What dearer rungs would have said is not asked while an arm trains: its time is for training. */
@@ -31,15 +33,15 @@ const ladderOf = (rungs: readonly object[]) => ({ ...verification, rungs, evalua
 
 /** The demo's warm start, and one small step after it. */
 export function warmSpec({ quick }: Size) {
-  const [stage] = rest.stages;
+  const [stage] = rl;
   return {
     ...rest,
     model,
     reward: fastReward,
-    warmStart: quick
-      ? { ...warmStart, maxRounds: 1, graduation: { successAtLeast: 0, tasksPerLevel: 8 } }
-      : warmStart,
-    stages: [{ ...stage!, maxSteps: 1, groupsPerStep: 1, graduation: NEVER }],
+    stages: [
+      quick ? { ...warmStart, maxRounds: 1, graduation: { successAtLeast: 0, tasksPerLevel: 8 } } : warmStart,
+      { ...stage!, maxSteps: 1, groupsPerStep: 1, graduation: NEVER },
+    ],
     evaluation: { ...rest.evaluation, count: 16 },
   };
 }
@@ -53,7 +55,7 @@ export function armSpec(arm: ArmName, { from, endless, quick }: Size & { from: s
     xtb: [fastRung!, xtbRung!],
     fast: null,
   }[arm];
-  const stages = rest.stages.map((stage) => ({
+  const stages = rl.map((stage) => ({
     ...stage,
     ...(quick && { maxSteps: 2, groupsPerStep: 2 }),
     graduation: NEVER,

@@ -4,8 +4,8 @@ import { GradusError } from '../../core/errors.ts';
 const ENVIRONMENT = 'molecules';
 
 /** Throws GradusError('spec', 'no-molecules') for a spec whose answers are none: they would be trained on for nothing. */
-export function assertMolecules({ warmStart, stages, evaluation }: ParsedSpec): void {
-  const arms = [warmStart?.arms ?? [], ...stages.map((stage) => stage.arms), evaluation.arms].flat();
+export function assertMolecules({ stages, evaluation }: ParsedSpec): void {
+  const arms = [...stages, evaluation].flatMap((section) => section.arms);
   const other = arms.find(({ environment }) => environment !== ENVIRONMENT);
   if (other === undefined) return;
   throw new GradusError(

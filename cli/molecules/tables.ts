@@ -55,9 +55,7 @@ export function showReport({ funnel, calibration, best, quality }: MoleculesRepo
     ]);
     parts.push(tableOf(['best molecules', `${judge} score`, 'wanted', ...tiers.map(toolName)], rows));
   }
-  parts.push(
-    tableOf(['', 'before (warm start)', 'after (RL)'], qualityRows(quality.before, quality.after, judge)),
-  );
+  parts.push(tableOf(['', 'before RL', 'after'], qualityRows(quality.before, quality.after, judge)));
   if (quality.gain) {
     const { mean, n, ...bounds } = quality.gain;
     parts.push(`gain in ${judge} score, task by task: ${fixed(mean)} [${spread(bounds)}] over ${n} tasks`);

@@ -3,7 +3,7 @@ import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { ArmTally } from '../requests.ts';
-import type { CollapseAction, PlateauAction, StageSpec, WarmStartSpec } from '../spec.ts';
+import type { CollapseAction, PlateauAction, RlStageSpec, SupervisedStageSpec } from '../spec.ts';
 import { armName } from '../names.ts';
 
 // A stage looks at held-out success again and again, and each look is noisy: what is decided at one look in ten by
@@ -29,7 +29,7 @@ export type StageDecision =
   | { kind: 'plateau'; action: PlateauAction; reason: string }
   | { kind: 'collapse'; action: CollapseAction; reason: string };
 
-type Rules = Pick<StageSpec, 'graduation' | 'plateau' | 'collapse' | 'maxSteps'>;
+type Rules = Pick<RlStageSpec, 'graduation' | 'plateau' | 'collapse' | 'maxSteps'>;
 
 export const total = (tallies: readonly Proportion[]): Proportion => ({
   successes: tallies.reduce((sum, tally) => sum + tally.successes, 0),
@@ -43,11 +43,13 @@ export const toolFailuresOf = (tallies: readonly ArmTally[]): number =>
 const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
 /** Evaluations that the stage makes if nothing ends it: every so many steps, and after its last. */
-export const plannedLooks = ({ maxSteps, graduation }: Pick<StageSpec, 'maxSteps' | 'graduation'>): number =>
-  Math.ceil(maxSteps / graduation.everySteps);
+export const plannedLooks = ({
+  maxSteps,
+  graduation,
+}: Pick<RlStageSpec, 'maxSteps' | 'graduation'>): number => Math.ceil(maxSteps / graduation.everySteps);
 
 /** A collapse that shows without an evaluation: the policy no longer explores. `entropy` in nats a token, as estimated. */
-export function entropyCollapse(spec: Pick<StageSpec, 'collapse'>, entropy: number | null): StageDecision {
+export function entropyCollapse(spec: Pick<RlStageSpec, 'collapse'>, entropy: number | null): StageDecision {
   if (entropy === null || entropy >= spec.collapse.entropyBelow) return { kind: 'continue' };
   return {
     kind: 'collapse',
@@ -82,10 +84,10 @@ export function weighEvaluation(
 }
 
 /** The least success in a look of `trials` tasks, all of them solved, that a stage can still show by. */
-export const mostThatCanBeShown = (spec: Pick<StageSpec, 'maxSteps' | 'graduation'>): number =>
+export const mostThatCanBeShown = (spec: Pick<RlStageSpec, 'maxSteps' | 'graduation'>): number =>
   lowerBound({ successes: spec.graduation.tasks, trials: spec.graduation.tasks }, graduationError(spec));
 
-const graduationError = (spec: Pick<StageSpec, 'maxSteps' | 'graduation'>): number =>
+const graduationError = (spec: Pick<RlStageSpec, 'maxSteps' | 'graduation'>): number =>
   (1 - spec.graduation.confidence) / plannedLooks(spec);
 
 /** An exact binomial test that the success of this checkpoint is below the goal. */
@@ -148,12 +150,12 @@ function levelsOff(spec: Rules, { best, recent }: StageHistory): StageDecision |
 }
 
 /**
- * A warm start graduates by what it can do: every arm that RL is to climb must succeed now and then, for what is
- * never sampled is never reinforced. A low loss says nothing of the kind. This is a rate, no bound: a lucky round
- * lets RL begin a little early.
+ * A supervised stage graduates by what the policy can do: every arm that RL is to climb must succeed now and then, for
+ * what is never sampled is never reinforced. A low loss says nothing of the kind. This is a rate, no bound: a lucky round
+ * lets the next stage begin a little early.
  */
-export function warmStartGraduates(
-  spec: Pick<WarmStartSpec, 'arms' | 'graduation'>,
+export function everyArmSucceeds(
+  spec: Pick<SupervisedStageSpec, 'arms' | 'graduation'>,
   tallies: readonly ArmTally[],
 ): boolean {
   return spec.arms.every((arm) => {

@@ -3,7 +3,7 @@ import { stopOrThrow } from '../question.ts';
 import type { StepClimbed, StepReport, TrainingPorts } from '../ports.ts';
 import type { CheckpointRef, TaskRef } from '../refs.ts';
 import type { EvaluationResult, GroupResult, Span, TrainResult } from '../requests.ts';
-import type { CurriculumSpec, StageSpec } from '../spec.ts';
+import type { CurriculumSpec, RlStageSpec } from '../spec.ts';
 import { sampledEntropy, shareOut, summarize } from './evaluation.ts';
 import { HELD_OUT } from '../names.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
@@ -22,9 +22,9 @@ export interface StageInput {
     CurriculumSpec,
     'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'verification' | 'retention'
   >;
-  stage: StageSpec;
+  stage: RlStageSpec;
   checkpoint: CheckpointRef;
-  /** What the KL is measured against: the warm start. */
+  /** What the KL is measured against: what the first stage that is not supervised began with. */
   reference: CheckpointRef;
   /** Steps that the run did before this stage. */
   stepsBefore: number;

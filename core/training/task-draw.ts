@@ -1,7 +1,7 @@
 import { RandomStream } from '../random.ts';
 import type { TaskRef } from '../refs.ts';
 import type { ArmTally } from '../requests.ts';
-import type { Arm, StageSpec } from '../spec.ts';
+import type { Arm, RlStageSpec } from '../spec.ts';
 import { armName } from '../names.ts';
 
 /** What a stage remembers of an arm: successes and trials, decayed so that the estimate follows the policy. */
@@ -116,4 +116,4 @@ export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; 
 export const taskIndexes = ({
   maxSteps,
   groupsPerStep,
-}: Pick<StageSpec, 'maxSteps' | 'groupsPerStep'>): number => (maxSteps + 1) * groupsPerStep;
+}: Pick<RlStageSpec, 'maxSteps' | 'groupsPerStep'>): number => (maxSteps + 1) * groupsPerStep;

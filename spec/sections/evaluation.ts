@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count } from '../../core/fields.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from './tasks.ts';
-import type { Arm } from './tasks.ts';
+import type { WithArms } from './tasks.ts';
 
 export const evaluationSchema = z.strictObject({
   tasks: tasksSchema,
@@ -13,16 +13,11 @@ export const evaluationSchema = z.strictObject({
 type WrittenEvaluation = z.output<typeof evaluationSchema>;
 
 /** The report before → after, on tasks that no decision of the run has seen. */
-export interface FinalEvaluationSpec {
-  arms: Arm[];
-  tasks: number;
-  confidence: number;
-}
+export type FinalEvaluationSpec = WithArms<WrittenEvaluation>;
 
-export const evaluationOf = ({ tasks, count, confidence }: WrittenEvaluation): FinalEvaluationSpec => ({
+export const evaluationOf = ({ tasks, ...evaluation }: WrittenEvaluation): FinalEvaluationSpec => ({
+  ...evaluation,
   arms: armsOf(tasks),
-  tasks: count,
-  confidence,
 });
 
 export function checkEvaluation(

@@ -58,7 +58,7 @@ try {
   const inline = await firstWhere(groups, isInline);
   await mkdir(folder, { recursive: true });
   await record('curriculum', run);
-  await record('warm-start', child('warm-start'));
+  await record('supervised', child('warm-start'));
   await record('stage', child('rl'));
   await record('evaluation', child('evaluation/before/0'));
   await record('rollout-group', inline);
@@ -77,7 +77,8 @@ async function recordLadder(): Promise<void> {
   const near = { verifier: 'near', passAtLeast: 0, budget: { count: 1 } };
   const expert = { verifier: 'expert', passAtLeast: 0.5, wait: false, budget: { count: 1 } };
   const whole = ladderSpec([near, expert], { offer: 4 });
-  const stages = whole.stages.map((stage) => ({ ...stage, groupsPerStep: 2, numGenerations: 2 }));
+  const [warmStart, stage] = whole.stages;
+  const stages = [warmStart, { ...stage, groupsPerStep: 2, numGenerations: 2 }];
   const run = await runs.start('ladder-recorded', { ...whole, stages });
   await runs.progress(run, ({ phase }) => phase === 'rl');
   await run.signal(pause);
@@ -115,12 +116,12 @@ async function recordLadder(): Promise<void> {
 /** Groups of both calculators, a warm start that asks, two steps with a measurement. */
 function spec(): unknown {
   const tiny = tinySpec({ maxSteps: 2, groupsPerStep: 4 });
-  const [stage] = tiny.stages;
+  const [warmStart, stage] = tiny.stages;
   const graduation = { successAtLeast: 0.65, tasks: 8, everySteps: 1 };
   return {
     ...tiny,
-    warmStart: { ...tiny.warmStart, graduation: { successAtLeast: 1, tasksPerLevel: 8 } },
     stages: [
+      { ...warmStart, graduation: { successAtLeast: 1, tasksPerLevel: 8 } },
       {
         ...stage,
         tasks: [

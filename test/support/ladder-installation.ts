@@ -9,6 +9,7 @@ import { ids } from '../../core/names.ts';
 import type { Role } from '../../core/names.ts';
 import type { LadderStatus } from '../../workflows/ladder-state.ts';
 import { briefSpec } from './brief-spec.ts';
+import { inOrder } from './tiny-spec.ts';
 import type { Computation } from './ladder-calculator.ts';
 import { startTestInstallation } from './test-installation.ts';
 import type { TestInstallation } from './test-installation.ts';
@@ -118,10 +119,10 @@ export function ladderSpec(
 ) {
   const { seed = 5, maxSteps = 2, groupsPerStep = 4, offer = 0, passAtLeast = 0 } = options;
   const brief = briefSpec({ environment: 'calculator-ladder', maxSteps });
+  const [warmStart, stage] = brief.stages;
   return {
     ...brief,
     seed,
-    warmStart: { ...brief.warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
     verification: {
       rungs: [{ verifier: 'is-number', passAtLeast }, ...rungs],
@@ -129,10 +130,9 @@ export function ladderSpec(
       // What a test counts is what the ladder asked for.
       evaluateBy: 'is-number',
     },
-    stages: brief.stages.map((stage) => ({
-      ...stage,
-      groupsPerStep,
-      algorithm: { ...stage.algorithm, importanceCap: 2 },
-    })),
+    stages: inOrder(
+      { ...warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
+      { ...stage, groupsPerStep, algorithm: { ...stage.algorithm, importanceCap: 2 } },
+    ),
   };
 }

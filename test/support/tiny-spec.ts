@@ -2,6 +2,9 @@
 export const hardestGoal = (tasks: number, looks: number): number =>
   0.999 * (0.1 / Math.ceil(looks)) ** (1 / tasks);
 
+/** The stages of a spec, each with the fields that it has. */
+export const inOrder = <WarmStart, Rl>(warmStart: WarmStart, rl: Rl): [WarmStart, Rl] => [warmStart, rl];
+
 /** A curriculum that exercises everything in seconds: two rounds of warm start, a few RL steps, small reports. */
 export function tinySpec(
   options: {
@@ -33,15 +36,17 @@ export function tinySpec(
         { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
       ],
     },
-    warmStart: {
-      tasks: [{ environment: 'calculator', levels: [1] }],
-      minibatch: 32,
-      updatesPerRound: 40,
-      maxRounds: 2,
-      optimizer: { learningRate: 0.005 },
-      graduation: { successAtLeast: 0, tasksPerLevel: 16 },
-    },
-    stages: [
+    stages: inOrder(
+      {
+        kind: 'supervised',
+        name: 'warm-start',
+        tasks: [{ environment: 'calculator', levels: [1] }],
+        minibatch: 32,
+        updatesPerRound: 40,
+        maxRounds: 2,
+        optimizer: { learningRate: 0.005 },
+        graduation: { successAtLeast: 0, tasksPerLevel: 16 },
+      },
       {
         name: 'rl',
         tasks,
@@ -52,7 +57,7 @@ export function tinySpec(
         algorithm: { minibatch: 32, beta: 0.01, numIterations: 2 },
         graduation: { successAtLeast: hardestGoal(32, maxSteps / 2), tasks: 32, everySteps: 2 },
       },
-    ],
+    ),
     evaluation: { tasks, count: 32 },
   };
 }

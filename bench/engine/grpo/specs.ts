@@ -1,7 +1,7 @@
 import calculator from '../../../examples/calculator.json' with { type: 'json' };
 import { drawTasks } from '../../../core/training/task-draw.ts';
 import { tinySpec } from '../../../test/support/tiny-spec.ts';
-import type { CurriculumSpec, StageSpec } from '../../../core/spec.ts';
+import type { CurriculumSpec, RlStageSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';
 
 /** What is compared, and how far. */
@@ -42,18 +42,22 @@ export function grpoSettings(quick: boolean): GrpoSettings {
 const baseOf = (quick: boolean) => {
   if (!quick) return calculator;
   const tiny = tinySpec();
-  const stages = tiny.stages.map((stage) => ({ ...stage, algorithm: { minibatch: 32 } }));
+  const [warmStart, stage] = tiny.stages;
   // What TRL's side knows is this reward.
-  return { ...tiny, stages, reward: calculator.reward };
+  return {
+    ...tiny,
+    stages: [warmStart, { ...stage, algorithm: { minibatch: 32 } }],
+    reward: calculator.reward,
+  };
 };
 
 /** The main job's warm start and one RL step, which a run cannot do without. */
 export function warmStartSpec(quick: boolean) {
   const { stages, evaluation, ...rest } = baseOf(quick);
-  const [stage] = stages;
+  const [warmStart, stage] = stages;
   return {
     ...rest,
-    stages: [{ ...stage!, maxSteps: 1, groupsPerStep: 1, graduation: OUT_OF_REACH }],
+    stages: [warmStart!, { ...stage!, maxSteps: 1, groupsPerStep: 1, graduation: OUT_OF_REACH }],
     evaluation: { ...evaluation, count: FEW_TASKS },
   };
 }
@@ -64,8 +68,8 @@ export function warmStartSpec(quick: boolean) {
  */
 export function rlSpec(quick: boolean, from: string, steps: number, everySteps: number) {
   const base = baseOf(quick);
-  const [stage] = base.stages;
-  const { $schema: _, model: __, warmStart: ___, ...rest } = base as typeof base & Record<string, unknown>;
+  const [, stage] = base.stages;
+  const { $schema: _, model: __, ...rest } = base as typeof base & Record<string, unknown>;
   return {
     ...rest,
     model: { from },
@@ -83,6 +87,10 @@ export function rlSpec(quick: boolean, from: string, steps: number, everySteps: 
     retention: { keepEvery: everySteps },
   };
 }
+
+/** The stage of an `rlSpec`. */
+export const stageOf = ({ stages }: Pick<CurriculumSpec, 'stages'>): RlStageSpec =>
+  stages.find((stage) => stage.kind === 'rl')!;
 
 /** A report must have some task. */
 const FEW_TASKS = 3;
@@ -102,7 +110,7 @@ export interface DumpedTask {
  */
 export function dumpTasks(
   { seed }: Pick<CurriculumSpec, 'seed'>,
-  stage: Pick<StageSpec, 'name' | 'arms' | 'groupsPerStep'>,
+  stage: Pick<RlStageSpec, 'name' | 'arms' | 'groupsPerStep'>,
   steps: number,
   environments: ReadonlyMap<string, Environment>,
 ): DumpedTask[] {

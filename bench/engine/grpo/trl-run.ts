@@ -1,6 +1,7 @@
 import { cp } from 'node:fs/promises';
 import path from 'node:path';
 import type { ParsedSpec } from '../../../spec/parse-spec.ts';
+import { stageOf } from './specs.ts';
 import { trainableReward } from '../../../core/episode/outcome.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Environment } from '../../../environments/contract.ts';
@@ -29,8 +30,7 @@ export class TrlRun {
   ): Promise<TrlRun> {
     const process = await anchor('trl_grpo', { avx512: true, say });
     try {
-      const [stage] = spec.stages;
-      const { groupsPerStep, numGenerations, algorithm, optimizer } = stage!;
+      const { groupsPerStep, numGenerations, algorithm, optimizer } = stageOf(spec);
       const { temperature, maxTurns, maxCompletionTokens } = spec.sampling;
       await process.call('load', {
         folder: warm,

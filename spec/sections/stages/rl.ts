@@ -21,78 +21,83 @@ const MOST_TOGETHER = 16_384;
 const confidence = (usual: number, what: string) =>
   z.number().min(0.5).max(0.9999).default(usual).describe(what);
 
-export const rlStageSchema = z.strictObject({
-  name: name.describe('Unique in the run.'),
-  tasks: tasksSchema,
-  groupsPerStep: count(MOST_EPISODES / 2, 'take more steps')
-    .default(16)
-    .describe('Tasks per step.'),
-  groupsPerWorkflow: count(512, "the names of a workflow's tasks pass through its history")
-    .default(32)
-    .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
-  numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
-  maxSteps: count(1e6, 'write another stage'),
-  algorithm: algorithmSchema.prefault({}),
-  optimizer: optimizerSchema(3e-4),
-  graduation: z.strictObject({
-    successAtLeast: fraction.describe('Held-out success that must be shown.'),
-    confidence: confidence(
-      0.9,
-      'Probability that none of the evaluations of the stage graduates a policy that is worse.',
-    ),
-    tasks: count(MOST_TASKS, MEASURED).default(300),
-    everySteps: count(1e6, 'the last step is always measured').default(10),
-  }),
-  plateau: z
-    .strictObject({
-      evaluations: count(200, 'each of them is carried from step to step', 2)
-        .default(8)
-        .describe('The latest evaluations: their second half is compared with their first.'),
-      minImprovement: fraction
-        .default(0.05)
-        .describe('A plateau is where so large a gain of held-out success can be ruled out.'),
+export const rlStageSchema = z
+  .strictObject({
+    kind: z.literal('rl').default('rl'),
+    name: name.describe('Unique in the run.'),
+    tasks: tasksSchema,
+    groupsPerStep: count(MOST_EPISODES / 2, 'take more steps')
+      .default(16)
+      .describe('Tasks per step.'),
+    groupsPerWorkflow: count(512, "the names of a workflow's tasks pass through its history")
+      .default(32)
+      .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
+    numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
+    maxSteps: count(1e6, 'write another stage'),
+    algorithm: algorithmSchema.prefault({}),
+    optimizer: optimizerSchema(3e-4),
+    graduation: z.strictObject({
+      successAtLeast: fraction.describe('Held-out success that must be shown.'),
       confidence: confidence(
         0.9,
-        'Probability that none of the evaluations of the stage finds a plateau where there is that gain.',
+        'Probability that none of the evaluations of the stage graduates a policy that is worse.',
       ),
-      action: z.enum(['advance', 'stop', 'ask']).default('advance'),
-    })
-    .prefault({}),
-  collapse: z
-    .strictObject({
-      successBelowBest: fraction
-        .default(0.7)
-        .describe('Part of the best held-out success of the stage; 0 switches this rule off.'),
-      confidence: confidence(
-        0.95,
-        'Probability that none of the evaluations of the stage finds such a fall where there is none.',
-      ),
-      entropyBelow: amount(20, 'no vocabulary has so much entropy')
-        .default(0)
-        .describe(
-          'Entropy of the policy in nats a token, estimated by what it sampled in the step; 0 switches this rule off.',
+      tasks: count(MOST_TASKS, MEASURED).default(300),
+      everySteps: count(1e6, 'the last step is always measured').default(10),
+    }),
+    plateau: z
+      .strictObject({
+        evaluations: count(200, 'each of them is carried from step to step', 2)
+          .default(8)
+          .describe('The latest evaluations: their second half is compared with their first.'),
+        minImprovement: fraction
+          .default(0.05)
+          .describe('A plateau is where so large a gain of held-out success can be ruled out.'),
+        confidence: confidence(
+          0.9,
+          'Probability that none of the evaluations of the stage finds a plateau where there is that gain.',
         ),
-      action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
-      learningRateFactor: positive(1, 'a roll-back goes on more carefully').default(0.5),
-      maxRollbacks: count(1000, 'a person should have been asked', 0)
-        .default(2)
-        .describe('After these a person is asked.'),
-    })
-    .prefault({}),
-  budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
-  retryFailures: fraction.default(0.125).describe("Part of each step's tasks drawn again from failed ones."),
-});
+        action: z.enum(['advance', 'stop', 'ask']).default('advance'),
+      })
+      .prefault({}),
+    collapse: z
+      .strictObject({
+        successBelowBest: fraction
+          .default(0.7)
+          .describe('Part of the best held-out success of the stage; 0 switches this rule off.'),
+        confidence: confidence(
+          0.95,
+          'Probability that none of the evaluations of the stage finds such a fall where there is none.',
+        ),
+        entropyBelow: amount(20, 'no vocabulary has so much entropy')
+          .default(0)
+          .describe(
+            'Entropy of the policy in nats a token, estimated by what it sampled in the step; 0 switches this rule off.',
+          ),
+        action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
+        learningRateFactor: positive(1, 'a roll-back goes on more carefully').default(0.5),
+        maxRollbacks: count(1000, 'a person should have been asked', 0)
+          .default(2)
+          .describe('After these a person is asked.'),
+      })
+      .prefault({}),
+    budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
+    retryFailures: fraction
+      .default(0.125)
+      .describe("Part of each step's tasks drawn again from failed ones."),
+  })
+  .describe('Reinforcement learning on groups of samples, until the policy graduates.');
 
 type WrittenRlStage = z.output<typeof rlStageSchema>;
 
-export interface StageSpec extends WithArms<WrittenRlStage> {
+export interface RlStageSpec extends WithArms<WrittenRlStage> {
   /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
   plan: Plan;
 }
-export type PlateauAction = StageSpec['plateau']['action'];
-export type CollapseAction = StageSpec['collapse']['action'];
+export type PlateauAction = RlStageSpec['plateau']['action'];
+export type CollapseAction = RlStageSpec['collapse']['action'];
 
-export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: SamplingSpec): StageSpec => ({
+export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: SamplingSpec): RlStageSpec => ({
   ...stage,
   plan: planAlgorithm(stage.algorithm, sampling),
   arms: armsOf(tasks),

@@ -261,7 +261,7 @@ test('demonstrations are counted in the batch that was kept, though the environm
 
 test('a run begins with the checkpoint that it was opened with, though the other run has gone on', async () => {
   await savedCheckpoint('other', 1);
-  const { model: _, warmStart: __, ...rest } = tinySpec();
+  const { model: _, ...rest } = tinySpec();
   const curriculum = createCurriculum({
     store,
     environments: inThisProcess([calculatorEnvironment()]),

@@ -30,15 +30,17 @@ const spec = {
       { verifier: 'dft', passAtLeast: 0.9, wait: false, budget: { count: 2 } },
     ],
   },
-  warmStart: {
-    tasks,
-    minibatch: 16,
-    updatesPerRound: 120,
-    maxRounds: 1,
-    optimizer: { learningRate: 0.005 },
-    graduation: { successAtLeast: 0, tasksPerLevel: 8 },
-  },
   stages: [
+    {
+      kind: 'supervised',
+      name: 'warm-start',
+      tasks,
+      minibatch: 16,
+      updatesPerRound: 120,
+      maxRounds: 1,
+      optimizer: { learningRate: 0.005 },
+      graduation: { successAtLeast: 0, tasksPerLevel: 8 },
+    },
     {
       name: 'design',
       tasks,

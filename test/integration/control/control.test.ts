@@ -31,14 +31,15 @@ const withSeed = (seed: number) => ({ ...briefSpec(), seed });
 /** A stage that measures itself at each step, and asks after two, whatever they say. */
 function askingSpec() {
   const spec = briefSpec({ maxSteps: 1000 });
-  const [stage] = spec.stages;
+  const [warmStart, stage] = spec.stages;
   return {
     ...spec,
     stages: [
+      warmStart,
       {
-        ...stage!,
+        ...stage,
         // Shown by eight of eight only, in so many looks.
-        graduation: { ...stage!.graduation, successAtLeast: 0.3, everySteps: 1 },
+        graduation: { ...stage.graduation, successAtLeast: 0.3, everySteps: 1 },
         plateau: { evaluations: 2, minImprovement: 1, confidence: 0.5, action: 'ask' },
         collapse: { successBelowBest: 0 },
       },
@@ -114,7 +115,11 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
 
   await handle.signal(stop);
   const result = await handle.result();
-  expect(result).toMatchObject({ end: 'stopped', after: null, stages: [{ name: 'rl', end: 'stopped' }] });
+  expect(result).toMatchObject({
+    end: 'stopped',
+    after: null,
+    stages: [{ name: 'warm-start' }, { name: 'rl', end: 'stopped' }],
+  });
   const { manifest, state } = await loadCheckpoint(store, result.checkpoint);
   expect(manifest).toMatchObject({
     run: 'asking',

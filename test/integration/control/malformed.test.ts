@@ -199,7 +199,7 @@ test('a misspelt signal is shown by the run, with the nearest name, and changes 
 test('every workflow that is started with garbage fails at once and says why', async () => {
   const types = [
     'curriculum',
-    'warmStart',
+    'supervised',
     'stage',
     'rolloutGroup',
     'followEpisodes',

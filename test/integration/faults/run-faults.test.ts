@@ -82,14 +82,14 @@ test.each([
   [
     'a field that does not exist',
     'unknown-field',
-    { ...spec, stages: [{ ...spec.stages[0]!, maxStep: 3 }] },
-    'stages[0].maxStep: unknown field; did you mean "maxSteps"?',
+    { ...spec, stages: [spec.stages[0], { ...spec.stages[1], maxStep: 3 }] },
+    'stages[1].maxStep: unknown field; did you mean "maxSteps"?',
   ],
   [
     'an environment that no worker has',
     'no-environment',
     briefSpec({ environment: 'calculater' }),
-    'stages[0].tasks[0].environment: no environment "calculater"; did you mean "calculator"?',
+    'stages[1].tasks[0].environment: no environment "calculater"; did you mean "calculator"?',
   ],
 ])('a spec with %s is refused at once, and nothing is left of it', async (_, run, wrong, message) => {
   const handle = await runs.start(run, wrong);
@@ -165,18 +165,21 @@ test('a damaged batch stops no run: a person is asked, restores it, and the run 
 test('a damaged checkpoint is asked about once for all groups; the run goes on in its step, or stops before it', async () => {
   const handles = await Promise.all(['bad-checkpoint', 'stopped'].map((run) => runs.start(run, spec)));
   const damaged = new Map<string, string>();
-  for (const handle of handles) {
-    await runs.progress(handle, ({ phase }) => phase === 'rl');
-    await handle.signal(pause);
-    await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
-    await runs.settled(`${handle.workflowId}/rl`);
-    const { checkpoint } = await runs.progress(handle, () => true);
-    const weights = (await store.list(checkpointsPrefix(handle.workflowId)))
-      .map(({ key }) => key)
-      .find((key) => key.includes(checkpoint!.weights.slice(0, 12)) && key.endsWith('model.safetensors'))!;
-    await flipByte(weights);
-    damaged.set(handle.workflowId, weights);
-  }
+  // Both at once: neither may come to its end while the other is waited for.
+  await Promise.all(
+    handles.map(async (handle) => {
+      await runs.progress(handle, ({ phase }) => phase === 'rl');
+      await handle.signal(pause);
+      await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
+      await runs.settled(`${handle.workflowId}/rl`);
+      const { checkpoint } = await runs.progress(handle, () => true);
+      const weights = (await store.list(checkpointsPrefix(handle.workflowId)))
+        .map(({ key }) => key)
+        .find((key) => key.includes(checkpoint!.weights.slice(0, 12)) && key.endsWith('model.safetensors'))!;
+      await flipByte(weights);
+      damaged.set(handle.workflowId, weights);
+    }),
+  );
   // It has the right weights in memory.
   await restartWorker('rollout');
   const steps: number[] = [];
@@ -202,7 +205,10 @@ test('a damaged checkpoint is asked about once for all groups; the run goes on i
   expect(await stopped!.result()).toMatchObject({
     end: 'stopped',
     steps: steps[1],
-    stages: [{ name: 'rl', end: 'stopped', reason: 'stopped by a person in the middle of a step' }],
+    stages: [
+      { name: 'warm-start', end: 'graduated' },
+      { name: 'rl', end: 'stopped', reason: 'stopped by a person in the middle of a step' },
+    ],
   });
   await flipByte(damaged.get('bad-checkpoint')!);
   await mended!.executeUpdate(decide, { args: ['continue'] });

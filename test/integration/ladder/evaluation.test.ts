@@ -39,9 +39,10 @@ async function objects<T>(prefix: string): Promise<T[]> {
 
 test('a checkpoint is measured by the dearest rung that all can have, at a price that the ledger shows', async () => {
   const brief = briefSpec({ environment: 'calculator-ladder' });
+  const [warmStart, stage] = brief.stages;
   const spec = {
     ...brief,
-    warmStart: { ...brief.warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] },
+    stages: [{ ...warmStart, tasks: [{ environment: 'calculator-ladder', levels: [1] }] }, stage],
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
     verification: {
       rungs: [

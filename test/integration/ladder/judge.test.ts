@@ -50,9 +50,10 @@ type VerdictEntry = Extract<LedgerEntry, { kind: 'verdict' }>;
 test('a judge is a rung: what it costs is in the ledger, and what it cannot judge is no pass', async () => {
   const environment = 'calculator-judged';
   const brief = briefSpec({ environment });
+  const [warmStart, stage] = brief.stages;
   const spec = {
     ...brief,
-    warmStart: { ...brief.warmStart, tasks: [{ environment, levels: [1] }] },
+    stages: [{ ...warmStart, tasks: [{ environment, levels: [1] }] }, stage],
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
     verification: {
       rungs: [

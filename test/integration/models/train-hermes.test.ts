@@ -88,17 +88,20 @@ async function episodesOf(run: string, step: number): Promise<Episode[]> {
 
 test('a brought Qwen2 calls its tool as its chat template says, and gets better rewards by RL', async () => {
   const { model: _, ...spec } = tinySpec({ maxSteps: STEPS });
+  const [warmStart, stage] = spec.stages;
   const handle = await installation.runs.start('hermes', {
     ...spec,
     model: { from: 'qwen' },
     sampling: { maxTurns: 3, maxCompletionTokens: 60 },
-    // Just enough to call now and then.
-    warmStart: { ...spec.warmStart, updatesPerRound: 60, maxRounds: 1, optimizer: { learningRate: 0.01 } },
-    stages: spec.stages.map((stage) => ({
-      ...stage,
-      optimizer: { learningRate: 0.003 },
-      graduation: { successAtLeast: 0.9, tasks: 32, everySteps: STEPS },
-    })),
+    stages: [
+      // Just enough to call now and then.
+      { ...warmStart, updatesPerRound: 60, maxRounds: 1, optimizer: { learningRate: 0.01 } },
+      {
+        ...stage,
+        optimizer: { learningRate: 0.003 },
+        graduation: { successAtLeast: 0.9, tasks: 32, everySteps: STEPS },
+      },
+    ],
   });
   expect((await handle.result()).end).toBe('completed');
 

@@ -48,7 +48,8 @@ test.each([
   async (how, lora) => {
     const name = how === 'whole' ? 'full' : 'lora';
     const { model: _, ...spec } = tinySpec({ maxSteps: 1, groupsPerStep: 4 });
-    const brief = { ...spec, warmStart: { ...spec.warmStart, updatesPerRound: 4, maxRounds: 1 } };
+    const [warmStart, stage] = spec.stages;
+    const brief = { ...spec, stages: [{ ...warmStart, updatesPerRound: 4, maxRounds: 1 }, stage] };
     const handle = await installation.runs.start(name, {
       ...brief,
       model: { from: 'brought', ...(lora && { lora }) },

@@ -33,16 +33,18 @@ afterAll(async () => {
 /** A run that asks after one small round of warm start, and then has more steps than the test has patience. */
 function spec() {
   const tiny = tinySpec({ maxSteps: 1000, groupsPerStep: 2 });
-  const [stage] = tiny.stages;
+  const [warmStart, stage] = tiny.stages;
   return {
     ...tiny,
-    warmStart: {
-      ...tiny.warmStart,
-      updatesPerRound: 4,
-      maxRounds: 1,
-      graduation: { successAtLeast: 1, tasksPerLevel: 8 },
-    },
-    stages: [{ ...stage!, graduation: { successAtLeast: 0.9, tasks: 32, everySteps: 1000 } }],
+    stages: [
+      {
+        ...warmStart,
+        updatesPerRound: 4,
+        maxRounds: 1,
+        graduation: { successAtLeast: 1, tasksPerLevel: 8 },
+      },
+      { ...stage, graduation: { successAtLeast: 0.9, tasks: 32, everySteps: 1000 } },
+    ],
     evaluation: { ...tiny.evaluation, count: 8 },
   };
 }
@@ -54,7 +56,7 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
   expect(await shell('start')).toContain(WORKFLOW_ID);
 
   await until(async () => expect(await progress()).toMatchObject({ run: WORKFLOW_ID, status: 'waiting' }));
-  expect((await progress()).question!.reason).toContain('warm start');
+  expect((await progress()).question!.reason).toContain('warm-start did not graduate');
   expect((await progress()).question!.answers.map(({ answer }) => answer)).toContain('advance');
   await shell('decide');
   await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
@@ -79,7 +81,14 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
 
   await shell('stop');
   const result = jsonIn(await shell('result')) as CurriculumResult;
-  expect(result).toMatchObject({ end: 'stopped', after: null, stages: [{ name: 'rl', end: 'stopped' }] });
+  expect(result).toMatchObject({
+    end: 'stopped',
+    after: null,
+    stages: [
+      { name: 'warm-start', end: 'exhausted' },
+      { name: 'rl', end: 'stopped' },
+    ],
+  });
   expect(await progress()).toMatchObject({ status: 'stopped', checkpoint: result.checkpoint });
 
   const store = await ObjectStore.connect(installation.settings.store);

@@ -42,10 +42,10 @@ function spec() {
     budget: { count: 1 },
   };
   const whole = ladderSpec([near, expert], { seed: 90, maxSteps: 1, offer: 8 });
-  const [stage] = whole.stages;
+  const [warmStart, stage] = whole.stages;
   // What the second stage knows of the first one's candidates it has from people and sweeps.
   const budgets = { near: { count: 0 }, expert: { count: 0 } };
-  return { ...whole, stages: [stage, { ...stage, name: 'more', budgets }] };
+  return { ...whole, stages: [warmStart, stage, { ...stage, name: 'more', budgets }] };
 }
 
 const schedule = (id = 'nightly') => installation.runs.client.schedule.getHandle(id);

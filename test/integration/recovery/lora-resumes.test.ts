@@ -51,7 +51,7 @@ test('a LoRA run whose learner is killed in mid-step ends with the same adapter'
   const leftAlone = await alone.result();
 
   const handle = await runs.start('killed', spec);
-  await killInActivity({ workers, runs }, () => ids.warmStart('killed'), 'trainStep', 'learner');
+  await killInActivity({ workers, runs }, () => ids.stage('killed', 'warm-start'), 'trainStep', 'learner');
   const result = await handle.result();
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
 

@@ -16,23 +16,24 @@ import { hardestGoal, tinySpec } from '../../support/tiny-spec.ts';
 
 const environment = 'calculator-verbose';
 const tasks = [{ environment, levels: [1] }];
-const { warmStart, ...tiny } = tinySpec({ environment, maxSteps: 2, groupsPerStep: 6, groupsPerWorkflow: 6 });
+const tiny = tinySpec({ environment, maxSteps: 2, groupsPerStep: 6, groupsPerWorkflow: 6 });
 const evaluation = { tasks, count: 4 };
-const stage = { ...tiny.stages[0]!, numGenerations: 4, algorithm: { minibatch: 8 } };
+const [warmStart, rl] = tiny.stages;
+const stage = { ...rl, numGenerations: 4, algorithm: { minibatch: 8 } };
 /** Learns to call the tool, so that there is something to observe. */
 const start = {
   ...tiny,
   model: { hiddenSize: 128, intermediateSize: 4096, layers: 3, maxPositions: 512 },
-  warmStart: {
-    ...warmStart,
-    tasks,
-    minibatch: 8,
-    updatesPerRound: 30,
-    maxRounds: 1,
-    optimizer: { learningRate: 0.003 },
-    graduation: { successAtLeast: 0, tasksPerLevel: 4 },
-  },
   stages: [
+    {
+      ...warmStart,
+      tasks,
+      minibatch: 8,
+      updatesPerRound: 30,
+      maxRounds: 1,
+      optimizer: { learningRate: 0.003 },
+      graduation: { successAtLeast: 0, tasksPerLevel: 4 },
+    },
     {
       ...stage,
       groupsPerStep: 1,

@@ -148,12 +148,17 @@ test('whatever object is damaged, the run asks, goes on when it is restored, and
   expect(done.toSorted()).toEqual(undisturbed);
 }, 60_000);
 
+const WARM = { name: 'warm-start', end: 'graduated' };
+
 test.each([
-  ['buildDemonstrations', { steps: 0, stages: [], reference: null }],
-  ['buildBatch', { stages: [{ name: 'rl', end: 'stopped', steps: 0 }] }],
+  [
+    'buildDemonstrations',
+    { steps: 0, stages: [{ name: 'warm-start', end: 'stopped', steps: 0 }], reference: null },
+  ],
+  ['buildBatch', { stages: [WARM, { name: 'rl', end: 'stopped', steps: 0 }] }],
   ['advance', {}],
-  ['settleClimb', { stages: [{ name: 'rl', end: 'stopped', steps: 0 }] }],
-  ['settleAssessment', { stages: [], reference: null }],
+  ['settleClimb', { stages: [WARM, { name: 'rl', end: 'stopped', steps: 0 }] }],
+  ['settleAssessment', { stages: [WARM], reference: null }],
 ])(
   'where %s met damage the run is stopped by the answer, with the checkpoint that it has',
   async (name, end) => {
@@ -168,7 +173,10 @@ test('the signal to stop ends a run that asks as well; the ladder that it asked 
   const handle = await start('signalled', ['planClimb']);
   await lab.runs.progress(handle, ({ status }) => status === 'waiting', 20_000);
   await handle.signal(stop);
-  expect(await handle.result()).toMatchObject({ end: 'stopped', stages: [{ name: 'rl', end: 'stopped' }] });
+  expect(await handle.result()).toMatchObject({
+    end: 'stopped',
+    stages: [WARM, { name: 'rl', end: 'stopped' }],
+  });
   const ladder = lab.runs.client.workflow.getHandle(ids.ladder('signalled'));
   const failure = await ladder.result().catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(WorkflowFailedError);

@@ -40,20 +40,21 @@ afterAll(() => lab?.stop());
 
 test('what a stage has not reported yet outlives its history, and is reported when it ends', async () => {
   const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5 }], { groupsPerStep: 1 });
-  const [stage] = spec.stages;
+  const [warmStart, stage] = spec.stages;
   const handle = await lab.runs.start('long', {
     ...spec,
     verification: { ...spec.verification, evaluateBy: 'near' },
     stages: [
+      warmStart,
       {
         ...stage,
         maxSteps: 10_000,
-        graduation: { ...stage!.graduation, successAtLeast: 0.5, everySteps: 1000 },
+        graduation: { ...stage.graduation, successAtLeast: 0.5, everySteps: 1000 },
       },
     ],
   });
   const { end, stages } = await handle.result();
-  const steps = stages[0]!.steps;
+  const steps = stages[1]!.steps;
   expect(end).toBe('stopped');
   expect(steps).toBeGreaterThanOrEqual(STOPPED_IN);
   let executions = 0;

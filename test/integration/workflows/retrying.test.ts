@@ -59,17 +59,17 @@ function failingAsSaid<A extends Record<string, (request: never) => unknown>>(ac
 
 const away = (): Error => new GradusError('store', 'unavailable', 'the store is away', { retryable: true });
 
-/** A run of so many stages of one step each, held up in their learner steps. */
+/** A run of so many RL stages of one step each, held up in their learner steps. */
 async function start(name: string, stages: readonly string[], groupsPerStep = 2) {
   const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: false }], {
     groupsPerStep,
   });
-  const [first] = spec.stages;
+  const [warmStart, first] = spec.stages;
   for (const stage of stages) gates.set(stage, new Gate());
-  const graduation = { ...first!.graduation, successAtLeast: 0.5 };
+  const graduation = { ...first.graduation, successAtLeast: 0.5 };
   return lab.runs.start(name, {
     ...spec,
-    stages: stages.map((stage) => ({ ...first, name: stage, maxSteps: 1, graduation })),
+    stages: [warmStart, ...stages.map((stage) => ({ ...first, name: stage, maxSteps: 1, graduation }))],
   });
 }
 

@@ -41,6 +41,10 @@ test('what was not judged is shown with the success that it is left out of, or c
     before: { trials: 10, toolFailures: 0 },
     after: { trials: 9, toolFailures: 2, outcomes: { failed: 3 } },
   });
+  const alone: string[] = [];
+  reportRun({ ...result, after }, progress, 0.95, 281, (line) => alone.push(line));
+  // A run of supervised stages alone has nothing before RL.
+  expect(alone[0]).toMatch(/calculator:1 +│ – +│ 66\.7 %/u);
   const step = { stage: 'rl', stageStep: 3, maxSteps: 9, seconds: noTime(), meanReward: null } as StepReport;
   expect(progressLine({ status: 'running', step, heldOut: { arms, step: 3 } } as Progress)).toContain(
     'held-out 66.7 % (L1 66.7 %)  2 of 9 failed at a tool',

@@ -51,7 +51,10 @@ describe('the README', () => {
 
   test('has a spec for the example environment that is accepted', () => {
     const spec = parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments);
-    expect(spec.stages[0]!.arms).toHaveLength(3);
+    expect(spec.stages.map(({ kind, arms }) => [kind, arms.length])).toEqual([
+      ['supervised', 3],
+      ['rl', 3],
+    ]);
   });
 
   test('has a part of a spec with a ladder that is accepted', () => {
@@ -59,11 +62,11 @@ describe('the README', () => {
     const molecules = JSON.parse(
       readFileSync(path.join(ROOT, 'examples/molecules.json'), 'utf8'),
     ) as MoleculesSpec;
-    const stage = molecules.stages[0]!;
+    const [warmStart, stage] = molecules.stages;
     const whole = {
       ...molecules,
       ...ladder,
-      stages: [{ ...stage, algorithm: { ...stage.algorithm, ...stages[0]!.algorithm } }],
+      stages: [warmStart, { ...stage!, algorithm: { ...stage!.algorithm, ...stages[0]!.algorithm } }],
     };
     expect(parseSpec(whole, 'readme', environments).verification?.rungs).toHaveLength(3);
   });

@@ -17,9 +17,8 @@ const speaks = (config: TokenizerConfig, used: string, dialect?: DialectSpec) =>
       ['tokenizer_config.json', encode(JSON.stringify(config))],
     ]),
     {
-      warmStart: null,
       stages: [],
-      evaluation: { arms: [{ environment: used, level: 1 }], tasks: 1, confidence: 0.9 },
+      evaluation: { arms: [{ environment: used, level: 1 }], count: 1, confidence: 0.9 },
     },
     dialect,
     environments,

@@ -15,12 +15,15 @@ import { checkpoint } from '../core/training/scripted-training.ts';
 const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
 const tasks = [{ environment: 'calculator', levels: [1, 2] }];
 
+/** A spec with other fields, or other ones in its warm start or its RL stage. */
 const specWith = (over: { stage?: object; warmStart?: object; [field: string]: unknown }) => {
   const { stage, warmStart, ...rest } = over;
   return {
     reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
-    warmStart: { tasks, graduation: { successAtLeast: 0.4 }, ...warmStart },
-    stages: [{ name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.5 }, ...stage }],
+    stages: [
+      { kind: 'supervised', name: 'warm', tasks, graduation: { successAtLeast: 0.4 }, ...warmStart },
+      { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.5 }, ...stage },
+    ],
     evaluation: { tasks, count: 100 },
     ...rest,
   };
@@ -43,24 +46,29 @@ describe('what could not be carried out is refused, with what to do:', () => {
     [
       'too many episodes a step',
       { stage: { groupsPerStep: 32_768, numGenerations: 16, groupsPerWorkflow: 512 } },
-      'stages[0].groupsPerStep: makes 524288 episodes a step',
+      'stages[1].groupsPerStep: makes 524288 episodes a step',
     ],
     [
       'too many workflows a step',
       { stage: { groupsPerStep: 4096, groupsPerWorkflow: 1 } },
-      'stages[0].groupsPerWorkflow: makes 4096 child workflows of the 4096 tasks of a step, at most 1000: raise it',
+      'stages[1].groupsPerWorkflow: makes 4096 child workflows of the 4096 tasks of a step, at most 1000: raise it',
     ],
-    ['steps without end', { stage: { maxSteps: 1e15 } }, 'stages[0].maxSteps: must be at most 1000000'],
-    ['a name with two dots in a row', { stage: { name: 'a..b' } }, 'stages[0].name: use letters'],
-    ['a name that ends with a dot', { stage: { name: 'rl.' } }, 'stages[0].name: use letters'],
+    ['steps without end', { stage: { maxSteps: 1e15 } }, 'stages[1].maxSteps: must be at most 1000000'],
+    ['a name with two dots in a row', { stage: { name: 'a..b' } }, 'stages[1].name: use letters'],
+    ['a name that ends with a dot', { stage: { name: 'rl.' } }, 'stages[1].name: use letters'],
     ['a stage called ladder', { stage: { name: 'ladder' } }, '"ladder" is what every run calls a part'],
-    ['a stage called Warm-Start', { stage: { name: 'Warm-Start' } }, 'is what every run calls a part'],
+    ['a stage called Report', { stage: { name: 'Report' } }, 'is what every run calls a part'],
+    [
+      'two stages of one name',
+      { stage: { name: 'Warm' } },
+      'stages[1].name: "Warm" is the name of an earlier',
+    ],
     ['a run with two dots in a row', { run: 'a..b' }, 'run: use letters'],
     ['a giant model', { model: { hiddenSize: 16_384, layers: 100 } }, 'billion parameters, at most 1'],
     [
       'a giant round of warm start',
       { warmStart: { minibatch: 8192, updatesPerRound: 10_000 } },
-      'warmStart.updatesPerRound: makes 81920000 demonstrations a round',
+      'stages[0].updatesPerRound: makes 81920000 demonstrations a round',
     ],
     ['an endless wait', { sampling: { maxTurns: 1e9 } }, 'sampling.maxTurns: must be at most 1000'],
   ])('%s', (_, over, message) => {
@@ -69,7 +77,7 @@ describe('what could not be carried out is refused, with what to do:', () => {
 });
 
 test('a field that nobody wrote is called missing, and not of the wrong type', () => {
-  const { maxSteps: _, ...stage } = specWith({}).stages[0]!;
+  const { maxSteps: _, ...stage } = specWith({}).stages[1] as { maxSteps?: number };
   expect(refusal({ ...specWith({}), stages: [{ ...stage, maxStep: 10 }] })).toBe(
     'the curriculum spec was refused; nothing was started.\n' +
       '  stages[0].maxSteps: is missing: expected number\n' +
@@ -82,7 +90,7 @@ test('a field that nobody wrote is called missing, and not of the wrong type', (
 test('a misspelt field is named inside records and unions, too', () => {
   const budgets = { dft: { cuont: 1 } };
   expect(refusal(specWith({ stage: { budgets } }))).toContain(
-    'stages[0].budgets.dft.cuont: unknown field; did you mean "count"?',
+    'stages[1].budgets.dft.cuont: unknown field; did you mean "count"?',
   );
   const union = z.strictObject({
     rule: z.union([
@@ -141,6 +149,7 @@ function plan(spec: Omit<CurriculumSpec, 'model'>): void {
   runKey(`${spec.run}.1000`);
   ledgerKey(spec.run, 'run', 1);
   for (const stage of spec.stages) {
+    if (stage.kind === 'supervised') continue;
     for (const step of [1, stage.maxSteps]) {
       const drawn = drawTasks({
         ...stage,
@@ -171,7 +180,7 @@ function plan(spec: Omit<CurriculumSpec, 'model'>): void {
       batchKey(spec.run, stage.name, step);
       metricsKey(spec.run, `${stage.name}${HELD_OUT}`, step);
     }
-    const others = [ids.ladder(spec.run), ids.warmStart(spec.run), ids.evaluation(spec.run, 'before/0')];
+    const others = [ids.ladder(spec.run), ids.evaluation(spec.run, 'before/0')];
     expect(others).not.toContain(ids.stage(spec.run, stage.name));
     const heldOut = { arms: stage.arms, tasks: stage.graduation.tasks, split: 'heldout' as const };
     expect(evaluationTasks(heldOut)).toHaveLength(stage.graduation.tasks);

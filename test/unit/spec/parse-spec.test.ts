@@ -29,8 +29,10 @@ function plain(): Written {
         { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
       ],
     },
-    warmStart: { tasks: tasks(), graduation: { successAtLeast: 0.4 } },
-    stages: [{ name: 'levels-1-3', tasks: tasks(), maxSteps: 150, graduation: { successAtLeast: 0.95 } }],
+    stages: [
+      { kind: 'supervised', name: 'warm-start', tasks: tasks(), graduation: { successAtLeast: 0.4 } },
+      { name: 'levels-1-3', tasks: tasks(), maxSteps: 150, graduation: { successAtLeast: 0.95 } },
+    ],
     evaluation: { tasks: tasks() },
   };
 }
@@ -71,8 +73,11 @@ describe('a spec that says what it should', () => {
 
   test('is filled in, and its levels become arms', () => {
     const spec = parseSpec(plain(), 'my-run', environments);
-    expect(spec.stages[0]!.arms).toEqual([1, 2, 3].map((level) => ({ environment: 'calculator', level })));
-    expect(spec.stages[0]).toMatchObject({
+    const arms = [1, 2, 3].map((level) => ({ environment: 'calculator', level }));
+    expect(spec.stages[0]).toMatchObject({ kind: 'supervised', arms, minibatch: 64 });
+    expect(spec.stages[1]).toMatchObject({
+      kind: 'rl',
+      arms,
       numGenerations: 16,
       collapse: { action: 'rollback' },
       retryFailures: 0.125,
@@ -93,9 +98,15 @@ describe('a spec that says what it should', () => {
     ['my-model', { kind: 'from', run: 'my-model', step: null }],
     ['run-7.2@120', { kind: 'from', run: 'run-7.2', step: 120 }],
   ])('may begin with the checkpoint %s, and then without a warm start', (from, model) => {
-    const { warmStart: _, ...written } = withAt(['model', 'from'], from);
-    expect(parseSpec(written, 'my-run', environments)).toMatchObject({ model, warmStart: null });
-    expect(parseSpec(withAt(['model', 'from'], from), 'my-run', environments).warmStart).not.toBeNull();
+    const written = withAt(['model', 'from'], from);
+    const [, stage] = written['stages'] as Written[];
+    const kinds = (spec: Written): string[] => {
+      const parsed = parseSpec(spec, 'my-run', environments);
+      expect(parsed).toMatchObject({ model });
+      return parsed.stages.map(({ kind }) => kind);
+    };
+    expect(kinds(written)).toEqual(['supervised', 'rl']);
+    expect(kinds({ ...written, stages: [stage] })).toEqual(['rl']);
   });
 
   test('may say which dialect a checkpoint speaks', () => {
@@ -186,8 +197,13 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for a model from scratch without a warm start',
-      { ...plain(), warmStart: undefined },
-      'warmStart: is missing: a model from scratch cannot act yet; only one with model.from can go without',
+      { ...plain(), stages: [(plain()['stages'] as Written[])[1]] },
+      'stages[0].kind: a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, or name a checkpoint in model.from',
+    ],
+    [
+      'for a warm start beside the stages, as specs once had it',
+      { ...plain(), warmStart: { tasks: [{ environment: 'calculator', levels: [1] }], minibatch: 32 } },
+      'warmStart: is a stage: take it out, and put this at the beginning of "stages": {"kind":"supervised","name":"warm-start","tasks":[{"environment":"calculator","levels":[1]}],"minibatch":32}',
     ],
     [
       'for an unknown field',
@@ -196,8 +212,8 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for an unknown field deep inside',
-      withAt(['stages', 0, 'algorithm'], { clipRatioHihg: 1 }),
-      'stages[0].algorithm.clipRatioHihg: unknown field; did you mean "clipRatioHigh"?',
+      withAt(['stages', 1, 'algorithm'], { clipRatioHihg: 1 }),
+      'stages[1].algorithm.clipRatioHihg: unknown field; did you mean "clipRatioHigh"?',
     ],
     [
       'for an unknown field in a list',
@@ -216,18 +232,18 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for an environment like no other',
-      withAt(['warmStart', 'tasks', 0, 'environment'], 'browser'),
-      'warmStart.tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, molecules, library',
+      withAt(['stages', 0, 'tasks', 0, 'environment'], 'browser'),
+      'stages[0].tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, molecules, library',
     ],
     [
       'for a level that the environment lacks',
-      withAt(['stages', 0, 'tasks', 0, 'levels'], [1, 9]),
-      'stages[0].tasks[0].levels[1]: "calculator" has no level 9; valid: 1, 2, 3, 4, 5',
+      withAt(['stages', 1, 'tasks', 0, 'levels'], [1, 9]),
+      'stages[1].tasks[0].levels[1]: "calculator" has no level 9; valid: 1, 2, 3, 4, 5',
     ],
     [
       'for a level that is named twice',
-      withAt(['stages', 0, 'tasks', 0, 'levels'], [1, 2, 1]),
-      'stages[0].tasks[0].levels[2]: calculator:1 is named twice; its tasks would count twice',
+      withAt(['stages', 1, 'tasks', 0, 'levels'], [1, 2, 1]),
+      'stages[1].tasks[0].levels[2]: calculator:1 is named twice; its tasks would count twice',
     ],
     [
       'for a verifier that the environment lacks',
@@ -236,13 +252,13 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for a word that is none of the possible ones',
-      withAt(['stages', 0, 'plateau'], { action: 'pause' }),
-      'stages[0].plateau.action: must be "advance" or "stop" or "ask"',
+      withAt(['stages', 1, 'plateau'], { action: 'pause' }),
+      'stages[1].plateau.action: must be "advance" or "stop" or "ask"',
     ],
     [
       'for a graduation that no result can reach',
-      withAt(['stages', 0, 'graduation'], { successAtLeast: 0.999, tasks: 300 }),
-      'stages[0].graduation.successAtLeast: 300 tasks at 0.9 confidence in 15 evaluations show at most 0.9834: raise graduation.tasks, measure less often, or lower this',
+      withAt(['stages', 1, 'graduation'], { successAtLeast: 0.999, tasks: 300 }),
+      'stages[1].graduation.successAtLeast: 300 tasks at 0.9 confidence in 15 evaluations show at most 0.9834: raise graduation.tasks, measure less often, or lower this',
     ],
     [
       'for a cut of the sampling that no bound is known of',
@@ -261,8 +277,8 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for an importance weight that is never 1',
-      withAt(['stages', 0, 'algorithm'], { importanceCap: 0.5 }),
-      'stages[0].algorithm.importanceCap: below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+      withAt(['stages', 1, 'algorithm'], { importanceCap: 0.5 }),
+      'stages[1].algorithm.importanceCap: below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
     ],
     [
       'for an outcome that is worth nothing',
@@ -271,8 +287,8 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for fewer tasks than levels',
-      withAt(['stages', 0, 'graduation'], { successAtLeast: 0, tasks: 2 }),
-      'stages[0].graduation.tasks: fewer tasks than the 3 levels they are spread over',
+      withAt(['stages', 1, 'graduation'], { successAtLeast: 0, tasks: 2 }),
+      'stages[1].graduation.tasks: fewer tasks than the 3 levels they are spread over',
     ],
     [
       'for heads that cannot be shared',
@@ -321,13 +337,13 @@ describe('a spec is refused, with the path and what to write,', () => {
     ],
     [
       'for a stage named like a phase',
-      withAt(['stages', 0, 'name'], 'warm-start'),
-      'stages[0].name: "warm-start" is what every run calls a part of its own; choose another',
+      withAt(['stages', 1, 'name'], 'initialize'),
+      'stages[1].name: "initialize" is what every run calls a part of its own; choose another',
     ],
     [
       "for a stage named like another one's evaluation",
-      withAt(['stages', 0, 'name'], 'easy.held-out'),
-      'stages[0].name: "easy.held-out" is what every run calls a part of its own; choose another',
+      withAt(['stages', 1, 'name'], 'easy.held-out'),
+      'stages[1].name: "easy.held-out" is what every run calls a part of its own; choose another',
     ],
   ])('%s', (_, written, problem) => {
     expect(problemsOf(written)).toEqual([problem]);
@@ -335,30 +351,31 @@ describe('a spec is refused, with the path and what to write,', () => {
 
   test('for two stages of one name', () => {
     const spec = plain();
-    const stages = spec['stages'] as Written[];
-    expect(problemsOf({ ...spec, stages: [stages[0], stages[0]] })).toEqual([
-      'stages[1].name: "levels-1-3" is the name of an earlier stage; names must differ, and not by case alone',
+    const [warmStart, stage] = spec['stages'] as Written[];
+    expect(problemsOf({ ...spec, stages: [warmStart, stage, stage] })).toEqual([
+      'stages[2].name: "levels-1-3" is the name of an earlier stage; names must differ, and not by case alone',
     ]);
   });
 
   test('for more tasks than a family has, where each must be another', () => {
     const spec = plain();
+    const [warmStart, stage] = spec['stages'] as Written[];
     const tasks = [{ environment: 'library', levels: [1, 2] }];
     const written = {
       ...spec,
       reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
-      warmStart: { tasks, graduation: { successAtLeast: 0.4, tasksPerLevel: 101 } },
       stages: [
-        { ...(spec['stages'] as Written[])[0], tasks, graduation: { successAtLeast: 0.9, tasks: 201 } },
+        { ...warmStart, tasks, graduation: { successAtLeast: 0.4, tasksPerLevel: 101 } },
+        { ...stage, tasks, graduation: { successAtLeast: 0.9, tasks: 201 } },
       ],
       evaluation: { tasks, count: 202 },
     };
     expect(problemsOf(written).toSorted()).toEqual([
       'evaluation.count: asks for 101 test tasks of library:1, which has 100',
       'evaluation.count: asks for 101 test tasks of library:2, which has 100',
-      'stages[0].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100',
-      'warmStart.graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100',
-      'warmStart.graduation.tasksPerLevel: asks for 101 heldout tasks of library:2, which has 100',
+      'stages[0].graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100',
+      'stages[0].graduation.tasksPerLevel: asks for 101 heldout tasks of library:2, which has 100',
+      'stages[1].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100',
     ]);
   });
 
@@ -374,16 +391,16 @@ describe('a spec is refused, with the path and what to write,', () => {
   });
 
   test('for an Adam that would divide by zero', () => {
-    expect(problemsOf(withAt(['stages', 0, 'optimizer'], { beta2: 1 }))[0]).toContain(
-      'stages[0].optimizer.beta2: ',
+    expect(problemsOf(withAt(['stages', 1, 'optimizer'], { beta2: 1 }))[0]).toContain(
+      'stages[1].optimizer.beta2: ',
     );
   });
 
   test.each([
     'seed',
     'reward.components.0.weight',
-    'stages.0.maxSteps',
-    'warmStart.graduation.successAtLeast',
+    'stages.1.maxSteps',
+    'stages.0.graduation.successAtLeast',
   ])('for a number at %s that is none, too small or a text', (path) => {
     const parts = path.split('.').map((part) => (/^\d+$/u.test(part) ? Number(part) : part));
     for (const bad of [-1, '3', null, Number.NaN]) {
@@ -400,10 +417,10 @@ test('a graduation is taken exactly when a perfect result would pass it', () => 
       fc.double({ min: 0.5, max: 0.9999, noNaN: true }),
       fc.double({ min: 0.9, max: 1, noNaN: true }),
       (tasks, confidence, successAtLeast) => {
-        const written = withAt(['stages', 0, 'graduation'], { tasks, confidence, successAtLeast });
+        const written = withAt(['stages', 1, 'graduation'], { tasks, confidence, successAtLeast });
         // Of 15 evaluations, one in which all tasks are solved.
         const reachable = ((1 - confidence) / 15) ** (1 / tasks) >= successAtLeast;
-        if (reachable) expect(parseSpec(written, 'run', environments).stages).toHaveLength(1);
+        if (reachable) expect(parseSpec(written, 'run', environments).stages).toHaveLength(2);
         else expect(problemsOf(written)).toHaveLength(1);
       },
     ),

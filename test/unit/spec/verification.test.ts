@@ -16,7 +16,7 @@ function parsed(verification: unknown, over: object = {}) {
   const spec = {
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
     verification,
-    warmStart: { tasks, graduation: { successAtLeast: 0.4 } },
+    model: { from: 'warm' },
     stages: [{ name: 'design', tasks, maxSteps: 10, graduation: { successAtLeast: 0.9 } }],
     evaluation: { tasks },
     ...over,

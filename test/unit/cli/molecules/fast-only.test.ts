@@ -18,8 +18,8 @@ const spec = {
       { verifier: 'dft', passAtLeast: 0.9 },
     ],
   },
-  warmStart: { tasks, graduation: { successAtLeast: 0.5 } },
   stages: [
+    { kind: 'supervised', name: 'warm-start', tasks, graduation: { successAtLeast: 0.5 } },
     {
       name: 'design',
       tasks,
@@ -40,7 +40,7 @@ test('without the dearer tiers the lowest rung decides, and the parser takes the
     ['molecule', 'outcome'],
     ['format', 'bonus'],
   ]);
-  expect(parsed.stages[0]!.budgets).toBeUndefined();
+  expect(parsed.stages[1]).not.toHaveProperty('budgets');
 });
 
 test('a spec without a ladder stays as it is', () => {

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { runCurriculum, uniqueArms } from '../../../../core/training/curriculum.ts';
 import type { CurriculumPorts, CurriculumState } from '../../../../core/training/curriculum.ts';
 import type { EvaluationRequest, InitializeRequest } from '../../../../core/requests.ts';
-import type { CurriculumSpec } from '../../../../core/spec.ts';
+import type { CurriculumSpec, SupervisedStageSpec } from '../../../../core/spec.ts';
 import { drawTasks } from '../../../../core/training/task-draw.ts';
 import type { StageInput, StageResult } from '../../../../core/training/stage.ts';
+import type { SupervisedInput } from '../../../../core/training/supervised-stage.ts';
 import {
   arm,
   checkpoint,
@@ -16,6 +17,19 @@ import {
   stageSpec,
   stopAfter,
 } from './scripted-training.ts';
+
+const warmStart: SupervisedStageSpec = {
+  kind: 'supervised',
+  name: 'warm-start',
+  arms: [arm(1)],
+  minibatch: 16,
+  updatesPerRound: 10,
+  maxRounds: 4,
+  optimizer,
+  graduation: { successAtLeast: 0.4, tasksPerLevel: 50 },
+};
+const easy = { ...stageSpec, name: 'easy', arms: [arm(1), arm(2)] };
+const hard = { ...stageSpec, name: 'hard', arms: [arm(2), arm(3)] };
 
 const spec: CurriculumSpec = {
   run: 'run',
@@ -36,33 +50,22 @@ const spec: CurriculumSpec = {
   },
   sampling,
   reward,
-  warmStart: {
-    arms: [arm(1)],
-    minibatch: 16,
-    updatesPerRound: 10,
-    maxRounds: 4,
-    optimizer,
-    graduation: { successAtLeast: 0.4, tasksPerArm: 50 },
-  },
-  stages: [
-    { ...stageSpec, name: 'easy', arms: [arm(1), arm(2)] },
-    { ...stageSpec, name: 'hard', arms: [arm(2), arm(3)] },
-  ],
-  evaluation: { arms: [arm(3)], tasks: 100, confidence: 0.95 },
+  stages: [warmStart, easy, hard],
+  evaluation: { arms: [arm(3)], count: 100, confidence: 0.95 },
   retention: { keepLast: 3, keepBest: 1, keepEvery: 0 },
 };
 
 interface Plan {
   spec?: CurriculumSpec;
-  warm?: { ready: boolean };
   stageEnd?: (name: string) => StageResult['end'];
 }
 
-/** Stages take five steps each and leave a checkpoint of their name. */
+/** RL stages take five steps each, supervised ones seven; they leave a checkpoint of their name. */
 class ScriptedRun implements CurriculumPorts {
   readonly training = new ScriptedTraining({ heldOut: [0.5, 0.9] });
   readonly phases: string[] = [];
   readonly stages: StageInput[] = [];
+  readonly supervisedStages: SupervisedInput[] = [];
   readonly initialized: InitializeRequest[] = [];
   private readonly plan: Plan;
 
@@ -77,14 +80,17 @@ class ScriptedRun implements CurriculumPorts {
     this.initialized.push(request);
     return checkpoint('initial');
   }
-  async warmStart() {
-    return { checkpoint: checkpoint('warm'), ready: true, rounds: 7, ...this.plan.warm };
+  async supervised(input: SupervisedInput): Promise<StageResult> {
+    this.supervisedStages.push(input);
+    return this.ended(input.stage.name, input.stepsBefore + 7);
   }
   async stage(input: StageInput): Promise<StageResult> {
     this.stages.push(input);
-    const { name } = input.stage;
+    return this.ended(input.stage.name, input.stepsBefore + 5);
+  }
+  private ended(name: string, steps: number): StageResult {
     const end = this.plan.stageEnd?.(name) ?? 'graduated';
-    return { end, reason: 'scripted', checkpoint: checkpoint(name), steps: input.stepsBefore + 5 };
+    return { end, reason: 'scripted', checkpoint: checkpoint(name), steps };
   }
   entered(phase: string): void {
     this.phases.push(phase);
@@ -111,18 +117,19 @@ describe('a curriculum', () => {
         stepsBefore,
       ]),
     ).toEqual([
-      ['warm', 'warm', 7],
-      ['easy', 'warm', 12],
+      ['warm-start', 'warm-start', 7],
+      ['easy', 'warm-start', 12],
     ]);
     expect(result).toMatchObject({
       end: 'completed',
       checkpoint: checkpoint('hard'),
-      reference: checkpoint('warm'),
+      reference: checkpoint('warm-start'),
       steps: 17,
     });
     expect(result.stages).toEqual([
-      { name: 'easy', end: 'graduated', reason: 'scripted', steps: 5 },
-      { name: 'hard', end: 'graduated', reason: 'scripted', steps: 5 },
+      { name: 'warm-start', kind: 'supervised', end: 'graduated', reason: 'scripted', steps: 7 },
+      { name: 'easy', kind: 'rl', end: 'graduated', reason: 'scripted', steps: 5 },
+      { name: 'hard', kind: 'rl', end: 'graduated', reason: 'scripted', steps: 5 },
     ]);
     expect(result.before).toMatchObject({ meanReward: 0.5 });
     expect(result.after).toMatchObject({ meanReward: 0.9 });
@@ -153,7 +160,7 @@ describe('a curriculum', () => {
   test('reports on the same test tasks before and after', async () => {
     const { ports } = await run();
     const [before, after] = ports.training.evaluations;
-    expect([before!.checkpoint.weights, after!.checkpoint.weights]).toEqual(['warm', 'hard']);
+    expect([before!.checkpoint.weights, after!.checkpoint.weights]).toEqual(['warm-start', 'hard']);
     expect({ ...after, name: '', checkpoint: null }).toEqual({ ...before, name: '', checkpoint: null });
     expect(before!.split).toBe('test');
   });
@@ -161,17 +168,19 @@ describe('a curriculum', () => {
   test('goes on after a stage that did not graduate, and ends where one was stopped', async () => {
     const plateau = await run({ stageEnd: () => 'plateau' });
     expect(plateau.result).toMatchObject({ end: 'completed', checkpoint: checkpoint('hard') });
-    const { ports, result } = await run({ stageEnd: () => 'stopped' });
+    const { ports, result } = await run({
+      stageEnd: (name) => (name === 'easy' ? 'stopped' : 'graduated'),
+    });
     expect(ports.stages).toHaveLength(1);
     expect(result).toMatchObject({ end: 'stopped', checkpoint: checkpoint('easy'), after: null, steps: 12 });
   });
 
   test('stopped between stages keeps what the stages before made', async () => {
-    const { result } = await run({}, stopAfter(1));
+    const { result } = await run({}, stopAfter(2));
     expect(result).toMatchObject({
       end: 'stopped',
       checkpoint: checkpoint('easy'),
-      stages: [{ name: 'easy' }],
+      stages: [{ name: 'warm-start' }, { name: 'easy' }],
     });
     expect(result.before).not.toBeNull();
   });
@@ -180,7 +189,7 @@ describe('a curriculum', () => {
     let carried: CurriculumState | null = null;
     await run({}, async (state) => {
       carried = state;
-      return state.stages.length === 0 ? 'go' : 'stop';
+      return state.stages.length < 2 ? 'go' : 'stop';
     });
     const { ports, result } = await run({}, go, JSON.parse(JSON.stringify(carried)) as CurriculumState);
     expect(ports.phases).toEqual(['hard', 'report']);
@@ -188,13 +197,20 @@ describe('a curriculum', () => {
     expect(result).toMatchObject({
       end: 'completed',
       steps: 17,
-      stages: [{ name: 'easy' }, { name: 'hard' }],
+      stages: [{ name: 'warm-start' }, { name: 'easy' }, { name: 'hard' }],
     });
   });
 
   test('stopped in the warm start leaves its checkpoint', async () => {
-    const { ports, result } = await run({ warm: { ready: false } });
-    expect(result).toMatchObject({ end: 'stopped', checkpoint: checkpoint('warm'), steps: 7, stages: [] });
+    const { ports, result } = await run({ stageEnd: () => 'stopped' });
+    expect(result).toMatchObject({
+      end: 'stopped',
+      checkpoint: checkpoint('warm-start'),
+      reference: null,
+      before: null,
+      steps: 7,
+      stages: [{ name: 'warm-start', end: 'stopped' }],
+    });
     expect(ports.training.evaluations).toEqual([]);
   });
 
@@ -202,7 +218,7 @@ describe('a curriculum', () => {
     const brought = {
       ...spec,
       model: { kind: 'from' as const, checkpoint: checkpoint('mine') },
-      warmStart: null,
+      stages: [easy, hard],
     };
     const { ports, result } = await run({ spec: brought });
     expect(ports.phases).toEqual(['initialize', 'easy', 'hard', 'report']);
@@ -213,6 +229,35 @@ describe('a curriculum', () => {
       stepsBefore: 0,
     });
     expect(result).toMatchObject({ end: 'completed', reference: checkpoint('initial'), steps: 10 });
+  });
+
+  test('measures what RL begins with, after all supervised stages that stand first', async () => {
+    const again = { ...warmStart, name: 'again', updatesPerRound: 20 };
+    const late = { ...warmStart, name: 'late' };
+    const { ports, result } = await run({ spec: { ...spec, stages: [warmStart, again, easy, late, hard] } });
+    expect(ports.phases).toEqual(['initialize', 'warm-start', 'again', 'easy', 'late', 'hard', 'report']);
+    expect(ports.training.evaluations.map(({ checkpoint }) => checkpoint.weights)).toEqual(['again', 'hard']);
+    expect(ports.stages.map(({ reference }) => reference.weights)).toEqual(['again', 'again']);
+    expect(
+      ports.supervisedStages.map(({ stepsBefore, shownBefore, reference }) => [
+        stepsBefore,
+        shownBefore,
+        reference?.weights ?? null,
+      ]),
+    ).toEqual([
+      [0, { rounds: 0, tasks: 0 }, null],
+      [7, { rounds: 7, tasks: 7 * 160 }, null],
+      [19, { rounds: 14, tasks: 7 * 160 + 7 * 320 }, 'again'],
+    ]);
+    expect(ports.stages.map(({ tasksBefore }) => tasksBefore)).toEqual([0, expect.any(Number)]);
+    expect(result).toMatchObject({ end: 'completed', reference: checkpoint('again'), steps: 31 });
+  });
+
+  test('of supervised stages alone reports what it ends with', async () => {
+    const { ports, result } = await run({ spec: { ...spec, stages: [warmStart] } });
+    expect(ports.phases).toEqual(['initialize', 'warm-start', 'report']);
+    expect(result).toMatchObject({ end: 'completed', reference: null, before: null, steps: 7 });
+    expect(result.after).not.toBeNull();
   });
 
   test('learns its tokenizer from every arm that it will meet, each once', async () => {

@@ -15,7 +15,7 @@ import type {
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
-import type { Arm, RewardSpec, SamplingSpec, StageSpec } from '../../../../core/spec.ts';
+import type { Arm, RewardSpec, SamplingSpec, RlStageSpec } from '../../../../core/spec.ts';
 
 export const checkpoint = (name: string, step = 0): CheckpointRef => ({
   manifest: { key: `checkpoints/${name}`, sha256: name, bytes: 1 },
@@ -47,7 +47,8 @@ export const optimizer = {
   maxGradientNorm: 1,
 };
 
-export const stageSpec: StageSpec = {
+export const stageSpec: RlStageSpec = {
+  kind: 'rl',
   name: 'rl',
   arms: [arm(1), arm(2)],
   groupsPerStep: 4,
@@ -71,7 +72,7 @@ export const stageSpec: StageSpec = {
 
 /** A stage after a warm start of three steps. */
 export const stageInput = (
-  over: Partial<StageSpec> = {},
+  over: Partial<RlStageSpec> = {},
   spec: Partial<StageInput['spec']> = {},
 ): StageInput => ({
   spec: {

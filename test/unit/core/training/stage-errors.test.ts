@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
-import type { StageSpec } from '../../../../core/spec.ts';
+import type { RlStageSpec } from '../../../../core/spec.ts';
 import { weighEvaluation, noHistory } from '../../../../core/training/stage-policy.ts';
 import type { StageDecision } from '../../../../core/training/stage-policy.ts';
 import { arm, checkpoint, stageSpec } from './scripted-training.ts';
@@ -43,7 +43,7 @@ function successesOf(tasks: number, chance: number): (random: RandomStream) => n
 function firstDecisions(
   success: readonly number[],
   tasks: number,
-  rules: Partial<StageSpec>,
+  rules: Partial<RlStageSpec>,
 ): { kind: StageDecision['kind']; look: number }[] {
   const spec = { ...stageSpec, ...never, ...rules, maxSteps: success.length };
   const draws = success.map((chance) => successesOf(tasks, chance));
@@ -59,7 +59,7 @@ function firstDecisions(
   });
 }
 
-const decided = (success: readonly number[], tasks: number, rules: Partial<StageSpec>): number =>
+const decided = (success: readonly number[], tasks: number, rules: Partial<RlStageSpec>): number =>
   firstDecisions(success, tasks, rules).filter(({ kind }) => kind !== 'continue').length / RUNS;
 
 const constant = (success: number, looks: number) => Array.from({ length: looks }, () => success);
@@ -105,7 +105,7 @@ function binomial(k: number, n: number, chance: number): number {
 
 describe('what is really so is found', () => {
   const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
-  const looksUntil = (success: readonly number[], tasks: number, rules: Partial<StageSpec>) =>
+  const looksUntil = (success: readonly number[], tasks: number, rules: Partial<RlStageSpec>) =>
     median(firstDecisions(success, tasks, rules).map((first) => first.look));
 
   test('a policy that is well above its goal, at the first look', () => {

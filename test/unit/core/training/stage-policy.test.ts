@@ -6,10 +6,10 @@ import {
   weighEvaluation,
   noHistory,
   plannedLooks,
-  warmStartGraduates,
+  everyArmSucceeds,
 } from '../../../../core/training/stage-policy.ts';
 import type { StageHistory } from '../../../../core/training/stage-policy.ts';
-import type { StageSpec } from '../../../../core/spec.ts';
+import type { RlStageSpec } from '../../../../core/spec.ts';
 import { arm, checkpoint, stageSpec } from './scripted-training.ts';
 
 const at = (step: number, successes: number, trials = 200) => ({
@@ -19,7 +19,7 @@ const at = (step: number, successes: number, trials = 200) => ({
 });
 
 /** Judges one evaluation of 200 tasks after the other, and returns all decisions. */
-function verifyAll(successes: number[], spec: Partial<StageSpec> = {}) {
+function verifyAll(successes: number[], spec: Partial<RlStageSpec> = {}) {
   let history = noHistory();
   const decisions = successes.map((count, i) => {
     const judged = weighEvaluation({ ...stageSpec, ...spec }, history, at(i + 1, count));
@@ -135,11 +135,11 @@ describe('a collapse', () => {
   });
 });
 
-test('a warm start graduates only when every arm was measured and reaches the goal', () => {
-  const spec = { arms: [arm(1), arm(2)], graduation: { successAtLeast: 0.4, tasksPerArm: 10 } };
+test('a supervised stage graduates only when every arm was measured and reaches the goal', () => {
+  const spec = { arms: [arm(1), arm(2)], graduation: { successAtLeast: 0.4, tasksPerLevel: 10 } };
   const tally = (level: number, successes: number) => ({ arm: arm(level), successes, trials: 10 });
-  expect(warmStartGraduates(spec, [tally(2, 4), tally(1, 9)])).toBe(true);
-  expect(warmStartGraduates(spec, [tally(1, 10), tally(2, 3)])).toBe(false);
-  expect(warmStartGraduates(spec, [tally(1, 10)])).toBe(false);
-  expect(warmStartGraduates(spec, [tally(1, 10), { arm: arm(2), successes: 0, trials: 0 }])).toBe(false);
+  expect(everyArmSucceeds(spec, [tally(2, 4), tally(1, 9)])).toBe(true);
+  expect(everyArmSucceeds(spec, [tally(1, 10), tally(2, 3)])).toBe(false);
+  expect(everyArmSucceeds(spec, [tally(1, 10)])).toBe(false);
+  expect(everyArmSucceeds(spec, [tally(1, 10), { arm: arm(2), successes: 0, trials: 0 }])).toBe(false);
 });

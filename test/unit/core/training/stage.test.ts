@@ -2,7 +2,7 @@ import { algorithmWith } from '../../../support/algorithm.ts';
 import { describe, expect, test } from 'vitest';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import type { GroupRequest, GroupResult } from '../../../../core/requests.ts';
-import type { StageSpec } from '../../../../core/spec.ts';
+import type { RlStageSpec } from '../../../../core/spec.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
 import { checkpoint, go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
@@ -12,7 +12,7 @@ const { checkpoint: warm, reference } = stageInput();
 
 async function train(
   script: Script,
-  over: Partial<StageSpec> = {},
+  over: Partial<RlStageSpec> = {},
   gate: (state: StageState) => Promise<'go' | 'stop'> = go,
   from: StageState | null = null,
 ) {
@@ -248,7 +248,7 @@ describe('a collapse', () => {
 
   test('is asked about with the answers that can be given where the stage stands', async () => {
     const collapse = { ...stageSpec.collapse, maxRollbacks: 0 };
-    const answers = async (script: Script, changed: Partial<StageSpec> = {}) => {
+    const answers = async (script: Script, changed: Partial<RlStageSpec> = {}) => {
       const { ports } = await train({ decisions: ['advance'], ...script }, { collapse, ...changed });
       return Object.fromEntries(ports.questions[0]!.answers.map(({ answer, effect }) => [answer, effect]));
     };

@@ -1,6 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { parseSpec } from '../../../../../spec/parse-spec.ts';
-import { dumpTasks, grpoSettings, rlSpec, warmStartSpec } from '../../../../../bench/engine/grpo/specs.ts';
+import {
+  dumpTasks,
+  grpoSettings,
+  rlSpec,
+  stageOf,
+  warmStartSpec,
+} from '../../../../../bench/engine/grpo/specs.ts';
 import { evaluate, parseExpression } from '../../../../../environments/calculator/expression.ts';
 import { splitOf } from '../../../../../environments/calculator/problems.ts';
 import { loadEnvironments } from '../../../../../environments/index.ts';
@@ -11,21 +17,22 @@ afterEach(() => vi.unstubAllEnvs());
 test.each([true, false])(
   'both specs are legal, and RL needs no decision of a person (quick: %s)',
   (quick) => {
-    expect(parseSpec(warmStartSpec(quick), 'warm', environments).warmStart).not.toBeNull();
+    const { stages } = parseSpec(warmStartSpec(quick), 'warm', environments);
+    expect(stages.map(({ kind }) => kind)).toEqual(['supervised', 'rl']);
     const spec = parseSpec(rlSpec(quick, 'warm', 20, 5), 'bench', environments);
     expect(spec).toMatchObject({
-      warmStart: null,
       model: { kind: 'from', run: 'warm' },
       retention: { keepEvery: 5 },
     });
     // It measures itself once, after the last step that counts.
+    expect(spec.stages).toHaveLength(1);
     expect(spec.stages[0]).toMatchObject({ maxSteps: 21, graduation: { everySteps: 21 }, retryFailures: 0 });
   },
 );
 
 test('dumped tasks are the training tasks of each step, of every level, with their right answers', () => {
   const spec = parseSpec(rlSpec(false, 'warm', 20, 5), 'bench', environments);
-  const dumped = dumpTasks(spec, spec.stages[0]!, 20, environments);
+  const dumped = dumpTasks(spec, stageOf(spec), 20, environments);
   expect(dumped).toHaveLength(20 * 64);
   for (const level of [1, 2, 3]) {
     const share = dumped.filter((task) => task.level === level).length / dumped.length;
@@ -38,7 +45,7 @@ test('dumped tasks are the training tasks of each step, of every level, with the
     expect(answer).toBe(String(evaluate(parseExpression(prompt))));
   }
   // More steps begin with the same ones, and bring others.
-  const more = dumpTasks(spec, spec.stages[0]!, 21, environments);
+  const more = dumpTasks(spec, stageOf(spec), 21, environments);
   expect(more.slice(0, dumped.length)).toEqual(dumped);
   expect(more.slice(dumped.length)).not.toEqual(dumped.slice(0, 64));
 });

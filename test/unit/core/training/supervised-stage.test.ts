@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { WarmStartSpec } from '../../../../core/spec.ts';
-import { warmStart } from '../../../../core/training/warm-start.ts';
-import type { WarmStartState } from '../../../../core/training/warm-start.ts';
+import type { SupervisedStageSpec } from '../../../../core/spec.ts';
+import { superviseStage } from '../../../../core/training/supervised-stage.ts';
+import type { SupervisedInput, SupervisedState } from '../../../../core/training/supervised-stage.ts';
 import { stepReport } from '../../../../workflows/message-shapes.ts';
 import {
   arm,
@@ -15,35 +15,44 @@ import {
 } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
 
-const spec: WarmStartSpec = {
+const stage: SupervisedStageSpec = {
+  kind: 'supervised',
+  name: 'warm-start',
   arms: [arm(1), arm(2)],
   minibatch: 16,
   updatesPerRound: 10,
   maxRounds: 4,
   optimizer,
-  graduation: { successAtLeast: 0.4, tasksPerArm: 50 },
+  graduation: { successAtLeast: 0.4, tasksPerLevel: 50 },
 };
 
 async function run(
   script: Script,
-  gate: (state: WarmStartState) => Promise<'go' | 'stop'> = go,
-  from: WarmStartState | null = null,
+  gate: (state: SupervisedState) => Promise<'go' | 'stop'> = go,
+  from: SupervisedState | null = null,
+  over: Partial<SupervisedInput> = {},
 ) {
   const ports = new ScriptedTraining(script);
   const retention = { keepLast: 1, keepBest: 0, keepEvery: 0 };
   const input = {
-    spec: { run: 'run', seed: 1, sampling, reward, warmStart: spec, retention },
+    spec: { run: 'run', seed: 1, sampling, reward, retention },
+    stage,
     checkpoint: checkpoint('initial'),
+    reference: null,
+    stepsBefore: 0,
+    shownBefore: { rounds: 0, tasks: 0 },
+    ...over,
   };
-  return { ports, result: await warmStart(ports, input, from, gate) };
+  return { ports, result: await superviseStage(ports, input, from, gate) };
 }
 
 test('goes on round by round until every arm succeeds now and then', async () => {
   const { ports, result } = await run({ heldOut: [0.1, 0.3, 0.5] });
   expect(result).toEqual({
+    end: 'graduated',
+    reason: 'every level succeeds at least 40.0 % of the time',
     checkpoint: checkpoint('warm-start-3', 3),
-    ready: true,
-    rounds: 3,
+    steps: 3,
   });
   expect(ports.demonstrationRounds.map(({ round, count }) => [round, count])).toEqual([
     [1, 160],
@@ -66,37 +75,59 @@ test('asks when its rounds are used up, and does what is answered', async () => 
   });
   expect(more.ports.questions).toMatchObject([
     {
-      reason: 'the warm start did not graduate in 4 rounds: not every level succeeds 40.0 % of the time',
+      reason: 'warm-start did not graduate in 4 rounds: not every level succeeds 40.0 % of the time',
       answers: [
-        { answer: 'more-rounds', effect: 'give the warm start 4 more round(s)' },
-        { answer: 'advance', effect: 'go on to RL with the model as it is' },
+        { answer: 'more-rounds', effect: 'give the stage 4 more round(s)' },
+        { answer: 'advance', effect: 'go on to the next stage with the model as it is' },
         { answer: 'stop', effect: 'end the run with its checkpoint' },
       ],
     },
   ]);
-  expect(more.result).toMatchObject({ ready: true, rounds: 6 });
+  expect(more.result).toMatchObject({ end: 'graduated', steps: 6 });
   expect(more.ports.reports.map(({ maxSteps }) => maxSteps)).toEqual([4, 4, 4, 4, 8, 8]);
 
   const again = await run({ heldOut: [0.1], decisions: ['more-rounds', 'advance'] });
-  expect(again.result).toMatchObject({ ready: true, rounds: 8 });
+  expect(again.result).toMatchObject({ end: 'exhausted', steps: 8 });
   const stopped = await run({ heldOut: [0.1], decisions: ['stop'] });
-  expect(stopped.result).toMatchObject({ ready: false, rounds: 4 });
+  expect(stopped.result).toMatchObject({ end: 'stopped', steps: 4 });
 });
 
 test('stops with what it has', async () => {
   const { result } = await run({ heldOut: [0.1] }, stopAfter(2));
   expect(result).toEqual({
+    end: 'stopped',
+    reason: 'stopped by a person',
     checkpoint: checkpoint('warm-start-2', 2),
-    ready: false,
-    rounds: 2,
+    steps: 2,
   });
 });
 
 test('goes on from a carried state without resetting the optimizer', async () => {
   const from = { round: 2, maxRounds: 4, checkpoint: checkpoint('warm-start-2', 2) };
   const { ports, result } = await run({ heldOut: [0.5] }, go, from);
-  expect(result).toMatchObject({ ready: true, rounds: 3 });
+  expect(result).toMatchObject({ end: 'graduated', steps: 3 });
   expect(ports.trained).toMatchObject([{ stageStep: 3, resetOptimizer: false, parent: from.checkpoint }]);
+});
+
+test('a later one counts on in the run, shows what nobody has shown, and keeps the reference', async () => {
+  const { ports, result } = await run({ heldOut: [0.1, 0.5] }, go, null, {
+    stage: { ...stage, name: 'polish' },
+    reference: checkpoint('reference'),
+    stepsBefore: 40,
+    shownBefore: { rounds: 3, tasks: 480 },
+  });
+  expect(result).toMatchObject({ end: 'graduated', steps: 42 });
+  expect(ports.demonstrationRounds).toMatchObject([
+    { stage: 'polish', round: 1, shownBefore: { rounds: 3, tasks: 480 } },
+    { stage: 'polish', round: 2, shownBefore: { rounds: 3, tasks: 480 } },
+  ]);
+  expect(ports.trained.map(({ stage, stageStep, step }) => [stage, stageStep, step])).toEqual([
+    ['polish', 1, 41],
+    ['polish', 2, 42],
+  ]);
+  expect(ports.trained[0]!.resetOptimizer).toBe(true);
+  expect(ports.evaluations.map(({ name }) => name)).toEqual(['polish', 'polish']);
+  expect(ports.retained.at(-1)!.pinned).toContainEqual(checkpoint('reference'));
 });
 
 test('asks when nothing could be judged, rather than training on blindly', async () => {
@@ -105,7 +136,7 @@ test('asks when nothing could be judged, rather than training on blindly', async
     'no held-out episode of round 1 could be judged: 100 failed',
   ]);
   expect(ports.questions[0]!.answers.map(({ answer }) => answer)).toEqual(['continue', 'advance', 'stop']);
-  expect(result).toMatchObject({ ready: true, rounds: 2 });
+  expect(result).toMatchObject({ end: 'graduated', steps: 2 });
   // The curriculum takes in what such a round reports, with the incidents that say why.
   const manifest = { key: 'manifest.json', sha256: '0'.repeat(64), bytes: 1 };
   for (const report of ports.reports) {
@@ -113,5 +144,5 @@ test('asks when nothing could be judged, rather than training on blindly', async
     expect(stepReport({ ...reported, secondsSince: report.seconds }, 'report')).toBeNull();
   }
   const stopped = await run({ heldOut: [null], decisions: ['stop'] });
-  expect(stopped.result).toMatchObject({ ready: false, rounds: 1 });
+  expect(stopped.result).toMatchObject({ end: 'stopped', steps: 1 });
 });

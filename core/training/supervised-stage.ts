@@ -1,0 +1,189 @@
+import { causesOf } from '../episode/incidents.ts';
+import { countsOf, rewardedCount, noOutcomes } from '../episode/outcome.ts';
+import type { TrainingPorts } from '../ports.ts';
+import { STOP, stopOrThrow } from '../question.ts';
+import type { Question } from '../question.ts';
+import type { CheckpointRef } from '../refs.ts';
+import type { CurriculumSpec, SupervisedStageSpec } from '../spec.ts';
+import { everyArmSucceeds } from './stage-policy.ts';
+import type { StageEnd, StageResult } from './stage.ts';
+import { splitTime } from '../time/time-split.ts';
+import { updateSeed } from './update-seed.ts';
+
+export interface SupervisedInput {
+  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'retention'>;
+  stage: SupervisedStageSpec;
+  checkpoint: CheckpointRef;
+  /** What later stages measure the KL against, where that is decided already. */
+  reference: CheckpointRef | null;
+  /** Steps that the run did before this stage. */
+  stepsBefore: number;
+  /** What earlier stages have shown: no demonstration is shown in two stages. */
+  shownBefore: Shown;
+}
+
+/** Rounds of demonstrations, and the tasks that they were of. */
+export interface Shown {
+  rounds: number;
+  tasks: number;
+}
+
+export interface SupervisedState {
+  /** Rounds done. */
+  round: number;
+  /** Rounds that it may take: as many as the spec says, and as many again each time that a person gives it more. */
+  maxRounds: number;
+  checkpoint: CheckpointRef;
+}
+
+/** Of a round: each is of a task of its own. */
+export const demonstrationsOf = ({
+  updatesPerRound,
+  minibatch,
+}: Pick<SupervisedStageSpec, 'updatesPerRound' | 'minibatch'>): number => updatesPerRound * minibatch;
+
+/**
+ * Supervised rounds on freshly generated demonstrations until every arm succeeds now and then; where its rounds do not
+ * suffice a person is asked. `gate` is passed before each round and may wait, stop, or carry the state elsewhere.
+ */
+export async function superviseStage(
+  ports: TrainingPorts,
+  input: SupervisedInput,
+  from: SupervisedState | null,
+  gate: (state: SupervisedState) => Promise<'go' | 'stop'>,
+): Promise<StageResult> {
+  const { stage, reference } = input;
+  const { run, seed, sampling, reward, retention } = input.spec;
+  let state: SupervisedState = from ?? {
+    round: 0,
+    maxRounds: stage.maxRounds,
+    checkpoint: input.checkpoint,
+  };
+  const end = (kind: StageEnd, reason: string): StageResult => ({
+    end: kind,
+    reason,
+    checkpoint: state.checkpoint,
+    steps: input.stepsBefore + state.round,
+  });
+
+  const goal = `every level succeeds at least ${percent(stage.graduation.successAtLeast)} of the time`;
+  for (;;) {
+    if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
+    const start = ports.now();
+    const round = state.round + 1;
+    const done = await trainAndMeasure(round).catch(stopOrThrow);
+    if (done === 'stop') return end('stopped', 'stopped by a person in the middle of a round');
+    const { demonstrations, trained, evaluation } = done;
+    state = { ...state, round, checkpoint: trained.checkpoint };
+    const graduated = everyArmSucceeds(stage, evaluation.arms);
+    const unjudged = rewardedCount(evaluation.outcomes) === 0;
+    await ports.report({
+      stage: stage.name,
+      stageStep: round,
+      maxSteps: state.maxRounds,
+      step: input.stepsBefore + round,
+      // Not those of the evaluation: it has none when nothing could be judged.
+      environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
+      checkpoint: state.checkpoint,
+      meanReward: evaluation.meanReward,
+      trainSuccess: null,
+      heldOut: { arms: evaluation.arms, step: round },
+      metrics: trained.metrics,
+      backend: trained.backend,
+      outcomes: noOutcomes(),
+      estimates: {},
+      degenerateGroups: 0,
+      sampledTokens: evaluation.sampledTokens,
+      entropy: null,
+      turns: 0,
+      seconds: splitTime(start, ports.now(), [
+        ...demonstrations.spans,
+        ...trained.spans,
+        ...evaluation.spans,
+      ]),
+      incidents: evaluation.incidents ?? [],
+      note: graduated ? goal : null,
+    });
+    const pinned = [state.checkpoint, ...(reference === null ? [] : [reference])];
+    await ports.retain({ run, retention, pinned, scores: [] });
+    if (graduated) return end('graduated', goal);
+    const rounds = round < state.maxRounds ? 'left' : 'used up';
+    if (!unjudged && rounds === 'left') continue;
+    const reason = unjudged
+      ? `no held-out episode of round ${round} could be judged: ${countsOf(evaluation.outcomes)}${causesOf(evaluation.incidents ?? [])}`
+      : `${stage.name} did not graduate in ${round} rounds: not every level succeeds ${percent(stage.graduation.successAtLeast)} of the time`;
+    const answer = await ports.ask(question(reason, rounds, stage));
+    if (answer === 'stop') return end('stopped', reason);
+    if (answer === 'advance') return end('exhausted', reason);
+    if (answer === 'more-rounds') state = { ...state, maxRounds: state.maxRounds + stage.maxRounds };
+  }
+
+  async function trainAndMeasure(round: number) {
+    const demonstrations = await ports.demonstrations({
+      run,
+      seed,
+      stage: stage.name,
+      round,
+      shownBefore: input.shownBefore,
+      arms: stage.arms,
+      count: demonstrationsOf(stage),
+      updates: {
+        minibatch: stage.minibatch,
+        epochs: 1,
+        seed: updateSeed(seed, stage.name, input.stepsBefore + round),
+      },
+      checkpoint: state.checkpoint,
+    });
+    if (demonstrations.batch === null) throw new Error('an environment gave no demonstrations');
+    const trained = await ports.train({
+      run,
+      stage: stage.name,
+      stageStep: round,
+      step: input.stepsBefore + round,
+      parent: state.checkpoint,
+      batch: demonstrations.batch,
+      objective: { kind: 'supervised' },
+      optimizer: stage.optimizer,
+      resetOptimizer: round === 1,
+      seed,
+      reference: null,
+      lora: input.spec.lora,
+      compute: input.spec.learner,
+    });
+    const evaluation = await ports.evaluate({
+      run,
+      seed,
+      // Nothing else of the stage is rolled out, so its name is free.
+      name: stage.name,
+      step: round,
+      checkpoint: trained.checkpoint,
+      arms: stage.arms,
+      tasks: stage.graduation.tasksPerLevel * stage.arms.length,
+      split: 'heldout',
+      sampling,
+      reward,
+    });
+    return { demonstrations, trained, evaluation };
+  }
+}
+
+type SupervisedAnswer = 'continue' | 'more-rounds' | 'advance' | 'stop';
+
+function question(
+  reason: string,
+  rounds: 'left' | 'used up',
+  { maxRounds }: SupervisedStageSpec,
+): Question<SupervisedAnswer> {
+  return {
+    reason,
+    answers: [
+      rounds === 'left'
+        ? { answer: 'continue', effect: 'do the next round' }
+        : { answer: 'more-rounds', effect: `give the stage ${maxRounds} more round(s)` },
+      { answer: 'advance', effect: 'go on to the next stage with the model as it is' },
+      STOP,
+    ],
+  };
+}
+
+const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { HELD_OUT } from '../../../core/names.ts';
+import type { Refuse, SpecEnvironments } from '../../check.ts';
+import type { WrittenModel } from '../model.ts';
+import type { SamplingSpec } from '../sampling.ts';
+import type { WrittenVerification } from '../verification.ts';
+import { checkRlStage, rlStageOf, rlStageSchema } from './rl.ts';
+import type { RlStageSpec } from './rl.ts';
+import { checkSupervisedStage, supervisedStageOf, supervisedStageSchema } from './supervised.ts';
+import type { SupervisedStageSpec } from './supervised.ts';
+
+/** In order; `rl` is what a stage is that does not say. */
+export const stagesSchema = z
+  .array(z.discriminatedUnion('kind', [rlStageSchema, supervisedStageSchema]))
+  .nonempty()
+  .max(64, 'has at most 64 stages: what each ended with is carried along');
+
+type WrittenStages = z.output<typeof stagesSchema>;
+
+export type StageSpec = RlStageSpec | SupervisedStageSpec;
+
+export const stagesOf = (stages: WrittenStages, sampling: SamplingSpec): StageSpec[] =>
+  stages.map((stage) =>
+    stage.kind === 'supervised' ? supervisedStageOf(stage) : rlStageOf(stage, sampling),
+  );
+
+/** Names that every run uses for its own phases, workflows and objects. */
+const RESERVED = [
+  'spec',
+  'initialize',
+  'before',
+  'after',
+  'report',
+  'done',
+  'evaluation',
+  'ladder',
+  'reverify',
+  'sweep',
+];
+
+export function checkStages(
+  stages: WrittenStages,
+  { model, verification }: { model: WrittenModel; verification?: WrittenVerification | undefined },
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  if (model.from === undefined && stages[0]!.kind !== 'supervised') {
+    refuse(
+      ['stages', 0, 'kind'],
+      'a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, or name a checkpoint in model.from',
+    );
+  }
+  const context = { lora: model.lora !== undefined };
+  // Names become folders, which some file systems do not tell apart by case.
+  const names = stages.map(({ name }) => name.toLowerCase());
+  stages.forEach((stage, s) => {
+    const at = ['stages', s];
+    const name = names[s]!;
+    if (names.indexOf(name) !== s) {
+      refuse(
+        [...at, 'name'],
+        `"${stage.name}" is the name of an earlier stage; names must differ, and not by case alone`,
+      );
+    }
+    if (RESERVED.includes(name) || name.endsWith(HELD_OUT)) {
+      refuse([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
+    }
+    if (stage.kind === 'supervised') checkSupervisedStage(stage, at, environments, refuse);
+    else checkRlStage(stage, verification, context, at, environments, refuse);
+  });
+}
