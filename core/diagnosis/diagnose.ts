@@ -1,0 +1,76 @@
+import type { StepFacts } from '../training/step-facts.ts';
+import { total } from '../training/stage-policy.ts';
+import { DIAGNOSES } from './alarm.ts';
+import type { Alarm, DiagnosisName } from './alarm.ts';
+import type { Diagnosis, Setting } from './diagnosis.ts';
+import { echoTrap } from './echo-trap.ts';
+import { entropyCollapse } from './entropy-collapse.ts';
+import { klBlowUp } from './kl-blow-up.ts';
+import { lengthExplosion } from './length-explosion.ts';
+import { loops } from './loops.ts';
+import { missingMask } from './missing-mask.ts';
+import { noContrast } from './no-contrast.ts';
+import { boundError, rewardHacking } from './reward-hacking.ts';
+import { extended, noSeries, WINDOW, withoutRecent } from './series.ts';
+import type { Series } from './series.ts';
+import { signalsOf } from './signals.ts';
+import { toolHallucination } from './tool-hallucination.ts';
+
+const BY_NAME: Record<DiagnosisName, Diagnosis> = {
+  'missing-mask': missingMask,
+  'no-contrast': noContrast,
+  'echo-trap': echoTrap,
+  'entropy-collapse': entropyCollapse,
+  'kl-blow-up': klBlowUp,
+  'reward-hacking': rewardHacking,
+  'length-explosion': lengthExplosion,
+  'tool-hallucination': toolHallucination,
+  loops,
+};
+
+/** An alarm that still holds is raised once more after so many steps. */
+export const AGAIN = 20;
+
+/** What a stage carries from step to step for its diagnoses: a few numbers of each signal. */
+export interface Diagnosed {
+  series: Series;
+  /** Alarms that were found lately: at which step of the stage they were raised, and found the last time. */
+  standing: Partial<Record<DiagnosisName, { raised: number; found: number }>>;
+}
+
+export const undiagnosed = (): Diagnosed => ({ series: noSeries(), standing: {} });
+
+/**
+ * Takes a step's facts into account. `alarms` are those that are raised at this step: an alarm is raised when it is
+ * found, and not again for `AGAIN` steps unless it was gone for a whole window.
+ */
+export function diagnose(
+  { series, standing }: Diagnosed,
+  facts: Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut'>,
+  setting: Setting,
+): { diagnosed: Diagnosed; alarms: Alarm[] } {
+  const { stageStep } = facts;
+  const heldOut = facts.heldOut === null ? null : total(facts.heldOut.arms);
+  const step = { stageStep, signals: signalsOf(facts), heldOut };
+  const next: Diagnosed = { series: extended(series, step, boundError(setting)), standing: {} };
+  const alarms: Alarm[] = [];
+  for (const name of DIAGNOSES) {
+    const { find, remedy } = BY_NAME[name];
+    const evidence = find(next.series, setting);
+    const stood = standing[name];
+    if (evidence === null) {
+      if (stood && stageStep - stood.found < WINDOW) next.standing[name] = stood;
+      continue;
+    }
+    const isNew = stood === undefined || stageStep - stood.raised >= AGAIN;
+    next.standing[name] = { raised: isNew ? stageStep : stood.raised, found: stageStep };
+    if (isNew) alarms.push({ name, stageStep, evidence, remedy });
+  }
+  return { diagnosed: next, alarms };
+}
+
+/** After a roll-back: what was found of the policy that is left behind is no longer so. */
+export const rolledBack = ({ series }: Diagnosed): Diagnosed => ({
+  series: withoutRecent(series),
+  standing: {},
+});

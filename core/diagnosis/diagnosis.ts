@@ -1,0 +1,19 @@
+import type { Evidence } from './alarm.ts';
+import type { Series } from './series.ts';
+
+/** What a diagnosis must know of the stage besides what happened in it. */
+export interface Setting {
+  /** What a full score of the outcome's verifier adds to the reward. */
+  outcomeWeight: number;
+  /** Episodes of earlier steps may come before the learner again. */
+  lateEpisodes: boolean;
+  /** Evaluations that the stage makes if nothing ends it. */
+  looks: number;
+}
+
+/** A rule that names one thing that goes wrong. */
+export interface Diagnosis {
+  remedy: string;
+  /** What speaks for it, all of it together; null where it cannot be named. */
+  find: (series: Series, setting: Setting) => Evidence[] | null;
+}

@@ -1,0 +1,38 @@
+import type { CheckpointRef } from '../refs.ts';
+import { WINDOW } from './series.ts';
+
+/** A measured checkpoint of a stage that had no alarm then. */
+export interface Place {
+  checkpoint: CheckpointRef;
+  stageStep: number;
+}
+
+/**
+ * Where a roll-back goes. What an alarm speaks of began up to a window of steps before it, so a checkpoint counts as
+ * healthy when a window of steps without an alarm lies behind it: `sure` is one, `candidate` a younger one that may become one. Both must be kept.
+ */
+export interface Healthy {
+  sure: Place | null;
+  candidate: Place | null;
+}
+
+export const noneHealthy = (): Healthy => ({ sure: null, candidate: null });
+
+/** After a measurement; `alarmed` where an alarm stands. */
+export function measured({ sure, candidate }: Healthy, place: Place, alarmed: boolean): Healthy {
+  if (alarmed) return { sure, candidate };
+  if (candidate === null) return { sure, candidate: place };
+  return isOld(candidate, place.stageStep) ? { sure: candidate, candidate: place } : { sure, candidate };
+}
+
+const isOld = (place: Place, stageStep: number): boolean => stageStep - place.stageStep >= WINDOW;
+
+/** The last healthy checkpoint at an alarm of this step; null where there is none. */
+export const lastHealthy = ({ sure, candidate }: Healthy, stageStep: number): CheckpointRef | null =>
+  (candidate !== null && isOld(candidate, stageStep) ? candidate : sure)?.checkpoint ?? null;
+
+/** After a roll-back: nothing younger than where it went to is healthy. */
+export const afterRollback = ({ sure, candidate }: Healthy, target: CheckpointRef): Healthy =>
+  candidate?.checkpoint.manifest.key === target.manifest.key
+    ? { sure: candidate, candidate: null }
+    : { sure, candidate: null };

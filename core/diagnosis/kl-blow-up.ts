@@ -1,0 +1,28 @@
+import type { Evidence } from './alarm.ts';
+import type { Diagnosis } from './diagnosis.ts';
+import { now } from './series.ts';
+
+const KL = 0.5;
+const CLIPPED = 0.3;
+
+/**
+ * The policy runs away from where it comes from (seeds 004, 9.4: "is approx_kl blowing up?"): half a nat a token from
+ * the reference, or updates so large that three tokens in ten are clipped. Where RL works it moves by hundredths of a
+ * nat, and clips hundredths of the tokens.
+ */
+export const klBlowUp: Diagnosis = {
+  remedy:
+    'Lower the learning rate or the passes over a batch, raise beta, and go back to an earlier checkpoint.',
+  find(series) {
+    const evidence: Evidence[] = [];
+    const kl = now(series, 'kl');
+    if (kl !== null && kl >= KL) {
+      evidence.push({ what: 'KL to the reference, nats a token', now: kl, before: null, limit: KL });
+    }
+    const clipped = now(series, 'clipped');
+    if (clipped !== null && clipped >= CLIPPED) {
+      evidence.push({ what: 'part of clipped tokens', now: clipped, before: null, limit: CLIPPED });
+    }
+    return evidence.length === 0 ? null : evidence;
+  },
+};

@@ -1,0 +1,33 @@
+import type { Evidence } from './alarm.ts';
+import type { Diagnosis } from './diagnosis.ts';
+import { before, now } from './series.ts';
+import type { Series } from './series.ts';
+import type { Signal } from './signals.ts';
+
+/** A rise since the stage began, the least and the most that is too much for whatever beginning. */
+const CALLS = { rise: 0.1, least: 0.2, most: 0.5 };
+const TOKENS = { rise: 0.2, least: 0.3, most: 0.7 };
+
+/**
+ * Episodes repeat themselves (seeds 004, 9.1). A fifth of their calls they have made before, to the letter, and a tenth
+ * more than when the stage began; or three runs of four tokens in ten (seq-rep-4, Welleck et al. 2020), two more.
+ */
+export const loops: Diagnosis = {
+  remedy:
+    'Let repeated calls cost something (tool-shaping) and lower maxTurns; raise the temperature or give calls an ε; look whether the tool’s answers are any use to the policy.',
+  find(series) {
+    const evidence = [
+      repeated(series, 'repeated', CALLS, 'part of calls that the episode has made before'),
+      repeated(series, 'echoed', TOKENS, 'part of runs of four tokens that the episode has had before'),
+    ].filter((one) => one !== null);
+    return evidence.length === 0 ? null : evidence;
+  },
+};
+
+function repeated(series: Series, signal: Signal, limits: typeof CALLS, what: string): Evidence | null {
+  const [first, last] = [before(series, signal), now(series, signal)];
+  const limit =
+    first === null ? limits.most : Math.min(limits.most, Math.max(limits.least, first + limits.rise));
+  if (last === null || last < limit) return null;
+  return { what, now: last, before: first, limit };
+}

@@ -1,0 +1,48 @@
+import type { Evidence } from './alarm.ts';
+import type { Diagnosis, Setting } from './diagnosis.ts';
+import { before, now } from './series.ts';
+import type { Series } from './series.ts';
+
+/** Of the weight of the outcome. */
+const RISE = 0.1;
+const FALL = 0.1;
+/** With which the rule of held-out tasks speaks in a stage where success on them does not fall. */
+const ERROR = 0.01;
+
+/** Of each of the bounds: one from below and one from above for every evaluation (ADR 0024). */
+export const boundError = ({ looks }: Pick<Setting, 'looks'>): number => ERROR / (2 * Math.max(1, looks));
+
+/**
+ * The reward rises and what it stands for falls (seeds 004, 9.1). In training: the mean reward is up by a tenth of
+ * what an outcome is worth, and success down by a tenth, so it is paid for something else. On held-out tasks, where
+ * `evaluateBy` may ask a dearer verifier than training does: success is below the best that was shown, by exact bounds
+ * for all evaluations together, while the training reward is no lower than it was then. Where one verifier judges
+ * both, and it has the loophole, both rise, and nobody here can see it.
+ */
+export const rewardHacking: Diagnosis = {
+  remedy:
+    'Read the episodes with the highest reward. Mend the verifier, gate bonuses by the outcome, or take the least of several verifiers; go back to the checkpoint with the best held-out success.',
+  find: (series, setting) => inTraining(series, setting) ?? onHeldOutTasks(series),
+};
+
+function inTraining(series: Series, { outcomeWeight }: Setting): Evidence[] | null {
+  const [reward, success] = [now(series, 'reward'), now(series, 'success')];
+  const [firstReward, firstSuccess] = [before(series, 'reward'), before(series, 'success')];
+  if (reward === null || success === null || firstReward === null || firstSuccess === null) return null;
+  const rise = firstReward + RISE * outcomeWeight;
+  const fall = firstSuccess - FALL;
+  if (reward < rise || success > fall) return null;
+  return [
+    { what: 'mean reward', now: reward, before: firstReward, limit: rise },
+    { what: 'success in training', now: success, before: firstSuccess, limit: fall },
+  ];
+}
+
+function onHeldOutTasks({ look, best }: Series): Evidence[] | null {
+  if (look === null || best === null || look.reward === null || best.reward === null) return null;
+  if (look.reward < best.reward || look.high >= best.low) return null;
+  return [
+    { what: 'mean reward', now: look.reward, before: best.reward, limit: best.reward },
+    { what: 'held-out success', now: look.success, before: best.success, limit: best.low },
+  ];
+}

@@ -1,0 +1,106 @@
+import { lowerBound, upperBound } from '../statistics/binomial.ts';
+import { rate } from '../statistics/intervals.ts';
+import type { Proportion } from '../statistics/intervals.ts';
+import { SIGNALS } from './signals.ts';
+import type { Signal, Signals } from './signals.ts';
+
+// A diagnosis compares what a signal is now with what the stage began with. Both are medians, which a spike or two do
+// not move, of values that are known; where too few are, nothing can be said, and nothing is.
+
+/** Known values that the stage begins with. */
+export const REFERENCE = 8;
+/** Steps that "now" is told of. */
+export const WINDOW = 8;
+/** Known values among them that are needed. */
+export const ENOUGH = 5;
+
+/** What the diagnoses remember of a stage, some two kilobytes. Values have five digits. */
+export interface Series {
+  /** The first known values of each signal, at most `REFERENCE`. */
+  first: Record<Signal, number[]>;
+  /** The values of the latest steps, at most `WINDOW`, oldest first. */
+  recent: Record<Signal, (number | null)[]>;
+  /** The latest measurement on held-out tasks, and the one that showed most; null where there was none. */
+  look: Look | null;
+  best: Look | null;
+}
+
+/** Success on held-out tasks with its exact bounds, and the training reward at that time: the median of the latest steps. */
+export interface Look {
+  stageStep: number;
+  success: number;
+  low: number;
+  high: number;
+  reward: number | null;
+}
+
+const ofEach = <T>(make: (signal: Signal) => T): Record<Signal, T> =>
+  Object.fromEntries(SIGNALS.map((signal) => [signal, make(signal)])) as Record<Signal, T>;
+
+export const noSeries = (): Series => ({
+  first: ofEach(() => []),
+  recent: ofEach(() => []),
+  look: null,
+  best: null,
+});
+
+const rounded = (x: number | null): number | null => (x === null ? null : Number(x.toPrecision(5)));
+
+/** The series with one step more; `heldOut` where the step was measured. `error` is that of each bound. */
+export function extended(
+  { first, recent, look, best }: Series,
+  step: { stageStep: number; signals: Signals; heldOut: Proportion | null },
+  error: number,
+): Series {
+  const values = ofEach((signal) => rounded(step.signals[signal]));
+  const next: Series = {
+    first: ofEach((signal) => {
+      const value = values[signal];
+      return value === null || first[signal].length === REFERENCE ? first[signal] : [...first[signal], value];
+    }),
+    recent: ofEach((signal) => [...recent[signal], values[signal]].slice(-WINDOW)),
+    look,
+    best,
+  };
+  if (step.heldOut === null || step.heldOut.trials === 0) return next;
+  next.look = {
+    stageStep: step.stageStep,
+    success: rate(step.heldOut),
+    low: lowerBound(step.heldOut, error),
+    high: upperBound(step.heldOut, error),
+    reward: now(next, 'reward'),
+  };
+  if (best === null || next.look.low > best.low) next.best = next.look;
+  return next;
+}
+
+/** After the policy has been exchanged for an earlier one: what it was like lately is of another one. */
+export const withoutRecent = (series: Series): Series => ({
+  ...series,
+  recent: ofEach(() => []),
+  look: null,
+});
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length / 2;
+  return (sorted[Math.ceil(half) - 1]! + sorted[Math.floor(half)]!) / 2;
+}
+
+/** What is known of the latest steps, oldest first. */
+export const known = ({ recent }: Series, signal: Signal): number[] =>
+  recent[signal].filter((value): value is number => value !== null);
+
+/** The median of the latest steps; null where fewer than `ENOUGH` of them are known. */
+export function now(series: Series, signal: Signal): number | null {
+  const values = known(series, signal);
+  return values.length < ENOUGH ? null : median(values);
+}
+
+/** The median of what the stage began with; null until that is complete. */
+export const before = ({ first }: Series, signal: Signal): number | null =>
+  first[signal].length < REFERENCE ? null : median(first[signal]);
+
+/** Whether the policy can do what it is asked: then few groups have contrast and little is left to explore. */
+export const MASTERED = 0.9;
+export const hasMastered = (series: Series): boolean => (now(series, 'success') ?? 0) >= MASTERED;

@@ -1,0 +1,81 @@
+import { rate } from '../statistics/intervals.ts';
+import { total } from '../training/stage-policy.ts';
+import type { StepFacts } from '../training/step-facts.ts';
+
+/** What the diagnoses read of a step. */
+export const SIGNALS = [
+  /** Mean reward of the episodes that may be trained on. */
+  'reward',
+  /** Part of the episodes of tasks drawn for the first time that succeeded. */
+  'success',
+  /** Mean variance of the rewards of one task's samples. */
+  'variance',
+  /** Part of the groups whose rewards are all equal (σ = 0). */
+  'equal',
+  /** Of the policy that sampled, nats a token. */
+  'entropy',
+  /** L2 norm before clipping, mean over the step's updates. */
+  'gradientNorm',
+  /** To the reference, nats a token. */
+  'kl',
+  /** Part of the tokens whose ratio was clipped. */
+  'clipped',
+  /** Mean |learner − rollout| log-prob before the first update, nats. */
+  'gap',
+  /** Tokens that are learnt for each one that was sampled. */
+  'learnt',
+  /** Sampled tokens an episode. */
+  'length',
+  /** Part of the episodes that a limit cut off. */
+  'truncated',
+  /** Part of the calls that name a tool that there is not. */
+  'unknown',
+  /** Part of the calls that the same episode has made before with the same arguments. */
+  'repeated',
+  /** Part of the episodes that are, to the letter, one of an earlier sample of the same task. */
+  'duplicates',
+  /** Part of the runs of four tokens that the same episode has had before. */
+  'echoed',
+] as const;
+export type Signal = (typeof SIGNALS)[number];
+
+/** null where the step cannot say it: nothing was sampled, nothing learnt, there is no reference, a figure is not finite. */
+export type Signals = Record<Signal, number | null>;
+
+/** `part` of `all`, or null of nothing. */
+const share = (part: number, all: number): number | null => (all > 0 ? finite(part / all) : null);
+
+const finite = (x: number): number | null => (Number.isFinite(x) ? x : null);
+
+export function signalsOf({
+  rollout,
+  batch,
+  learner,
+}: Pick<StepFacts, 'rollout' | 'batch' | 'learner'>): Signals {
+  const tasks = rollout === null ? { successes: 0, trials: 0 } : total(rollout.arms);
+  const calls = rollout === null ? 0 : callsOf(rollout);
+  return {
+    reward: rollout && share(rollout.rewardSum, rollout.rewardCount),
+    success: tasks.trials === 0 ? null : rate(tasks),
+    variance: rollout && share(rollout.rewardVariance, rollout.rewardGroups),
+    equal: rollout && share(rollout.equalRewards, rollout.rewardGroups),
+    entropy: rollout && share(-rollout.sampledLogprob, rollout.sampledTokens),
+    gradientNorm: learner && finite(learner.gradientNorm),
+    // Exactly 0: nobody has asked for it.
+    kl: learner && learner.kl !== 0 ? finite(learner.kl) : null,
+    clipped: learner && finite(learner.clipFraction),
+    gap: learner && learner.logprobGapMean !== null ? finite(learner.logprobGapMean) : null,
+    learnt: rollout && batch && share(batch.maskedTokens, rollout.sampledTokens),
+    length: rollout && share(rollout.sampledTokens, rollout.episodes),
+    truncated: rollout && share(rollout.truncated, rollout.episodes),
+    unknown: rollout && share(rollout.unknownTools, calls),
+    repeated: rollout && share(rollout.repeatedCalls, calls),
+    duplicates: rollout && share(rollout.duplicateEpisodes, rollout.episodes),
+    echoed: rollout && share(rollout.repeatedFourGrams, rollout.fourGrams),
+  };
+}
+
+/** All calls that parsed, whether a tool took them or not. */
+function callsOf({ calls, unknownTools }: NonNullable<StepFacts['rollout']>): number {
+  return Object.values(calls).reduce((sum, count) => sum + count, unknownTools);
+}

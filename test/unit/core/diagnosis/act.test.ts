@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { act, asSpecified } from '../../../../core/diagnosis/act.ts';
+import type { Rules } from '../../../../core/diagnosis/act.ts';
+import { DIAGNOSES } from '../../../../core/diagnosis/alarm.ts';
+import type { Alarm, DiagnosisName } from '../../../../core/diagnosis/alarm.ts';
+import { afterRollback, lastHealthy, measured, noneHealthy } from '../../../../core/diagnosis/healthy.ts';
+import { checkpoint } from '../training/scripted-training.ts';
+
+const alarm = (name: DiagnosisName): Alarm => ({
+  name,
+  stageStep: 30,
+  evidence: [{ what: 'a figure', now: 2, before: 1, limit: 1.5 }],
+  remedy: 'Do something.',
+});
+
+const rulesOf = (rules: Partial<Rules>): Rules => ({
+  ...(Object.fromEntries(DIAGNOSES.map((name) => [name, ['note']])) as Pick<Rules, DiagnosisName>),
+  temperatureFactor: 1.2,
+  temperatureAtMost: 1.5,
+  learningRateFactor: 0.5,
+  keepGroups: 0.5,
+  ...rules,
+});
+
+describe('an alarm', () => {
+  test('that is only noted changes nothing', () => {
+    expect(act([alarm('loops')], rulesOf({}), asSpecified())).toEqual({
+      adjusted: asSpecified(),
+      decision: null,
+      notes: ['loops: a figure: 2 (at first 1, limit 1.5). Do something.'],
+    });
+  });
+
+  test('does what its rule says, and says what it did', () => {
+    const rules = rulesOf({ 'echo-trap': ['explore', 'slow-down', 'filter', 'roll-back'] });
+    const { adjusted, decision, notes } = act([alarm('echo-trap')], rules, asSpecified());
+    expect(adjusted).toEqual({ temperatureFactor: 1.2, learningRateFactor: 0.5, keepGroups: 0.5 });
+    expect(decision).toEqual({ action: 'rollback', reason: notes[0] });
+    expect(notes.slice(1)).toEqual([
+      'learning rate: 0.500 times that of the spec',
+      'temperature: 1.20 times that of the spec',
+      'part of the groups that is learnt from: 0.500 times that of the spec',
+    ]);
+  });
+
+  test('goes further each time, and no further than the rule says', () => {
+    const rules = rulesOf({ loops: ['explore', 'slow-down', 'filter'] });
+    let adjusted = asSpecified();
+    for (let i = 0; i < 4; i++) ({ adjusted } = act([alarm('loops')], rules, adjusted));
+    expect(adjusted).toEqual({ temperatureFactor: 1.5, learningRateFactor: 0.0625, keepGroups: 0.5 });
+  });
+
+  test('beside another one that asks for the same counts once, and a person is asked rather than gone back', () => {
+    const rules = rulesOf({ loops: ['roll-back', 'slow-down'], 'echo-trap': ['ask', 'slow-down'] });
+    const { adjusted, decision } = act([alarm('loops'), alarm('echo-trap')], rules, asSpecified());
+    expect(adjusted.learningRateFactor).toBe(0.5);
+    expect(decision).toMatchObject({ action: 'ask', reason: expect.stringContaining('echo-trap') });
+  });
+
+  test('no alarm, nothing', () => {
+    expect(act([], rulesOf({}), asSpecified())).toEqual({
+      adjusted: asSpecified(),
+      decision: null,
+      notes: [],
+    });
+  });
+});
+
+describe('the last healthy checkpoint', () => {
+  const at = (stageStep: number) => ({ checkpoint: checkpoint(`rl-${stageStep}`, stageStep), stageStep });
+  const after = (...steps: number[]) =>
+    steps.reduce((healthy, step) => measured(healthy, at(step), false), noneHealthy());
+
+  test('is the newest that has a window of steps without an alarm behind it', () => {
+    expect(lastHealthy(after(10, 20), 25)).toEqual(at(10).checkpoint);
+    expect(lastHealthy(after(10, 20), 28)).toEqual(at(20).checkpoint);
+    expect(lastHealthy(after(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 12)).toEqual(at(1).checkpoint);
+  });
+
+  test('is none where nothing was measured early enough', () => {
+    expect(lastHealthy(noneHealthy(), 50)).toBeNull();
+    expect(lastHealthy(after(10), 12)).toBeNull();
+  });
+
+  test('is none that was measured while an alarm stood', () => {
+    expect(measured(after(10), at(20), true)).toEqual(after(10));
+  });
+
+  test('stays what it is after a roll-back to it', () => {
+    const back = afterRollback(after(10, 20), at(10).checkpoint);
+    expect(lastHealthy(back, 60)).toEqual(at(10).checkpoint);
+    expect(lastHealthy(afterRollback(after(10, 20), at(20).checkpoint), 60)).toEqual(at(20).checkpoint);
+  });
+});

@@ -1,0 +1,126 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { alarmText } from '../../../../core/diagnosis/alarm.ts';
+import { diagnose, rolledBack, undiagnosed } from '../../../../core/diagnosis/diagnose.ts';
+import { now } from '../../../../core/diagnosis/series.ts';
+import { SIGNALS, signalsOf } from '../../../../core/diagnosis/signals.ts';
+import type { Signals } from '../../../../core/diagnosis/signals.ts';
+import { alarmsOf, factsOf, setting, stageOf } from './stages.ts';
+
+const looping = (step: number) => factsOf(step, { repeated: 0.9 });
+const fine = (step: number) => factsOf(step, { repeated: 0 });
+const steps = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+describe('an alarm', () => {
+  test('is raised once, and once more where it still holds after twenty steps', () => {
+    expect(alarmsOf(steps(50).map(looping)).map(({ stageStep }) => stageStep)).toEqual([5, 25, 45]);
+  });
+
+  test('is new where it was gone for a whole window', () => {
+    const stage = steps(60).map((step) => (step <= 6 || step >= 30 ? looping(step) : fine(step)));
+    // The reference of the stage has loops by then, so half of the calls are the limit either way.
+    expect(alarmsOf(stage).map(({ stageStep }) => stageStep)).toEqual([5, 34, 54]);
+  });
+
+  test('is a line that has the figures, where they began, their limits, and what to do', () => {
+    const stage = steps(20).map((step) => factsOf(step, { repeated: step <= 8 ? 0.02 : 0.4 }));
+    const [alarm] = alarmsOf(stage);
+    expect(alarmText(alarm!)).toMatch(
+      /^loops: part of calls that the episode has made before: 0\.21 \(at first 0\.02, limit 0\.2\)\. Let repeated calls/,
+    );
+  });
+});
+
+describe('what is remembered', () => {
+  const after = (facts: readonly ReturnType<typeof factsOf>[]) =>
+    facts.reduce((diagnosed, step) => diagnose(diagnosed, step, setting).diagnosed, undiagnosed());
+
+  test('fits into the state of a stage, however long it is', () => {
+    const sizes = [50, 500].map(
+      (count) => JSON.stringify(after(stageOf(1, undefined, { steps: count }))).length,
+    );
+    expect(Math.max(...sizes)).toBeLessThan(4096);
+  });
+
+  test('says the same after it has been carried elsewhere as JSON', () => {
+    const stage = stageOf(3, (healthy, step) => (step > 20 ? { unknown: 0.3 } : healthy), { steps: 60 });
+    let diagnosed = undiagnosed();
+    const alarms = stage.flatMap((facts) => {
+      const result = diagnose(diagnosed, facts, setting);
+      diagnosed = JSON.parse(JSON.stringify(result.diagnosed));
+      return result.alarms;
+    });
+    expect(alarms).toEqual(alarmsOf(stage));
+    expect(alarms.length).toBeGreaterThan(0);
+  });
+
+  test('of the latest steps is forgotten with a roll-back, and what the stage began with is not', () => {
+    const before = after(steps(20).map(looping));
+    const back = rolledBack(before);
+    expect(back.standing).toEqual({});
+    expect(now(back.series, 'repeated')).toBeNull();
+    expect(back.series.first).toEqual(before.series.first);
+  });
+});
+
+describe('whatever a step lacks', () => {
+  const lacking = fc.record(
+    Object.fromEntries(
+      SIGNALS.map((signal) => [signal, fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: null })]),
+    ),
+  ) as fc.Arbitrary<Signals>;
+
+  test('nothing is thrown, and no evidence is not a number', () => {
+    fc.assert(
+      fc.property(fc.array(lacking, { maxLength: 40 }), (all) => {
+        const alarms = alarmsOf(all.map((signals, i) => factsOf(i + 1, signals)));
+        for (const { evidence } of alarms) {
+          expect(evidence.length).toBeGreaterThan(0);
+          for (const { now, limit } of evidence)
+            expect(Number.isFinite(now) && Number.isFinite(limit)).toBe(true);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('a step without rollout, batch and learner has no signals', () => {
+    expect(
+      Object.values(signalsOf({ rollout: null, batch: null, learner: null })).every((x) => x === null),
+    ).toBe(true);
+  });
+
+  test('figures that are no numbers are missing, not large', () => {
+    const signals = signalsOf(factsOf(1, { gradientNorm: Infinity, gap: NaN, kl: NaN, entropy: NaN }));
+    expect([signals.gradientNorm, signals.gap, signals.kl, signals.entropy]).toEqual([
+      null,
+      null,
+      null,
+      null,
+    ]);
+  });
+
+  test('signals come back from the facts that were made of them', () => {
+    const signals: Signals = {
+      reward: 0.5,
+      success: 0.25,
+      variance: 0.125,
+      equal: 0.5,
+      entropy: 0.75,
+      gradientNorm: 2,
+      kl: 0.5,
+      clipped: 0.25,
+      gap: 0.125,
+      learnt: 1,
+      length: 32,
+      truncated: 0.25,
+      unknown: 0.25,
+      repeated: 0.125,
+      duplicates: 0.5,
+      echoed: 0.25,
+    };
+    const facts = factsOf(1, signals);
+    facts.learner!.clipFraction = 0.25;
+    expect(signalsOf(facts)).toEqual(signals);
+  });
+});

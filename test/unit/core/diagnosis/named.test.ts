@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import { DIAGNOSES } from '../../../../core/diagnosis/alarm.ts';
+import type { DiagnosisName } from '../../../../core/diagnosis/alarm.ts';
+import type { Signals } from '../../../../core/diagnosis/signals.ts';
+import { alarmsOf, factsOf, stageOf } from './stages.ts';
+
+// Each thing goes wrong on purpose, at step 40 of a stage that was healthy until then.
+
+const ONSET = 40;
+const STEPS = 80;
+const STAGES = 60;
+
+/** From nothing at the onset to all of it ten steps later. */
+const ramp = (step: number): number => Math.min(1, Math.max(0, (step - ONSET) / 10));
+
+/** How each goes wrong, and how many steps after its onset it is to be named at the latest. */
+const SICK: Record<
+  DiagnosisName,
+  { within: number; change: (healthy: Signals, step: number) => Partial<Signals> }
+> = {
+  'missing-mask': { within: 4, change: () => ({ gap: 0.4 }) },
+  'no-contrast': { within: 9, change: () => ({ equal: 1, variance: 0, success: 0 }) },
+  'echo-trap': {
+    within: 16,
+    // Before the reward falls: it does not.
+    change: ({ variance, entropy, gradientNorm, duplicates, success }, step) => ({
+      success: Math.min(success!, 0.85),
+      variance: variance! * (1 - 0.9 * ramp(step)),
+      entropy: entropy! * (1 - 0.8 * ramp(step)),
+      gradientNorm: gradientNorm! * (1 + 3 * ramp(step)),
+      duplicates: Math.min(1, duplicates! + 0.3 * ramp(step)),
+    }),
+  },
+  'entropy-collapse': {
+    within: 16,
+    change: ({ entropy, success }, step) => ({
+      success: Math.min(success!, 0.85),
+      entropy: entropy! * (1 - 0.99 * ramp(step)),
+    }),
+  },
+  'kl-blow-up': { within: 16, change: (_, step) => ({ kl: ramp(step) }) },
+  'reward-hacking': {
+    within: 20,
+    change: ({ reward, success }, step) => ({
+      reward: reward! + 0.6 * ramp(step),
+      success: Math.max(0.01, success! - 0.6 * ramp(step)),
+    }),
+  },
+  'length-explosion': {
+    within: 16,
+    change: ({ length, truncated }, step) => ({
+      length: length! * (1 + 2 * ramp(step)),
+      truncated: Math.min(1, truncated! + 0.5 * ramp(step)),
+    }),
+  },
+  'tool-hallucination': { within: 16, change: (_, step) => ({ unknown: 0.2 * ramp(step) }) },
+  loops: { within: 16, change: ({ repeated }, step) => ({ repeated: repeated! + 0.5 * ramp(step) }) },
+};
+
+describe.each(DIAGNOSES)('%s', (name) => {
+  const { within, change } = SICK[name];
+  const from = (step: number, healthy: Signals) => (step <= ONSET ? {} : change(healthy, step));
+  const found = Array.from({ length: STAGES }, (_, seed) => {
+    const stage = stageOf(seed, (healthy, step) => from(step, healthy), { steps: STEPS });
+    return alarmsOf(stage).find((alarm) => alarm.name === name);
+  });
+
+  test(`is named within ${within} steps of its onset, whatever the stage is like`, () => {
+    const late = found.filter((alarm) => alarm === undefined || alarm.stageStep > ONSET + within);
+    expect(late.length).toBeLessThanOrEqual(0.05 * STAGES);
+  });
+
+  test('is not named before, and has passed the limits that it shows', () => {
+    for (const alarm of found) {
+      expect(alarm?.stageStep ?? STEPS).toBeGreaterThan(ONSET);
+      for (const { what, now, before, limit } of alarm?.evidence ?? []) {
+        // Either the figure has risen to its limit, or it has not, or has fallen to it.
+        const falls = what.startsWith('success') || (before !== null && limit < before);
+        expect(falls ? now <= limit : now >= limit, what).toBe(true);
+      }
+    }
+  });
+});
+
+describe('reward hacking on held-out tasks', () => {
+  const looksAt = (solved: (step: number) => number, reward: (step: number) => number) =>
+    Array.from({ length: 60 }, (_, i) => i + 1).map((step) => {
+      const heldOut = step % 10 === 0 ? { successes: solved(step), trials: 300 } : null;
+      return factsOf(step, { reward: reward(step), success: 0.6 }, heldOut);
+    });
+
+  test('is named at the first look at which what another verifier says has fallen, and the reward has not', () => {
+    const alarms = alarmsOf(
+      looksAt(
+        (step) => (step <= 30 ? 220 : 150),
+        (step) => 0.5 + 0.005 * step,
+      ),
+    );
+    expect(alarms.map(({ name, stageStep }) => [name, stageStep])).toEqual([
+      ['reward-hacking', 40],
+      ['reward-hacking', 60],
+    ]);
+    expect(alarms[0]!.evidence.map(({ what }) => what)).toEqual(['mean reward', 'held-out success']);
+  });
+
+  test('is not what a policy does that gets worse at both', () => {
+    expect(
+      alarmsOf(
+        looksAt(
+          (step) => (step <= 30 ? 220 : 150),
+          (step) => (step <= 30 ? 0.7 : 0.5),
+        ),
+      ),
+    ).toEqual([]);
+  });
+});
+
+test('more tokens that are learnt than were sampled are named at once, but for episodes of earlier steps', () => {
+  const stage = [factsOf(1, { learnt: 1 }), factsOf(2, { learnt: 1.3 })];
+  expect(alarmsOf(stage).map(({ name, stageStep }) => [name, stageStep])).toEqual([['missing-mask', 2]]);
+  expect(alarmsOf(stage, { lateEpisodes: true })).toEqual([]);
+});
+
+test('a policy that has mastered its tasks has neither collapsed nor lost its contrast', () => {
+  const mastered = (success: number) =>
+    Array.from({ length: 40 }, (_, i) =>
+      factsOf(
+        i + 1,
+        i < 10 ? { success: 0.5, entropy: 1, equal: 0.1 } : { success, entropy: 0.01, equal: 0.97 },
+      ),
+    );
+  expect(alarmsOf(mastered(0.97))).toEqual([]);
+  expect(alarmsOf(mastered(0.7)).map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['no-contrast', 'entropy-collapse']),
+  );
+});
+
+test('length that pays is no alarm', () => {
+  const grown = (success: number) =>
+    Array.from({ length: 30 }, (_, i) =>
+      factsOf(i + 1, { success: i < 10 ? 0.4 : success, length: i < 10 ? 100 : 300, truncated: 0.02 }),
+    );
+  expect(alarmsOf(grown(0.8))).toEqual([]);
+  expect(alarmsOf(grown(0.4)).map(({ name }) => name)).toEqual(['length-explosion']);
+});
