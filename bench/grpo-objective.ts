@@ -1,8 +1,8 @@
-import type { TrainSettings } from '../engine/learner/contract.ts';
+import type { ClippedObjective } from '../core/algorithms/objective.ts';
 
 /** GRPO where only the time and memory of a step are measured. */
-export const GRPO: Extract<TrainSettings['objective'], { kind: 'grpo' }> = {
-  kind: 'grpo',
+export const GRPO: ClippedObjective = {
+  kind: 'clipped',
   temperature: 1,
   topK: 0,
   clipRatioLow: 0.2,

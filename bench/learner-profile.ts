@@ -7,6 +7,7 @@ import { uploadWeights } from '../engine/learner/device-state.ts';
 import { createTracedRunner } from '../engine/learner/graph/traced-runner.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import type { Binding } from '../engine/learner/native-ops.ts';
+import { supervised } from '../engine/learner/losses/supervised.ts';
 import { trainingProgram } from '../engine/learner/programs.ts';
 import type { Precision } from '../engine/learner/runner.ts';
 import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
@@ -50,7 +51,7 @@ const inputs: Tensor[] = [
   tf.div(tf.ones([positions]), positions),
 ];
 const compute = { precision, gradientCheckpointing: false };
-const program = trainingProgram(backend, { config, compute }, { kind: 'supervised' }, true);
+const program = trainingProgram(backend, { config, compute }, supervised, true);
 console.log(`${backend.name}, ${parameterCount(config)} parameters, [${rows} × ${length}]`);
 
 const times = new Map<string, { ms: number; calls: number }>();

@@ -251,6 +251,11 @@ export interface LearnerMetrics {
   /** Part of the masked tokens whose ratio was clipped. */
   clipFraction: number;
   /**
+   * Of an objective that prefers: mean reward β log(π / π_ref) of what is preferred or desirable less that of what is
+   * not, and the share of pairs or sequences on the right side.
+   */
+  preference?: { margin: number; accuracy: number };
+  /**
    * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines, over what the
    * weights that the step starts from have sampled: in late episodes it would be drift. null where nothing is such.
    */

@@ -46,7 +46,7 @@ export const grpo: Method<typeof schema> = {
     return planOf(
       spec,
       {
-        kind: 'grpo',
+        kind: 'clipped',
         temperature,
         topK,
         maxCompletionTokens,

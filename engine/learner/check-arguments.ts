@@ -14,14 +14,12 @@ import { parameterShapes } from '../lora/adapter-shapes.ts';
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
 
 /** Throws GradusError('learner', 'batch') when a batch is malformed, lacks what the loss needs or does not fit the model. */
-export function checkBatch(
-  batch: TrainBatch,
-  config: ModelConfig,
-  { needs, from }: Pick<Loss, 'needs' | 'from'>,
-): void {
+export function checkBatch(batch: TrainBatch, config: ModelConfig, loss: Loss): void {
   const { tokens, offsets, mask, streams } = batch;
   const total = tokens.length;
-  const lacking = needs.find((name) => !streams[name]);
+  const lacking =
+    loss.needs.find((name) => !streams[name]) ??
+    loss.needsOfSequences?.find((name) => !batch.sequences[name]);
   if (lacking) throw wrong('batch', `it lacks the stream ${lacking}, which this objective reads`);
   checkNumbers({ mask, ...streams }, total, 'tokens');
   checkNumbers(batch.sequences, offsets.length - 1, 'sequences');
@@ -61,8 +59,10 @@ export function checkBatch(
   if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
   if (!mask.includes(1))
     throw wrong('batch', 'no token of the batch is masked in: there is nothing to learn');
-  if (batch.kept) checkKept(batch, batch.kept, config, from.topK);
+  if (batch.kept) checkKept(batch, batch.kept, config, loss.from.topK);
   checkUpdates(batch.updates, offsets.length - 1);
+  const problem = loss.problemOf?.(batch);
+  if (problem) throw wrong('batch', problem);
 }
 
 function checkNumbers(arrays: Record<string, Float32Array>, count: number, what: string): void {
@@ -110,8 +110,8 @@ function checkKept(
   });
 }
 
-/** Throws GradusError('learner', 'settings'). */
-export function checkSettings(settings: TrainSettings, reference: Weights | undefined): void {
+/** Throws GradusError('learner', 'settings'). `reference`: whether its weights or its log-probs are given. */
+export function checkSettings(settings: TrainSettings, reference: boolean): void {
   const { microBatchTokens } = settings.compute ?? DEFAULT_COMPUTE;
   if (!Number.isInteger(microBatchTokens) || microBatchTokens < 0) {
     throw wrong('settings', `microBatchTokens is ${microBatchTokens}: give a number of tokens, or 0`);
@@ -122,7 +122,10 @@ export function checkSettings(settings: TrainSettings, reference: Weights | unde
     throw wrong('settings', `temperature is ${temperature}: log-probs need one above 0`);
   }
   if (loss.reads(true).includes('reference') && !reference) {
-    throw wrong('settings', 'beta is above 0, so a reference is needed: give its weights or set beta to 0');
+    throw wrong(
+      'settings',
+      `the objective ${settings.objective.kind} reads a reference as it is set: give its weights, or its log-probs with the batch`,
+    );
   }
 }
 

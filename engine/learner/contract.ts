@@ -2,7 +2,7 @@ import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 import type { LearnerSpec } from '../../core/spec.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
-import type { Objective } from './losses/index.ts';
+import type { Objective } from '../../core/algorithms/objective.ts';
 
 /**
  * What a batch may say of each token: `advantages` weigh it in the loss (the example's weight for `supervised`, negative:

@@ -34,8 +34,8 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
     const { config } = parent;
     const { reference } = others ?? {};
     const loss = lossOf(settings.objective);
-    const needsReference = loss.reads(true).includes('reference');
-    checkSettings(settings, reference);
+    const needsReference = loss.reads(true).includes('reference') && !batch.streams.reference;
+    checkSettings(settings, reference !== undefined || batch.streams.reference !== undefined);
     const { precision } = settings.compute ?? DEFAULT_COMPUTE;
     if (!runner.precisions.includes(precision)) {
       throw new GradusError(

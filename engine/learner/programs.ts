@@ -5,9 +5,8 @@ import type { ModelConfig } from '../model-config.ts';
 import { tokenMask } from '../token-mask.ts';
 import type { Backend } from './backend.ts';
 import { DEFAULT_COMPUTE, type ComputeSettings } from './contract.ts';
-import { lossOf } from './losses/index.ts';
-import type { Objective } from './losses/index.ts';
-import type { SampledFrom } from './losses/loss.ts';
+import type { OfSamples } from '../../core/algorithms/objective.ts';
+import type { TokenLoss } from './losses/loss.ts';
 import { decoderHidden } from './model/decoder.ts';
 import { tokenLogprobs } from './model/token-logprobs.ts';
 import type { Precision } from './runner.ts';
@@ -31,7 +30,7 @@ export interface PolicyModel {
  * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
  * was sampled among [N, topK], all −1 where nothing was cut. Out: log-probs [N].
  */
-export function logprobProgram(backend: Backend, model: PolicyModel, from: SampledFrom): Program {
+export function logprobProgram(backend: Backend, model: PolicyModel, from: OfSamples): Program {
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   return {
     key: JSON.stringify(['logprobs', config, lora, compute.precision, from]),
@@ -54,20 +53,20 @@ export function logprobProgram(backend: Backend, model: PolicyModel, from: Sampl
 export function trainingProgram(
   backend: Backend,
   model: PolicyModel,
-  objective: Objective,
+  minimized: Pick<TokenLoss, 'key' | 'from' | 'reads' | 'entropyBonus' | 'compute'>,
   single: boolean,
 ): Program {
   const { tf } = backend;
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   const { precision, gradientCheckpointing } = compute;
-  const minimized = lossOf(objective);
   const names = minimized.reads(single);
-  const { temperature, topK } = minimized.from;
+  const { from, entropyBonus } = minimized;
+  const { temperature, topK } = from;
   const shapes = parameterShapes(model);
   const frozen = shapes.frozen.length;
   const count = frozen + shapes.trained.length;
   return {
-    key: JSON.stringify(['training', config, lora, precision, gradientCheckpointing, objective, names]),
+    key: JSON.stringify(['training', config, lora, precision, gradientCheckpointing, minimized.key, names]),
     precision,
     compute: (inputs) => {
       const [mask, weights, ...rest] = inputs.slice(count + (topK > 0 ? 4 : 3)) as [
@@ -80,12 +79,20 @@ export function trainingProgram(
       let metrics: Tensor[] = [];
       const loss = (...trained: Tensor[]): Scalar => {
         const parameters = [...inputs.slice(0, frozen), ...trained];
-        const { logprobs, entropy } = forward(backend, model, parameters, parts, temperature);
+        const { logprobs, entropy } = forward(
+          backend,
+          model,
+          parameters,
+          parts,
+          temperature,
+          entropyBonus !== 0,
+        );
         // Where nothing counts every log-prob is 0, as are the inputs, so that no exponential can overflow.
         const counted = tf.where<Tensor1D>(tf.cast(mask, 'bool'), logprobs, tf.zerosLike(logprobs));
         const result = minimized.compute(tf, { ...given, logprobs: counted, weights });
-        metrics = [tf.keep(counted), entropy, tf.keep(result.kl), tf.keep(result.clipped)];
-        return result.loss;
+        metrics = [tf.keep(counted), tf.keep(entropy), tf.keep(result.kl), tf.keep(result.clipped)];
+        if (entropyBonus === 0) return result.loss;
+        return tf.sub(result.loss, tf.mul(tf.sum(tf.mul(entropy, weights)), entropyBonus));
       };
       const { value, grads } = tf.valueAndGrads(loss)(inputs.slice(frozen, count));
       return [value, ...metrics, ...grads];
@@ -120,13 +127,14 @@ function partsOf({ tf, threads }: Backend, inputs: Tensor[], topK: number): Part
   }));
 }
 
-/** Log-probs and entropy [N]; `inputs` are the parameters, frozen ones first. */
+/** Log-probs and entropy [N], which has a gradient where that is asked for; `inputs` are the parameters, frozen ones first. */
 function forward(
   backend: Backend,
   model: PolicyModel,
   inputs: Tensor[],
   parts: readonly Part[],
   temperature: number,
+  entropyGradient = false,
 ): { logprobs: Tensor1D; entropy: Tensor1D } {
   const { tf } = backend;
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
@@ -139,11 +147,15 @@ function forward(
       gradientCheckpointing: compute.gradientCheckpointing,
       loraScale: lora && loraScale(lora),
     });
-    return tokenLogprobs(backend, hidden, head, targets, { mask, kept, frozen: lora !== undefined });
+    const frozen = lora !== undefined;
+    return tokenLogprobs(backend, hidden, head, targets, { mask, kept, frozen, entropyGradient });
   });
   if (results.length === 1) return results[0]!;
   const entropies = results.map(({ entropy }) => entropy);
-  const entropy = tf.keep(tf.concat(entropies));
-  tf.dispose(entropies);
+  const entropy = tf.concat(entropies);
+  if (!entropyGradient) {
+    tf.keep(entropy);
+    tf.dispose(entropies);
+  }
   return { logprobs: tf.concat(results.map(({ logprobs }) => logprobs)), entropy };
 }

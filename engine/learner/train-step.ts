@@ -12,7 +12,8 @@ import {
 import type { DeviceState } from './device-state.ts';
 import { createMicroBatches, dispose } from './micro-batches.ts';
 import { lossOf } from './losses/index.ts';
-import type { TokenInput } from './losses/loss.ts';
+import { linear } from './losses/linear.ts';
+import type { CoupledResult, TokenInput } from './losses/loss.ts';
 import { maskOf, movesWeights } from './sequences.ts';
 import { rateAt } from './optimizer/adam.ts';
 import { clipProgram } from './optimizer/clip-program.ts';
@@ -66,9 +67,12 @@ export async function trainStep(
   const single = updates.length === 1;
 
   const wanted = loss.reads(single);
-  const passes = Number(wanted.includes('old')) + Number(wanted.includes('reference'));
+  const scored = batch.streams.reference === undefined && wanted.includes('reference');
+  const passes = Number(wanted.includes('old')) + Number(scored);
   const all = passes > 0 ? pack(computed) : [];
-  const total = passes * all.length + updates.reduce((sum, { rows }) => sum + rows.length, 0);
+  const passesOfUpdate = loss.kind === 'coupled' ? 2 : 1;
+  const total =
+    passes * all.length + passesOfUpdate * updates.reduce((sum, { rows }) => sum + rows.length, 0);
   let done = 0;
   const { topK } = loss.from;
   const kept = topK === 0 ? undefined : { sets: batch.kept ?? nothingCut(batch), most: topK };
@@ -79,20 +83,23 @@ export async function trainStep(
   // Zero where nothing counts, for a weight of zero does not make up for an exponential that overflows: Inf · 0 is NaN.
   const counted = (values: Float32Array): Float32Array =>
     values.map((value, i) => (mask[i] === 1 ? value : 0));
+  const logprobsNow = logprobProgram(backend, model, loss.from);
   const perToken: Partial<Record<TokenInput, Float32Array>> = {};
-  for (const name of loss.needs) perToken[name] = counted(batch.streams[name]!);
-  if (wanted.includes('reference')) {
+  for (const name of wanted) {
+    if (name !== 'old' && batch.streams[name]) perToken[name] = counted(batch.streams[name]);
+  }
+  if (scored) {
     const program = logprobProgram(backend, { config, compute }, loss.from);
     perToken.reference = counted(await micro.logprobs(program, reference!, all));
     refuseNonFinite(perToken.reference, 'the reference');
   }
   if (wanted.includes('old')) {
-    const program = logprobProgram(backend, model, loss.from);
-    perToken.old = counted(await micro.logprobs(program, [...frozen, ...adam.weights()], all));
+    perToken.old = counted(await micro.logprobs(logprobsNow, [...frozen, ...adam.weights()], all));
     refuseNonFinite(perToken.old, 'the weights that the step starts from');
   }
 
-  const program = trainingProgram(backend, model, objective, single);
+  const minimized = loss.kind === 'token' ? loss : linear(loss.from);
+  const program = trainingProgram(backend, model, minimized, single);
   const clipping = clipProgram(backend, optimizer.maxGradientNorm);
   const clip = async (given: Tensor[]): Promise<{ norm: number; gradients: Tensor[] }> => {
     const compute = await runner.prepare(clipping, given);
@@ -103,16 +110,25 @@ export async function trainStep(
     dispose(given);
     return { norm: value!, gradients: scaled };
   };
-  const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
+  const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, margin: 0, accuracy: 0, tokens: 0 };
   let parentLogprobs = perToken.old;
   for (const [index, { minibatch, rows }] of updates.entries()) {
-    const inputs = [loss.weights(batch, minibatch), ...wanted.map((name) => perToken[name]!)];
     const parameters = [...frozen, ...adam.weights()];
+    const before = parent.updates + index;
+    let coupled: CoupledResult | undefined;
+    let inputs: Float32Array[];
+    if (loss.kind === 'token') {
+      inputs = [loss.weights(batch, minibatch), ...wanted.map((name) => perToken[name]!)];
+    } else {
+      const logprobs = counted(await micro.logprobs(logprobsNow, parameters, rows));
+      refuseNonFinite(logprobs, `the weights before update ${before + 1}`);
+      coupled = loss.compute(batch, minibatch, { ...perToken, logprobs });
+      inputs = [coupled.slopes];
+    }
     const result = await micro.gradient(program, parameters, rows, mask, inputs);
     // With a single update its own forward pass runs under the parent's weights.
     parentLogprobs ??= result.logprobs;
 
-    const before = parent.updates + index;
     try {
       refuseNonFinite(result.logprobs, `the weights before update ${before + 1}`);
     } catch (error) {
@@ -125,23 +141,26 @@ export async function trainStep(
         ? result.gradients
         : adam.weights().map((weight) => backend.tf.zerosLike(weight));
     const { norm, gradients } = await clip(whole);
-    if (!Number.isFinite(result.loss) || !Number.isFinite(norm)) {
+    const value = coupled?.loss ?? result.loss;
+    if (!Number.isFinite(value) || !Number.isFinite(norm)) {
       dispose(gradients);
       throw new GradusError(
         'learner',
         'diverged',
-        `update ${before + 1}: loss ${result.loss}, gradient norm ${norm}. ` +
+        `update ${before + 1}: loss ${value}, gradient norm ${norm}. ` +
           'Lower the learning rate, clip the gradient norm, or look at the advantages of this batch.',
       );
     }
     adam.update(gradients, rateAt(optimizer, before), before + 1, optimizer);
     dispose(gradients);
 
-    sums.loss += result.loss;
+    sums.loss += value;
     sums.gradientNorm += norm;
     sums.entropy += result.entropy;
     sums.kl += result.kl;
-    sums.clipped += result.clipped;
+    sums.clipped += coupled?.clipped?.reduce((sum, bit) => sum + bit, 0) ?? result.clipped;
+    sums.margin += coupled?.preference?.margin ?? 0;
+    sums.accuracy += coupled?.preference?.accuracy ?? 0;
     sums.tokens += result.tokens;
   }
   const tokens = Math.max(1, sums.tokens);
@@ -153,6 +172,9 @@ export async function trainStep(
     entropy: sums.entropy / tokens,
     kl: sums.kl / tokens,
     clipFraction: sums.clipped / tokens,
+    ...(loss.prefers && {
+      preference: { margin: sums.margin / updates.length, accuracy: sums.accuracy / updates.length },
+    }),
     ...logprobGap(batch.streams.rollout, maskOf(batch, own), parentLogprobs!),
     updates: updates.length,
     tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),

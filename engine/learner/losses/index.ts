@@ -1,12 +1,22 @@
-import { grpo } from './grpo.ts';
-import type { GrpoSettings } from './grpo.ts';
+import type { Objective } from '../../../core/algorithms/objective.ts';
+import { cispo } from './cispo.ts';
+import { clipped } from './clipped.ts';
+import { dpo } from './dpo.ts';
+import { gspo } from './gspo.ts';
+import { kto } from './kto.ts';
 import type { Loss } from './loss.ts';
+import { reinforce } from './reinforce.ts';
 import { supervised } from './supervised.ts';
-import type { SupervisedSettings } from './supervised.ts';
 
-/** What a step asks the learner for. */
-export type Objective = SupervisedSettings | GrpoSettings;
+const LOSSES: { [Kind in Objective['kind']]: (objective: Extract<Objective, { kind: Kind }>) => Loss } = {
+  supervised: () => supervised,
+  clipped,
+  gspo,
+  cispo,
+  reinforce,
+  dpo,
+  kto,
+};
 
-export function lossOf(objective: Objective): Loss {
-  return objective.kind === 'grpo' ? grpo(objective) : supervised;
-}
+export const lossOf = (objective: Objective): Loss =>
+  (LOSSES[objective.kind] as (objective: Objective) => Loss)(objective);

@@ -1,21 +1,22 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
 import type { Tf } from '../backend.ts';
 import { customGradient } from '../custom-gradient.ts';
-import type { Loss } from './loss.ts';
+import type { TokenLoss } from './loss.ts';
 import { tokenWeights } from './token-weights.ts';
 
-/** Negative log-likelihood of the masked tokens; negative examples by unlikelihood, −log(1 − p) (Welleck et al. 2020). */
-export interface SupervisedSettings {
-  kind: 'supervised';
-}
-
-/** An example's own weight, its advantage, is a factor of what its tokens weigh. */
-export const supervised: Loss = {
+/**
+ * Negative log-likelihood of the masked tokens; negative examples by unlikelihood, −log(1 − p) (Welleck et al. 2020). An
+ * example's own weight, its advantage, is a factor of what its tokens weigh.
+ */
+export const supervised: TokenLoss = {
+  kind: 'token',
+  key: 'supervised',
   from: { temperature: 1, topK: 0 },
   ofSamples: false,
   needs: ['advantages'],
   movesAll: false,
   reads: () => [],
+  entropyBonus: 0,
   weights: (batch, sequences) =>
     tokenWeights(batch, sequences, { aggregation: 'token', maxCompletionTokens: 0 }).map(
       (weight, i) => weight * batch.streams.advantages![i]!,

@@ -1,17 +1,5 @@
-import type { Aggregation } from '../../../core/algorithms/objective.ts';
+import type { MeanOf } from '../../../core/algorithms/objective.ts';
 import type { TrainBatch } from '../contract.ts';
-
-/** The mean over tokens that a loss is. */
-export interface TokenMean {
-  /**
-   * `token`: mean over all masked tokens of the minibatch (DAPO); `sequence`: mean over tokens, then over sequences
-   * (GRPO); `dr-grpo`: sum over tokens divided by `maxCompletionTokens`, mean over sequences (Liu et al. 2025, TRL's
-   * `dr_grpo`), so that a long sequence does not count less by the token.
-   */
-  aggregation: Aggregation;
-  /** What an episode may have after its prompt, in tokens: the constant denominator of `dr-grpo`. */
-  maxCompletionTokens: number;
-}
 
 /**
  * The weight of each token [total] in the mean that a minibatch's loss is: 1 / masked tokens of the minibatch
@@ -21,7 +9,7 @@ export interface TokenMean {
 export function tokenWeights(
   batch: TrainBatch,
   sequences: readonly number[],
-  { aggregation, maxCompletionTokens }: TokenMean,
+  { aggregation, maxCompletionTokens }: MeanOf,
 ): Float32Array {
   const counts = sequences.map((sequence) => {
     let count = 0;

@@ -6,7 +6,7 @@ import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts'
 import { RandomStream } from '../../../../core/random.ts';
 import type { Learner } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
-import type { GrpoSettings } from '../../../../engine/learner/losses/grpo.ts';
+import type { ClippedObjective } from '../../../../core/algorithms/objective.ts';
 import type { Weights } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { freshState, GRPO, lively, settings, TINY } from './tiny.ts';
@@ -81,7 +81,7 @@ const logprobsUnder = (weights: Weights): number[][] =>
 function lossOfAll(
   weights: Weights,
   reference: Weights,
-  objective: GrpoSettings,
+  objective: ClippedObjective,
   updates: readonly Int32Array[],
 ): number {
   const [now, old, ref] = [

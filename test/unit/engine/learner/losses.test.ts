@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
-import { grpoLoss } from '../../../../engine/learner/losses/grpo.ts';
+import { clippedLoss } from '../../../../engine/learner/losses/clipped.ts';
 import { supervisedLoss } from '../../../../engine/learner/losses/supervised.ts';
 import { GRPO } from './tiny.ts';
 
@@ -28,7 +28,7 @@ describe('the supervised loss', () => {
   });
 });
 
-describe('the GRPO loss', () => {
+describe('the clipped loss', () => {
   const old = [0.5, 0.22, 0.5, 0.1].map(Math.log);
   const advantages = [1, -1, 2, -0.5];
 
@@ -48,7 +48,7 @@ describe('the GRPO loss', () => {
     const reference = [-0.2, -1, -1, -2];
     const rollout = [-1, -1, -0.1, -5];
     const weights = [0.1, 0.2, 0.3, 0.4];
-    const { loss, kl, clipped } = grpoLoss(
+    const { loss, kl, clipped } = clippedLoss(
       tf,
       { ...GRPO, beta: 0.2, importanceCap: 2 },
       {
@@ -76,7 +76,7 @@ describe('the GRPO loss', () => {
     const slope = tf.grad((x) => {
       const logprobs = x.as1D();
       const weights = tf.ones([4]).as1D();
-      return grpoLoss(tf, GRPO, { logprobs, weights, advantages: tf.tensor1d(advantages) }).loss;
+      return clippedLoss(tf, GRPO, { logprobs, weights, advantages: tf.tensor1d(advantages) }).loss;
     })(tf.tensor1d(p));
     expect([...slope.dataSync()]).toEqual([-1, 1, -2, 0.5]);
   });

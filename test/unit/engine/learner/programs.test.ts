@@ -5,6 +5,7 @@ import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts
 import type { TrainSettings } from '../../../../engine/learner/contract.ts';
 import { uploadWeights } from '../../../../engine/learner/device-state.ts';
 import { lossOf } from '../../../../engine/learner/losses/index.ts';
+import type { TokenLoss } from '../../../../engine/learner/losses/loss.ts';
 import type { TokenInput } from '../../../../engine/learner/losses/loss.ts';
 import { logprobProgram, trainingProgram } from '../../../../engine/learner/programs.ts';
 import { gather, packRows, rowLength, scatter } from '../../../../engine/learner/row-packing.ts';
@@ -16,6 +17,8 @@ let backend: Backend;
 beforeAll(async () => {
   backend = await loadBackend('cpu');
 });
+
+const tokenLossOf = (objective: TrainSettings['objective']) => lossOf(objective) as TokenLoss;
 
 function modelInputs(
   config: ModelConfig,
@@ -72,13 +75,13 @@ it('a micro-batch in parts, one a core, gives the log-probs and the gradient of 
   const sequences = [0, 1, 2, 3, 4, 5, 6, 7];
   const [rows] = packRows(batch.tokens, batch.offsets, sequences, 32, 256, 4);
   expect(rows!.rows % 4).toBe(0);
-  const perToken = [batch.mask, lossOf(GRPO).weights(batch, sequences), batch.streams.advantages!];
+  const perToken = [batch.mask, tokenLossOf(GRPO).weights(batch, sequences), batch.streams.advantages!];
   const inputs = [
     ...modelInputs(TINY, weights, rows!),
     ...perToken.map((values) => tf.tensor1d(gather(values, rows!))),
   ];
   const [whole, parts] = [1, 4].map((threads) =>
-    trainingProgram({ ...backend, threads }, { config: TINY }, GRPO, true).compute(inputs),
+    trainingProgram({ ...backend, threads }, { config: TINY }, tokenLossOf(GRPO), true).compute(inputs),
   );
   expect(parts).toHaveLength(whole!.length);
   for (const [i, tensor] of whole!.entries()) {
@@ -96,6 +99,9 @@ describe('gradients agree with finite differences', () => {
     ['GRPO, first and only update', { ...GRPO, temperature: 0.8 }, true],
     ['GRPO against an older policy, with clip', GRPO, false],
     ['GRPO with KL', { ...GRPO, beta: 0.3 }, false],
+    ['an entropy bonus', { ...GRPO, entropyBonus: 0.7, temperature: 0.8 }, false],
+    ['importance weights that mask', { ...GRPO, importanceCap: 1.4, importanceRule: 'mask' }, false],
+    ['REINFORCE, mean over sequences', { ...GRPO, kind: 'reinforce', aggregation: 'sequence' }, true],
     [
       'GRPO with importance correction, mean over sequences',
       { ...GRPO, importanceCap: 1.5, aggregation: 'sequence' },
@@ -111,7 +117,7 @@ describe('gradients agree with finite differences', () => {
       const [rows] = packRows(batch.tokens, batch.offsets, sequences, 64, 256);
       const key = randomKey('finite differences', what);
       const current = new Float32Array(batch.tokens.length);
-      const loss = lossOf(objective);
+      const loss = tokenLossOf(objective);
       const [logprobs] = logprobProgram(backend, { config: TINY }, loss.from).compute(
         modelInputs(TINY, weights, rows!),
       );
@@ -136,7 +142,7 @@ describe('gradients agree with finite differences', () => {
         const [value, , , , , ...gradients] = trainingProgram(
           backend,
           { config: TINY },
-          objective,
+          loss,
           single,
         ).compute(inputs);
         return { loss: value!.dataSync()[0]!, gradients: gradients.map((tensor) => tensor.dataSync()) };

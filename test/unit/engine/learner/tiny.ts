@@ -1,4 +1,5 @@
 import { updatesOf } from '../../../../activities/training/updates.ts';
+import type { ClippedObjective } from '../../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../../core/random.ts';
 import type { UpdatePlan } from '../../../../core/requests.ts';
 import type {
@@ -8,7 +9,6 @@ import type {
   TrainState,
 } from '../../../../engine/learner/contract.ts';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
-import type { GrpoSettings } from '../../../../engine/learner/losses/grpo.ts';
 import type { ModelConfig, Weights } from '../../../../engine/model-config.ts';
 
 export const TINY: ModelConfig = {
@@ -25,8 +25,8 @@ export const TINY: ModelConfig = {
   tieEmbeddings: false,
 };
 
-export const GRPO: GrpoSettings = {
-  kind: 'grpo',
+export const GRPO: ClippedObjective = {
+  kind: 'clipped',
   clipRatioLow: 0.2,
   clipRatioHigh: 0.28,
   beta: 0,

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
 import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
+import { supervised } from '../../../../engine/learner/losses/supervised.ts';
 import { trainingProgram } from '../../../../engine/learner/programs.ts';
 import { loraScale, parameterShapes } from '../../../../engine/lora/adapter-shapes.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
@@ -54,7 +55,7 @@ describe.each(CASES)('an adapter made by PEFT: %s', (name) => {
     const isLast = (i: number) => i % LENGTH === LENGTH - 1;
     const targets = Int32Array.from(given.tokens, (_, i) => (isLast(i) ? 0 : given.tokens[i + 1]!));
     const mask = Float32Array.from({ length: count }, (_, i) => (isLast(i) ? 0 : 1));
-    const program = trainingProgram(backend, { config, lora }, { kind: 'supervised' }, true);
+    const program = trainingProgram(backend, { config, lora }, supervised, true);
     const [loss, , , , , ...gradients] = program.compute([
       ...upload(),
       tf.tensor1d(given.tokens, 'int32'),

@@ -1,0 +1,210 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
+import { beforeAll, expect, it } from 'vitest';
+import type { Objective } from '../../../../../core/algorithms/objective.ts';
+import { loadBackend, type Backend } from '../../../../../engine/learner/backend.ts';
+import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
+import { lossOf } from '../../../../../engine/learner/losses/index.ts';
+import { linear } from '../../../../../engine/learner/losses/linear.ts';
+import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
+import { tokenLogprobs } from '../../../../../engine/learner/model/token-logprobs.ts';
+import { ROOT } from '../../../../support/markdown.ts';
+
+// Losses and gradients by the logits are those that PyTorch gives for the papers' equations (test/reference/methods).
+
+/** As test/reference/methods/README.md describes it. */
+interface Case {
+  name: string;
+  method: string;
+  settings: { [name: string]: number & string };
+  offsets: number[];
+  mask: number[];
+  logits: number[][];
+  targets: number[];
+  advantages?: number[];
+  weights?: number[];
+  old?: number[];
+  rollout?: number[];
+  reference?: number[];
+  pairs?: [number, number][];
+  desirable?: boolean[];
+  mismatched?: { policy: number[]; reference: number[] };
+  expected: {
+    loss: number;
+    gradient: number[][];
+    clipped?: number[];
+    kl?: number[];
+    margins?: number[];
+    accuracy?: number;
+  };
+}
+const file = path.join(ROOT, 'test/reference/methods/losses.json');
+const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: Case[] };
+const METHODS = ['clipped-surrogate', 'gspo', 'cispo', 'reinforce', 'supervised', 'dpo', 'kto'];
+
+function objectiveOf({ method, settings }: Case): Objective {
+  const { temperature = 1, aggregation = 'token', maxCompletionTokens = 1 } = settings;
+  const given = { ...settings, temperature, topK: 0, aggregation, maxCompletionTokens };
+  const importance =
+    settings['importance'] === undefined || (settings['importance'] as string) === 'none'
+      ? { importanceCap: 0 }
+      : {
+          importanceCap: settings['importanceCap'],
+          importanceRule: (settings['importance'] as string) === 'masked' ? 'mask' : 'truncate',
+        };
+  const objective = {
+    'clipped-surrogate': {
+      ...given,
+      ...importance,
+      kind: 'clipped',
+      entropyBonus: settings['entropyCoefficient'],
+    },
+    gspo: { ...given, kind: 'gspo' },
+    cispo: { ...given, kind: 'cispo' },
+    reinforce: { ...given, ...importance, kind: 'reinforce' },
+    supervised: { kind: 'supervised' },
+    dpo: { ...given, kind: 'dpo' },
+    kto: {
+      ...given,
+      kind: 'kto',
+      desirableWeight: settings['lambdaD'],
+      undesirableWeight: settings['lambdaU'],
+    },
+  }[method];
+  return objective as unknown as Objective;
+}
+
+/** What z₀ is estimated from: sequences of one token, here with its log-prob under policy and reference. */
+function mismatchedOf({ settings, mismatched }: Case) {
+  if (settings['z0'] !== undefined) return [{ policy: settings['z0'] - 2, reference: -2 }];
+  return (mismatched?.policy ?? []).map((policy, i) => ({ policy, reference: mismatched!.reference[i]! }));
+}
+
+function batchOf(given: Case): TrainBatch {
+  const sequences = given.offsets.length - 1;
+  const total = given.mask.length;
+  const extra = mismatchedOf(given);
+  const stream = (values: readonly number[] | undefined, others = extra.map(() => 0)) =>
+    values && Float32Array.from([...values, ...others]);
+  const label = Array.from({ length: sequences }, (_, i) => {
+    if (given.desirable) return given.desirable[i] ? 1 : -1;
+    return given.pairs?.some(([preferred]) => preferred === i) ? 1 : -1;
+  });
+  const pair = label.map((_, i) => given.pairs?.findIndex((one) => one.includes(i)) ?? -1);
+  const streams = {
+    advantages: stream(given.advantages ?? given.weights),
+    rollout: stream(given.rollout),
+    reference: stream(
+      given.reference,
+      extra.map(({ reference }) => reference),
+    ),
+  };
+  return {
+    tokens: Int32Array.from([...given.targets, ...extra.map(() => 0)]),
+    offsets: Int32Array.from([...given.offsets, ...extra.map((_, i) => total + i + 1)]),
+    mask: Float32Array.from([...given.mask, ...extra.map(() => 1)]),
+    streams: Object.fromEntries(Object.entries(streams).filter(([, values]) => values)),
+    sequences: {
+      label: Float32Array.from([...label, ...extra.map(() => 0)]),
+      pair: Float32Array.from([...pair, ...extra.map(() => -1)]),
+    },
+    updates: [],
+  };
+}
+
+let backend: Backend;
+beforeAll(async () => {
+  backend = await loadBackend('cpu');
+});
+
+/** The loss with its slope by each logit, as the learner's program has it: `logits` are hidden states, the head is 1. */
+function valueAndSlopes(
+  given: Case,
+  loss: ReturnType<typeof linear>,
+  perToken: Record<string, Float32Array>,
+) {
+  const { tf } = backend;
+  const [rows, vocabulary] = [given.logits.length, given.logits[0]!.length];
+  const mask = tf.tensor1d(given.mask);
+  const { weights, ...inputs } = Object.fromEntries(
+    Object.entries(perToken).map(([name, values]) => [name, tf.tensor1d(values)]),
+  ) as { weights: Tensor1D };
+  let clipped: ArrayLike<number> = [];
+  let kl: ArrayLike<number> = [];
+  const { value, grad } = tf.valueAndGrad((logits) => {
+    const { logprobs, entropy } = tokenLogprobs(
+      backend,
+      tf.div<Tensor2D>(logits, loss.from.temperature),
+      tf.eye(vocabulary),
+      tf.tensor1d(given.targets, 'int32'),
+      { entropyGradient: loss.entropyBonus !== 0 },
+    );
+    const counted = tf.mul<Tensor1D>(logprobs, mask);
+    const result = loss.compute(tf, { ...inputs, logprobs: counted, weights });
+    [clipped, kl] = [result.clipped.dataSync(), result.kl.dataSync()];
+    if (loss.entropyBonus === 0) return result.loss;
+    return tf.sub(result.loss, tf.mul(tf.sum(tf.mul(entropy, weights)), loss.entropyBonus));
+  })(tf.tensor2d(given.logits, [rows, vocabulary]));
+  return { loss: value.dataSync()[0]!, gradient: [...grad.dataSync()], clipped, kl };
+}
+
+function logprobsOf({ logits, targets, mask }: Case, temperature: number): number[] {
+  return logits.map((row, i) => {
+    const scaled = row.map((logit) => logit / temperature);
+    const most = Math.max(...scaled);
+    const total = scaled.reduce((sum, logit) => sum + Math.exp(logit - most), 0);
+    return mask[i]! * (scaled[targets[i]!]! - most - Math.log(total));
+  });
+}
+
+function largestDifference(a: ArrayLike<number>, b: readonly number[]): number {
+  expect(a.length).toBe(b.length);
+  return b.reduce((largest, value, i) => Math.max(largest, Math.abs(value - a[i]!)), 0);
+}
+
+const known = cases.filter(({ method }) => METHODS.includes(method));
+
+it('has cases of every method', () => {
+  expect(new Set(known.map(({ method }) => method))).toEqual(new Set(METHODS));
+});
+
+it.each(known)('$name', (given) => {
+  const { expected } = given;
+  const loss = lossOf(objectiveOf(given));
+  const batch = batchOf(given);
+  const sequences = [...batch.offsets.keys()].slice(0, -1);
+  const cut = (values: Float32Array) => values.slice(0, given.mask.length);
+  const single = given.old === undefined;
+  const inputs = Object.fromEntries(
+    loss
+      .reads(single)
+      .map((name) => [name, name === 'old' ? Float32Array.from(given.old!) : batch.streams[name]!]),
+  );
+  let result: Pick<ReturnType<typeof valueAndSlopes>, 'loss' | 'gradient' | 'clipped' | 'kl'>;
+  if (loss.kind === 'token') {
+    const weights = (loss satisfies TokenLoss).weights(batch, sequences);
+    result = valueAndSlopes(given, loss, { ...inputs, weights });
+  } else {
+    const { temperature } = loss.from;
+    const logprobs = Float32Array.from([
+      ...logprobsOf(given, temperature),
+      ...mismatchedOf(given).map(({ policy }) => policy),
+    ]);
+    const coupled = loss.compute(batch, sequences, { ...inputs, logprobs });
+    const { gradient, kl } = valueAndSlopes(given, linear(loss.from), { weights: cut(coupled.slopes) });
+    result = { loss: coupled.loss, gradient, clipped: coupled.clipped ?? [], kl };
+    if (expected.margins) {
+      const mean = expected.margins.reduce((sum, one) => sum + one, 0) / expected.margins.length;
+      expect(coupled.preference!.margin).toBeCloseTo(mean, 5);
+      expect(coupled.preference!.accuracy).toBe(expected.accuracy);
+    }
+  }
+  expect(Math.abs(result.loss - expected.loss)).toBeLessThan(1e-5);
+  const gradient = expected.gradient.flat();
+  const largest = Math.max(...gradient.map(Math.abs));
+  expect(largest).toBeGreaterThan(0);
+  expect(largestDifference(result.gradient, gradient)).toBeLessThan(1e-4 * largest);
+  if (expected.clipped) expect(Array.from(result.clipped)).toEqual(expected.clipped);
+  if (expected.kl) expect(largestDifference(result.kl, expected.kl)).toBeLessThan(1e-5);
+});
