@@ -57,6 +57,7 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
     rollout: plainRollout(options, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
+    score: (request) => training.scoreTokens(request, signal),
     batch: (request) => curriculum.buildBatch(request, signal),
     climb: () => {
       throw new Error('a plain run has no verification ladder');

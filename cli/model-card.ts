@@ -3,7 +3,7 @@ import { rate, wilson } from '../core/statistics/intervals.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
-import type { Arm, CurriculumSpec } from '../core/spec.ts';
+import type { Arm, CurriculumSpec, RlStageSpec } from '../core/spec.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { interval, percent } from './show-progress.ts';
 
@@ -63,7 +63,7 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
     row(
       name,
       `${algorithm.kind.toUpperCase()} on ${arms(stage.arms)}; ${stage.groupsPerStep} tasks × ${stage.numGenerations} samples a step, ` +
-        `learning rate ${stage.optimizer.learningRate}, clip ${algorithm.clipRatioLow}/${algorithm.clipRatioHigh}, KL weight ${algorithm.beta}`,
+        `learning rate ${stage.optimizer.learningRate}${constantsOf(algorithm)}`,
     );
   }
   row(
@@ -102,3 +102,10 @@ function show(tallies: readonly ArmTally[] | null, confidence: number): string {
 }
 
 const folderOf = ({ manifest }: CheckpointRef): string => manifest.key.replace(/\/manifest\.json$/, '');
+
+/** What a method was told, beyond its name. */
+const constantsOf = (algorithm: RlStageSpec['algorithm']): string =>
+  Object.entries(algorithm)
+    .filter(([name]) => name !== 'kind')
+    .map(([name, value]) => `, ${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`)
+    .join('');

@@ -11,6 +11,8 @@ import type {
   GroupResult,
   LearnerMetrics,
   RetentionRequest,
+  ScoreRequest,
+  ScoreResult,
   Span,
   TrainRequest,
   TrainResult,
@@ -34,6 +36,8 @@ export interface TrainingPorts {
   rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
+  /** Only asked where the method's plan has scores. */
+  score(request: ScoreRequest): Promise<ScoreResult>;
   batch(request: BatchRequest): Promise<BatchResult>;
   /** Takes a step's candidates up the verification ladder. Only asked where the spec has one. */
   climb(request: StepClimb): Promise<StepClimbed>;

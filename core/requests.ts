@@ -1,6 +1,6 @@
 import type { AlgorithmSpec } from './algorithms/index.ts';
-import type { Plan } from './algorithms/method.ts';
-import type { Objective } from './algorithms/objective.ts';
+import type { Plan, Score } from './algorithms/method.ts';
+import type { Objective, OfSamples } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Shown } from './training/supervised-stage.ts';
@@ -183,11 +183,36 @@ export interface UpdatePlan {
   seed: number;
 }
 
+/** Scores of every sampled token of the episodes that credit may be given for. */
+export interface ScoreRequest {
+  run: string;
+  stage: string;
+  step: number;
+  groups: BlobRef[];
+  reward: RewardSpec;
+  scores: Score[];
+  /** What log-probs are of. */
+  from: OfSamples;
+  /** Whose critic, and whose log-probs as `policy`. */
+  policy: CheckpointRef;
+  reference: CheckpointRef | null;
+  compute?: LearnerSpec | undefined;
+}
+
+export interface ScoreResult {
+  scores: BlobRef;
+  spans: Span[];
+}
+
 export interface BatchRequest {
   run: string;
   stage: string;
   step: number;
   groups: BlobRef[];
+  /** One greedy sample of each task, where credit asks for it. */
+  greedy?: BlobRef[];
+  /** What `ScoreResult` has of the same groups, where credit asks for it. */
+  scores?: BlobRef;
   algorithm: AlgorithmSpec;
   plan: Pick<Plan, 'movesAll'>;
   reward: RewardSpec;
@@ -228,8 +253,11 @@ export interface TrainRequest {
   step: number;
   parent: CheckpointRef;
   batch: BlobRef;
-  objective: Objective;
+  /** null: the critic alone is trained. */
+  objective: Objective | null;
   optimizer: OptimizerSpec;
+  /** Absent: there is no critic, or it stays as it is. */
+  critic?: { clip: number; optimizer: OptimizerSpec };
   /** Start with empty moments and a cold learning rate. */
   resetOptimizer: boolean;
   /** The run's, which a fresh adapter is drawn by. */

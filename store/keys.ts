@@ -61,6 +61,10 @@ export const rolloutsPrefix = (run: string, stage: string): string =>
 export const batchKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/batches/${segment(stage)}/${padded(step)}.safetensors`;
 
+/** What credit reads of the tokens of a step besides its episodes. */
+export const scoresKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/scores/${segment(stage)}/${padded(step)}.safetensors`;
+
 /** Episodes on their way: one object per advance, named after where it stands. */
 export const partKey = (run: string, stage: string, step: number, group: number, part: string): string =>
   `runs/${segment(run)}/parts/${segment(stage)}/${padded(step)}/${group}/${segment(part)}.json`;

@@ -110,6 +110,7 @@ export function trainingPorts(
     rollout: rolloutChildren,
     evaluate: evaluateChild,
     demonstrations: curriculumActivities.buildDemonstrations,
+    score: learnerActivities.scoreTokens,
     batch: curriculumActivities.buildBatch,
     climb: async (step) => {
       const start = Date.now();
@@ -197,6 +198,7 @@ function endingByAnswer(ports: TrainingPorts): TrainingPorts {
     rollout: (requests) => ports.rollout(requests).catch(stoppedOrThrow),
     evaluate: (request) => ports.evaluate(request).catch(stoppedOrThrow),
     demonstrations: (request) => ports.demonstrations(request).catch(stoppedOrThrow),
+    score: (request) => ports.score(request).catch(stoppedOrThrow),
     batch: (request) => ports.batch(request).catch(stoppedOrThrow),
     climb: (step) => ports.climb(step).catch(stoppedOrThrow),
     train: (request) => ports.train(request).catch(stoppedOrThrow),

@@ -1,20 +1,43 @@
-import { groupAdvantages } from '../../core/algorithms/advantage.ts';
 import { giveCredit } from '../../core/algorithms/index.ts';
+import { tellsApart } from '../../core/algorithms/group-baseline.ts';
 import type { CreditGroup, Lesson, Sample, SampleTurn } from '../../core/algorithms/method.ts';
-import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
+import type { TaskRef } from '../../core/refs.ts';
 import type { BatchRequest } from '../../core/requests.ts';
+import type { RewardSpec } from '../../core/spec.ts';
+import type { Scores } from './scores.ts';
 import type { TrainSequence } from './training-batch.ts';
 
 /** A difference of advantages that is smaller is one of rounding. */
 const SMALLEST_LESSON = 1e-6;
 
 /** The episodes of one task. */
-interface TaskEpisodes {
-  promptTokens: number[];
+export interface TaskEpisodes extends Pick<GroupTask, 'ref' | 'promptTokens'> {
   episodes: Episode[];
+}
+
+/** In the order in which scores, credit and batches have them. */
+export const tasksOf = (groups: readonly RolloutGroup[]): TaskEpisodes[] =>
+  groups.flatMap((group) =>
+    group.tasks.map(({ ref, promptTokens }, task) => ({
+      ref,
+      promptTokens,
+      episodes: group.episodes.filter((episode) => episode.task === task),
+    })),
+  );
+
+/** Whether credit can be given for an episode: what has none is not scored either. */
+export const isCredited = ({ outcome }: Episode, { truncated }: Pick<RewardSpec, 'truncated'>): boolean =>
+  outcome !== undefined && trainableReward(outcome, truncated) !== null;
+
+/** What credit may read besides the groups. */
+export interface Beside {
+  scores?: Scores;
+  /** One greedy sample of each task. */
+  greedy?: readonly RolloutGroup[];
 }
 
 /**
@@ -30,22 +53,24 @@ interface TaskEpisodes {
 export function trainingSequences(
   groups: readonly RolloutGroup[],
   { algorithm, plan, reward }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward'>,
+  beside: Beside = {},
 ): { sequences: TrainSequence[]; degenerateGroups: number } {
-  const tasks = groups.flatMap((group) =>
-    group.tasks.map(({ promptTokens }, task): TaskEpisodes => ({
-      promptTokens,
-      episodes: group.episodes.filter((episode) => episode.task === task),
-    })),
-  );
-  const now = ({ episodes }: TaskEpisodes): CreditGroup => ({
-    samples: episodes.map((episode) => sampleOf(episode, episode.outcome, reward)),
-    greedy: null,
+  const tasks = tasksOf(groups);
+  const scoresOf = scoresByEpisode(tasks, reward, beside.scores ?? {});
+  const greedyOf = greedyRewards(beside.greedy ?? [], reward);
+  const groupOf = (
+    { ref, episodes }: TaskEpisodes,
+    outcomeOf: (episode: Episode) => Outcome | undefined,
+  ): CreditGroup => ({
+    samples: episodes.map((episode) =>
+      sampleOf(episode, outcomeOf(episode), reward, scoresOf.get(episode) ?? {}),
+    ),
+    greedy: greedyOf.get(nameOf(ref)) ?? null,
   });
-  const before = ({ episodes }: TaskEpisodes): CreditGroup => ({
-    samples: episodes.map((episode) => sampleOf(episode, episode.learntAs, reward)),
-    greedy: null,
-  });
+  const now = (task: TaskEpisodes) => groupOf(task, ({ outcome }) => outcome);
+  const before = (task: TaskEpisodes) => groupOf(task, ({ learntAs }) => learntAs);
   const isLate = ({ episodes }: TaskEpisodes): boolean => episodes.some(({ learntAs }) => learntAs);
+
   const fresh = tasks.filter((task) => !isLate(task));
   const credited = fresh.map(now);
   const lessonsOf = new Map<TaskEpisodes, Lesson[]>(fresh.map((task) => [task, []]));
@@ -54,23 +79,21 @@ export function trainingSequences(
     lessonsOf.set(task, changed(giveCredit(algorithm, [now(task)]), giveCredit(algorithm, [before(task)])));
   }
   const sequences = tasks.flatMap((task) =>
-    lessonsOf.get(task)!.map((lesson) => sequenceOf(task, lesson, isLate(task))),
+    lessonsOf
+      .get(task)!
+      .map((lesson) =>
+        sequenceOf(task, lesson, scoresOf.get(task.episodes[lesson.sample]!) ?? {}, isLate(task)),
+      ),
   );
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
   return {
     sequences: teaches ? sequences : [],
-    degenerateGroups: credited.filter(isDegenerate).length,
+    degenerateGroups: credited.filter((group) => !tellsApart(group)).length,
   };
 }
 
-/** Fewer than two rewards, or all of them equal: nothing can be told apart. */
-const isDegenerate = ({ samples }: CreditGroup): boolean =>
-  groupAdvantages(
-    samples.map(({ reward }) => reward),
-    'none',
-  ).degenerate;
-
-const isMoving = ({ advantages }: Lesson): boolean => advantages.some((advantage) => advantage !== 0);
+const isMoving = ({ advantages, returns }: Lesson): boolean =>
+  returns !== undefined || advantages.some((advantage) => advantage !== 0);
 
 /** What lessons now say beyond what they said before; each has one advantage for all tokens of its sample. */
 function changed(now: readonly Lesson[], before: readonly Lesson[]): Lesson[] {
@@ -86,14 +109,54 @@ function changed(now: readonly Lesson[], before: readonly Lesson[]): Lesson[] {
     .filter(({ advantages }) => advantages.some((lesson) => Math.abs(lesson) > SMALLEST_LESSON));
 }
 
-function sampleOf(episode: Episode, outcome: Outcome | undefined, reward: BatchRequest['reward']): Sample {
+/** Throws RangeError where the scores are of other episodes than these. */
+function scoresByEpisode(
+  tasks: readonly TaskEpisodes[],
+  reward: RewardSpec,
+  scores: Scores,
+): Map<Episode, Sample['scores']> {
+  const of = new Map<Episode, Sample['scores']>();
+  const named = Object.entries(scores);
+  if (named.length === 0) return of;
+  let at = 0;
+  for (const episode of tasks.flatMap(({ episodes }) => episodes)) {
+    if (!isCredited(episode, reward)) continue;
+    const end = at + episode.tokens.length;
+    of.set(episode, Object.fromEntries(named.map(([name, values]) => [name, values.subarray(at, end)])));
+    at = end;
+  }
+  for (const [name, values] of named) {
+    if (values.length !== at) throw new RangeError(`${values.length} ${name} for ${at} tokens`);
+  }
+  return of;
+}
+
+const nameOf = ({ environment, split, level, index }: TaskRef): string =>
+  JSON.stringify([environment, split, level, index]);
+
+function greedyRewards(groups: readonly RolloutGroup[], reward: RewardSpec): Map<string, number> {
+  const rewards = new Map<string, number>();
+  for (const { ref, episodes } of tasksOf(groups)) {
+    const outcome = episodes[0]?.outcome;
+    const earned = outcome ? trainableReward(outcome, reward.truncated) : null;
+    if (earned !== null) rewards.set(nameOf(ref), earned);
+  }
+  return rewards;
+}
+
+function sampleOf(
+  episode: Episode,
+  outcome: Outcome | undefined,
+  reward: RewardSpec,
+  scores: Sample['scores'],
+): Sample {
   return {
     reward: outcome ? trainableReward(outcome, reward.truncated) : null,
     success: outcome ? succeeded(reward.components, outcome) : null,
     mask: episode.mask,
     turns: turnsOf(episode),
     rollout: episode.logprobs,
-    scores: {},
+    scores,
     truncated: outcome?.kind === 'truncated',
   };
 }
@@ -106,15 +169,27 @@ const turnsOf = ({ turns }: Episode): SampleTurn[] =>
     state: i === 0 ? '' : (turns[i - 1]!.observation?.text ?? ''),
   }));
 
-function sequenceOf({ promptTokens, episodes }: TaskEpisodes, lesson: Lesson, late: boolean): TrainSequence {
-  const { tokens, mask, logprobs, kept } = episodes[lesson.sample]!;
+function sequenceOf(
+  { promptTokens, episodes }: TaskEpisodes,
+  { sample, advantages, returns, pair, label }: Lesson,
+  { values }: Sample['scores'],
+  late: boolean,
+): TrainSequence {
+  const { tokens, mask, logprobs, kept } = episodes[sample]!;
   const nothing = promptTokens.map(() => 0);
+  const afterPrompt = (perToken: ArrayLike<number>): number[] => [...nothing, ...Array.from(perToken)];
   return {
     tokens: [...promptTokens, ...tokens],
-    mask: [...nothing, ...mask],
-    advantages: [...nothing, ...lesson.advantages],
-    logprobs: [...nothing, ...logprobs],
+    mask: afterPrompt(mask),
+    streams: {
+      advantages: afterPrompt(advantages),
+      rollout: afterPrompt(logprobs),
+      ...(returns && { returns: afterPrompt(returns) }),
+      ...(returns && values && { values: afterPrompt(values) }),
+    },
     ...(kept && { kept: [...nothing.map(() => []), ...kept] }),
     ...(late && { late }),
+    ...(pair !== undefined && { pair }),
+    ...(label !== undefined && { label }),
   };
 }

@@ -45,6 +45,7 @@ import { runClaims } from '../../store/run-claim.ts';
 import { applyRetention, collectGarbage } from '../../store/retention.ts';
 import { loadTrajectories } from '../../store/trajectories.ts';
 import { trainingSequences } from './credit.ts';
+import { scoresCodec } from './scores.ts';
 import { packBatch } from './training-batch.ts';
 import type { Durable } from '../durable.ts';
 
@@ -159,7 +160,14 @@ export function createCurriculum(deps: CurriculumDependencies) {
     async buildBatch(request: BatchRequest, signal: AbortSignal): Promise<BatchResult> {
       const start = Date.now();
       const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
-      const { sequences, degenerateGroups } = trainingSequences(groups, request);
+      const [scores, greedy] = await Promise.all([
+        request.scores && store.read(request.scores, scoresCodec, { signal }),
+        Promise.all((request.greedy ?? []).map((ref) => loadTrajectories(store, ref, { signal }))),
+      ]);
+      const { sequences, degenerateGroups } = trainingSequences(groups, request, {
+        greedy,
+        ...(scores && { scores }),
+      });
       const key = batchKey(request.run, request.stage, request.step);
       const kept = await keepBatch(store, key, packBatch(sequences, request.updates), { signal });
       return finish(kept, degenerateGroups, start);

@@ -82,13 +82,15 @@ async function written(
   { ref, prompt, demonstration: { turns, weight } }: Shown & { ref: TaskRef },
   signal: AbortSignal,
 ): Promise<TrainSequence> {
-  const sequence: TrainSequence = { tokens: [], mask: [], advantages: [], logprobs: [] };
+  const advantages: number[] = [];
+  const rollout: number[] = [];
+  const sequence: TrainSequence = { tokens: [], mask: [], streams: { advantages, rollout } };
   const append = (tokens: readonly number[], mask: 0 | 1): void => {
     for (const token of tokens) {
       sequence.tokens.push(token);
       sequence.mask.push(mask);
-      sequence.advantages.push(mask * weight);
-      sequence.logprobs.push(0);
+      advantages.push(mask * weight);
+      rollout.push(0);
     }
   };
   append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);

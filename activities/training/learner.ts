@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/spec.ts';
-import type { TrainRequest, TrainResult } from '../../core/requests.ts';
+import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
@@ -12,7 +12,9 @@ import { loadBatch } from '../../store/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/checkpoints.ts';
 import type { ModelFiles } from '../../store/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
-import { metricsKey } from '../../store/keys.ts';
+import { metricsKey, scoresKey } from '../../store/keys.ts';
+import { loadTrajectories } from '../../store/trajectories.ts';
+import { scoresCodec, scoreEpisodes } from './scores.ts';
 import { checkpointRef, CREATED_BY } from '../../store/manifest.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import type { Durable } from '../durable.ts';
@@ -73,7 +75,7 @@ const steps = jsonCodec<StepRecord>(
 );
 
 export function createTraining({ store, learner }: LearnerDependencies) {
-  // What the last steps made, so that a step need not read back what this process has just written.
+  // The newest checkpoint that was read or written, so that it need not be read again.
   let newest: (Parent & { manifest: string }) | undefined;
   // The same object again and again, so that the learner knows it by identity and need not be sent it.
   let lastReference: { manifest: string; weights: Weights } | undefined;
@@ -84,18 +86,33 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     }
     return lastReference.weights;
   };
+  const parentOf = async (ref: CheckpointRef, signal: AbortSignal): Promise<Parent> => {
+    if (newest?.manifest !== ref.manifest.sha256) {
+      const { state, files, manifest } = await loadCheckpoint(store, ref, { signal });
+      newest = { manifest: ref.manifest.sha256, state, files, base: manifest.base };
+    }
+    return newest;
+  };
   return {
+    /** What credit reads of each sampled token of a step, where the method asks for it; a retry makes the same bytes again. */
+    async scoreTokens(request: ScoreRequest, signal: AbortSignal): Promise<ScoreResult> {
+      const start = Date.now();
+      const [{ state }, groups, reference] = await Promise.all([
+        parentOf(request.policy, signal),
+        Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal }))),
+        request.reference ? referenceWeights(request.reference, signal) : undefined,
+      ]);
+      const scores = await scoreEpisodes(learner, { state, reference }, groups, request, signal);
+      const { run, stage, step } = request;
+      const { ref } = await store.keep(scoresKey(run, stage, step), scoresCodec, scores, { signal });
+      return { scores: ref, spans: [{ part: 'learner', start, end: Date.now() }] };
+    },
+
     /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
     async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
       const start = Date.now();
       const [parent, batch, reference] = await Promise.all([
-        newest?.manifest === request.parent.manifest.sha256
-          ? newest
-          : loadCheckpoint(store, request.parent, { signal }).then(({ state, files, manifest }) => ({
-              state,
-              files,
-              base: manifest.base,
-            })),
+        parentOf(request.parent, signal),
         loadBatch(store, request.batch, { signal }),
         request.reference ? referenceWeights(request.reference, signal) : undefined,
       ]);
@@ -105,6 +122,9 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         ? { ...trained, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
         : trained;
       const { objective, optimizer } = request;
+      if (objective === null || request.critic) {
+        throw new GradusError('learner', 'critic', 'this learner has no critic: choose another method');
+      }
       const { state, metrics } = await learner.step(
         before,
         batch,

@@ -1,44 +1,80 @@
 import type { UpdatePlan } from '../../core/requests.ts';
-import type { KeptSets, TrainBatch } from '../../engine/learner/contract.ts';
+import type { KeptSets, SequenceStream, TokenStream, TrainBatch } from '../../engine/learner/contract.ts';
 import { updatesOf } from './updates.ts';
 
 /** One sequence on its way into a batch; all arrays have the same length. */
 export interface TrainSequence {
   tokens: number[];
   mask: number[];
-  advantages: number[];
-  logprobs: number[];
+  /** What is said of each token; all sequences of a batch have the same streams. */
+  streams: Partial<Record<TokenStream, number[]>>;
   /** Ids that each token was sampled among; empty where nothing was cut. Absent: nowhere. */
   kept?: number[][];
   /** Was sampled by an earlier policy than the one that learns from it. */
   late?: true;
+  /** Sequences of one number are the two of a preference, and stay in one update. */
+  pair?: number;
+  /** 1: preferred, or desirable; −1: the other. */
+  label?: 1 | -1;
 }
 
 /** Lays sequences end to end, and writes down which of them each update has. */
 export function packBatch(sequences: readonly TrainSequence[], updates: UpdatePlan): TrainBatch {
   const total = sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
-  const streams = { advantages: new Float32Array(total), rollout: new Float32Array(total) };
+  const names = Object.keys(sequences[0]?.streams ?? { advantages: [], rollout: [] }) as TokenStream[];
+  const streams = Object.fromEntries(names.map((name) => [name, new Float32Array(total)]));
   const batch: TrainBatch = {
     tokens: new Int32Array(total),
     offsets: new Int32Array(sequences.length + 1),
     mask: new Float32Array(total),
     streams,
-    sequences: sequences.some(({ late }) => late)
-      ? { late: Float32Array.from(sequences, ({ late }) => Number(late === true)) }
-      : {},
+    sequences: marksOf(sequences),
     ...(sequences.some(({ kept }) => kept) && { kept: packKept(sequences) }),
-    updates: updatesOf(sequences.length, updates),
+    updates: updatesOf(unitsOf(sequences), updates),
   };
   let at = 0;
   sequences.forEach((sequence, i) => {
     batch.tokens.set(sequence.tokens, at);
     batch.mask.set(sequence.mask, at);
-    streams.advantages.set(sequence.advantages, at);
-    streams.rollout.set(sequence.logprobs, at);
+    for (const name of names) streams[name]!.set(sequence.streams[name]!, at);
     at += sequence.tokens.length;
     batch.offsets[i + 1] = at;
   });
   return batch;
+}
+
+/** What is said of each sequence, as far as anything is said of one. */
+function marksOf(sequences: readonly TrainSequence[]): TrainBatch['sequences'] {
+  const marks: Record<SequenceStream, (sequence: TrainSequence) => number | undefined> = {
+    late: ({ late }) => late && 1,
+    pair: ({ pair }) => pair,
+    label: ({ label }) => label,
+  };
+  const unsaid: Record<SequenceStream, number> = { late: 0, pair: -1, label: 0 };
+  return Object.fromEntries(
+    (Object.keys(marks) as SequenceStream[])
+      .filter((name) => sequences.some((sequence) => marks[name](sequence) !== undefined))
+      .map((name) => [
+        name,
+        Float32Array.from(sequences, (sequence) => marks[name](sequence) ?? unsaid[name]),
+      ]),
+  );
+}
+
+/** Places of the sequences that must be in one update: the two of a pair, else each alone. */
+function unitsOf(sequences: readonly TrainSequence[]): number[][] {
+  const units: number[][] = [];
+  const ofPair = new Map<number, number[]>();
+  sequences.forEach(({ pair }, i) => {
+    const begun = pair === undefined ? undefined : ofPair.get(pair);
+    if (begun) begun.push(i);
+    else {
+      const unit = [i];
+      units.push(unit);
+      if (pair !== undefined) ofPair.set(pair, unit);
+    }
+  });
+  return units;
 }
 
 function packKept(sequences: readonly TrainSequence[]): KeptSets {

@@ -4,18 +4,23 @@ import type { UpdatePlan } from '../../core/requests.ts';
 /**
  * The sequences of every update of a step, in order: each epoch shuffles by `seed` and cuts into as few minibatches as
  * hold all, as equal as can be. Adam makes a move of the same size out of each, so a rest of one sequence would move the
- * weights as far as hundreds do, along its own noise.
+ * weights as far as hundreds do, along its own noise. `sequences` is their number, or their places by
+ * what must stay together, such as the two of a pair.
  */
-export function updatesOf(sequences: number, { minibatch, epochs, seed }: UpdatePlan): Int32Array[] {
+export function updatesOf(
+  sequences: number | readonly (readonly number[])[],
+  { minibatch, epochs, seed }: UpdatePlan,
+): Int32Array[] {
+  const units = typeof sequences === 'number' ? Array.from({ length: sequences }, (_, i) => [i]) : sequences;
   const updates: Int32Array[] = [];
+  const largest = Math.max(1, ...units.map(({ length }) => length));
+  const perUpdate = Math.max(1, Math.floor(minibatch / largest));
   for (let epoch = 0; epoch < epochs; epoch++) {
-    const order = new RandomStream(seed, 'learner', 'minibatches', epoch).shuffle(
-      Array.from({ length: sequences }, (_, i) => i),
-    );
-    const parts = Math.ceil(sequences / minibatch);
-    const start = (part: number): number => Math.floor((part * sequences) / parts);
+    const order = new RandomStream(seed, 'learner', 'minibatches', epoch).shuffle([...units]);
+    const parts = Math.ceil(units.length / perUpdate);
+    const start = (part: number): number => Math.floor((part * units.length) / parts);
     for (let part = 0; part < parts; part++) {
-      updates.push(Int32Array.from(order.slice(start(part), start(part + 1))));
+      updates.push(Int32Array.from(order.slice(start(part), start(part + 1)).flat()));
     }
   }
   return updates;

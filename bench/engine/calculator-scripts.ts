@@ -42,7 +42,7 @@ export async function calculatorScripts(count: number, signal: AbortSignal): Pro
   );
   // Of a mistake only the last turn is masked in, so its other turns cannot be told from what was read.
   return sequences
-    .filter(({ advantages }) => advantages.every((weight) => weight >= 0))
+    .filter(({ streams }) => streams.advantages!.every((weight) => weight >= 0))
     .slice(0, count)
     .map(scriptOf);
 }

@@ -38,8 +38,7 @@ async function episode(
   return {
     tokens: [...prefix, ...continuation],
     mask,
-    advantages: mask.map((bit) => bit * advantage),
-    logprobs,
+    streams: { advantages: mask.map((bit) => bit * advantage), rollout: logprobs },
   };
 }
 

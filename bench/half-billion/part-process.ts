@@ -113,8 +113,10 @@ const parts = {
       return {
         tokens,
         mask: tokens.map((_token, at) => (at < PROMPT_TOKENS ? (0 as const) : (1 as const))),
-        logprobs: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : -11)),
-        advantages: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : i % 2 === 0 ? 1 : -1)),
+        streams: {
+          advantages: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : i % 2 === 0 ? 1 : -1)),
+          rollout: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : -11)),
+        },
       };
     });
     const { ref: batch } = await keepBatch(

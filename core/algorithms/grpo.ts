@@ -1,14 +1,15 @@
 import { z } from 'zod';
-import { groupAdvantages } from './advantage.ts';
-import { spread } from './method.ts';
+import { groupRelative } from './group-baseline.ts';
 import type { Method } from './method.ts';
 import {
   clip,
+  clippedObjective,
+  entropyBonus,
   importance,
   klToReference,
-  ofSamples,
   passes,
   planOf,
+  refills,
   refuseImportance,
   tokenMean,
 } from './surrogate.ts';
@@ -32,43 +33,22 @@ const schema = z.strictObject({
     ),
   ...clip,
   ...klToReference,
+  ...entropyBonus,
   ...tokenMean,
   ...passes,
   ...importance,
+  ...refills,
 });
 
 export const grpo: Method<typeof schema> = {
-  perGroup: true,
   schema,
-  plan: (spec, sampling) => {
-    const { temperature, topK, maxCompletionTokens } = ofSamples(sampling);
-    const { clipRatioLow, clipRatioHigh, beta, aggregation, importanceCap } = spec;
-    return planOf(
-      spec,
-      {
-        kind: 'clipped',
-        temperature,
-        topK,
-        maxCompletionTokens,
-        clipRatioLow,
-        clipRatioHigh,
-        beta,
-        aggregation,
-        importanceCap,
-      },
-      { reference: beta > 0, movesAll: beta > 0 },
-    );
-  },
-  credit: (groups, { scaleRewards }) =>
-    groups.flatMap(({ samples }, group) =>
-      spread(
-        group,
-        samples,
-        groupAdvantages(
-          samples.map(({ reward }) => reward),
-          scaleRewards,
-        ).advantages,
-      ),
-    ),
+  perGroup: true,
+  plan: (spec, sampling) =>
+    planOf(spec, clippedObjective(spec, sampling), {
+      reference: spec.beta > 0,
+      movesAll: spec.beta > 0,
+      refills: spec.maxRefills,
+    }),
+  credit: (groups, { scaleRewards }) => groupRelative(groups, scaleRewards),
   refuse: refuseImportance,
 };

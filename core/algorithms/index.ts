@@ -1,9 +1,43 @@
 import { z } from 'zod';
 import type { SamplingSpec } from '../spec.ts';
+import { cispo } from './cispo.ts';
+import { dapo } from './dapo.ts';
+import { dpo } from './dpo.ts';
+import { gigpo } from './gigpo.ts';
 import { grpo } from './grpo.ts';
+import { gspo } from './gspo.ts';
+import { kto } from './kto.ts';
 import type { CreditGroup, Lesson, Method, MethodContext, Plan } from './method.ts';
+import { ppo } from './ppo.ts';
+import { process } from './process.ts';
+import { reinforcePlusPlus } from './reinforce-plus-plus.ts';
+import { remax } from './remax.ts';
+import { rft } from './rft.ts';
+import { rloo } from './rloo.ts';
+import { starpo } from './starpo.ts';
+import { vapo } from './vapo.ts';
+import { vtrace } from './vtrace.ts';
 
-const METHODS = { grpo };
+const METHODS = {
+  grpo,
+  dapo,
+  gspo,
+  cispo,
+  rloo,
+  'reinforce++': reinforcePlusPlus,
+  remax,
+  ppo,
+  vapo,
+  'starpo-s': starpo,
+  vtrace,
+  gigpo,
+  process,
+  rft,
+  dpo,
+  kto,
+};
+
+export const METHOD_KINDS = Object.keys(METHODS) as (keyof typeof METHODS)[];
 
 /** What a spec says of its method: the section of one of these, by its `kind`. */
 export type AlgorithmSpec = z.output<(typeof METHODS)[keyof typeof METHODS]['schema']>;
@@ -14,7 +48,24 @@ export const algorithmSchema = z.preprocess(
     typeof written === 'object' && written !== null && !('kind' in written)
       ? { kind: 'grpo', ...written }
       : written,
-  z.discriminatedUnion('kind', [grpo.schema]),
+  z.discriminatedUnion('kind', [
+    grpo.schema,
+    dapo.schema,
+    gspo.schema,
+    cispo.schema,
+    rloo.schema,
+    reinforcePlusPlus.schema,
+    remax.schema,
+    ppo.schema,
+    vapo.schema,
+    starpo.schema,
+    vtrace.schema,
+    gigpo.schema,
+    process.schema,
+    rft.schema,
+    dpo.schema,
+    kto.schema,
+  ]),
 );
 
 /** Each method is asked about its own section only. */

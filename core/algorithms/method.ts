@@ -55,7 +55,7 @@ export interface Plan {
 }
 
 export interface CriticPlan {
-  /** How far a value may move from the one before the step, in units of reward; 0: as far as it does (no clip). */
+  /** How far a value may move from the one before the step, in units of reward; 0: as far as it does. */
   valueClip: number;
   learningRate: number;
   /** Steps at the beginning of the stage that train the critic alone. */
@@ -108,21 +108,10 @@ export interface Lesson {
   label?: 1 | -1;
 }
 
-/** The lessons of one advantage for all sampled tokens of a sample. */
+/** The lessons of one advantage for all sampled tokens of a sample; null leaves it out. */
 export function spread(group: number, samples: readonly Sample[], advantages: readonly (number | null)[]) {
   return samples.flatMap(({ mask }, sample): Lesson[] => {
     const advantage = advantages[sample] ?? null;
     return advantage === null ? [] : [{ group, sample, advantages: mask.map((bit) => bit * advantage) }];
   });
-}
-
-/** Places of the sampled tokens of a completion, in order. */
-export const sampledAt = ({ mask }: Pick<Sample, 'mask'>): number[] =>
-  mask.flatMap((bit, at) => (bit === 1 ? [at] : []));
-
-/** Scores that the plan asked for. Throws RangeError where they are not there: then it was not carried out. */
-export function scoreOf({ scores }: Sample, score: Score): ArrayLike<number> {
-  const values = scores[score];
-  if (!values) throw new RangeError(`credit needs ${score}, and nobody has scored them`);
-  return values;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { amount, count, positive } from '../fields.ts';
 import type { SamplingSpec } from '../spec.ts';
-import type { Objective } from './objective.ts';
+import type { Aggregation, ClippedObjective, Objective } from './objective.ts';
 import type { MethodContext, Plan } from './method.ts';
 
 // What methods have in common that reinforce sampled tokens by a clipped ratio. Each takes the fields that it reads.
@@ -41,8 +41,50 @@ export const tokenMean = {
 export const importance = {
   importanceCap: amount(1e6, '0 leaves the weight out')
     .default(0)
-    .describe('Cap of the truncated importance weight between learner and rollout; 0 leaves it out.'),
+    .describe('Cap of the importance weight between learner and rollout; 0 leaves it out.'),
+  importanceRule: z
+    .enum(['truncate', 'mask'])
+    .default('truncate')
+    .describe('Beyond the cap: the cap (TIS), or nothing, as below 1 / cap (masked importance sampling).'),
 };
+
+export const entropyBonus = {
+  entropyBonus: amount(10, 'nothing but chance would be learnt')
+    .default(0)
+    .describe('Weight of the mean entropy, in nats, which the loss is lowered by; 0 leaves it out.'),
+};
+
+export const refills = {
+  maxRefills: count(100, 'a policy that solves none or all of so many tasks needs others', 0)
+    .default(0)
+    .describe(
+      'How often other tasks are drawn in place of those whose samples are all worth the same (dynamic sampling of DAPO).',
+    ),
+};
+
+/** What a clipped objective takes from a spec that has all fields of it. */
+export const clippedObjective = (
+  spec: {
+    clipRatioLow: number;
+    clipRatioHigh: number;
+    beta?: number;
+    entropyBonus: number;
+    aggregation: Aggregation;
+    importanceCap: number;
+    importanceRule: 'truncate' | 'mask';
+  },
+  sampling: SamplingSpec,
+): ClippedObjective => ({
+  kind: 'clipped',
+  ...ofSamples(sampling),
+  clipRatioLow: spec.clipRatioLow,
+  clipRatioHigh: spec.clipRatioHigh,
+  beta: spec.beta ?? 0,
+  aggregation: spec.aggregation,
+  importanceCap: spec.importanceCap,
+  importanceRule: spec.importanceRule,
+  entropyBonus: spec.entropyBonus,
+});
 
 /** Late verdicts need the weight, and a cap between 0 and 1 would weigh down tokens that need no correction. */
 export function refuseImportance({ importanceCap }: { importanceCap: number }, { late }: MethodContext) {
@@ -76,6 +118,7 @@ export const planOf = (
   ...differences,
 });
 
+/** What log-probs of samples are of, and the longest completion. */
 export const ofSamples = ({ temperature, topK, maxCompletionTokens }: SamplingSpec) => ({
   temperature,
   topK,

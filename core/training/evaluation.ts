@@ -33,17 +33,21 @@ export function evaluationTasks(request: Pick<EvaluationRequest, 'arms' | 'tasks
   return tasks;
 }
 
-/** Requests of at most `size` tasks each, in order. The first `retries` of all tasks were drawn before. */
+/**
+ * Requests of at most `size` tasks each, in order. The first `retries` of all tasks were drawn before. `after` counts the
+ * groups and tasks that the step has already.
+ */
 export function shareOut(
   tasks: readonly TaskRef[],
   size: number,
   common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'>,
   retries = 0,
+  after = { group: 0, firstTask: 0 },
 ): GroupRequest[] {
   return Array.from({ length: Math.ceil(tasks.length / size) }, (_, group) => ({
     ...common,
-    group,
-    firstTask: group * size,
+    group: after.group + group,
+    firstTask: after.firstTask + group * size,
     tasks: tasks.slice(group * size, (group + 1) * size),
     retries: Math.min(size, Math.max(0, retries - group * size)),
   }));

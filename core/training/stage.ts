@@ -1,19 +1,20 @@
 import { rate } from '../statistics/intervals.ts';
+import { collect } from './collect.ts';
+import { learn } from './learn.ts';
+import type { Learnt } from './learn.ts';
+import { askAbout, decide, isMeasured, measure } from './measure.ts';
 import { stopOrThrow } from '../question.ts';
-import type { StepClimbed, StepReport, TrainingPorts } from '../ports.ts';
+import type { StepReport, TrainingPorts } from '../ports.ts';
 import type { CheckpointRef, TaskRef } from '../refs.ts';
-import type { EvaluationResult, GroupResult, Span, TrainResult } from '../requests.ts';
+import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec, RlStageSpec } from '../spec.ts';
-import { sampledEntropy, shareOut, summarize } from './evaluation.ts';
-import { HELD_OUT } from '../names.ts';
+import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
-import type { Incident } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
-import { entropyCollapse, weighEvaluation, noHistory, total } from './stage-policy.ts';
+import { entropyCollapse, noHistory, total } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
-import { drawTasks, updateEstimates } from './task-draw.ts';
-import { updateSeed } from './update-seed.ts';
+import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
 import { splitTime } from '../time/time-split.ts';
 
@@ -142,63 +143,27 @@ export function rollBack(input: StageInput, state: StageState): StageState {
   };
 }
 
-const askAbout = (reason: string): StageDecision => ({ kind: 'collapse', action: 'ask', reason });
-
+/** One step: draw and collect, learn, measure, decide. */
 async function stageStep(
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,
 ): Promise<{ decision: StageDecision; state: StageState; report: StepReport }> {
-  const { run, seed, sampling, reward } = input.spec;
   const { stage } = input;
   const start = ports.now();
   const stageStep = state.step + 1;
-  const runStep = input.stepsBefore + stageStep;
 
-  const drawn = drawTasks({
-    seed,
-    stage: stage.name,
-    step: stageStep,
-    arms: stage.arms,
-    count: stage.groupsPerStep,
-    tasksBefore: input.tasksBefore,
-    estimates: state.estimates,
-    failures: state.failures,
-    retryFailures: stage.retryFailures,
-  });
-  const rolledOut = await ports.rollout(
-    shareOut(
-      drawn.tasks,
-      stage.groupsPerWorkflow,
-      {
-        run,
-        seed,
-        stage: stage.name,
-        step: stageStep,
-        samples: stage.numGenerations,
-        checkpoint: state.checkpoint,
-        sampling,
-        reward,
-      },
-      drawn.retries,
-    ),
-  );
-  const climbed = input.spec.verification ? await climb(ports, input, stageStep, rolledOut) : null;
-  const groups = climbed?.groups ?? rolledOut;
-  const summary = summarize(groups);
-  summary.incidents = addIncidents(climbed?.incidents ?? [], summary.incidents);
-  const spans: Span[] = [...rolledOut.flatMap((group) => group.spans), ...(climbed?.spans ?? [])];
-  const whole = groups.flatMap((group) => (group.trajectories === null ? [] : [group.trajectories]));
-  const offered = climbed?.offered ?? [];
+  const collected = await collect(ports, input, state, stageStep);
+  const { summary } = collected;
   const estimates = updateEstimates(state.estimates, summary.arms, {
-    moves: climbed?.moves ?? [],
+    moves: collected.moves,
     stage: stage.name,
     step: stageStep,
   });
-  if (rewardedCount(summary.outcomes) === 0 && offered.length === 0) {
+  if (rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
     const what =
-      whole.length === 0
+      collected.groups.length === 0
         ? `every rollout group of step ${stageStep} failed: ${summary.failures[0] ?? 'no reason given'}`
         : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}${causesOf(summary.incidents)}`;
     return {
@@ -208,103 +173,41 @@ async function stageStep(
     };
   }
 
-  const batch = await ports.batch({
-    run,
-    stage: stage.name,
-    step: stageStep,
-    groups: [...whole, ...offered],
-    algorithm: stage.algorithm,
-    plan: { movesAll: stage.plan.movesAll },
-    reward,
-    updates: {
-      minibatch: stage.plan.minibatch,
-      epochs: stage.plan.epochs,
-      seed: updateSeed(seed, stage.name, runStep),
-    },
-  });
-  spans.push(...batch.spans);
+  const learnt = await learn(ports, input, state, collected, stageStep);
+  const checkpoint = learnt.trained?.checkpoint ?? state.checkpoint;
 
-  let trained: TrainResult | null = null;
-  if (batch.batch !== null) {
-    const { plan } = stage;
-    trained = await ports.train({
-      run,
-      stage: stage.name,
-      stageStep,
-      step: runStep,
-      parent: state.checkpoint,
-      batch: batch.batch,
-      objective: plan.objective,
-      optimizer: {
-        ...stage.optimizer,
-        learningRate: stage.optimizer.learningRate * state.learningRateFactor,
-      },
-      resetOptimizer: state.resetOptimizer,
-      seed,
-      reference: plan.reference ? input.reference : null,
-      lora: input.spec.lora,
-      compute: input.spec.learner,
-    });
-    spans.push(...trained.spans);
-  }
-  const checkpoint = trained?.checkpoint ?? state.checkpoint;
-
-  let evaluation: EvaluationResult | null = null;
-  let history = state.history;
+  const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
   // Of all that was sampled: where no group has variance, as when all have collapsed, the learner sees nothing.
-  let decision: StageDecision = entropyCollapse(stage, sampledEntropy(summary));
-  if (stageStep % stage.graduation.everySteps === 0 || stageStep === stage.maxSteps) {
-    evaluation = await ports.evaluate({
-      run,
-      seed,
-      name: `${stage.name}${HELD_OUT}`,
-      step: stageStep,
-      checkpoint,
-      arms: stage.arms,
-      tasks: stage.graduation.tasks,
-      split: 'heldout',
-      sampling,
-      reward,
-      ...(input.spec.verification && { verification: input.spec.verification }),
-    });
-    spans.push(...evaluation.spans);
-    if (rewardedCount(evaluation.outcomes) === 0) {
-      decision = askAbout(
-        `no held-out episode of step ${stageStep} could be judged: ${countsOf(evaluation.outcomes)}${causesOf(evaluation.incidents ?? [])}`,
-      );
-    } else {
-      const judged = weighEvaluation(stage, history, { arms: evaluation.arms, checkpoint, step: stageStep });
-      // A policy that no longer explores is nothing to come back to, however well it does, unless it is done.
-      if (decision.kind === 'continue' || judged.decision.kind === 'graduate') {
-        ({ decision, history } = judged);
-      }
-    }
-  }
+  const unmeasured = { decision: entropyCollapse(stage, sampledEntropy(summary)), history: state.history };
+  const { decision, history } =
+    evaluation === null ? unmeasured : decide(input, unmeasured, evaluation, { checkpoint, step: stageStep });
 
   return {
     decision,
     state: {
       step: stageStep,
       checkpoint,
-      resetOptimizer: trained === null ? state.resetOptimizer : false,
+      resetOptimizer: learnt.trained === null ? state.resetOptimizer : false,
       learningRateFactor: state.learningRateFactor,
       estimates,
-      failures: [...drawn.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
+      failures: [...collected.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
       history,
     },
-    report: reportOf(trained, evaluation, batch.degenerateGroups),
+    report: reportOf(learnt, evaluation, learnt.batch.degenerateGroups),
   };
 
   function reportOf(
-    trained: TrainResult | null,
+    learnt: Learnt | null,
     evaluation: EvaluationResult | null,
     degenerateGroups: number,
   ): StepReport {
+    const trained = learnt?.trained ?? null;
+    const spans = [...collected.spans, ...(learnt?.spans ?? []), ...(evaluation?.spans ?? [])];
     return {
       stage: stage.name,
       stageStep,
       maxSteps: stage.maxSteps,
-      step: runStep,
+      step: input.stepsBefore + stageStep,
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       meanReward: summary.rewardCount === 0 ? null : summary.rewardSum / summary.rewardCount,
@@ -323,24 +226,4 @@ async function stageStep(
       note: null,
     };
   }
-}
-
-/** Groups that failed as a whole have nothing to climb with. `incidents` are of the rollout of those that climb. */
-async function climb(
-  ports: TrainingPorts,
-  { spec, stage }: StageInput,
-  step: number,
-  groups: readonly GroupResult[],
-): Promise<StepClimbed & { incidents: Incident[] }> {
-  const rolledOut = groups.filter(({ trajectories }) => trajectories !== null);
-  const failed = groups.filter(({ trajectories }) => trajectories === null);
-  const climbed = await ports.climb({
-    stage: stage.name,
-    step,
-    groups: rolledOut.map(({ trajectories }) => trajectories!),
-    budgets: stage.budgets ?? {},
-    reward: spec.reward,
-  });
-  const { incidents } = summarize(rolledOut);
-  return { ...climbed, groups: [...climbed.groups, ...failed], incidents };
 }

@@ -72,8 +72,11 @@ export interface TaskDraw {
   step: number;
   arms: readonly Arm[];
   count: number;
-  /** Task indexes that the run's earlier stages have for themselves. */
+  /** Task indexes that the run's earlier stages have for themselves, and that each step has; absent: `count`. */
   tasksBefore: number;
+  indexesPerStep?: number;
+  /** How many of its indexes the step has used already; absent: none. */
+  used?: number;
   estimates: ArmEstimates;
   /** Train tasks failed lately, oldest first. */
   failures: readonly TaskRef[];
@@ -86,7 +89,10 @@ export interface TaskDraw {
  * indexes that no other step of the run's stages uses.
  */
 export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; failures: TaskRef[] } {
-  const random = new RandomStream(draw.seed, 'tasks', draw.stage, draw.step);
+  const { step, used = 0, indexesPerStep = draw.count } = draw;
+  const place = used === 0 ? [step] : [step, used];
+  const random = new RandomStream(draw.seed, 'tasks', draw.stage, ...place);
+  const firstIndex = draw.tasksBefore + step * indexesPerStep + used;
   const retries = Math.min(draw.failures.length, Math.floor(draw.count * draw.retryFailures));
   const tasks = draw.failures.slice(0, retries);
   const weights = draw.arms.map((arm) => learnability(draw.estimates[armName(arm)]));
@@ -106,14 +112,18 @@ export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; 
       environment: arm.environment,
       split: 'train',
       level: arm.level,
-      index: draw.tasksBefore + draw.step * draw.count + i,
+      index: firstIndex + i,
     });
   }
   return { tasks, retries, failures: draw.failures.slice(retries) };
 }
 
 /** Task indexes that a stage may use: of its steps, which count from 1. */
-export const taskIndexes = ({
-  maxSteps,
+export const taskIndexes = (stage: Pick<RlStageSpec, 'maxSteps' | 'groupsPerStep' | 'plan'>): number =>
+  (stage.maxSteps + 1) * indexesPerStep(stage);
+
+/** A refill draws as many tasks at most as the step has without. */
+export const indexesPerStep = ({
   groupsPerStep,
-}: Pick<RlStageSpec, 'maxSteps' | 'groupsPerStep'>): number => (maxSteps + 1) * groupsPerStep;
+  plan,
+}: Pick<RlStageSpec, 'groupsPerStep' | 'plan'>): number => groupsPerStep * (1 + plan.refills);

@@ -2,7 +2,7 @@ import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 import type { LearnerSpec } from '../../core/spec.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
-import type { Objective } from '../../core/algorithms/objective.ts';
+import type { Objective, OfSamples } from '../../core/algorithms/objective.ts';
 
 /**
  * What a batch may say of each token: `advantages` weigh it in the loss (the example's weight for `supervised`, negative:
@@ -110,5 +110,16 @@ export interface Learner {
     onProgress?: (done: number, total: number) => void,
     signal?: AbortSignal,
   ): Promise<{ state: TrainState; metrics: TrainMetrics }>;
+  /**
+   * Of every token of the batch, at its place as a target [total], 0 where the mask is 0: log-probs under the model, and
+   * what its critic expects before it (0 without a critic).
+   */
+  score?(
+    model: TrainState,
+    batch: Pick<TrainBatch, 'tokens' | 'offsets' | 'mask' | 'kept'>,
+    what: { logprobs?: OfSamples; values?: true },
+    compute?: ComputeSettings,
+    signal?: AbortSignal,
+  ): Promise<{ logprobs?: Float32Array; values?: Float32Array }>;
   close(): Promise<void>;
 }

@@ -31,6 +31,7 @@ export class TrlRun {
     const process = await anchor('trl_grpo', { avx512: true, say });
     try {
       const { groupsPerStep, numGenerations, algorithm, optimizer } = stageOf(spec);
+      if (algorithm.kind !== 'grpo') throw new Error(`${algorithm.kind} is not what TRL is told`);
       const { temperature, maxTurns, maxCompletionTokens } = spec.sampling;
       await process.call('load', {
         folder: warm,

@@ -132,12 +132,12 @@ async function train(run: string, { deep, faults, positions = ONE, steps = 30 }:
       settled.groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)),
     );
     const { sequences } = trainingSequences(judged, creditBy({}));
-    for (const { tokens, advantages } of sequences) {
+    for (const { tokens, streams } of sequences) {
       const position = Math.floor(tokens[1]! / ANSWERS.length);
       const logits = tables[position]!;
       logits.forEach((_, i) => {
         const step = Number(tokens[1]! % ANSWERS.length === i) - chances[position]![i]!;
-        logits[i]! += 0.08 * advantages[1]! * step;
+        logits[i]! += 0.08 * streams.advantages![1]! * step;
       });
     }
   }

@@ -113,8 +113,8 @@ class Heard {
 async function lessons(ref: BlobRef, scaleRewards: 'group' | 'none'): Promise<number[]> {
   const group = await loadTrajectories(store, ref);
   const taught = ANSWERS.map(() => 0);
-  for (const { tokens, advantages } of trainingSequences([group], creditBy({ scaleRewards })).sequences) {
-    taught[tokens[1]!] = advantages[1]!;
+  for (const { tokens, streams } of trainingSequences([group], creditBy({ scaleRewards })).sequences) {
+    taught[tokens[1]!] = streams.advantages![1]!;
   }
   return taught;
 }

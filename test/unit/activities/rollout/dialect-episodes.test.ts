@@ -217,7 +217,7 @@ describe.each(dialects)('an episode in the dialect $name', ({ name, family, conf
       request,
       new AbortController().signal,
     );
-    const good = sequences.filter(({ advantages }) => advantages.some((weight) => weight > 0));
+    const good = sequences.filter(({ streams }) => streams.advantages!.some((weight) => weight > 0));
     expect(good.length).toBeGreaterThan(40);
     for (const { tokens, mask } of good) {
       const first = mask.indexOf(1);

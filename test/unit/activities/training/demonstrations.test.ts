@@ -33,15 +33,15 @@ describe('a demonstration', () => {
     expect(masked(sequence!)).toBe(
       '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call><answer>far</answer>',
     );
-    expect(sequence!.advantages).toEqual(sequence!.mask);
-    expect(sequence!.logprobs.every((x) => x === 0)).toBe(true);
+    expect(sequence!.streams.advantages).toEqual(sequence!.mask);
+    expect(sequence!.streams.rollout!.every((x) => x === 0)).toBe(true);
   });
 
   test('of what not to write makes only its last turn less likely', async () => {
     const bad = { turns: [search('moon'), { raw: '<tool_call>moon</tool_call>' }], weight: -0.2 };
     const [sequence] = await sequencesOf(shows(bad));
     expect(masked(sequence!)).toBe('<tool_call>moon</tool_call>');
-    for (const [i, advantage] of sequence!.advantages.entries()) {
+    for (const [i, advantage] of sequence!.streams.advantages!.entries()) {
       expect(advantage).toBeCloseTo(sequence!.mask[i] === 1 ? -0.2 : 0, 12);
     }
   });
@@ -120,7 +120,7 @@ describe('a round of demonstrations', () => {
 
   test('of the calculator shows well-formed calls, and now and then what not to write', async () => {
     const sequences = await sequencesOf(calculatorEnvironment(), 200, 1, [1, 2]);
-    const negative = sequences.filter(({ advantages }) => advantages.some((a) => a < 0));
+    const negative = sequences.filter(({ streams }) => streams.advantages!.some((a) => a < 0));
     expect(negative.length).toBeGreaterThan(0);
     expect(negative.length).toBeLessThan(40);
     const good = sequences.filter((sequence) => !negative.includes(sequence));

@@ -52,7 +52,7 @@ function group(outcomes: Outcome[], ...more: Outcome[][]): RolloutGroup {
   };
 }
 const advantagesOf = ({ sequences }: { sequences: TrainSequence[] }) =>
-  sequences.map(({ advantages }) => advantages[PROMPT.length]!);
+  sequences.map(({ streams }) => streams.advantages![PROMPT.length]!);
 
 describe('what a step teaches', () => {
   test('is each episode after its prompt, weighted where it was sampled and nowhere else', () => {
@@ -63,15 +63,16 @@ describe('what a step teaches', () => {
       {
         tokens: [...PROMPT, 0, 11, 12, 13],
         mask: [0, 0, 0, 1, 1, 0, 1],
-        advantages: [0, 0, 0, a, a, 0, a],
-        logprobs: [0, 0, 0, -0.5, -0.25, 0, -1],
+        streams: { advantages: [0, 0, 0, a, a, 0, a], rollout: [0, 0, 0, -0.5, -0.25, 0, -1] },
       },
       {
         tokens: [...PROMPT, 1, 11, 12, 13],
         mask: [0, 0, 0, 1, 1, 0, 1],
         // Nothing taught is written as a plain or a negative zero.
-        advantages: [0, 0, 0, b, b, expect.closeTo(0, 15), b],
-        logprobs: [0, 0, 0, -0.5, -0.25, 0, -2],
+        streams: {
+          advantages: [0, 0, 0, b, b, expect.closeTo(0, 15), b],
+          rollout: [0, 0, 0, -0.5, -0.25, 0, -2],
+        },
       },
     ]);
   });
@@ -110,8 +111,9 @@ describe('what a step teaches', () => {
         );
         expect(advantagesOf(all)).toEqual(advantagesOf(alone));
         expect(all.degenerateGroups).toBe(alone.degenerateGroups);
-        for (const { tokens, mask, advantages, logprobs } of all.sequences) {
-          expect([mask.length, advantages.length, logprobs.length]).toEqual(
+        for (const { tokens, mask, streams } of all.sequences) {
+          const { advantages = [], rollout = [] } = streams;
+          expect([mask.length, advantages.length, rollout.length]).toEqual(
             [7, 7, 7].map(() => tokens.length),
           );
           expect(advantages.every(Number.isFinite)).toBe(true);
@@ -163,8 +165,10 @@ test('a batch holds the sequences end to end, and they can be cut out again', ()
     .map((rows): TrainSequence => ({
       tokens: rows.map(([token]) => token),
       mask: rows.map(([, bit]) => bit),
-      advantages: rows.map(([, bit, size]) => bit * size),
-      logprobs: rows.map(([, , size]) => -size / 8),
+      streams: {
+        advantages: rows.map(([, bit, size]) => bit * size),
+        rollout: rows.map(([, , size]) => -size / 8),
+      },
     }));
   fc.assert(
     fc.property(fc.array(sequence, { maxLength: 6 }), (sequences) => {
@@ -173,12 +177,12 @@ test('a batch holds the sequences end to end, and they can be cut out again', ()
         sequences.map((_, i) => [...values.subarray(batch.offsets[i], batch.offsets[i + 1])]);
       expect(cut(batch.tokens)).toEqual(sequences.map(({ tokens }) => tokens));
       expect(cut(batch.mask)).toEqual(sequences.map(({ mask }) => mask));
-      expect(cut(batch.streams.advantages!)).toEqual(sequences.map(({ advantages }) => advantages));
+      expect(cut(batch.streams.advantages!)).toEqual(sequences.map(({ streams }) => streams.advantages));
       expect(
         cut(batch.streams.rollout!)
           .flat()
           .map((x) => x + 0),
-      ).toEqual(sequences.flatMap(({ logprobs }) => logprobs.map((x) => x + 0)));
+      ).toEqual(sequences.flatMap(({ streams }) => streams.rollout!.map((x) => x + 0)));
       expect(batch.offsets.at(-1)).toBe(batch.tokens.length);
       expect(batch.updates).toEqual(updatesOf(sequences.length, once));
     }),

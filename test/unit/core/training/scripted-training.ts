@@ -4,12 +4,15 @@ import { refuseAnswer } from '../../../../core/question.ts';
 import type { Decision, Question } from '../../../../core/question.ts';
 import type { CheckpointRef } from '../../../../core/refs.ts';
 import type {
+  BatchRequest,
   DemonstrationsRequest,
   EvaluationRequest,
   EvaluationResult,
   GroupRequest,
   GroupResult,
   RetentionRequest,
+  ScoreRequest,
+  ScoreResult,
   TrainRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
@@ -106,6 +109,8 @@ export class ScriptedTraining implements TrainingPorts {
   readonly rollouts: GroupRequest[][] = [];
   readonly evaluations: EvaluationRequest[] = [];
   readonly demonstrationRounds: DemonstrationsRequest[] = [];
+  readonly scored: ScoreRequest[] = [];
+  readonly batches: BatchRequest[] = [];
   readonly trained: TrainRequest[] = [];
   readonly retained: RetentionRequest[] = [];
   readonly reports: StepReport[] = [];
@@ -163,10 +168,18 @@ export class ScriptedTraining implements TrainingPorts {
     return { batch, sequences: request.count, tokens: 1, degenerateGroups: 0, spans: [] };
   }
 
-  async batch({ step }: { step: number }) {
+  async batch(request: BatchRequest) {
+    const { step } = request;
+    this.batches.push(request);
     const nothing = this.script.nothingToLearn?.includes(step) === true;
     const batch = nothing ? null : { key: `batches/${step}`, sha256: 'x', bytes: 1 };
     return { batch, sequences: 8, tokens: 80, degenerateGroups: nothing ? 4 : 0, spans: [] };
+  }
+
+  async score(request: ScoreRequest): Promise<ScoreResult> {
+    const { step } = request;
+    this.scored.push(request);
+    return { scores: { key: `scores/${step}`, sha256: 'x', bytes: 1 }, spans: [] };
   }
 
   async climb({ stage }: StepClimb): Promise<StepClimbed> {

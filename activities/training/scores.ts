@@ -1,0 +1,132 @@
+import type { Score } from '../../core/algorithms/method.ts';
+import type { RolloutGroup } from '../../core/episode/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import type { ScoreRequest } from '../../core/requests.ts';
+import type { RewardSpec } from '../../core/spec.ts';
+import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
+import type { Learner, TrainState } from '../../engine/learner/contract.ts';
+import type { Weights } from '../../engine/model-config.ts';
+import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
+import type { Codec } from '../../store/codec.ts';
+import { isCredited, tasksOf } from './credit.ts';
+import { packBatch } from './training-batch.ts';
+
+/**
+ * Scores of sampled tokens, by name: one entry for each token of the completions, end to end in the order of the groups,
+ * their tasks and episodes, of those episodes that have a trainable reward.
+ */
+export type Scores = Partial<Record<Score, Float32Array>>;
+
+const FORMAT = 'gradus.scores/1';
+const NAMES: readonly Score[] = ['values', 'reference', 'policy'];
+
+export const scoresCodec: Codec<Scores> = {
+  contentType: 'application/octet-stream',
+  encode: (scores) =>
+    writeSafetensors(
+      new Map(Object.entries(scores).map(([name, data]) => [name, { shape: [data.length], data }])),
+      { format: FORMAT },
+    ),
+  decode: (bytes) => {
+    const { tensors, metadata } = readSafetensors(bytes);
+    if (metadata['format'] !== FORMAT) throw invalid(`its format is ${metadata['format'] ?? 'not given'}`);
+    const scores: Scores = {};
+    for (const [name, { data }] of tensors) {
+      const known = NAMES.find((one) => one === name);
+      if (!known || !(data instanceof Float32Array)) throw invalid(`${name} is no score of dtype F32`);
+      scores[known] = data;
+    }
+    return scores;
+  },
+};
+
+/** A batch of tokens that are to be scored, and where the completions are that were asked about. */
+function layOut(groups: readonly RolloutGroup[], reward: RewardSpec) {
+  const episodes = tasksOf(groups).flatMap(({ promptTokens, episodes: ofTask }) =>
+    ofTask.filter((episode) => isCredited(episode, reward)).map((episode) => ({ promptTokens, episode })),
+  );
+  const batch = packBatch(
+    episodes.map(({ promptTokens, episode: { tokens, mask, kept } }) => {
+      const nothing = promptTokens.map(() => 0);
+      return {
+        tokens: [...promptTokens, ...tokens],
+        mask: [...nothing, ...mask],
+        streams: {},
+        ...(kept && { kept: [...nothing.map(() => []), ...kept] }),
+      };
+    }),
+    { minibatch: 1, epochs: 0, seed: 0 },
+  );
+  const completionsOf = (perToken: Float32Array): Float32Array => {
+    const completions = new Float32Array(
+      episodes.reduce((sum, { episode }) => sum + episode.tokens.length, 0),
+    );
+    let at = 0;
+    episodes.forEach(({ promptTokens, episode }, i) => {
+      const start = batch.offsets[i]! + promptTokens.length;
+      completions.set(perToken.subarray(start, start + episode.tokens.length), at);
+      at += episode.tokens.length;
+    });
+    return completions;
+  };
+  return { batch, completionsOf };
+}
+
+/** `state` is the policy that the step starts from, with its critic; `reference` is there where it is asked for. */
+export async function scoreEpisodes(
+  learner: Learner,
+  { state, reference }: { state: TrainState; reference: Weights | undefined },
+  groups: readonly RolloutGroup[],
+  {
+    reward,
+    scores: asked,
+    from,
+    compute = DEFAULT_COMPUTE,
+  }: Pick<ScoreRequest, 'reward' | 'scores' | 'from' | 'compute'>,
+  signal: AbortSignal,
+): Promise<Scores> {
+  const { batch, completionsOf } = layOut(groups, reward);
+  if (batch.tokens.length === 0) {
+    return Object.fromEntries(asked.map((name) => [name, new Float32Array(0)]));
+  }
+  const own = await scored(learner)(
+    state,
+    batch,
+    {
+      ...(asked.includes('values') && { values: true as const }),
+      ...(asked.includes('policy') && { logprobs: from }),
+    },
+    compute,
+    signal,
+  );
+  const others =
+    reference &&
+    (await scored(learner)(
+      { ...withoutAdapter(state), weights: reference },
+      batch,
+      { logprobs: from },
+      compute,
+      signal,
+    ));
+  return {
+    ...(own.values && { values: completionsOf(own.values) }),
+    ...(own.logprobs && { policy: completionsOf(own.logprobs) }),
+    ...(others?.logprobs && { reference: completionsOf(others.logprobs) }),
+  };
+}
+
+function scored(learner: Learner): NonNullable<Learner['score']> {
+  if (learner.score) return learner.score.bind(learner);
+  throw new GradusError('learner', 'score', `${learner.backend} scores no tokens: choose another method`);
+}
+
+const withoutAdapter = ({ config, weights }: TrainState): TrainState => ({
+  config,
+  weights,
+  firstMoments: new Map(),
+  secondMoments: new Map(),
+  updates: 0,
+});
+
+const invalid = (what: string): GradusError =>
+  new GradusError('store', 'invalid-scores', `not scores of tokens: ${what}. Score the step again`);

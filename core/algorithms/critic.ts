@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { amount, count, positive } from '../fields.ts';
+import type { CreditGroup, Lesson, Sample, Score } from './method.ts';
+import {
+  atSampled,
+  overCompletion,
+  sampledAt,
+  scoreOf,
+  standardizedTogether,
+  tokenRewards,
+} from './sampled.ts';
+
+// What methods with a critic have in common: a network of its own that predicts, before each token, what is still to
+// come. Values, rewards and advantages here are of the sampled tokens in a row [N]; after the last of them nothing comes,
+// also where the episode was cut by a limit.
+
+/** What a spec says of the network. */
+export const criticShape = {
+  learningRate: positive(1, 'Adam moves each weight by about that much').default(1e-3),
+  valueClip: amount(1000, '0 leaves it out')
+    .default(0.2)
+    .describe(
+      'How far a value counts as moved from the one before the step, in units of reward; 0: no clip.',
+    ),
+  pretrainingSteps: count(1e6, 'the policy would learn nothing', 0)
+    .default(0)
+    .describe('Steps at the beginning of the stage that train the critic alone.'),
+};
+
+export const criticFields = {
+  klCoefficient: amount(100, 'lower it: nothing but the KL would be learnt')
+    .default(0)
+    .describe('Weight of each token’s KL (k1) to the warm start in its reward; 0 leaves it out.'),
+  whitenAdvantages: z
+    .boolean()
+    .default(true)
+    .describe('Advantages are standardized over all sampled tokens of the batch.'),
+  critic: z
+    .strictObject(criticShape)
+    .prefault({})
+    .describe(
+      'A network of its own that predicts what is still to come; the rest of its Adam is the stage’s.',
+    ),
+};
+
+/** The scores that such a method asks for, beside others of its own. */
+export const criticScores = ({ klCoefficient }: { klCoefficient: number }, more: Score[] = []): Score[] => [
+  'values',
+  ...more,
+  ...(klCoefficient > 0 ? (['reference'] as const) : []),
+];
+
+/** Advantages and the critic's targets, of one sample's sampled tokens [N]. */
+export interface Estimate {
+  advantages: number[];
+  returns: number[];
+}
+
+/** δ_t = r_t + γ V_{t+1} − V_t, A_t = δ_t + γ λ A_{t+1} (Schulman et al. 2016, eqs. 11 and 16). */
+export function gae(
+  rewards: readonly number[],
+  values: readonly number[],
+  gamma: number,
+  lambda: number,
+): number[] {
+  const advantages = rewards.map(() => 0);
+  let after = 0;
+  for (let t = rewards.length - 1; t >= 0; t--) {
+    after = rewards[t]! + gamma * (values[t + 1] ?? 0) - values[t]! + gamma * lambda * after;
+    advantages[t] = after;
+  }
+  return advantages;
+}
+
+/** What a method makes of rewards and values, for every sample that has a reward; whitened over the batch, if asked. */
+export function fromCritic(
+  groups: readonly CreditGroup[],
+  { klCoefficient, whitenAdvantages }: { klCoefficient: number; whitenAdvantages: boolean },
+  estimate: (rewards: number[], values: number[], sample: Sample) => Estimate,
+): Lesson[] {
+  const estimates = groups.flatMap(({ samples }, group) =>
+    samples.flatMap((of, sample) => {
+      const places = sampledAt(of);
+      if (of.reward === null || places.length === 0) return [];
+      const values = atSampled(places, scoreOf(of, 'values'));
+      return [{ group, sample, of, ...estimate(tokenRewards(of, klCoefficient), values, of) }];
+    }),
+  );
+  const raw = estimates.map(({ advantages }) => advantages);
+  const advantages = whitenAdvantages ? standardizedTogether(raw) : raw;
+  return estimates.map(({ group, sample, of, returns }, i) => ({
+    group,
+    sample,
+    advantages: overCompletion(of, advantages[i]!),
+    returns: overCompletion(of, returns),
+  }));
+}
+
+export const plus = (a: readonly number[], b: readonly number[]): number[] =>
+  a.map((value, i) => value + b[i]!);

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { count, positive } from '../fields.ts';
+import type { CreditGroup, Lesson, Method } from './method.ts';
+import { ofSamples, passes, planOf } from './surrogate.ts';
+
+/**
+ * DPO, direct preference optimization (Rafailov et al. 2023, arXiv 2305.18290, eq. 7), over the policy's own trajectories:
+ * with several steps it is iterative DPO (Xu et al. 2023; Guo et al. 2024). Pairs are made of the samples of one task, the
+ * better one by reward chosen, those that differ most first; each sample is in one pair at most.
+ *
+ *   loss: −log σ(β (log π/π_ref of the chosen − log π/π_ref of the rejected)), sums over sampled tokens alone;
+ *   `ipo` (Azar et al. 2023, arXiv 2310.12036): (difference − 1 / 2β)².
+ */
+const schema = z.strictObject({
+  kind: z.literal('dpo'),
+  variant: z.enum(['sigmoid', 'ipo']).default('sigmoid'),
+  beta: positive(100, 'the reference would hold it')
+    .default(0.1)
+    .describe('How strongly the reference holds.'),
+  labelSmoothing: z
+    .number()
+    .min(0)
+    .lt(0.5)
+    .default(0)
+    .describe('How often a preference is taken to be wrong (conservative DPO); sigmoid only.'),
+  pairsPerTask: count(2048, 'a group has no more pairs').default(2),
+  ...passes,
+});
+
+export const dpo: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) => {
+    const { temperature, topK } = ofSamples(sampling);
+    const { variant, beta, labelSmoothing } = spec;
+    return planOf(
+      spec,
+      { kind: 'dpo', temperature, topK, variant, beta, labelSmoothing },
+      { reference: true },
+    );
+  },
+  credit: (groups, { pairsPerTask }) => {
+    let pair = 0;
+    return groups.flatMap((group, g) =>
+      pairsOf(group)
+        .slice(0, pairsPerTask)
+        .flatMap(([chosen, rejected]): Lesson[] => {
+          const lesson = (sample: number, label: 1 | -1): Lesson => ({
+            group: g,
+            sample,
+            advantages: group.samples[sample]!.mask.map((bit) => bit * label),
+            pair,
+            label,
+          });
+          const lessons = [lesson(chosen, 1), lesson(rejected, -1)];
+          pair++;
+          return lessons;
+        }),
+    );
+  },
+  refuse: ({ variant, labelSmoothing }) =>
+    variant === 'ipo' && labelSmoothing > 0
+      ? [{ field: 'labelSmoothing', message: 'does nothing for ipo: leave it out, or choose sigmoid' }]
+      : [],
+};
+
+/** Best with worst, second best with second worst, and so on, while rewards differ. */
+function pairsOf({ samples }: CreditGroup): [chosen: number, rejected: number][] {
+  const ranked = [...samples.keys()]
+    .filter((i) => samples[i]!.reward !== null)
+    .toSorted((a, b) => samples[b]!.reward! - samples[a]!.reward! || a - b);
+  const pairs: [number, number][] = [];
+  for (let n = 0; 2 * n + 1 < ranked.length; n++) {
+    const [chosen, rejected] = [ranked[n]!, ranked[ranked.length - 1 - n]!];
+    if (!(samples[chosen]!.reward! > samples[rejected]!.reward!)) break;
+    pairs.push([chosen, rejected]);
+  }
+  return pairs;
+}

@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import { positive } from '../fields.ts';
+import { groupRelative } from './group-baseline.ts';
+import type { Method } from './method.ts';
+import { ofSamples, passes, planOf, refills } from './surrogate.ts';
+
+/**
+ * GSPO, group sequence policy optimization (Zheng et al. 2025, arXiv 2507.18071):
+ *
+ *   A_i = (r_i − mean r) / std r   over the samples of one task;
+ *   loss: the clipped ratio of a whole sequence, s_i = exp(mean over tokens of log π − log π_old), mean over sequences.
+ *
+ * Its clip is some hundred times tighter than that of a token's ratio, for a mean of many varies less.
+ */
+const schema = z.strictObject({
+  kind: z.literal('gspo'),
+  clipRatioLow: positive(1, 'a ratio is never below 0').default(3e-4),
+  clipRatioHigh: positive(100, 'above it nothing is clipped').default(4e-4),
+  ...passes,
+  ...refills,
+});
+
+export const gspo: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) => {
+    const { temperature, topK } = ofSamples(sampling);
+    const { clipRatioLow, clipRatioHigh } = spec;
+    return planOf(
+      spec,
+      { kind: 'gspo', temperature, topK, clipRatioLow, clipRatioHigh },
+      { refills: spec.maxRefills },
+    );
+  },
+  credit: (groups) => groupRelative(groups, 'group'),
+};

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { amount, positive } from '../fields.ts';
+import type { Method } from './method.ts';
+import { ofSamples, passes, planOf } from './surrogate.ts';
+
+/**
+ * KTO, Kahneman–Tversky optimization (Ethayarajh et al. 2024, arXiv 2402.01306, eqs. 7 and 8): single samples, desirable
+ * where they succeed and undesirable where they fail, without pairs.
+ *
+ *   loss: λ_D (1 − σ(β (log π/π_ref − z0))) of the desirable, λ_U (1 − σ(β (z0 − log π/π_ref))) of the others.
+ */
+const schema = z.strictObject({
+  kind: z.literal('kto'),
+  beta: positive(100, 'the reference would hold it')
+    .default(0.1)
+    .describe('How strongly the reference holds.'),
+  desirableWeight: amount(100, 'weigh the others less').default(1),
+  undesirableWeight: amount(100, 'weigh the others less').default(1),
+  ...passes,
+});
+
+export const kto: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) => {
+    const { temperature, topK } = ofSamples(sampling);
+    const { beta, desirableWeight, undesirableWeight } = spec;
+    return planOf(
+      spec,
+      { kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight },
+      { reference: true },
+    );
+  },
+  credit: (groups) =>
+    groups.flatMap(({ samples }, group) =>
+      samples.flatMap(({ mask, reward, success }, sample) => {
+        if (reward === null || success === null) return [];
+        const label = success ? 1 : -1;
+        return [{ group, sample, advantages: mask.map((bit) => bit * label), label }];
+      }),
+    ),
+};

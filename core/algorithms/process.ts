@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { fraction } from '../fields.ts';
+import type { Method, Sample } from './method.ts';
+import { standardized, standardizedTogether } from './sampled.ts';
+import {
+  clip,
+  clippedObjective,
+  entropyBonus,
+  importance,
+  klToReference,
+  passes,
+  planOf,
+  refuseImportance,
+  tokenMean,
+} from './surrogate.ts';
+import { discounted, overTurns } from './turns.ts';
+
+/**
+ * Turn-level credit by process rewards: what a verifier says of single turns is compared within the group, beside the
+ * outcome. For all tokens of turn k
+ *
+ *   A_k = w A_outcome + (1 − w) Σ_{j ≥ k} γ^(j − k) r̃_j,   A_outcome as in GRPO, r̃ the standardized rewards of turns;
+ *
+ * standardized over all turns of the group (`group`; with w 0 that is process supervision of DeepSeekMath, Shao et al.
+ * 2024, section 4.1.3), or over the samples' rewards of the same turn (`turn`, as in MT-GRPO, Zeng et al. 2025, arXiv
+ * 2505.11821). The outcome keeps at least half.
+ */
+const schema = z.strictObject({
+  kind: z.literal('process'),
+  over: z.enum(['group', 'turn']).default('group').describe('What the reward of a turn is compared with.'),
+  outcomeShare: z
+    .number()
+    .min(0.5, 'must be at least 0.5: what the turns look like must not outweigh what comes of them')
+    .max(1)
+    .default(0.5)
+    .describe('Weight of the outcome; the rest is that of the turns.'),
+  gamma: fraction.default(1).describe('Discount from turn to turn.'),
+  ...clip,
+  ...klToReference,
+  ...entropyBonus,
+  ...tokenMean,
+  ...passes,
+  ...importance,
+});
+
+export const process: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) =>
+    planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0, movesAll: spec.beta > 0 }),
+  credit: (groups, { over, outcomeShare, gamma }) =>
+    groups.flatMap(({ samples }, group) => {
+      const known = samples.flatMap((of, sample) => (of.reward === null ? [] : [{ sample, of }]));
+      const outcomes = standardized(known.map(({ of }) => of.reward!));
+      const turns = comparedTurns(
+        known.map(({ of }) => of),
+        over,
+      );
+      return known.map(({ sample, of }, i) => ({
+        group,
+        sample,
+        advantages: overTurns(
+          of,
+          discounted(turns[i]!, gamma).map((turn) => outcomeShare * outcomes[i]! + (1 - outcomeShare) * turn),
+        ),
+      }));
+    }),
+  refuse: refuseImportance,
+};
+
+/** Standardized rewards, one a turn, of each sample. */
+function comparedTurns(samples: readonly Sample[], over: 'group' | 'turn'): number[][] {
+  const rewards = samples.map(({ turns }) => turns.map(({ reward }) => reward));
+  if (over === 'group') return standardizedTogether(rewards);
+  const compared = rewards.map((ofTurns) => ofTurns.map(() => 0));
+  const most = Math.max(0, ...rewards.map(({ length }) => length));
+  for (let k = 0; k < most; k++) {
+    const there = [...rewards.keys()].filter((i) => k < rewards[i]!.length);
+    const values = standardized(there.map((i) => rewards[i]![k]!));
+    there.forEach((i, n) => (compared[i]![k] = values[n]!));
+  }
+  return compared;
+}

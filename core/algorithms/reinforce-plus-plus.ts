@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { amount } from '../fields.ts';
+import type { CreditGroup, Method, Sample } from './method.ts';
+import { centered, overCompletion, sampledAt, standardizedTogether, tokenRewards } from './sampled.ts';
+import {
+  clip,
+  clippedObjective,
+  entropyBonus,
+  importance,
+  klToReference,
+  passes,
+  planOf,
+  refuseImportance,
+} from './surrogate.ts';
+
+/**
+ * REINFORCE++ (Hu 2025, arXiv 2501.03262), PPO without a critic:
+ *
+ *   baseline `none`:  r_t = −β_kl k1_t, and the outcome at the last token; A_t = Σ_{s ≥ t} r_s;
+ *   baseline `group`: A_t = r − mean r over the samples of one task (REINFORCE++-baseline; its KL is in the loss, `beta`);
+ *   either way standardized over all sampled tokens of the batch; loss: the clipped ratio, mean over all tokens.
+ */
+const schema = z.strictObject({
+  kind: z.literal('reinforce++'),
+  baseline: z
+    .enum(['none', 'group'])
+    .default('group')
+    .describe('What a reward is compared with: all of the batch, or first with its own group.'),
+  klCoefficient: amount(100, 'lower it: nothing but the KL would be learnt')
+    .default(0)
+    .describe('Weight of each token’s KL (k1) to the reference in its reward; for baseline none.'),
+  ...clip,
+  clipRatioHigh: clip.clipRatioHigh.default(0.2),
+  ...klToReference,
+  ...entropyBonus,
+  ...passes,
+  ...importance,
+});
+
+export const reinforcePlusPlus: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) =>
+    planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
+      scores: spec.klCoefficient > 0 ? ['reference'] : [],
+      reference: spec.beta > 0,
+      movesAll: spec.beta > 0,
+    }),
+  credit: (groups, { baseline, klCoefficient }) => {
+    const shaped = groups.flatMap((group, g) =>
+      (baseline === 'group' ? fromGroup(group) : fromRewards(group, klCoefficient)).map((one) => ({
+        group: g,
+        ...one,
+      })),
+    );
+    const advantages = standardizedTogether(shaped.map(({ values }) => values));
+    return shaped.map(({ group, sample }, i) => ({
+      group,
+      sample,
+      advantages: overCompletion(groups[group]!.samples[sample]!, advantages[i]!),
+    }));
+  },
+  refuse: (spec, context) => [
+    ...refuseImportance(spec, context),
+    ...(spec.baseline === 'group' && spec.klCoefficient > 0
+      ? [{ field: 'klCoefficient', message: 'does nothing with baseline group: give beta, or baseline none' }]
+      : []),
+  ],
+};
+
+/** Per sampled token. */
+interface Shaped {
+  sample: number;
+  values: number[];
+}
+
+const knownOf = ({ samples }: CreditGroup): { sample: number; of: Sample }[] =>
+  samples.flatMap((of, sample) => (of.reward === null ? [] : [{ sample, of }]));
+
+function fromGroup(group: CreditGroup): Shaped[] {
+  const known = knownOf(group);
+  const advantages = centered(known.map(({ of }) => of.reward!));
+  return known.map(({ sample, of }, i) => ({ sample, values: sampledAt(of).map(() => advantages[i]!) }));
+}
+
+const fromRewards = (group: CreditGroup, klCoefficient: number): Shaped[] =>
+  knownOf(group).map(({ sample, of }) => {
+    const values = tokenRewards(of, klCoefficient);
+    for (let t = values.length - 2; t >= 0; t--) values[t]! += values[t + 1]!;
+    return { sample, values };
+  });

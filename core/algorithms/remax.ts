@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { spread } from './method.ts';
+import type { Method } from './method.ts';
+import {
+  entropyBonus,
+  importance,
+  ofSamples,
+  passes,
+  planOf,
+  refuseImportance,
+  tokenMean,
+} from './surrogate.ts';
+
+/**
+ * ReMax (Li et al. 2023, arXiv 2310.10505, eq. 4 and algorithm 1):
+ *
+ *   A_i = r_i − r(greedy)   the reward of one more sample of the task, of the likeliest token each time;
+ *   loss: −A log π, summed over a sample's tokens.
+ *
+ * A task whose greedy sample has no reward (it failed, or waits for a verdict) is left out: it has no baseline.
+ */
+const schema = z.strictObject({
+  kind: z.literal('remax'),
+  ...entropyBonus,
+  aggregation: tokenMean.aggregation.default('dr-grpo'),
+  minibatch: passes.minibatch,
+  ...importance,
+});
+
+export const remax: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) => {
+    const { entropyBonus: bonus, aggregation, importanceCap, importanceRule, minibatch } = spec;
+    return planOf(
+      { minibatch, numIterations: 1 },
+      {
+        kind: 'reinforce',
+        ...ofSamples(sampling),
+        aggregation,
+        importanceCap,
+        importanceRule,
+        entropyBonus: bonus,
+      },
+      { greedy: true },
+    );
+  },
+  credit: (groups) =>
+    groups.flatMap(({ samples, greedy }, group) =>
+      greedy === null
+        ? []
+        : spread(
+            group,
+            samples,
+            samples.map(({ reward }) => (reward === null ? null : reward - greedy)),
+          ),
+    ),
+  refuse: refuseImportance,
+};

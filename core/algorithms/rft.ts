@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { amount } from '../fields.ts';
+import type { Lesson, Method } from './method.ts';
+import { passes, planOf, refills } from './surrogate.ts';
+
+/**
+ * RFT, rejection sampling fine-tuning (Yuan et al. 2023, arXiv 2308.01825), with several stages expert iteration (Anthony et
+ * al. 2017): samples that succeed are imitated; with `negatives` those that fail are made less likely by unlikelihood
+ * (Welleck et al. 2020).
+ *
+ *   loss: negative log-likelihood of the sampled tokens, mean over tokens.
+ */
+const schema = z.strictObject({
+  kind: z.literal('rft'),
+  mostPerTask: z
+    .int()
+    .min(1)
+    .max(4096)
+    .default(4)
+    .describe(
+      'Successes of one task that are imitated, the first ones: easy tasks must not drown the hard ones.',
+    ),
+  negatives: amount(1, 'what is avoided must not outweigh what is imitated')
+    .default(0)
+    .describe('Weight of samples that fail; 0 leaves them out.'),
+  ...passes,
+  ...refills,
+});
+
+export const rft: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec) => planOf(spec, { kind: 'supervised' }, { refills: spec.maxRefills }),
+  credit: (groups, { mostPerTask, negatives }) =>
+    groups.flatMap(({ samples }, group) => {
+      const lessons = (success: boolean, weight: number): Lesson[] =>
+        samples.flatMap((of, sample) =>
+          of.reward === null || of.success !== success
+            ? []
+            : [{ group, sample, advantages: of.mask.map((bit) => bit * weight) }],
+        );
+      return [
+        ...lessons(true, 1).slice(0, mostPerTask),
+        ...(negatives > 0 ? lessons(false, -negatives).slice(0, mostPerTask) : []),
+      ];
+    }),
+};

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { fraction, positive } from '../fields.ts';
+import { criticFields, criticScores, fromCritic, gae, plus } from './critic.ts';
+import type { CreditGroup, Method } from './method.ts';
+import { deviationOf } from './sampled.ts';
+import {
+  clip,
+  clippedObjective,
+  entropyBonus,
+  importance,
+  passes,
+  planOf,
+  refuseImportance,
+} from './surrogate.ts';
+
+/**
+ * StarPO-S (Wang et al. 2025, RAGEN, arXiv 2504.20073, section 3.3): whole trajectories are optimized by PPO, with what
+ * keeps multi-turn training from the echo trap:
+ *
+ *   only the share `keepGroups` of the groups whose rewards deviate most is learnt from;
+ *   a critic is the baseline, advantages are GAE(γ, λ) over the sampled tokens;
+ *   loss: the clip is decoupled (high > low), without a KL.
+ *
+ * With `keepGroups` 1 and equal clips it is StarPO.
+ */
+const schema = z.strictObject({
+  kind: z.literal('starpo-s'),
+  keepGroups: positive(1, 'that keeps all')
+    .default(0.5)
+    .describe(
+      'Share of the groups that is learnt from: those whose rewards deviate most; rounded up to one group.',
+    ),
+  gamma: fraction.default(1).describe('Discount from token to token.'),
+  lambda: fraction.default(1).describe('Of GAE, from token to token.'),
+  ...criticFields,
+  ...clip,
+  ...entropyBonus,
+  ...passes,
+  ...importance,
+});
+
+export const starpo: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) =>
+    planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
+      critic: spec.critic,
+      scores: criticScores(spec),
+    }),
+  credit: (groups, spec) => {
+    const kept = mostDeviating(groups, spec.keepGroups);
+    return fromCritic(
+      groups.map((group, g) => (kept.has(g) ? group : { ...group, samples: [] })),
+      spec,
+      (rewards, values) => {
+        const advantages = gae(rewards, values, spec.gamma, spec.lambda);
+        return { advantages, returns: plus(advantages, values) };
+      },
+    );
+  },
+  refuse: refuseImportance,
+};
+
+/** Places of the groups whose known rewards deviate most; of equal ones the earlier. At least one, where there is one. */
+export function mostDeviating(groups: readonly CreditGroup[], keep: number): Set<number> {
+  const deviations = groups.map(({ samples }) =>
+    deviationOf(samples.flatMap(({ reward }) => (reward === null ? [] : [reward]))),
+  );
+  const ranked = [...groups.keys()].toSorted((a, b) => deviations[b]! - deviations[a]! || a - b);
+  return new Set(ranked.slice(0, Math.max(1, Math.floor(keep * groups.length))));
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { fraction, positive } from '../fields.ts';
+import { criticFields, criticScores, criticShape, fromCritic, gae, plus } from './critic.ts';
+import type { Method } from './method.ts';
+import {
+  clip,
+  clippedObjective,
+  entropyBonus,
+  importance,
+  passes,
+  planOf,
+  refuseImportance,
+} from './surrogate.ts';
+
+/**
+ * VAPO, value-based augmented PPO (Yue et al. 2025, arXiv 2504.05118), PPO for long answers:
+ *
+ *   the critic is trained alone for `critic.pretrainingSteps` (section 4.1);
+ *   decoupled GAE: λ = 1 for the critic's targets, and for the policy λ = 1 − 1 / (α l) of an answer of l sampled
+ *   tokens (eq. 8), at least 0;
+ *   loss: clip-higher, mean over all tokens (sections 4.2 and 4.3).
+ *
+ * Its further term that imitates right answers (section 4.3, eq. 13) is left out: `rft` does that.
+ */
+const schema = z.strictObject({
+  kind: z.literal('vapo'),
+  gamma: fraction.default(1).describe('Discount from token to token.'),
+  alpha: positive(1000, 'λ is 1 by then').default(0.05).describe('Of λ = 1 − 1 / (α · length).'),
+  ...criticFields,
+  critic: z
+    .strictObject({ ...criticShape, pretrainingSteps: criticShape.pretrainingSteps.default(5) })
+    .prefault({}),
+  ...clip,
+  ...entropyBonus,
+  ...passes,
+  ...importance,
+});
+
+export const vapo: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  plan: (spec, sampling) =>
+    planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
+      critic: spec.critic,
+      scores: criticScores(spec),
+    }),
+  credit: (groups, spec) =>
+    fromCritic(groups, spec, (rewards, values) => ({
+      advantages: gae(rewards, values, spec.gamma, Math.max(0, 1 - 1 / (spec.alpha * values.length))),
+      returns: plus(gae(rewards, values, spec.gamma, 1), values),
+    })),
+  refuse: refuseImportance,
+};

@@ -1,0 +1,84 @@
+import type { TrainingPorts } from '../ports.ts';
+import type { BatchResult, Span, TrainResult } from '../requests.ts';
+import type { Collected } from './collect.ts';
+import type { StageInput, StageState } from './stage.ts';
+import { updateSeed } from './update-seed.ts';
+
+export interface Learnt {
+  batch: BatchResult;
+  /** null where nothing of the step could move the weights. */
+  trained: TrainResult | null;
+  spans: Span[];
+}
+
+/** Scores what was collected, where the plan asks for it, gives credit, and updates the policy. */
+export async function learn(
+  ports: TrainingPorts,
+  { spec, stage, reference, stepsBefore }: StageInput,
+  state: StageState,
+  { groups: fresh, offered, greedy }: Pick<Collected, 'groups' | 'offered' | 'greedy'>,
+  stageStep: number,
+): Promise<Learnt> {
+  const { run, seed, reward } = spec;
+  const { plan } = stage;
+  const step = stepsBefore + stageStep;
+  const groups = [...fresh, ...offered];
+  const scored =
+    plan.scores.length === 0
+      ? null
+      : await ports.score({
+          run,
+          stage: stage.name,
+          step: stageStep,
+          groups,
+          reward,
+          scores: plan.scores,
+          from: { temperature: spec.sampling.temperature, topK: spec.sampling.topK },
+          policy: state.checkpoint,
+          reference: plan.scores.includes('reference') ? reference : null,
+          compute: spec.learner,
+        });
+  const batch = await ports.batch({
+    run,
+    stage: stage.name,
+    step: stageStep,
+    groups,
+    ...(greedy.length > 0 && { greedy }),
+    ...(scored && { scores: scored.scores }),
+    algorithm: stage.algorithm,
+    plan: { movesAll: plan.movesAll },
+    reward,
+    updates: {
+      minibatch: plan.minibatch,
+      epochs: plan.epochs,
+      seed: updateSeed(seed, stage.name, step),
+    },
+  });
+  const spans = [...(scored?.spans ?? []), ...batch.spans];
+  if (batch.batch === null) return { batch, trained: null, spans };
+
+  const learningRate = (rate: number): number => rate * state.learningRateFactor;
+  const { critic } = plan;
+  const trained = await ports.train({
+    run,
+    stage: stage.name,
+    stageStep,
+    step,
+    parent: state.checkpoint,
+    batch: batch.batch,
+    objective: critic && stageStep <= critic.pretrainingSteps ? null : plan.objective,
+    optimizer: { ...stage.optimizer, learningRate: learningRate(stage.optimizer.learningRate) },
+    ...(critic && {
+      critic: {
+        clip: critic.valueClip,
+        optimizer: { ...stage.optimizer, learningRate: learningRate(critic.learningRate) },
+      },
+    }),
+    resetOptimizer: state.resetOptimizer,
+    seed,
+    reference: plan.reference ? reference : null,
+    lora: spec.lora,
+    compute: spec.learner,
+  });
+  return { batch, trained, spans: [...spans, ...trained.spans] };
+}

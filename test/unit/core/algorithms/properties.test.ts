@@ -1,0 +1,161 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  algorithmSchema,
+  giveCredit,
+  METHOD_KINDS,
+  planAlgorithm,
+} from '../../../../core/algorithms/index.ts';
+import type { CreditGroup, Lesson, Sample } from '../../../../core/algorithms/method.ts';
+
+const logprob = fc.double({ min: -8, max: -0.01, noNaN: true });
+const small = fc.double({ min: -2, max: 2, noNaN: true });
+
+/** Turns of one to four tokens, observations of none to three between them; the last turn may be cut by a limit. */
+const sample = fc
+  .record({
+    reward: fc.option(fc.double({ min: -1, max: 1, noNaN: true }), { freq: 4 }),
+    shape: fc.array(fc.tuple(fc.integer({ min: 1, max: 4 }), fc.nat(3)), { minLength: 1, maxLength: 4 }),
+    truncated: fc.boolean(),
+  })
+  .chain(({ reward, shape, truncated }) => {
+    const mask: (0 | 1)[] = [];
+    const turns: { start: number; end: number }[] = [];
+    for (const [tokens, observed] of shape) {
+      turns.push({ start: mask.length, end: mask.length + tokens });
+      mask.push(...Array<1>(tokens).fill(1), ...Array<0>(observed).fill(0));
+    }
+    const stream = (of: fc.Arbitrary<number>) =>
+      fc.array(of, { minLength: mask.length, maxLength: mask.length });
+    return fc
+      .record({
+        rollout: stream(logprob),
+        values: stream(small),
+        reference: stream(logprob),
+        policy: stream(logprob),
+        turnRewards: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), {
+          minLength: turns.length,
+          maxLength: turns.length,
+        }),
+        states: fc.array(fc.constantFrom('', 'a', 'b'), { minLength: turns.length, maxLength: turns.length }),
+      })
+      .map(({ rollout, turnRewards, states, ...scores }): Sample => ({
+        reward,
+        success: reward === null ? null : reward > 0,
+        mask,
+        rollout,
+        scores,
+        truncated,
+        turns: turns.map((turn, k) => ({ ...turn, reward: turnRewards[k]!, state: states[k]! })),
+      }));
+  });
+
+const group: fc.Arbitrary<CreditGroup> = fc.record({
+  samples: fc.array(sample, { minLength: 1, maxLength: 5 }),
+  greedy: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
+});
+const step = fc.array(group, { minLength: 1, maxLength: 4 });
+
+/** As many pairs and successes as there are, so that none depends on its place. */
+const WRITTEN: Record<string, object> = {
+  rft: { mostPerTask: 4096, negatives: 0.5 },
+  dpo: { pairsPerTask: 2048 },
+  ppo: { klCoefficient: 0.1 },
+  'starpo-s': { keepGroups: 1 },
+  'reinforce++': { baseline: 'none', klCoefficient: 0.1 },
+};
+const SAMPLING = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 160 };
+const specOf = (kind: string) => algorithmSchema.parse({ kind, ...WRITTEN[kind] });
+
+/** Lessons by the sample that they are of, each with what it says. */
+const said = (lessons: readonly Lesson[], groups: readonly CreditGroup[]) =>
+  new Map(lessons.map((lesson) => [groups[lesson.group]!.samples[lesson.sample]!, lesson] as const));
+
+const close = (a: readonly number[] | undefined, b: readonly number[] | undefined): void => {
+  expect(a?.length).toBe(b?.length);
+  a?.forEach((value, t) => expect(value).toBeCloseTo(b![t]!, 8));
+};
+
+function sameLessons(
+  [a, ofA]: [readonly Lesson[], readonly CreditGroup[]],
+  [b, ofB]: [readonly Lesson[], readonly CreditGroup[]],
+): void {
+  const [one, other] = [said(a, ofA), said(b, ofB)];
+  expect(one.size).toBe(other.size);
+  for (const [of, lesson] of one) {
+    const same = other.get(of);
+    expect(same).toBeDefined();
+    close(lesson.advantages, same!.advantages);
+    close(lesson.returns, same!.returns);
+    expect(lesson.label).toBe(same!.label);
+  }
+}
+
+describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
+  const spec = specOf(kind);
+
+  test('teaches finite numbers, and nothing where the policy sampled nothing', () => {
+    fc.assert(
+      fc.property(step, (groups) => {
+        for (const { group: g, sample: s, advantages, returns } of giveCredit(spec, groups)) {
+          const { mask, reward } = groups[g]!.samples[s]!;
+          expect(reward).not.toBeNull();
+          for (const stream of [advantages, ...(returns ? [returns] : [])]) {
+            expect(stream).toHaveLength(mask.length);
+            expect(stream.every((value, t) => Number.isFinite(value) && (mask[t] === 1 || value === 0))).toBe(
+              true,
+            );
+          }
+        }
+      }),
+    );
+  });
+
+  test('learns the same with and without samples that have no reward, wherever they stand', () => {
+    fc.assert(
+      fc.property(step, (groups) => {
+        const without = groups.map(({ samples, greedy }) => ({
+          greedy,
+          samples: samples.filter(({ reward }) => reward !== null),
+        }));
+        sameLessons([giveCredit(spec, groups), groups], [giveCredit(spec, without), without]);
+      }),
+    );
+  });
+
+  test('learns the same in any order of tasks and samples', () => {
+    fc.assert(
+      fc.property(step, (groups) => {
+        const rewards = groups.flatMap(({ samples }) => samples.map(({ reward }) => reward));
+        // Of equal ones a pair takes those that stand first.
+        fc.pre(new Set(rewards).size === rewards.length || kind !== 'dpo');
+        const turned = groups
+          .toReversed()
+          .map(({ samples, greedy }) => ({ greedy, samples: samples.toReversed() }));
+        sameLessons([giveCredit(spec, groups), groups], [giveCredit(spec, turned), turned]);
+      }),
+    );
+  });
+
+  test('asks for what it reads: without the scores of its plan there is no credit, and without others there is', () => {
+    const { scores } = planAlgorithm(spec, SAMPLING);
+    fc.assert(
+      fc.property(step, (groups) => {
+        fc.pre(groups.some(({ samples }) => samples.some(({ reward }) => reward !== null)));
+        const only = (names: readonly string[]) =>
+          groups.map(({ samples, greedy }) => ({
+            greedy,
+            samples: samples.map((of) => ({
+              ...of,
+              scores: Object.fromEntries(Object.entries(of.scores).filter(([name]) => names.includes(name))),
+            })),
+          }));
+        expect(giveCredit(spec, only(scores))).toEqual(giveCredit(spec, groups));
+        for (const missing of scores) {
+          const rest = scores.filter((name) => name !== missing);
+          expect(() => giveCredit(spec, only(rest))).toThrow(`credit needs ${missing}`);
+        }
+      }),
+    );
+  });
+});

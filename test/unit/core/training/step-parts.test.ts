@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import type { GroupRequest } from '../../../../core/requests.ts';
+import type { RlStageSpec } from '../../../../core/spec.ts';
+import { noBehaviour } from '../../../../core/training/behaviour.ts';
+import { trainStage } from '../../../../core/training/stage.ts';
+import { taskIndexes } from '../../../../core/training/task-draw.ts';
+import { algorithmWith } from '../../../support/algorithm.ts';
+import { go, sampling, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
+import type { Script } from './scripted-training.ts';
+
+async function train(written: Parameters<typeof algorithmWith>[0], script: Partial<Script>, maxSteps = 1) {
+  const ports = new ScriptedTraining({ heldOut: [0.5], ...script });
+  const over: Partial<RlStageSpec> = { ...algorithmWith(written, sampling), maxSteps };
+  await trainStage(ports, stageInput(over), null, go);
+  return ports;
+}
+
+/** So many tasks of each rollout tell their samples apart. */
+const tellApart =
+  (counts: readonly number[]): NonNullable<Script['group']> =>
+  ({ tasks, firstTask, group }: GroupRequest) => {
+    const before = counts.slice(0, group).reduce((a, b) => a + b, 0);
+    expect(firstTask).toBeGreaterThanOrEqual(before);
+    return {
+      behaviour: {
+        ...noBehaviour(),
+        rewardGroups: tasks.length,
+        equalRewards: tasks.length - (counts[group] ?? 0),
+      },
+    };
+  };
+
+describe('a step is refilled', () => {
+  const dapo = { kind: 'dapo', maxRefills: 3 } as const;
+  const tasksOf = (ports: ScriptedTraining) =>
+    ports.rollouts.map((groups) => groups.flatMap(({ tasks }) => tasks));
+
+  test('until as many tasks as it has tell their samples apart', async () => {
+    // Four tasks, a workflow each; two of them teach, then one of the two that were drawn in their place, then one.
+    const ports = await train(dapo, { group: tellApart([1, 0, 1, 0, 1, 0, 1]) });
+    expect(tasksOf(ports).map(({ length }) => length)).toEqual([4, 2, 1]);
+    expect(ports.rollouts.flat().map(({ group, firstTask }) => [group, firstTask])).toEqual(
+      [0, 1, 2, 3, 4, 5, 6].map((place) => [place, place]),
+    );
+    expect(ports.batches[0]!.groups).toHaveLength(7);
+  });
+
+  test('as often as the method says at most, and learns from what there is', async () => {
+    const ports = await train(dapo, { group: tellApart([]) });
+    expect(tasksOf(ports).map(({ length }) => length)).toEqual([4, 4, 4, 4]);
+    expect(ports.batches).toHaveLength(1);
+  });
+
+  test('with tasks that no other step of the run draws', async () => {
+    const ports = await train(dapo, { group: tellApart([]) }, 5);
+    const fresh = tasksOf(ports)
+      .flat()
+      .map(({ level, index }) => `${level}/${index}`);
+    const [first] = ports.rollouts;
+    expect(new Set(fresh).size).toBe(fresh.length);
+    expect(
+      Math.max(
+        ...tasksOf(ports)
+          .flat()
+          .map(({ index }) => index),
+      ),
+    ).toBeLessThan(taskIndexes({ ...stageSpec, ...algorithmWith(dapo), maxSteps: 5 }));
+    expect(first![0]!.tasks[0]!.index).toBe(16);
+  });
+
+  test('or not at all', async () => {
+    const ports = await train({}, { group: tellApart([]) });
+    expect(ports.rollouts).toHaveLength(1);
+  });
+});
+
+test('a greedy sample of each task is a baseline, and counts nowhere else', async () => {
+  const ports = await train({ kind: 'remax' }, {});
+  const [samples, greedy] = ports.rollouts;
+  expect(greedy!.map(({ tasks }) => tasks)).toEqual(samples!.map(({ tasks }) => tasks));
+  expect(greedy!.map(({ samples: each, sampling: { topK } }) => [each, topK])).toEqual(
+    greedy!.map(() => [1, 1]),
+  );
+  // Their own places: what is sampled there must be nothing that is sampled elsewhere.
+  const places = [...samples!, ...greedy!].map(({ group, firstTask }) => `${group}/${firstTask}`);
+  expect(new Set(places).size).toBe(places.length);
+  expect(ports.batches[0]).toMatchObject({ groups: { length: 4 }, greedy: { length: 4 } });
+  expect(ports.reports[0]).toMatchObject({ outcomes: { scored: 4 * 8 } });
+});
+
+describe('tokens are scored before credit', () => {
+  test('where the method asks for it, by the policy that the step starts from and the reference', async () => {
+    const ports = await train({ kind: 'ppo', klCoefficient: 0.1 }, {}, 2);
+    const input = stageInput();
+    expect(ports.scored).toMatchObject([
+      { scores: ['values', 'reference'], policy: input.checkpoint, reference: input.reference, step: 1 },
+      { policy: { weights: 'rl-1' }, step: 2 },
+    ]);
+    expect(ports.batches.map(({ scores }) => scores?.key)).toEqual(['scores/1', 'scores/2']);
+    // The penalty is in the reward, and nothing in the loss needs the reference.
+    expect(ports.trained[0]!.reference).toBeNull();
+  });
+
+  test('and not otherwise', async () => {
+    const ports = await train({}, {});
+    expect(ports.scored).toEqual([]);
+    expect(ports.batches[0]).not.toHaveProperty('scores');
+  });
+});
+
+test('a critic is trained beside the policy by its own rate, at first alone', async () => {
+  const critic = { learningRate: 0.004, valueClip: 0.5, pretrainingSteps: 2 };
+  const ports = await train({ kind: 'ppo', critic }, {}, 3);
+  expect(ports.trained.map(({ objective }) => objective?.kind ?? null)).toEqual([null, null, 'clipped']);
+  expect(ports.trained[2]!.critic).toEqual({
+    clip: 0.5,
+    optimizer: { ...stageSpec.optimizer, learningRate: 0.004 },
+  });
+  expect(ports.trained[2]!.optimizer.learningRate).toBe(stageSpec.optimizer.learningRate);
+  expect((await train({}, {})).trained[0]).not.toHaveProperty('critic');
+});
