@@ -7,6 +7,7 @@ import type { EvaluationResult } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
+import { howOf, howTable, samplesIn } from './how-solved.ts';
 import { interval, measured, percent } from './show-progress.ts';
 
 const DEFAULT_CONFIDENCE = 0.95;
@@ -26,16 +27,19 @@ export function reportRun(
   const { before, after, checkpoint } = result;
   if (after) {
     const table = new Table({
-      head: ['', 'before RL', 'after', 'tasks'],
+      head: ['', 'before RL', 'after', 'trials'],
       style: { head: [], border: [] },
     });
     for (const tally of (before ?? after).arms) {
       const of = (evaluation: EvaluationResult | null): EvaluationResult['arms'] =>
         evaluation?.arms.filter(({ arm }) => armName(arm) === armName(tally.arm)) ?? [];
-      table.push([armName(tally.arm), cell(of(before)), cell(of(after)), tally.trials]);
+      table.push([armName(tally.arm), cell(before, of(before)), cell(after, of(after)), tally.trials]);
     }
-    table.push(['all', cell(before?.arms ?? []), cell(after.arms), total((before ?? after).arms).trials]);
+    const trials = total((before ?? after).arms).trials;
+    table.push(['all', cell(before, before?.arms ?? []), cell(after, after.arms), trials]);
     say(`\n\n${table.toString()}`);
+    const how = howTable(before, after, confidence);
+    if (how !== null) say(how);
     for (const [name, evaluation] of [['before', before] as const, ['after', after] as const]) {
       const unjudged = evaluation && unjudgedOf(evaluation);
       if (unjudged !== null) say(`${name}: ${unjudged}`);
@@ -49,9 +53,9 @@ export function reportRun(
   say(`checkpoint s3://gradus/${path.posix.dirname(checkpoint.manifest.key)}`);
   say(`weights SHA-256 ${checkpoint.weights}`);
 
-  function cell(arms: EvaluationResult['arms']): string {
-    if (arms.length === 0) return '–';
-    const { success, ...bounds } = measured(total(arms), confidence);
+  function cell(evaluation: EvaluationResult | null, arms: EvaluationResult['arms']): string {
+    if (evaluation === null || arms.length === 0) return '–';
+    const { success, ...bounds } = measured(total(arms), confidence, samplesIn(evaluation));
     return `${percent(success)}  [${interval(bounds)}]`;
   }
 }
@@ -74,11 +78,15 @@ export function summarizeRun(
 ) {
   const of = (evaluation: EvaluationResult | null) =>
     evaluation && {
-      ...measured(total(evaluation.arms), confidence),
+      ...measured(total(evaluation.arms), confidence, samplesIn(evaluation)),
+      ...(evaluation.conduct && { how: howOf(evaluation.conduct, confidence) }),
       outcomes: evaluation.outcomes,
       toolFailures: toolFailuresOf(evaluation.arms),
       arms: Object.fromEntries(
-        evaluation.arms.map((tally) => [armName(tally.arm), measured(tally, confidence)]),
+        evaluation.arms.map((tally) => [
+          armName(tally.arm),
+          measured(tally, confidence, samplesIn(evaluation)),
+        ]),
       ),
     };
   return {

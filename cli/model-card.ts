@@ -1,11 +1,10 @@
 import type { CheckpointManifest } from '../store/manifest.ts';
-import { rate, wilson } from '../core/statistics/intervals.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
 import type { Arm, CurriculumSpec, RlStageSpec } from '../core/spec.ts';
 import { total } from '../core/training/stage-policy.ts';
-import { interval, percent } from './show-progress.ts';
+import { interval, measured, percent } from './show-progress.ts';
 
 /** What is known of how a checkpoint came to be. */
 export interface Provenance {
@@ -71,8 +70,8 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
     spec.reward.components.map(({ verifier, role, weight }) => `${role} ${verifier} × ${weight}`).join(', '),
   );
   if (before !== null || after !== null) {
-    const { confidence } = spec.evaluation;
-    const cell = (tallies: readonly ArmTally[] | null): string => show(tallies, confidence);
+    const { confidence, samples } = spec.evaluation;
+    const cell = (tallies: readonly ArmTally[] | null): string => show(tallies, confidence, samples);
     lines.push(
       '',
       '## Success on tasks that no decision of the run has seen',
@@ -95,10 +94,10 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
 
 const arms = (all: readonly Arm[]): string => all.map(armName).join(', ');
 
-function show(tallies: readonly ArmTally[] | null, confidence: number): string {
+function show(tallies: readonly ArmTally[] | null, confidence: number, samples: number): string {
   if (tallies === null || total(tallies).trials === 0) return '–';
-  const sum = total(tallies);
-  return `${percent(rate(sum))} (${interval(wilson(sum, confidence))})`;
+  const { success, ...bounds } = measured(total(tallies), confidence, samples);
+  return `${percent(success)} (${interval(bounds)})`;
 }
 
 const folderOf = ({ manifest }: CheckpointRef): string => manifest.key.replace(/\/manifest\.json$/, '');

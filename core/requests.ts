@@ -16,6 +16,7 @@ import type {
   SamplingSpec,
   VerificationSpec,
 } from './spec.ts';
+import type { ArmConduct } from './training/conduct.ts';
 import type { BehaviourCounts } from './training/step-facts.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
@@ -166,6 +167,8 @@ export interface GroupResult {
   sampledLogprob: number;
   turns: number;
   behaviour: BehaviourCounts;
+  /** How tasks that are not trained on were gone about; absent of others. */
+  conduct?: ArmConduct[];
   /** Tasks that fewer than half of their samples solved. */
   failedTasks: TaskRef[];
   spans: Span[];
@@ -311,6 +314,8 @@ export interface EvaluationRequest {
   arms: Arm[];
   /** In equal parts over the arms. */
   tasks: number;
+  /** Of each task; absent: one. */
+  samples?: number;
   split: Split;
   sampling: SamplingSpec;
   reward: RewardSpec;
@@ -323,6 +328,8 @@ export interface EvaluationResult {
   outcomes: OutcomeCounts;
   meanReward: number;
   sampledTokens: number;
+  /** How tasks were gone about, by arm; absent where nothing could be rolled out. */
+  conduct?: ArmConduct[];
   spans: Span[];
   incidents?: Incident[];
 }

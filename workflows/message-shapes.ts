@@ -31,6 +31,7 @@ import type { Arm, RewardSpec, RungSpec, SamplingSpec, VerificationSpec } from '
 import type { LostAttempts } from '../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../core/tier-contract.ts';
+import type { ArmConduct } from '../core/training/conduct.ts';
 import type { BehaviourCounts, ComponentCounts } from '../core/training/step-facts.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 
@@ -169,6 +170,7 @@ const groupResult = object<GroupResult>({
   sampledLogprob: finite,
   turns: natural,
   behaviour,
+  conduct: optional(list(inside<ArmConduct>())),
   failedTasks: list(taskRef),
   spans: list(span),
   incidents: optional(list(incident)),
@@ -229,6 +231,7 @@ export const evaluationRequest = object<EvaluationRequest>({
   checkpoint: checkpointRef,
   arms: list(arm),
   tasks: natural,
+  samples: optional(between(1, 1e6)),
   split,
   sampling: inside<SamplingSpec>(),
   reward: inside<RewardSpec>(),

@@ -7,6 +7,7 @@ import type { RewardSpec } from '../../core/spec.ts';
 import type { GroupCounts } from '../../core/training/evaluation.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { countBehaviour } from './behaviour.ts';
+import { conductOf } from './conduct.ts';
 
 /** What a stage needs to know of a judged group. */
 export const tally = async (
@@ -16,10 +17,14 @@ export const tally = async (
 ): Promise<GroupCounts> => ({
   ...tallyOutcomes(reward, group),
   behaviour: await inTurns(countBehaviour(reward, group), signal),
+  ...(group.tasks.some(({ ref }) => ref.split !== 'train') && { conduct: conductOf(reward, group) }),
 });
 
 /** What became of its episodes, without how they went about it. */
-export function tallyOutcomes(reward: RewardSpec, group: RolloutGroup): Omit<GroupCounts, 'behaviour'> {
+export function tallyOutcomes(
+  reward: RewardSpec,
+  group: RolloutGroup,
+): Omit<GroupCounts, 'behaviour' | 'conduct'> {
   const outcomes = noOutcomes();
   const arms = new Map<string, ArmTally>();
   const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));

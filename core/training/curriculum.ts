@@ -163,6 +163,7 @@ function report(
     checkpoint,
     arms: spec.evaluation.arms,
     tasks: spec.evaluation.count,
+    ...(spec.evaluation.samples > 1 && { samples: spec.evaluation.samples }),
     split: 'test',
     sampling: spec.sampling,
     reward: spec.reward,

@@ -14,9 +14,10 @@ import type {
 } from '../requests.ts';
 import { armName } from '../names.ts';
 import { addBehaviour, noBehaviour } from './behaviour.ts';
+import { addByArm } from './conduct.ts';
 
-/** Tasks of one evaluation group: enough to fill a batch, few enough to lose little. */
-const TASKS_PER_GROUP = 128;
+/** Episodes of one evaluation group: enough to fill a batch, few enough to lose little. */
+const EPISODES_PER_GROUP = 128;
 
 /** The evaluation's tasks: the first ones of the split, in equal parts over the arms (the first arms get the rest). */
 export function evaluationTasks(request: Pick<EvaluationRequest, 'arms' | 'tasks' | 'split'>): TaskRef[] {
@@ -59,7 +60,7 @@ export interface EvaluationPorts extends Pick<TrainingPorts, 'rollout'> {
 }
 
 /**
- * Measures a checkpoint: one sample of each task, judged by the rung that the verification names. Where no episode
+ * Measures a checkpoint: some samples of each task, judged by the rung that the verification names. Where no episode
  * could be judged, whatever the reason, that is no success of zero: whoever decides by it must ask first.
  */
 export async function evaluate(
@@ -67,12 +68,13 @@ export async function evaluate(
   request: EvaluationRequest,
 ): Promise<EvaluationResult> {
   const tasks = evaluationTasks(request);
-  const groups = shareOut(tasks, TASKS_PER_GROUP, {
+  const samples = request.samples ?? 1;
+  const groups = shareOut(tasks, Math.max(1, Math.floor(EPISODES_PER_GROUP / samples)), {
     run: request.run,
     seed: request.seed,
     stage: request.name,
     step: request.step,
-    samples: 1,
+    samples,
     checkpoint: request.checkpoint,
     sampling: request.sampling,
     reward: request.reward,
@@ -89,6 +91,7 @@ export async function evaluate(
       [],
       results.flatMap((result) => result.spans),
     ),
+    ...(summary.conduct && { conduct: summary.conduct }),
     incidents: summary.incidents,
   };
 }
@@ -116,6 +119,7 @@ export type GroupCounts = Pick<
   | 'sampledLogprob'
   | 'turns'
   | 'behaviour'
+  | 'conduct'
   | 'failedTasks'
 >;
 
@@ -172,5 +176,6 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
   summary.arms = [...arms.values()].toSorted((a, b) =>
     armName(a.arm).localeCompare(armName(b.arm), 'en', { numeric: true }),
   );
-  return summary;
+  const conduct = addByArm(results.flatMap((result) => result.conduct ?? []));
+  return conduct.length === 0 ? summary : { ...summary, conduct };
 }

@@ -4,9 +4,15 @@ import { count } from '../../core/fields.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from './tasks.ts';
 import type { WithArms } from './tasks.ts';
 
+/** Of each task; all of a task are in one group. */
+const MOST_SAMPLES = 128;
+
 export const evaluationSchema = z.strictObject({
   tasks: tasksSchema,
   count: count(MOST_TASKS, MEASURED).default(1000),
+  samples: count(MOST_SAMPLES, 'take more tasks')
+    .default(1)
+    .describe('Of each task: with several there are pass@k and pass^k, and what other attempts are worth.'),
   confidence: z.number().min(0.5).max(0.9999).default(0.95).describe('Two-sided, of the printed intervals.'),
 });
 
@@ -21,10 +27,16 @@ export const evaluationOf = ({ tasks, ...evaluation }: WrittenEvaluation): Final
 });
 
 export function checkEvaluation(
-  { tasks, count }: WrittenEvaluation,
+  { tasks, count, samples }: WrittenEvaluation,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
   checkTasks(tasks, ['evaluation', 'tasks'], environments, refuse);
   checkCount({ tasks, split: 'test', count }, ['evaluation', 'count'], environments, refuse);
+  if (count * samples > MOST_TASKS) {
+    refuse(
+      ['evaluation', 'samples'],
+      `makes ${count * samples} episodes of ${count} tasks, at most ${MOST_TASKS}: lower it or evaluation.count`,
+    );
+  }
 }

@@ -18,7 +18,7 @@ const speaks = (config: TokenizerConfig, used: string, dialect?: DialectSpec) =>
     ]),
     {
       stages: [],
-      evaluation: { arms: [{ environment: used, level: 1 }], count: 1, confidence: 0.9 },
+      evaluation: { arms: [{ environment: used, level: 1 }], count: 1, samples: 1, confidence: 0.9 },
     },
     dialect,
     environments,

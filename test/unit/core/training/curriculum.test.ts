@@ -51,7 +51,7 @@ const spec: CurriculumSpec = {
   sampling,
   reward,
   stages: [warmStart, easy, hard],
-  evaluation: { arms: [arm(3)], count: 100, confidence: 0.95 },
+  evaluation: { arms: [arm(3)], count: 100, samples: 1, confidence: 0.95 },
   retention: { keepLast: 3, keepBest: 1, keepEvery: 0 },
 };
 

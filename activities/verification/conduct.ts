@@ -1,0 +1,58 @@
+import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import { succeeded } from '../../core/episode/reward.ts';
+import { canonicalJson } from '../../core/json/canonical-json.ts';
+import type { RewardSpec } from '../../core/spec.ts';
+import { triesOf } from '../../core/statistics/pass-at-k.ts';
+import { addByArm, addConduct, noConduct } from '../../core/training/conduct.ts';
+import type { ArmConduct, Conduct } from '../../core/training/conduct.ts';
+
+/** How the judged episodes of a group that measures went about their tasks, by arm. */
+export const conductOf = (reward: RewardSpec, { tasks, episodes }: RolloutGroup): ArmConduct[] =>
+  addByArm(
+    tasks.map(({ ref: { environment, level } }, task) => ({
+      arm: { environment, level },
+      ...ofTask(
+        reward,
+        episodes.filter((episode) => episode.task === task),
+      ),
+    })),
+  );
+
+function ofTask(reward: RewardSpec, samples: readonly Episode[]): Conduct {
+  const told = samples.flatMap((episode) => {
+    const solved = succeeded(reward.components, episode.outcome!);
+    return solved === null ? [] : [ofEpisode(episode, solved)];
+  });
+  const sum = addConduct(told);
+  return sum.episodes === 0 ? sum : { ...sum, tries: { [triesOf(sum.solved, sum.episodes)]: 1 } };
+}
+
+function ofEpisode({ mask, turns, status }: Episode, solved: boolean): Conduct {
+  const tokens = mask.reduce<number>((sum, bit) => sum + bit, 0);
+  const calls = turns.flatMap(({ action, observation }) =>
+    action.kind === 'call'
+      ? [{ call: action.call, good: observation !== undefined && !observation.error }]
+      : [],
+  );
+  const multiStep = new Set(calls.map(({ call }) => canonicalJson([call.name, call.arguments]))).size >= 2;
+  const erred = turns.some(({ observation }) => observation?.error !== undefined);
+  const compliant = status.kind === 'answered' && turns.every(({ action }) => action.kind !== 'malformed');
+  return {
+    ...noConduct(),
+    episodes: 1,
+    tokens,
+    compliant: Number(compliant),
+    calls: calls.length,
+    goodCalls: calls.filter(({ good }) => good).length,
+    multiStep: Number(multiStep),
+    erred: Number(erred),
+    ...(solved && {
+      solved: 1,
+      solvedTurns: turns.length,
+      solvedCalls: calls.length,
+      solvedTokens: tokens,
+      multiStepSolved: Number(multiStep),
+      recovered: Number(erred),
+    }),
+  };
+}

@@ -1,0 +1,89 @@
+import Table from 'cli-table3';
+import { armName } from '../core/names.ts';
+import type { EvaluationResult } from '../core/requests.ts';
+import { passAtK, passHatK } from '../core/statistics/pass-at-k.ts';
+import { addConduct, noConduct } from '../core/training/conduct.ts';
+import type { ArmConduct, Conduct } from '../core/training/conduct.ts';
+import { dimensionsOf, effortOf, samplesOf, selfCorrected } from '../core/training/dimensions.ts';
+import { rate } from '../core/statistics/intervals.ts';
+import { interval, percent } from './show-progress.ts';
+
+/** Samples of a task, at most, of which it can be said whether they solved it; 1 where nothing is told of them. */
+export const samplesIn = ({ conduct = [] }: EvaluationResult): number =>
+  Math.max(1, samplesOf(addConduct(conduct)));
+
+const few = (x: number | null, digits = 1): string => (x === null ? '–' : x.toFixed(digits));
+const share = (x: number | null): string => (x === null ? '–' : percent(x));
+
+/** Rows of the table: what a figure is called, and how it is written. */
+const ROWS: [string, (conduct: Conduct) => string][] = [
+  ['turns of a solved task', (conduct) => few(effortOf(conduct).turns)],
+  ['calls of a solved task', (conduct) => few(effortOf(conduct).calls)],
+  ['sampled tokens of a solved task', (conduct) => few(effortOf(conduct).tokens)],
+  [
+    'solved after an error, of the solved',
+    (conduct) => (conduct.solved ? percent(rate(selfCorrected(conduct))) : '–'),
+  ],
+  ['instruction following', (conduct) => share(dimensionsOf(conduct).instruction)],
+  ['tool use', (conduct) => share(dimensionsOf(conduct).tools)],
+  ['multi-step', (conduct) => share(dimensionsOf(conduct).multiStep)],
+  ['self-correction', (conduct) => share(dimensionsOf(conduct).selfCorrection)],
+  ['exploration', (conduct) => share(dimensionsOf(conduct).exploration)],
+  ['efficiency, tokens a solved task', (conduct) => few(dimensionsOf(conduct).efficiency)],
+];
+
+/** How tasks were solved before and after, level by level and in all; null where nothing is told of it. */
+export function howTable(
+  before: EvaluationResult | null,
+  after: EvaluationResult,
+  confidence: number,
+): string | null {
+  if (!after.conduct) return null;
+  const was = before?.conduct ?? [];
+  const columns = after.conduct.map((now): [string, Conduct, Conduct] => {
+    const name = armName(now.arm);
+    return [name, was.find(({ arm }) => armName(arm) === name) ?? noConduct(), now];
+  });
+  const all: [string, Conduct, Conduct] = ['all', addConduct(was), addConduct(after.conduct)];
+  const shown = columns.length > 1 ? [...columns, all] : [all];
+  const table = new Table({
+    head: ['before → after', ...shown.map(([name]) => name)],
+    style: { head: [], border: [] },
+  });
+  for (const [what, of] of ROWS) {
+    table.push([what, ...shown.map(([, then, now]) => `${of(then)} → ${of(now)}`)]);
+  }
+  return `${table.toString()}${passLines(all[1], all[2], confidence)}`;
+}
+
+/** With several samples of each task: that one of k solves it, and that all of them do, as means over tasks. */
+function passLines(before: Conduct, after: Conduct, confidence: number): string {
+  const k = samplesOf(after);
+  if (k < 2) return '';
+  const line = (name: string, of: typeof passAtK): string => {
+    const cells = [before, after].map(({ tries }) => {
+      const mean = of(tries, k, confidence);
+      return mean === null ? '–' : `${percent(mean.mean)}  [${interval(mean)}]`;
+    });
+    return `\n${name}: ${cells.join(' → ')}`;
+  };
+  return line(`pass@${k}`, passAtK) + line(`pass^${k}`, passHatK);
+}
+
+/** The same as an object, for `--json`: of all levels and of each. */
+export function howOf(conduct: readonly ArmConduct[], confidence: number) {
+  const of = (one: Conduct) => ({
+    solved: effortOf(one),
+    selfCorrected: selfCorrected(one),
+    dimensions: dimensionsOf(one),
+    passes: Array.from({ length: samplesOf(one) }, (_, i) => ({
+      k: i + 1,
+      atK: passAtK(one.tries, i + 1, confidence),
+      hatK: passHatK(one.tries, i + 1, confidence),
+    })),
+  });
+  return {
+    ...of(addConduct(conduct)),
+    arms: Object.fromEntries(conduct.map((one) => [armName(one.arm), of(one)])),
+  };
+}

@@ -1,0 +1,76 @@
+import { armName } from '../names.ts';
+import type { Arm } from '../spec.ts';
+import type { Tries } from '../statistics/pass-at-k.ts';
+
+// How tasks are solved, not only whether: what an outcome alone does not say (seeds 003, "Evaluation").
+
+/** What the episodes of an arm did about their tasks, in numbers that add up. */
+export interface Conduct {
+  /** Episodes of which it can be said whether they solved their task, and those that did. All else is told of these. */
+  episodes: number;
+  solved: number;
+  /** Over the solved ones. */
+  solvedTurns: number;
+  solvedCalls: number;
+  solvedTokens: number;
+  /** Sampled tokens of all. */
+  tokens: number;
+  /** Ended with an answer, and every turn was a call or an answer. */
+  compliant: number;
+  /** Calls, and those that a tool answered without an error. */
+  calls: number;
+  goodCalls: number;
+  /** Made two different calls or more; and solved the task. */
+  multiStep: number;
+  multiStepSolved: number;
+  /** Were told of an error (malformed, unknown tool, wrong arguments, refused); and solved the task all the same. */
+  erred: number;
+  recovered: number;
+  /** Tasks by how many of their samples solved them. */
+  tries: Tries;
+}
+
+export interface ArmConduct extends Conduct {
+  arm: Arm;
+}
+
+export const noConduct = (): Conduct => ({
+  episodes: 0,
+  solved: 0,
+  solvedTurns: 0,
+  solvedCalls: 0,
+  solvedTokens: 0,
+  tokens: 0,
+  compliant: 0,
+  calls: 0,
+  goodCalls: 0,
+  multiStep: 0,
+  multiStepSolved: 0,
+  erred: 0,
+  recovered: 0,
+  tries: {},
+});
+
+/** All of them together. */
+export function addConduct(all: readonly Conduct[]): Conduct {
+  const sum = noConduct();
+  for (const conduct of all) {
+    for (const name of Object.keys(sum) as (keyof Conduct)[]) {
+      if (name !== 'tries') sum[name] += conduct[name];
+    }
+    for (const [tried, tasks] of Object.entries(conduct.tries)) {
+      sum.tries[tried] = (sum.tries[tried] ?? 0) + tasks;
+    }
+  }
+  return sum;
+}
+
+/** Added up by arm, in the order in which arms come first. */
+export function addByArm(all: readonly ArmConduct[]): ArmConduct[] {
+  const byArm = new Map<string, ArmConduct[]>();
+  for (const conduct of all) {
+    const name = armName(conduct.arm);
+    byArm.set(name, [...(byArm.get(name) ?? []), conduct]);
+  }
+  return [...byArm.values()].map((same) => ({ ...addConduct(same), arm: same[0]!.arm }));
+}

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { howOf, howTable, samplesIn } from '../../../cli/how-solved.ts';
+import { measured } from '../../../cli/show-progress.ts';
+import { noOutcomes } from '../../../core/episode/outcome.ts';
+import type { EvaluationResult } from '../../../core/requests.ts';
+import { wilson } from '../../../core/statistics/intervals.ts';
+import { noConduct } from '../../../core/training/conduct.ts';
+import type { ArmConduct } from '../../../core/training/conduct.ts';
+import { arm } from '../core/training/scripted-training.ts';
+
+const conduct = (level: number, over: Partial<ArmConduct>): ArmConduct => ({
+  ...noConduct(),
+  arm: arm(level),
+  ...over,
+});
+const evaluation = (all: ArmConduct[]): EvaluationResult => ({
+  arms: all.map((one) => ({ arm: one.arm, successes: one.solved, trials: one.episodes })),
+  outcomes: noOutcomes(),
+  meanReward: 0,
+  sampledTokens: 0,
+  spans: [],
+  conduct: all,
+});
+
+const before = evaluation([
+  conduct(1, {
+    episodes: 4,
+    solved: 2,
+    solvedTurns: 6,
+    solvedTokens: 40,
+    tokens: 100,
+    compliant: 3,
+    tries: { '1/2': 2 },
+  }),
+  conduct(2, { episodes: 4, tokens: 60, tries: { '0/2': 2 } }),
+]);
+const after = evaluation([
+  conduct(1, {
+    episodes: 4,
+    solved: 4,
+    solvedTurns: 8,
+    solvedTokens: 40,
+    tokens: 40,
+    compliant: 4,
+    tries: { '2/2': 2 },
+  }),
+  conduct(2, {
+    episodes: 4,
+    solved: 1,
+    solvedTurns: 3,
+    solvedTokens: 30,
+    tokens: 60,
+    erred: 2,
+    recovered: 1,
+    tries: { '0/2': 1, '1/2': 1 },
+  }),
+]);
+
+test('how tasks were solved stands level by level, before and after', () => {
+  const table = howTable(before, after, 0.95)!;
+  expect(table).toMatch(/before → after +│ calculator:1 +│ calculator:2 +│ all/);
+  expect(table).toMatch(/turns of a solved task +│ 3\.0 → 2\.0 +│ – → 3\.0 +│ 3\.0 → 2\.2/);
+  expect(table).toMatch(/instruction following +│ 75\.0 % → 100\.0 %/);
+  expect(table).toMatch(/self-correction +│ – → – +│ – → 50\.0 %/);
+  expect(table).toMatch(/efficiency, tokens a solved task +│ 50\.0 → 10\.0 +│ – → 60\.0 +│ 80\.0 → 20\.0/);
+  expect(table).toMatch(/\npass@2: 50\.0 % .* → 75\.0 %/);
+  expect(table).toMatch(/\npass\^2: 0\.0 % .* → 50\.0 %/);
+});
+
+test('of one sample a task there is no pass@k, and of nothing that is told no table', () => {
+  const once = evaluation([conduct(1, { episodes: 2, solved: 1, tries: { '0/1': 1, '1/1': 1 } })]);
+  expect(howTable(once, once, 0.95)).not.toContain('pass');
+  const { conduct: _, ...silent } = once;
+  expect(howTable(once, silent, 0.95)).toBeNull();
+  expect(howTable(null, once, 0.95)).toMatch(/instruction following +│ – → 0\.0 %/);
+  expect(samplesIn(silent)).toBe(1);
+});
+
+test('as an object it has every k', () => {
+  const how = howOf(after.conduct!, 0.95);
+  expect(how.passes.map(({ k, atK, hatK }) => [k, atK!.mean, hatK!.mean])).toEqual([
+    [1, 0.625, 0.625],
+    [2, 0.75, 0.5],
+  ]);
+  expect(Object.keys(how.arms)).toEqual(['calculator:1', 'calculator:2']);
+});
+
+test('samples of a task make its interval no narrower than tasks do', () => {
+  const { low, high, success, trials } = measured({ successes: 30, trials: 40 }, 0.95, 4);
+  expect({ low, high }).toEqual(wilson({ successes: 7.5, trials: 10 }, 0.95));
+  expect([success, trials]).toEqual([0.75, 40]);
+});

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { addByArm, addConduct, noConduct } from '../../../../core/training/conduct.ts';
+import { dimensionsOf, effortOf, samplesOf } from '../../../../core/training/dimensions.ts';
+import { arm } from './scripted-training.ts';
+
+const conduct = {
+  ...noConduct(),
+  episodes: 10,
+  solved: 4,
+  solvedTurns: 12,
+  solvedCalls: 8,
+  solvedTokens: 200,
+  tokens: 600,
+  compliant: 7,
+  calls: 20,
+  goodCalls: 15,
+  multiStep: 5,
+  multiStepSolved: 3,
+  erred: 4,
+  recovered: 1,
+  tries: { '0/2': 2, '1/2': 2, '2/2': 1 },
+};
+
+describe('the six dimensions', () => {
+  test('are parts of the episodes that had the occasion, and tokens for each success', () => {
+    expect(dimensionsOf(conduct)).toEqual({
+      instruction: 0.7,
+      tools: 0.75,
+      multiStep: 0.6,
+      selfCorrection: 0.25,
+      // pass@1 0.4, pass@2 0.6: a third of what one try fails.
+      exploration: expect.closeTo(1 / 3, 12),
+      efficiency: 150,
+    });
+  });
+
+  test('are null where there was no occasion', () => {
+    expect(Object.values(dimensionsOf(noConduct()))).toEqual([null, null, null, null, null, null]);
+    expect(dimensionsOf({ ...conduct, tries: { '1/1': 4, '0/1': 6 } }).exploration).toBeNull();
+    expect(dimensionsOf({ ...conduct, tries: { '2/2': 5 } }).exploration).toBeNull();
+  });
+
+  test('compare one try with all tries of the same tasks, where some samples could not be judged', () => {
+    const { exploration } = dimensionsOf({ ...conduct, tries: { ...conduct.tries, '1/1': 50 } });
+    expect(exploration).toBeCloseTo(1 / 3, 12);
+  });
+});
+
+test('what a solved task took is a mean over solved tasks', () => {
+  expect(effortOf(conduct)).toEqual({ turns: 3, calls: 2, tokens: 50 });
+  expect(effortOf(noConduct())).toEqual({ turns: null, calls: null, tokens: null });
+  expect(samplesOf(conduct)).toBe(2);
+});
+
+test('conduct adds up, all of it and by arm', () => {
+  const twice = addConduct([conduct, conduct]);
+  expect(twice).toMatchObject({ episodes: 20, recovered: 2, tries: { '0/2': 4, '1/2': 4, '2/2': 2 } });
+  const byArm = addByArm([
+    { ...conduct, arm: arm(1) },
+    { ...noConduct(), arm: arm(2) },
+    { ...conduct, arm: arm(1) },
+  ]);
+  expect(byArm.map(({ arm: { level }, episodes }) => [level, episodes])).toEqual([
+    [1, 20],
+    [2, 0],
+  ]);
+});
