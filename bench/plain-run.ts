@@ -12,6 +12,7 @@ import { evaluate } from '../core/training/evaluation.ts';
 import type { StepReport, TrainingPorts } from '../core/ports.ts';
 import type { GroupRequest, GroupResult } from '../core/requests.ts';
 import { trainStage } from '../core/training/stage.ts';
+import { reportOf } from '../core/training/step-report.ts';
 import { superviseStage } from '../core/training/supervised-stage.ts';
 import type { Learner } from '../engine/learner/contract.ts';
 
@@ -64,7 +65,10 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
     },
     train: (request) => training.trainStep(request, signal),
     retain: (request) => curriculum.applyRetention(request, signal),
-    report: async (report) => options.onStep?.(report),
+    report: async (facts) => {
+      await curriculum.keepStepFacts({ run: options.run, facts }, signal);
+      options.onStep?.(reportOf(facts));
+    },
     ask: ({ reason }) => {
       throw new Error(`a plain run cannot ask a person: ${reason}`);
     },

@@ -9,6 +9,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Lists the checkpoints of a run, oldest first.',
     load: async () => (await import('./commands/checkpoints.ts')).checkpoints,
   },
+  metrics: {
+    description: 'Shows what every step of a run has left behind, and exports it.',
+    load: async () => (await import('./commands/metrics.ts')).metrics,
+  },
   ledger: {
     description: 'Shows what the verification ladder of a run decided and spent.',
     load: async () => (await import('./commands/ledger.ts')).ledger,

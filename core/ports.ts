@@ -23,6 +23,7 @@ import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { RewardSpec } from './spec.ts';
 import type { ArmEstimates } from './training/task-draw.ts';
+import type { StepFacts } from './training/step-facts.ts';
 import type { TimeSplit } from './time/time-split.ts';
 
 /**
@@ -43,10 +44,17 @@ export interface TrainingPorts {
   climb(request: StepClimb): Promise<StepClimbed>;
   train(request: TrainRequest): Promise<TrainResult>;
   retain(request: RetentionRequest): Promise<void>;
-  report(report: StepReport): Promise<void>;
-  /** Waits for a person, who answers one of the question's answers; `stop` also where the run is stopped meanwhile. */
-  ask<D extends Decision>(question: Question<D>): Promise<D | 'stop'>;
+  /** Keeps what a step leaves behind, and tells those who watch the run of it. May return before that is done. */
+  report(facts: StepFacts): Promise<void>;
+  /**
+   * Waits for a person, who answers one of the question's answers; `stop` also where the run is stopped meanwhile. The
+   * answer is kept beside the facts of the step that asks.
+   */
+  ask<D extends Decision>(question: Question<D>, step: StepPlace): Promise<D | 'stop'>;
 }
+
+/** A step of a stage, from 1. */
+export type StepPlace = Pick<StepFacts, 'stage' | 'stageStep'>;
 
 export interface StepClimb extends StepGroups {
   /** In place of the rungs' own. */

@@ -17,7 +17,7 @@ import type {
   VerificationSpec,
 } from './spec.ts';
 import type { ArmConduct } from './training/conduct.ts';
-import type { BehaviourCounts } from './training/step-facts.ts';
+import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
 
@@ -227,6 +227,8 @@ export interface BatchResult {
   batch: BlobRef | null;
   sequences: number;
   tokens: number;
+  /** Those whose mask is 1. */
+  maskedTokens: number;
   /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;
   spans: Span[];
@@ -351,6 +353,16 @@ export interface OpenRunRequest {
   workflowId: string;
   /** Tells a resumed run from another one of the same name. */
   firstExecutionRunId: string;
+}
+
+export interface StepFactsRequest {
+  run: string;
+  facts: StepFacts;
+}
+
+export interface StepAnswerRequest {
+  run: string;
+  answer: StepAnswer;
 }
 
 export interface RetentionRequest {

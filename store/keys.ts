@@ -77,6 +77,17 @@ export const observationKey = (run: string, call: string): string =>
 export const metricsKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/metrics/${segment(stage)}/${padded(step)}.json`;
 
+/** What a step left behind. */
+export const stepFactsKey = (run: string, stage: string, step: number): string =>
+  `${stepsPrefix(run)}${segment(stage)}/${padded(step)}.json`;
+
+/** What a person answered to what the step asked. */
+export const stepAnswerKey = (run: string, stage: string, step: number): string =>
+  `${stepsPrefix(run)}${segment(stage)}/${padded(step)}.answer.json`;
+
+/** Where the facts of a run's steps are; ends with `/`. */
+export const stepsPrefix = (run: string): string => `runs/${segment(run)}/steps/`;
+
 /** Says which execution a run's name belongs to. */
 export const runKey = (run: string): string => `runs/${segment(run)}/run.json`;
 

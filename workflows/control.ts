@@ -17,8 +17,8 @@ export class Control {
   paused: boolean;
   stopping: boolean;
   unsent: ReportedStep | null;
-  /** That the last report is delivered. */
-  told: Promise<void> = Promise.resolve();
+  /** That all that was told is: the next step begins meanwhile, but only one is ahead of it. */
+  told: Promise<unknown> = Promise.resolve();
 
   constructor(state: ControlState = { paused: false, stopping: false, unsent: null }) {
     this.paused = state.paused;
@@ -30,6 +30,12 @@ export class Control {
       this.stopping = true;
       stopAsking();
     });
+  }
+
+  /** Lets something be told while the run goes on. Where it cannot be, that is thrown to who tells next, and to who ends. */
+  tell(telling: Promise<unknown>): void {
+    this.told = Promise.all([this.told, telling]);
+    this.told.catch(() => undefined);
   }
 
   get state(): ControlState {

@@ -18,6 +18,7 @@ import { ids } from '../core/names.ts';
 import { noCounts } from '../core/training/evaluation.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
+import { reportOf } from '../core/training/step-report.ts';
 import { addTime, noTime } from '../core/time/time-split.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
 import { curriculumActivities, learnerActivities } from './activities.ts';
@@ -126,8 +127,10 @@ export function trainingPorts(
     },
     train: learnerActivities.trainStep,
     retain: curriculumActivities.applyRetention,
-    report: async (report) => {
+    report: async (facts) => {
       await control.told;
+      control.tell(curriculumActivities.keepStepFacts({ run, facts }));
+      const report = reportOf(facts);
       const before = control.unsent;
       const incidents = addIncidents(before?.incidents ?? [], report.incidents ?? []);
       const secondsSince = addTime(before?.secondsSince ?? noTime(), report.seconds);
@@ -142,28 +145,25 @@ export function trainingPorts(
       incidentsTold ||= incidents.length > 0;
       reportUnsent(control, curriculumId);
     },
-    ask: async (question) => {
+    ask: async (question, step) => {
       // Who is asked sees the step that the question is about: the server keeps no order of signals under way.
       await control.told;
-      return control.ask(question);
+      const answer = await control.ask(question);
+      control.tell(curriculumActivities.keepStepAnswer({ run, answer: { ...step, answer } }));
+      return answer;
     },
   });
 }
 
-/**
- * Reports the last step, and what it took with those before it, where that is still to be done. The next step begins
- * meanwhile; `control.told` resolves when the curriculum has the report, and rejects when there is no curriculum.
- */
+/** Reports the last step, and what it took with those before it, where that is still to be done. */
 function reportUnsent(control: Control, curriculumId: string): void {
   const step = control.unsent;
   if (step === null) return;
   control.unsent = null;
-  control.told = getExternalWorkflowHandle(curriculumId).signal(stepReported, step);
-  // Thrown to who reports next, and to who ends.
-  control.told.catch(() => undefined);
+  control.tell(getExternalWorkflowHandle(curriculumId).signal(stepReported, step));
 }
 
-/** Until the curriculum has every report. */
+/** Until the curriculum has every report, and the store all that steps have left. */
 export async function allReported(control: Control, curriculumId: string): Promise<void> {
   await control.told;
   reportUnsent(control, curriculumId);

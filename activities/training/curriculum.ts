@@ -7,6 +7,8 @@ import type {
   InitializeRequest,
   OpenRunRequest,
   RetentionRequest,
+  StepAnswerRequest,
+  StepFactsRequest,
 } from '../../core/requests.ts';
 import type { CurriculumSpec, ModelSource } from '../../core/spec.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
@@ -43,6 +45,7 @@ import { CREATED_BY } from '../../store/manifest.ts';
 import type { Kept, ObjectStore } from '../../store/object-store.ts';
 import { runClaims } from '../../store/run-claim.ts';
 import { applyRetention, collectGarbage } from '../../store/retention.ts';
+import { keepStepAnswer, keepStepFacts } from '../../store/step-facts.ts';
 import { loadTrajectories } from '../../store/trajectories.ts';
 import { trainingSequences } from './credit.ts';
 import { scoresCodec } from './scores.ts';
@@ -173,6 +176,14 @@ export function createCurriculum(deps: CurriculumDependencies) {
       return finish(kept, degenerateGroups, start);
     },
 
+    async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {
+      await keepStepFacts(store, run, facts, { signal });
+    },
+
+    async keepStepAnswer({ run, answer }: StepAnswerRequest, signal: AbortSignal): Promise<void> {
+      await keepStepAnswer(store, run, answer, { signal });
+    },
+
     async applyRetention(request: RetentionRequest, signal: AbortSignal): Promise<void> {
       const { run, retention, pinned, scores } = request;
       const byKey = new Map(scores.map(({ checkpoint, score }) => [checkpoint.manifest.key, score]));
@@ -183,7 +194,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
 }
 
 function finish(
-  { ref, value: { offsets, tokens } }: Kept<TrainBatch>,
+  { ref, value: { offsets, tokens, mask } }: Kept<TrainBatch>,
   degenerateGroups: number,
   start: number,
 ): BatchResult {
@@ -192,6 +203,7 @@ function finish(
     batch: sequences === 0 ? null : ref,
     sequences,
     tokens: tokens.length,
+    maskedTokens: mask.reduce((sum, bit) => sum + bit, 0),
     degenerateGroups,
     spans: [{ part: 'data', start, end: Date.now() }],
   };

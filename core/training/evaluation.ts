@@ -146,7 +146,10 @@ export interface RolloutSummary extends GroupCounts {
  * Entropy of the policy in nats a sampled token, at its temperature: the mean of −log p over what it sampled, whatever
  * became of it, which is an estimate without bias and needs no learner step. null where nothing was sampled.
  */
-export const sampledEntropy = ({ sampledTokens, sampledLogprob }: RolloutSummary): number | null =>
+export const sampledEntropy = ({
+  sampledTokens,
+  sampledLogprob,
+}: Pick<RolloutSummary, 'sampledTokens' | 'sampledLogprob'>): number | null =>
   sampledTokens === 0 ? null : -sampledLogprob / sampledTokens;
 
 /** Adds up what groups brought, in the order of the groups. */

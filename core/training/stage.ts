@@ -1,10 +1,9 @@
-import { rate } from '../statistics/intervals.ts';
 import { collect } from './collect.ts';
 import { learn } from './learn.ts';
 import type { Learnt } from './learn.ts';
 import { askAbout, decide, isMeasured, measure } from './measure.ts';
 import { stopOrThrow } from '../question.ts';
-import type { StepReport, TrainingPorts } from '../ports.ts';
+import type { TrainingPorts } from '../ports.ts';
 import type { CheckpointRef, TaskRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec, RlStageSpec } from '../spec.ts';
@@ -12,10 +11,12 @@ import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
-import { entropyCollapse, noHistory, total } from './stage-policy.ts';
+import { entropyCollapse, noHistory } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
+import { batchFacts, decisionFacts, heldOutFacts, learnerFacts, rolloutFacts } from './facts-of.ts';
+import type { StepFacts } from './step-facts.ts';
 import { splitTime } from '../time/time-split.ts';
 
 export interface StageInput {
@@ -92,15 +93,12 @@ export async function trainStage(
     if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
     const stepped = await stageStep(ports, input, state).catch(stopOrThrow);
     if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
-    const { decision, report } = stepped;
+    const { decision, facts } = stepped;
     state = stepped.state;
     const { best } = state.history;
-    const rollbacksLeft = state.history.rollbacks < input.stage.collapse.maxRollbacks;
-    await ports.report({
-      ...report,
-      note: decision.kind === 'continue' ? null : `${decision.kind}: ${decision.reason}`,
-    });
-    if (report.heldOut !== null) {
+    const question = mustAsk(input, state, decision) ? stageQuestion(input, state, decision.reason) : null;
+    await ports.report({ ...facts, decision: decisionFacts(decision, question) });
+    if (facts.heldOut !== null) {
       await ports.retain({
         run: input.spec.run,
         retention: input.spec.retention,
@@ -118,9 +116,9 @@ export async function trainStage(
       case 'plateau':
       case 'collapse': {
         const asked =
-          decision.action === 'ask' || (decision.action === 'rollback' && !rollbacksLeft)
-            ? await ports.ask(stageQuestion(input, state, decision.reason))
-            : decision.action;
+          question === null
+            ? decision.action
+            : await ports.ask(question, { stage: input.stage.name, stageStep: state.step });
         if (asked === 'stop') return end('stopped', decision.reason, bestOrLast());
         if (asked === 'advance') return end('plateau', decision.reason, bestOrLast());
         if (asked === 'rollback') state = rollBack(input, state);
@@ -148,7 +146,7 @@ async function stageStep(
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,
-): Promise<{ decision: StageDecision; state: StageState; report: StepReport }> {
+): Promise<{ decision: StageDecision; state: StageState; facts: Omit<StepFacts, 'decision'> }> {
   const { stage } = input;
   const start = ports.now();
   const stageStep = state.step + 1;
@@ -169,7 +167,7 @@ async function stageStep(
     return {
       decision: askAbout(what),
       state: { ...state, step: stageStep, estimates },
-      report: reportOf(null, null, 0),
+      facts: factsOf(null, null),
     };
   }
 
@@ -193,16 +191,13 @@ async function stageStep(
       failures: [...collected.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
       history,
     },
-    report: reportOf(learnt, evaluation, learnt.batch.degenerateGroups),
+    facts: factsOf(learnt, evaluation),
   };
 
-  function reportOf(
-    learnt: Learnt | null,
-    evaluation: EvaluationResult | null,
-    degenerateGroups: number,
-  ): StepReport {
+  function factsOf(learnt: Learnt | null, evaluation: EvaluationResult | null): Omit<StepFacts, 'decision'> {
     const trained = learnt?.trained ?? null;
     const spans = [...collected.spans, ...(learnt?.spans ?? []), ...(evaluation?.spans ?? [])];
+    const endedAt = ports.now();
     return {
       stage: stage.name,
       stageStep,
@@ -210,20 +205,26 @@ async function stageStep(
       step: input.stepsBefore + stageStep,
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: trained?.checkpoint ?? state.checkpoint,
-      meanReward: summary.rewardCount === 0 ? null : summary.rewardSum / summary.rewardCount,
-      trainSuccess: summary.arms.length === 0 ? null : rate(total(summary.arms)),
-      heldOut: evaluation === null ? null : { arms: evaluation.arms, step: stageStep },
-      metrics: trained?.metrics ?? null,
-      backend: trained?.backend ?? null,
-      outcomes: summary.outcomes,
+      rollout: rolloutFacts(summary),
+      batch: batchFacts(learnt?.batch ?? null),
+      heldOut: heldOutFacts(evaluation),
       estimates,
-      degenerateGroups,
-      sampledTokens: summary.sampledTokens,
-      entropy: sampledEntropy(summary),
-      turns: summary.turns,
-      seconds: splitTime(start, ports.now(), spans),
-      incidents: addIncidents(summary.incidents, evaluation?.incidents ?? []),
-      note: null,
+      alarms: [],
+      ...learnerFacts(trained, {
+        endedAt,
+        seconds: splitTime(start, endedAt, spans),
+        incidents: addIncidents(summary.incidents, evaluation?.incidents ?? []),
+      }),
     };
   }
 }
+
+/** Whether a person is to say what follows: the rule says so, or there is no roll-back left. */
+const mustAsk = (
+  { stage }: StageInput,
+  { history }: StageState,
+  decision: StageDecision,
+): decision is Extract<StageDecision, { action: unknown }> =>
+  'action' in decision &&
+  (decision.action === 'ask' ||
+    (decision.action === 'rollback' && history.rollbacks >= stage.collapse.maxRollbacks));

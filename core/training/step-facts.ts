@@ -1,10 +1,11 @@
 import type { Boundary } from '../errors.ts';
 import type { Incident } from '../episode/incidents.ts';
 import type { OutcomeCounts } from '../episode/outcome.ts';
-import type { Question } from '../question.ts';
+import type { Decision, Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
 import type { TimeSplit } from '../time/time-split.ts';
+import type { ArmConduct } from './conduct.ts';
 import type { ArmEstimates } from './task-draw.ts';
 
 /**
@@ -26,7 +27,7 @@ export interface StepFacts {
   backend: string | null;
   /** null where nothing was rolled out to learn from, as in a warm start. */
   rollout: RolloutFacts | null;
-  /** What was given to the learner; null where there was nothing to learn from. */
+  /** What was put together for the learner; null where nothing could be judged. */
   batch: BatchFacts | null;
   /** null where there was no learner step. */
   learner: Omit<LearnerMetrics, 'seconds'> | null;
@@ -114,6 +115,7 @@ export interface ComponentCounts {
 }
 
 export interface BatchFacts {
+  /** 0 where none of them could teach anything. */
   sequences: number;
   /** Prompts, completions and observations. */
   tokens: number;
@@ -128,6 +130,8 @@ export interface HeldOutFacts {
   outcomes: OutcomeCounts;
   meanReward: number;
   sampledTokens: number;
+  /** How the tasks were solved. */
+  conduct?: ArmConduct[];
 }
 
 /** What a diagnosis has found. */
@@ -140,7 +144,7 @@ export interface Alarm {
 
 /** What followed from the step. */
 export interface DecisionFacts {
-  /** `continue`, `graduate`, `plateau`, `collapse`, … */
+  /** `continue`, `graduate`, `plateau`, `collapse`; `stuck` of a warm start whose rounds do not suffice. */
   kind: string;
   reason: string | null;
   /** What was done about it, as far as it was known at once: `ask` where a person was to say. */
@@ -149,8 +153,17 @@ export interface DecisionFacts {
   question: Question | null;
 }
 
+/** What a person answered to the question of a step. */
+export interface StepAnswer {
+  stage: string;
+  stageStep: number;
+  answer: Decision;
+}
+
 /** What another execution of the same step may have otherwise: a comparison leaves it out. */
 export interface Circumstances {
+  /** Epoch milliseconds. */
+  endedAt: number;
   /** Wall seconds of the step by part. */
   seconds: TimeSplit;
   /** Wall seconds of the learner's own work; null where it had none. */

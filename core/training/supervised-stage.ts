@@ -1,12 +1,15 @@
 import { causesOf } from '../episode/incidents.ts';
-import { countsOf, rewardedCount, noOutcomes } from '../episode/outcome.ts';
+import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import type { TrainingPorts } from '../ports.ts';
 import { STOP, stopOrThrow } from '../question.ts';
 import type { Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
+import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec, SupervisedStageSpec } from '../spec.ts';
+import { batchFacts, heldOutFacts, learnerFacts } from './facts-of.ts';
 import { everyArmSucceeds } from './stage-policy.ts';
 import type { StageEnd, StageResult } from './stage.ts';
+import type { DecisionFacts } from './step-facts.ts';
 import { splitTime } from '../time/time-split.ts';
 import { updateSeed } from './update-seed.ts';
 
@@ -66,7 +69,6 @@ export async function superviseStage(
     steps: input.stepsBefore + state.round,
   });
 
-  const goal = `every level succeeds at least ${percent(stage.graduation.successAtLeast)} of the time`;
   for (;;) {
     if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
     const start = ports.now();
@@ -75,8 +77,8 @@ export async function superviseStage(
     if (done === 'stop') return end('stopped', 'stopped by a person in the middle of a round');
     const { demonstrations, trained, evaluation } = done;
     state = { ...state, round, checkpoint: trained.checkpoint };
-    const graduated = everyArmSucceeds(stage, evaluation.arms);
-    const unjudged = rewardedCount(evaluation.outcomes) === 0;
+    const decision = decide(round, evaluation);
+    const endedAt = ports.now();
     await ports.report({
       stage: stage.name,
       stageStep: round,
@@ -85,37 +87,47 @@ export async function superviseStage(
       // Not those of the evaluation: it has none when nothing could be judged.
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: state.checkpoint,
-      meanReward: evaluation.meanReward,
-      trainSuccess: null,
-      heldOut: { arms: evaluation.arms, step: round },
-      metrics: trained.metrics,
-      backend: trained.backend,
-      outcomes: noOutcomes(),
+      rollout: null,
+      batch: batchFacts(demonstrations),
+      heldOut: heldOutFacts(evaluation),
       estimates: {},
-      degenerateGroups: 0,
-      sampledTokens: evaluation.sampledTokens,
-      entropy: null,
-      turns: 0,
-      seconds: splitTime(start, ports.now(), [
-        ...demonstrations.spans,
-        ...trained.spans,
-        ...evaluation.spans,
-      ]),
-      incidents: evaluation.incidents ?? [],
-      note: graduated ? goal : null,
+      alarms: [],
+      decision,
+      ...learnerFacts(trained, {
+        endedAt,
+        seconds: splitTime(start, endedAt, [...demonstrations.spans, ...trained.spans, ...evaluation.spans]),
+        incidents: evaluation.incidents ?? [],
+      }),
     });
     const pinned = [state.checkpoint, ...(reference === null ? [] : [reference])];
     await ports.retain({ run, retention, pinned, scores: [] });
-    if (graduated) return end('graduated', goal);
-    const rounds = round < state.maxRounds ? 'left' : 'used up';
-    if (!unjudged && rounds === 'left') continue;
-    const reason = unjudged
-      ? `no held-out episode of round ${round} could be judged: ${countsOf(evaluation.outcomes)}${causesOf(evaluation.incidents ?? [])}`
-      : `${stage.name} did not graduate in ${round} rounds: not every level succeeds ${percent(stage.graduation.successAtLeast)} of the time`;
-    const answer = await ports.ask(question(reason, rounds, stage));
+    const { kind, question } = decision;
+    const reason = decision.reason ?? '';
+    if (kind === 'graduate') return end('graduated', reason);
+    if (question === null) continue;
+    const answer = await ports.ask(question, { stage: stage.name, stageStep: round });
     if (answer === 'stop') return end('stopped', reason);
     if (answer === 'advance') return end('exhausted', reason);
     if (answer === 'more-rounds') state = { ...state, maxRounds: state.maxRounds + stage.maxRounds };
+  }
+
+  /** What follows from a round: the next stage, another round, or a question. */
+  function decide(
+    round: number,
+    { arms, outcomes, incidents }: EvaluationResult,
+  ): DecisionFacts & { question: Question<SupervisedAnswer> | null } {
+    const least = percent(stage.graduation.successAtLeast);
+    const without = { action: null, question: null };
+    if (everyArmSucceeds(stage, arms)) {
+      return { kind: 'graduate', reason: `every level succeeds at least ${least} of the time`, ...without };
+    }
+    const unjudged = rewardedCount(outcomes) === 0;
+    const rounds = round < state.maxRounds ? 'left' : 'used up';
+    if (!unjudged && rounds === 'left') return { kind: 'continue', reason: null, ...without };
+    const reason = unjudged
+      ? `no held-out episode of round ${round} could be judged: ${countsOf(outcomes)}${causesOf(incidents ?? [])}`
+      : `${stage.name} did not graduate in ${round} rounds: not every level succeeds ${least} of the time`;
+    return { kind: 'stuck', reason, action: 'ask', question: questionOf(reason, rounds, stage) };
   }
 
   async function trainAndMeasure(round: number) {
@@ -169,7 +181,7 @@ export async function superviseStage(
 
 type SupervisedAnswer = 'continue' | 'more-rounds' | 'advance' | 'stop';
 
-function question(
+function questionOf(
   reason: string,
   rounds: 'left' | 'used up',
   { maxRounds }: SupervisedStageSpec,

@@ -70,6 +70,8 @@ export const hollowActivities = ({ client }: RunClient) => ({
     buildDemonstrations: () => batch,
     buildBatch: () => batch,
     applyRetention: () => undefined,
+    keepStepFacts: () => undefined,
+    keepStepAnswer: () => undefined,
   },
   rollout: {
     advance: (): AdvanceResult => ({ part: ref, pages: [ref], spans: [], incidents: [] }),

@@ -1,5 +1,5 @@
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
-import type { StepClimb, StepClimbed, StepReport, TrainingPorts } from '../../../../core/ports.ts';
+import type { StepClimb, StepClimbed, StepPlace, StepReport, TrainingPorts } from '../../../../core/ports.ts';
 import { refuseAnswer } from '../../../../core/question.ts';
 import type { Decision, Question } from '../../../../core/question.ts';
 import type { CheckpointRef } from '../../../../core/refs.ts';
@@ -16,6 +16,8 @@ import type {
   TrainRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
+import type { StepFacts } from '../../../../core/training/step-facts.ts';
+import { reportOf } from '../../../../core/training/step-report.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 import type { Arm, RewardSpec, SamplingSpec, RlStageSpec } from '../../../../core/spec.ts';
@@ -113,8 +115,9 @@ export class ScriptedTraining implements TrainingPorts {
   readonly batches: BatchRequest[] = [];
   readonly trained: TrainRequest[] = [];
   readonly retained: RetentionRequest[] = [];
-  readonly reports: StepReport[] = [];
+  readonly facts: StepFacts[] = [];
   readonly questions: Question[] = [];
+  readonly askedBy: StepPlace[] = [];
   private readonly script: Script;
   private time = 0;
 
@@ -165,7 +168,7 @@ export class ScriptedTraining implements TrainingPorts {
   async demonstrations(request: DemonstrationsRequest) {
     this.demonstrationRounds.push(request);
     const batch = { key: `demonstrations/${request.round}`, sha256: 'x', bytes: 1 };
-    return { batch, sequences: request.count, tokens: 1, degenerateGroups: 0, spans: [] };
+    return { batch, sequences: request.count, tokens: 1, maskedTokens: 1, degenerateGroups: 0, spans: [] };
   }
 
   async batch(request: BatchRequest) {
@@ -173,7 +176,14 @@ export class ScriptedTraining implements TrainingPorts {
     this.batches.push(request);
     const nothing = this.script.nothingToLearn?.includes(step) === true;
     const batch = nothing ? null : { key: `batches/${step}`, sha256: 'x', bytes: 1 };
-    return { batch, sequences: 8, tokens: 80, degenerateGroups: nothing ? 4 : 0, spans: [] };
+    return {
+      batch,
+      sequences: 8,
+      tokens: 80,
+      maskedTokens: 80,
+      degenerateGroups: nothing ? 4 : 0,
+      spans: [],
+    };
   }
 
   async score(request: ScoreRequest): Promise<ScoreResult> {
@@ -212,12 +222,18 @@ export class ScriptedTraining implements TrainingPorts {
     this.retained.push(request);
   }
 
-  async report(report: StepReport): Promise<void> {
-    this.reports.push(report);
+  async report(facts: StepFacts): Promise<void> {
+    this.facts.push(facts);
   }
 
-  async ask<D extends Decision>(question: Question<D>): Promise<D> {
+  /** What those who watch are told. */
+  get reports(): StepReport[] {
+    return this.facts.map(reportOf);
+  }
+
+  async ask<D extends Decision>(question: Question<D>, step: StepPlace): Promise<D> {
     this.questions.push(question);
+    this.askedBy.push(step);
     const decision = this.script.decisions?.shift();
     if (decision === undefined) throw new Error(`nobody answers: ${question.reason}`);
     const refusal = refuseAnswer(question, decision);

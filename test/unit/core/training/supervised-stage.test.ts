@@ -85,6 +85,10 @@ test('asks when its rounds are used up, and does what is answered', async () => 
   ]);
   expect(more.result).toMatchObject({ end: 'graduated', steps: 6 });
   expect(more.ports.reports.map(({ maxSteps }) => maxSteps)).toEqual([4, 4, 4, 4, 8, 8]);
+  const asked = { kind: 'stuck', action: 'ask', question: more.ports.questions[0] };
+  expect(more.ports.facts[3]).toMatchObject({ rollout: null, batch: { sequences: 160 }, decision: asked });
+  expect(more.ports.askedBy).toEqual([{ stage: 'warm-start', stageStep: 4 }]);
+  expect(more.ports.facts.at(-1)!.decision).toMatchObject({ kind: 'graduate', question: null });
 
   const again = await run({ heldOut: [0.1], decisions: ['more-rounds', 'advance'] });
   expect(again.result).toMatchObject({ end: 'exhausted', steps: 8 });

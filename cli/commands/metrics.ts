@@ -1,0 +1,48 @@
+import { Command } from 'commander';
+import { specOfRun } from '../../store/find-run.ts';
+import { readSteps } from '../../store/step-facts.ts';
+import { figuresOf } from '../../core/training/figures.ts';
+import { withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { note, print } from '../printable.ts';
+
+interface MetricsOptions extends ConnectionOptions {
+  json?: boolean;
+  tensorboard?: string;
+  parquet?: string;
+}
+
+/** `gradus metrics RUN`: what every step of a run has left behind. */
+export function metrics(): Command {
+  return withConnectionFlags(new Command('metrics'))
+    .argument('<run>')
+    .option('--json', 'the facts and the figures of each step, one JSON object a line')
+    .option('--tensorboard <dir>', 'writes the figures as TensorBoard scalars to DIR/RUN/STAGE')
+    .option('--parquet <file>', 'writes a Parquet file with a row for every stored episode')
+    .action((run: string, options: MetricsOptions) =>
+      withStore(options, async (store) => {
+        const spec = await specOfRun(store, run);
+        const steps = await readSteps(store, run);
+        if (options.json === true) {
+          for (const step of steps) print(JSON.stringify({ ...step, figures: figuresOf(step) }));
+        }
+        if (options.tensorboard !== undefined) {
+          const { writeTensorBoard } = await import('../metrics/tensorboard.ts');
+          const files = await writeTensorBoard(options.tensorboard, run, steps);
+          note(`${steps.length} steps in ${files.length} files below ${options.tensorboard}`);
+        }
+        if (options.parquet !== undefined) {
+          const { episodesOf } = await import('../metrics/episodes.ts');
+          const { writeParquet } = await import('../metrics/parquet.ts');
+          const reward = spec?.reward ?? { components: [], truncated: 'mask' };
+          const verifiers = reward.components.map(({ verifier }) => verifier);
+          const rows = await writeParquet(options.parquet, verifiers, episodesOf(store, run, reward));
+          note(`${rows} episodes in ${options.parquet}`);
+        }
+        if (options.json === true || options.tensorboard !== undefined || options.parquet !== undefined)
+          return;
+        const { metricsTable } = await import('../metrics/table.ts');
+        print(steps.length === 0 ? `${run} has no facts of steps in this store` : metricsTable(steps));
+      }),
+    );
+}

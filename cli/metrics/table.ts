@@ -1,0 +1,59 @@
+import Table from 'cli-table3';
+import { figuresOf } from '../../core/training/figures.ts';
+import type { StoredStep } from '../../store/step-facts.ts';
+
+const percent = (share: number): string => (100 * share).toFixed(1);
+const fixed =
+  (digits: number) =>
+  (value: number): string =>
+    value.toFixed(digits);
+
+/** What a terminal has room for; all figures are in `--json` and in the exports. */
+const COLUMNS: readonly [head: string, name: string, text: (value: number) => string][] = [
+  ['reward', 'reward/mean', fixed(3)],
+  ['± in group', 'reward/deviation-in-groups', fixed(3)],
+  ['σ = 0 %', 'reward/equal-groups', percent],
+  ['train %', 'success/train', percent],
+  ['held-out %', 'success/held-out', percent],
+  ['entropy', 'policy/entropy', fixed(3)],
+  ['KL', 'learner/kl', fixed(4)],
+  ['clipped %', 'learner/clip-fraction', percent],
+  ['|gradient|', 'learner/gradient-norm', fixed(3)],
+  ['gap', 'learner/logprob-gap-max', (value) => value.toExponential(0)],
+  ['tokens', 'episodes/tokens', fixed(1)],
+  ['turns', 'episodes/turns', fixed(1)],
+  ['cut off %', 'episodes/truncated', percent],
+];
+
+/** One line a step, and below it what was decided, asked and answered. */
+export function metricsTable(steps: readonly StoredStep[]): string {
+  const table = new Table({
+    head: ['step', 'stage', ...COLUMNS.map(([head]) => head)],
+    style: { head: [], border: [] },
+    colAligns: ['right', 'left', ...COLUMNS.map(() => 'right' as const)],
+  });
+  for (const step of steps) {
+    const figures = figuresOf(step);
+    const cells = COLUMNS.map(([, name, text]) => {
+      const value = figures[name];
+      return value === undefined ? '' : text(value);
+    });
+    table.push([step.step, step.stage, ...cells]);
+  }
+  return [table.toString(), ...steps.flatMap(happenings)].join('\n');
+}
+
+/** What there is to say of a step in words. */
+function happenings({ step, stage, alarms, decision, answer, circumstances }: StoredStep): string[] {
+  const at = `step ${step} (${stage})`;
+  const { kind, reason, action } = decision;
+  const asked = answer === null ? 'not answered yet' : `answered: ${answer}`;
+  const done = action === 'ask' ? `; a person was asked, ${asked}` : '';
+  return [
+    ...alarms.map(({ name, evidence }) => `${at}: ${name}: ${evidence}`),
+    ...(kind === 'continue' ? [] : [`${at}: ${kind}: ${reason ?? ''}${done}`]),
+    ...circumstances.incidents.map(
+      (incident) => `${at}: ${incident.count} × ${incident.function} ${incident.kind}: ${incident.message}`,
+    ),
+  ];
+}

@@ -1,0 +1,52 @@
+import type { Question } from '../question.ts';
+import type { BatchResult, EvaluationResult, TrainResult } from '../requests.ts';
+import type { RolloutSummary } from './evaluation.ts';
+import type { StageDecision } from './stage-policy.ts';
+import type { BatchFacts, DecisionFacts, HeldOutFacts, RolloutFacts, StepFacts } from './step-facts.ts';
+
+// Parts of a step's facts, of what was done in it.
+
+export function rolloutFacts(summary: RolloutSummary): RolloutFacts {
+  const { behaviour, failures, failedTasks: _, incidents: __, ...counts } = summary;
+  return { ...counts, ...behaviour, failedGroups: failures };
+}
+
+export const batchFacts = (made: BatchResult | null): BatchFacts | null =>
+  made && {
+    sequences: made.sequences,
+    tokens: made.tokens,
+    maskedTokens: made.maskedTokens,
+    degenerateGroups: made.degenerateGroups,
+  };
+
+export const heldOutFacts = (measured: EvaluationResult | null): HeldOutFacts | null =>
+  measured && {
+    arms: measured.arms,
+    outcomes: measured.outcomes,
+    meanReward: measured.meanReward,
+    sampledTokens: measured.sampledTokens,
+    ...(measured.conduct && { conduct: measured.conduct }),
+  };
+
+/** What was measured while learning, with the time that it took told apart. */
+export function learnerFacts(
+  trained: TrainResult | null,
+  circumstances: Omit<StepFacts['circumstances'], 'learnerSeconds'>,
+): Pick<StepFacts, 'backend' | 'learner' | 'circumstances'> {
+  if (trained === null) {
+    return { backend: null, learner: null, circumstances: { ...circumstances, learnerSeconds: null } };
+  }
+  const { seconds, ...learner } = trained.metrics;
+  return { backend: trained.backend, learner, circumstances: { ...circumstances, learnerSeconds: seconds } };
+}
+
+/** `question` is what a person was asked in place of what a rule orders; null where nobody was. */
+export function decisionFacts(decision: StageDecision, question: Question | null): DecisionFacts {
+  const action = 'action' in decision ? decision.action : null;
+  return {
+    kind: decision.kind,
+    reason: 'reason' in decision ? decision.reason : null,
+    action: question === null ? action : 'ask',
+    question,
+  };
+}

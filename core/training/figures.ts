@@ -1,0 +1,109 @@
+import { armName } from '../names.ts';
+import { rate } from '../statistics/intervals.ts';
+import type { Proportion } from '../statistics/intervals.ts';
+import type { ArmTally } from '../requests.ts';
+import { total } from './stage-policy.ts';
+import type { RolloutFacts, StepFacts } from './step-facts.ts';
+
+/** Numbers by name, as a chart has them; what a step does not know has no entry. */
+export type Figures = Record<string, number>;
+
+/**
+ * Every figure of a step. Names are of two parts, so that charts stand together by the first; shares are of 1, lengths
+ * are in tokens, times in seconds, log-probs in nats.
+ */
+export function figuresOf(step: StepFacts): Figures {
+  const { rollout, batch, learner, heldOut, circumstances } = step;
+  const figures: [name: string, value: number | null][] = [
+    ...(rollout === null ? [] : ofRollout(rollout)),
+    ...(heldOut === null
+      ? []
+      : [
+          ...ofSuccess('held-out', heldOut.arms),
+          figure('reward/held-out', share(heldOut.meanReward, Number(scored(heldOut.outcomes) > 0))),
+        ]),
+    ...ofLearner('learner/', learner ?? {}),
+    ...(batch === null
+      ? []
+      : [
+          figure('batch/sequences', batch.sequences),
+          figure('batch/tokens', batch.tokens),
+          figure('batch/masked-share', share(batch.maskedTokens, batch.tokens)),
+        ]),
+    figure('alarms/count', step.alarms.length),
+    ...Object.entries(circumstances.seconds).map(([part, seconds]) => figure(`seconds/${part}`, seconds)),
+  ];
+  return Object.fromEntries(
+    figures.filter(([, value]) => value !== null && Number.isFinite(value)),
+  ) as Figures;
+}
+
+function ofRollout(rollout: RolloutFacts): [string, number | null][] {
+  const { episodes, turns, rewardGroups, answers, outcomes } = rollout;
+  const reached = Object.values(rollout.calls).reduce((sum, count) => sum + count, 0);
+  const calls = reached + rollout.unknownTools;
+  const every = Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+  return [
+    figure('reward/mean', share(rollout.rewardSum, rollout.rewardCount)),
+    figure('reward/deviation-in-groups', share(rollout.rewardDeviation, rewardGroups)),
+    figure('reward/variance-in-groups', share(rollout.rewardVariance, rewardGroups)),
+    figure('reward/equal-groups', share(rollout.equalRewards, rewardGroups)),
+    ...Object.entries(rollout.components).flatMap(([verifier, { scored, score, contribution }]) => [
+      figure(`score/${verifier}`, share(score, scored)),
+      figure(`contribution/${verifier}`, share(contribution, rollout.rewardCount)),
+    ]),
+    ...ofSuccess('train', rollout.arms),
+    figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
+    figure('episodes/tokens', share(rollout.sampledTokens, episodes)),
+    figure('episodes/longest', episodes === 0 ? null : rollout.longest),
+    figure('episodes/turns', share(turns, episodes)),
+    figure('episodes/truncated', share(rollout.truncated, episodes)),
+    figure('episodes/observation-tokens', share(rollout.observationTokens, episodes)),
+    ...Object.entries(outcomes).map(([kind, count]) => figure(`outcomes/${kind}`, share(count, every))),
+    ...Object.entries(rollout.failures).map(([boundary, count]) =>
+      figure(`failures/${boundary}`, share(count, every)),
+    ),
+    figure('calls/per-episode', share(calls, episodes)),
+    ...Object.entries(rollout.calls).map(([tool, count]) => figure(`calls/of-${tool}`, share(count, calls))),
+    figure('calls/malformed', share(rollout.malformedCalls, turns)),
+    figure('calls/unknown-tool', share(rollout.unknownTools, calls)),
+    figure('calls/invalid-arguments', share(rollout.invalidArguments, calls)),
+    figure('calls/tool-error', share(rollout.toolErrors, calls)),
+    figure('repetition/calls-in-episode', share(rollout.repeatedCalls, calls)),
+    figure('repetition/calls-in-group', share(rollout.duplicateCalls, calls)),
+    figure('repetition/four-grams', share(rollout.repeatedFourGrams, rollout.fourGrams)),
+    figure('repetition/answers-in-group', share(rollout.duplicateAnswers, answers)),
+    figure('repetition/episodes-in-group', share(rollout.duplicateEpisodes, episodes)),
+  ];
+}
+
+/** Whatever a method measures, by the names that it has in code. */
+const ofLearner = (before: string, measured: object): [string, number | null][] =>
+  Object.entries(measured).flatMap(([name, value]: [string, unknown]) =>
+    typeof value === 'number'
+      ? [figure(`${before}${kebab(name)}`, value)]
+      : typeof value === 'object' && value !== null
+        ? ofLearner(`${before}${kebab(name)}-`, value)
+        : [],
+  );
+
+/** Of all, and of each arm where there are several. */
+function ofSuccess(name: string, arms: readonly ArmTally[]): [string, number | null][] {
+  if (arms.length === 0) return [];
+  const one = (of: Proportion): number | null => (of.trials === 0 ? null : rate(of));
+  return [
+    figure(`success/${name}`, one(total(arms))),
+    ...(arms.length === 1
+      ? []
+      : arms.map((tally) => figure(`success/${name}-${armName(tally.arm)}`, one(tally)))),
+  ];
+}
+
+const figure = (name: string, value: number | null): [string, number | null] => [name, value];
+
+const share = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
+
+const scored = (outcomes: { scored: number; truncated: number }): number =>
+  outcomes.scored + outcomes.truncated;
+
+const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

@@ -1,0 +1,39 @@
+import { noOutcomes } from '../episode/outcome.ts';
+import type { StepReport } from '../ports.ts';
+import { rate } from '../statistics/intervals.ts';
+import { sampledEntropy } from './evaluation.ts';
+import { total } from './stage-policy.ts';
+import type { StepFacts } from './step-facts.ts';
+
+/** What those who watch a run are told of a step. */
+export function reportOf(facts: StepFacts): StepReport {
+  const { rollout, batch, learner, heldOut, decision, circumstances } = facts;
+  const { stage, stageStep, maxSteps, step, environment, checkpoint, backend, estimates } = facts;
+  return {
+    stage,
+    stageStep,
+    maxSteps,
+    step,
+    environment,
+    checkpoint,
+    backend,
+    estimates,
+    meanReward:
+      rollout === null
+        ? (heldOut?.meanReward ?? null)
+        : rollout.rewardCount === 0
+          ? null
+          : rollout.rewardSum / rollout.rewardCount,
+    trainSuccess: rollout === null || rollout.arms.length === 0 ? null : rate(total(rollout.arms)),
+    heldOut: heldOut === null ? null : { arms: heldOut.arms, step: stageStep },
+    metrics: learner === null ? null : { ...learner, seconds: circumstances.learnerSeconds ?? 0 },
+    outcomes: rollout?.outcomes ?? noOutcomes(),
+    degenerateGroups: batch?.degenerateGroups ?? 0,
+    sampledTokens: rollout?.sampledTokens ?? heldOut?.sampledTokens ?? 0,
+    entropy: rollout === null ? null : sampledEntropy(rollout),
+    turns: rollout?.turns ?? 0,
+    seconds: circumstances.seconds,
+    incidents: circumstances.incidents,
+    note: decision.kind === 'continue' ? null : `${decision.kind}: ${decision.reason}`,
+  };
+}

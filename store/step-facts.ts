@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { DECISIONS } from '../core/question.ts';
+import type { Decision } from '../core/question.ts';
+import type { StepAnswer, StepFacts } from '../core/training/step-facts.ts';
+import { jsonCodec } from './codec.ts';
+import { stepAnswerKey, stepFactsKey, stepsPrefix } from './keys.ts';
+import { checkpointRef } from './manifest.ts';
+import type { CallOptions, ObjectStore } from './object-store.ts';
+
+const FORMAT = 'gradus.step/1';
+
+const count = z.number();
+const counts = z.record(z.string(), count);
+const arms = z.array(
+  z.looseObject({
+    arm: z.looseObject({ environment: z.string(), level: z.number() }),
+    successes: count,
+    trials: count,
+  }),
+);
+
+/** What readers work with is checked; whatever else a later version has written is let pass. */
+const facts = jsonCodec<StepFacts & { format: string }>(
+  'the facts of a step',
+  z.looseObject({
+    format: z.literal(FORMAT),
+    stage: z.string(),
+    stageStep: z.int(),
+    step: z.int(),
+    checkpoint: checkpointRef,
+    rollout: z
+      .looseObject({
+        outcomes: counts,
+        arms,
+        rewardSum: count,
+        rewardCount: count,
+        sampledTokens: count,
+        sampledLogprob: count,
+        turns: count,
+        episodes: count,
+        calls: counts,
+        failures: counts,
+        components: z.record(z.string(), z.looseObject({ scored: count, score: count, contribution: count })),
+      })
+      .nullable(),
+    batch: z.looseObject({ sequences: count, tokens: count, maskedTokens: count }).nullable(),
+    learner: z.record(z.string(), z.unknown()).nullable(),
+    heldOut: z.looseObject({ arms, outcomes: counts, meanReward: count }).nullable(),
+    alarms: z.array(z.looseObject({ name: z.string() })),
+    decision: z.looseObject({ kind: z.string(), reason: z.string().nullable() }),
+    circumstances: z.looseObject({ endedAt: count, seconds: counts, learnerSeconds: count.nullable() }),
+  }),
+);
+
+const answers = jsonCodec<StepAnswer>(
+  'the answer to a step',
+  z.looseObject({ stage: z.string(), stageStep: z.int(), answer: z.enum(DECISIONS) }),
+);
+
+/** First writer wins: what an earlier attempt has kept stands. */
+export async function keepStepFacts(
+  store: ObjectStore,
+  run: string,
+  step: StepFacts,
+  options: CallOptions = {},
+): Promise<void> {
+  const key = stepFactsKey(run, step.stage, step.stageStep);
+  await store.keep(key, facts, { format: FORMAT, ...step }, options);
+}
+
+/** The same, of what a person has answered to the step's question. */
+export async function keepStepAnswer(
+  store: ObjectStore,
+  run: string,
+  answer: StepAnswer,
+  options: CallOptions = {},
+): Promise<void> {
+  await store.keep(stepAnswerKey(run, answer.stage, answer.stageStep), answers, answer, options);
+}
+
+/** A step as it is read back. */
+export interface StoredStep extends StepFacts {
+  /** What a person answered, where a question was asked and has been answered. */
+  answer: Decision | null;
+}
+
+/** Objects that are read at a time. */
+const AT_ONCE = 16;
+
+/**
+ * The facts of a run's steps, in the order of the run; a run that is older than they are has none. Throws what the store
+ * throws for an object that is damaged, by its name.
+ */
+export async function readSteps(
+  store: ObjectStore,
+  run: string,
+  options: CallOptions = {},
+): Promise<StoredStep[]> {
+  const keys = (await store.list(stepsPrefix(run), options)).map(({ key }) => key);
+  const answered = new Set(keys);
+  const places = keys.filter((key) => !key.endsWith('.answer.json'));
+  const steps: StoredStep[] = [];
+  for (let at = 0; at < places.length; at += AT_ONCE) {
+    const some = await Promise.all(places.slice(at, at + AT_ONCE).map(readStep));
+    steps.push(...some.filter((step) => step !== null));
+  }
+  return steps.toSorted((a, b) => a.step - b.step || a.stageStep - b.stageStep);
+
+  async function readStep(key: string): Promise<StoredStep | null> {
+    const found = await store.find(key, facts, options);
+    if (found === null) return null;
+    const { format: _, ...step } = found;
+    const answerKey = stepAnswerKey(run, step.stage, step.stageStep);
+    const answer = answered.has(answerKey) ? await store.find(answerKey, answers, options) : null;
+    return { ...step, answer: answer?.answer ?? null };
+  }
+}
