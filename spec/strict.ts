@@ -23,7 +23,7 @@ export function parseStrictly<Schema extends z.ZodType>(
   if (parsed.success) return parsed.data;
   throw refusal(
     what,
-    parsed.error.issues.flatMap((issue) => problemsOf(schema, issue)),
+    parsed.error.issues.flatMap((issue) => problemsOf(schema, written, issue)),
   );
 }
 
@@ -35,68 +35,155 @@ export function refusal(what: string, problems: readonly Problem[]): GradusError
 function showPath(path: Path, what: string): string {
   if (path.length === 0) return `(${what})`;
   return path
-    .map((part, i) => (typeof part === 'number' ? `[${part}]` : i === 0 ? String(part) : `.${String(part)}`))
+    .map((part, i) => {
+      if (typeof part === 'number') return `[${part}]`;
+      const name = String(part);
+      if (!/^[\w$-]+$/u.test(name)) return `[${JSON.stringify(name)}]`;
+      return i === 0 ? name : `.${name}`;
+    })
     .join('');
 }
 
 export function didYouMean(name: string, valid: readonly string[]): string {
   if (valid.length === 0) return '';
-  const nearest = closest(name, [...valid]);
-  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
-  return near ? `; did you mean "${nearest}"?` : `; valid: ${valid.join(', ')}`;
+  return suggestion(name, valid) || `; valid: ${valid.join(', ')}`;
 }
 
-function problemsOf(schema: z.core.$ZodType, issue: z.core.$ZodIssue, above: Path = []): Problem[] {
+/** The nearest name; empty where none is near. */
+function suggestion(name: string, valid: readonly string[]): string {
+  if (valid.length === 0) return '';
+  const nearest = closest(name, [...valid]);
+  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
+  return near ? `; did you mean "${nearest}"?` : '';
+}
+
+/** `"a" or "b"` is what it must be; `was` is what was written. */
+function oneOf(values: readonly unknown[], was: unknown): string {
+  const names = values.filter((value) => typeof value === 'string');
+  const nearest = typeof was === 'string' && names.length > 1 ? suggestion(was, names) : '';
+  return `must be ${values.map((value) => JSON.stringify(value)).join(' or ')}${nearest}`;
+}
+
+type Schema = z.core.$ZodType;
+
+/** `written` is all that `schema` was to read; the paths of issues begin at its top. */
+function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, above: Path = []): Problem[] {
   const path = [...above, ...issue.path];
   // JSON has no undefined: nobody wrote this value, so what it should have been is no help without saying so.
   if (issue.code === 'invalid_type' && issue.input === undefined) {
     return [{ path, message: `is missing: expected ${issue.expected}` }];
   }
   if (issue.code === 'unrecognized_keys') {
-    const valid = fieldsAt(schema, path);
+    const owners = schemasAt(schema, written, path);
+    const value = path.reduce<unknown>(inside, written);
     return issue.keys.map((key) => ({
       path: [...path, key],
-      message: `unknown field${didYouMean(key, valid)}`,
+      message: unknownField(key, owners, value),
     }));
   }
   if (issue.code === 'invalid_value' && issue.values.length > 0) {
-    return [{ path, message: `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}` }];
+    return [{ path, message: oneOf(issue.values, issue.input) }];
+  }
+  if (issue.code === 'invalid_key') {
+    return issue.issues.map(({ message }) => ({ path, message: `is no name for this: ${message}` }));
+  }
+  if (issue.code === 'invalid_union' && 'options' in issue && issue.options) {
+    const kinds = issue.options.filter((option) => option !== undefined);
+    return [{ path, message: oneOf(kinds, path.reduce<unknown>(inside, written)) }];
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
     // What was meant is the branch that got furthest: whose first problem lies deepest, and that has fewest.
     const depth = (issues: readonly z.core.$ZodIssue[]): number =>
       Math.min(...issues.map((one) => one.path.length + (one.code === 'unrecognized_keys' ? 1 : 0)));
     const [meant] = issue.errors.toSorted((a, b) => depth(b) - depth(a) || a.length - b.length);
-    return meant!.flatMap((one) => problemsOf(schema, one, path));
+    return meant!.flatMap((one) => problemsOf(schema, written, one, path));
   }
   return [{ path, message: issue.message.replace(/^Invalid input: /, '') }];
 }
 
-/** The fields that an object of the schema may have at a path; of a union, those of all its branches. */
-function fieldsAt(schema: z.core.$ZodType, path: Path): string[] {
-  const inner = unwrap(schema);
-  const [head, ...rest] = path;
-  if (inner instanceof z.ZodUnion) {
-    return [...new Set(inner.options.flatMap((option) => fieldsAt(option, path)))];
-  }
-  if (inner instanceof z.ZodObject) {
-    if (head === undefined) return Object.keys(inner.shape);
-    const field: z.core.$ZodType | undefined = inner.shape[String(head)];
-    return field === undefined ? [] : fieldsAt(field, rest);
-  }
-  if (head === undefined) return [];
-  if (inner instanceof z.ZodArray) return fieldsAt(inner.element, rest);
-  if (inner instanceof z.ZodRecord) return fieldsAt(inner.valueType, rest);
-  return [];
+const inside = (value: unknown, part: PropertyKey): unknown =>
+  typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined;
+
+/** A field may be misspelt, one of another kind, or stand one level too high. */
+function unknownField(key: string, owners: readonly Schema[], value: unknown): string {
+  const other = owners.flatMap((owner) => ofOtherKinds(key, owner, value));
+  const objects = owners.flatMap((owner) => objectsOf(owner, value));
+  const fields = [...new Set(objects.flatMap(({ shape }) => Object.keys(shape)))];
+  const below = objects.flatMap(({ shape }) =>
+    Object.entries(shape).flatMap(([field, schema]) =>
+      objectsOf(schema, inside(value, field)).some((section) => key in section.shape) ? [field] : [],
+    ),
+  );
+  const where =
+    below.length === 0 ? '' : `; did you mean ${below.map((field) => `"${field}.${key}"`).join(' or ')}?`;
+  if (other.length > 0) return `${other.join(', ')}${where}`;
+  return `unknown field${suggestion(key, fields) || where || didYouMean(key, fields)}`;
 }
 
-function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
+/** In words, which other kinds of a union have the field. */
+function ofOtherKinds(key: string, owner: Schema, value: unknown): string[] {
+  const union = unwrap(owner);
+  if (!(union instanceof z.ZodDiscriminatedUnion)) return [];
+  const { discriminator } = union.def;
+  const meant = branchesOf(union, value);
+  const named = (branches: readonly Schema[]): string =>
+    branches.map((branch) => JSON.stringify(kindsOf(branch, discriminator).find(Boolean))).join(' and ');
+  const having = union.options.filter(
+    (option) => !meant.includes(option) && objectsOf(option, value).some(({ shape }) => key in shape),
+  );
+  if (having.length === 0) return [];
+  return [`is a field of ${discriminator} ${named(having)}, and this is of ${discriminator} ${named(meant)}`];
+}
+
+/** The schemas that what was written at a path was held against; several where a union leaves open which is meant. */
+function schemasAt(schema: Schema, written: unknown, path: Path): Schema[] {
+  const [head, ...rest] = path;
+  if (head === undefined) return [schema];
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodUnion) {
+    return branchesOf(inner, written).flatMap((branch) => schemasAt(branch, written, path));
+  }
+  const below = belowOf(inner, head);
+  return below === undefined ? [] : schemasAt(below, inside(written, head), rest);
+}
+
+function belowOf(schema: Schema, part: PropertyKey): Schema | undefined {
+  if (schema instanceof z.ZodObject) return schema.shape[String(part)] as Schema | undefined;
+  if (schema instanceof z.ZodArray) return schema.element;
+  if (schema instanceof z.ZodRecord) return schema.valueType;
+  return undefined;
+}
+
+/** The objects that a value may be. */
+function objectsOf(schema: Schema, value: unknown): z.ZodObject[] {
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodUnion) {
+    return branchesOf(inner, value).flatMap((branch) => objectsOf(branch, value));
+  }
+  return inner instanceof z.ZodObject ? [inner] : [];
+}
+
+/** Of a union that a field tells apart, the branch that what was written names; else all. */
+function branchesOf(union: z.ZodUnion, value: unknown): readonly Schema[] {
+  if (!(union instanceof z.ZodDiscriminatedUnion)) return union.options;
+  const { discriminator } = union.def;
+  const kind = inside(value, discriminator);
+  const meant = union.options.filter((option) => kindsOf(option, discriminator).includes(kind));
+  return meant.length > 0 ? meant : union.options;
+}
+
+/** What a branch has in the field that tells it apart; undefined is among them where the field may be absent. */
+const kindsOf = (branch: Schema, discriminator: string): unknown[] => [
+  ...(branch._zod.propValues?.[discriminator] ?? []),
+];
+
+function unwrap(schema: Schema): Schema {
   let at = schema;
   while (at instanceof z.ZodPipe || isAround(at)) at = at instanceof z.ZodPipe ? at.out : at.unwrap();
   return at;
 }
 
-const isAround = (at: z.core.$ZodType): at is z.ZodDefault | z.ZodPrefault | z.ZodOptional | z.ZodNullable =>
+const isAround = (at: Schema): at is z.ZodDefault | z.ZodPrefault | z.ZodOptional | z.ZodNullable =>
   at instanceof z.ZodDefault ||
   at instanceof z.ZodPrefault ||
   at instanceof z.ZodOptional ||

@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { DIALECTS } from '../../engine/dialect/contract.ts';
-import type { DialectName } from '../../engine/dialect/contract.ts';
 import type { Refuse } from '../check.ts';
 import { givenName, present } from '../../core/fields.ts';
 import type { Present } from '../../core/fields.ts';
-import { didYouMean } from '../strict.ts';
 
 export const dialectSchema = z
   .strictObject({
-    name: givenName.describe('gradus, hermes, llama3, search-r1 or retool.'),
+    name: z.enum(DIALECTS),
     thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
     date: z.iso.date().optional().describe('The day that the chat template is told, YYYY-MM-DD.'),
     tool: givenName
@@ -23,9 +21,7 @@ export const dialectSchema = z
 type WrittenDialect = z.output<typeof dialectSchema>;
 
 /** How a policy is spoken to. Recorded in the checkpoint, so that everybody who uses it speaks the same. */
-export interface DialectSpec extends Present<Omit<WrittenDialect, 'name'>> {
-  name: DialectName;
-}
+export type DialectSpec = Present<WrittenDialect>;
 
 /** Fields that are absent stay absent. */
 export const dialectOf = (written: WrittenDialect): DialectSpec =>
@@ -37,10 +33,6 @@ export function checkDialect(
 ): void {
   if (!dialect) return;
   const at = ['model', 'dialect'];
-  if (!(DIALECTS as readonly string[]).includes(dialect.name)) {
-    refuse([...at, 'name'], `no dialect "${dialect.name}"${didYouMean(dialect.name, DIALECTS)}`);
-    return;
-  }
   if (from === undefined && dialect.name !== 'gradus') {
     refuse(
       [...at, 'name'],

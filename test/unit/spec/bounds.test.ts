@@ -1,8 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { parseSpec } from '../../../spec/parse-spec.ts';
-import { parseStrictly } from '../../../spec/strict.ts';
 import { batchKey, ledgerKey, metricsKey, rolloutKey, runKey } from '../../../store/keys.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { evaluationTasks, shareOut } from '../../../core/training/evaluation.ts';
@@ -85,22 +83,6 @@ test('a field that nobody wrote is called missing, and not of the wrong type', (
   );
   expect(refusal(undefined)).toContain('(the curriculum spec): is missing: expected object');
   expect(refusal([])).toContain('(the curriculum spec): expected object, received array');
-});
-
-test('a misspelt field is named inside records and unions, too', () => {
-  const budgets = { dft: { cuont: 1 } };
-  expect(refusal(specWith({ stage: { budgets } }))).toContain(
-    'stages[1].budgets.dft.cuont: unknown field; did you mean "count"?',
-  );
-  const union = z.strictObject({
-    rule: z.union([
-      z.strictObject({ kind: z.literal('fixed'), score: z.number() }),
-      z.strictObject({ kind: z.literal('expected'), weight: z.number().optional() }),
-    ]),
-  });
-  const read = (rule: unknown) => () => parseStrictly(union, { rule }, 'the rule');
-  expect(read({ kind: 'expected', wieght: 1 })).toThrow('rule.wieght: unknown field; did you mean "weight"?');
-  expect(read({ kind: 'fixed', score: 'x' })).toThrow('rule.score: expected number, received string');
 });
 
 /** Mostly what is usual, now and then what is at the edge of what is taken, or beyond it. */

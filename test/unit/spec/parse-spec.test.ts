@@ -168,12 +168,12 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for an unknown dialect',
       withAt(['model'], { from: 'mine', dialect: { name: 'lama3' } }),
-      'model.dialect.name: no dialect "lama3"; did you mean "llama3"?',
+      'model.dialect.name: must be "gradus" or "hermes" or "llama3" or "search-r1" or "retool"; did you mean "llama3"?',
     ],
     [
       'for a dialect that is none',
       withAt(['model'], { from: 'mine', dialect: { name: 'esperanto' } }),
-      'model.dialect.name: no dialect "esperanto"; valid: gradus, hermes, llama3, search-r1, retool',
+      'model.dialect.name: must be "gradus" or "hermes" or "llama3" or "search-r1" or "retool"',
     ],
     [
       'for a dialect that a model from scratch does not speak',

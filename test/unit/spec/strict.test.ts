@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { GradusError } from '../../../core/errors.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { parseStrictly } from '../../../spec/strict.ts';
+
+const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
+const tasks = [{ environment: 'calculator', levels: [1, 2] }];
+const supervised = { kind: 'supervised', name: 'warm', tasks, graduation: { successAtLeast: 0.4 } };
+const rl = { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.5 } };
+
+/** What is wrong with a spec of these stages, a line each. */
+function problemsOf(stages: unknown[], over: object = {}): string[] {
+  const reward = { components: [{ verifier: 'exact-match', role: 'outcome' }] };
+  const spec = { reward, stages, evaluation: { tasks, count: 10 }, ...over };
+  try {
+    parseSpec(spec, 'run', environments);
+  } catch (error) {
+    if (!(error instanceof GradusError)) throw error;
+    return error.message
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim());
+  }
+  return [];
+}
+
+test('stages of both kinds are taken, in any order after the first', () => {
+  expect(problemsOf([supervised, rl])).toEqual([]);
+  expect(
+    problemsOf([supervised, { ...supervised, name: 'two' }, rl, { ...supervised, name: 'three' }]),
+  ).toEqual([]);
+  expect(problemsOf([supervised, { ...rl, kind: 'rl' }])).toEqual([]);
+});
+
+describe('what is misspelt is named by its path, with the nearest valid name,', () => {
+  test.each<[string, unknown[], string]>([
+    [
+      'in the section of a method',
+      [supervised, { ...rl, algorithm: { clipRationLow: 0.1 } }],
+      'stages[1].algorithm.clipRationLow: unknown field; did you mean "clipRatioLow"?',
+    ],
+    [
+      'in the section of a method that is named',
+      [supervised, { ...rl, algorithm: { kind: 'grpo', clipRationLow: 0.1 } }],
+      'stages[1].algorithm.clipRationLow: unknown field; did you mean "clipRatioLow"?',
+    ],
+    [
+      'in a record',
+      [supervised, { ...rl, budgets: { dft: { cuont: 1 } } }],
+      'stages[1].budgets.dft.cuont: unknown field; did you mean "count"?',
+    ],
+    [
+      'where it is a kind',
+      [{ ...supervised, kind: 'supervized' }, rl],
+      'stages[0].kind: must be "rl" or "supervised"; did you mean "supervised"?',
+    ],
+    [
+      'in a kind',
+      [{ ...supervised, minibach: 3 }, rl],
+      'stages[0].minibach: unknown field; did you mean "minibatch"?',
+    ],
+    [
+      'in a section of a kind, by the names of that kind alone',
+      [{ ...supervised, graduation: { successAtLeast: 0.4, everyStep: 1 } }, rl],
+      'stages[0].graduation.everyStep: unknown field; valid: successAtLeast, tasksPerLevel',
+    ],
+    [
+      'where it is a word among several',
+      [supervised, { ...rl, collapse: { action: 'rolback' } }],
+      'stages[1].collapse.action: must be "rollback" or "stop" or "ask"; did you mean "rollback"?',
+    ],
+  ])('%s', (_, stages, problem) => {
+    expect(problemsOf(stages)).toEqual([problem]);
+  });
+});
+
+describe('what stands in the wrong place is refused with the right one:', () => {
+  test.each<[string, unknown[], string]>([
+    [
+      'a kind that nobody knows',
+      [{ ...supervised, kind: 'preference-by-telepathy' }, rl],
+      'stages[0].kind: must be "rl" or "supervised"',
+    ],
+    [
+      'a kind that is no text',
+      [{ ...supervised, kind: 7 }, rl],
+      'stages[0].kind: must be "rl" or "supervised"',
+    ],
+    ['a stage that is none', [supervised, 3], 'stages[1]: expected object, received number'],
+    [
+      'a field of another kind',
+      [supervised, { ...rl, maxRounds: 3 }],
+      'stages[1].maxRounds: is a field of kind "supervised", and this is of kind "rl"',
+    ],
+    [
+      'a field of the kind that a stage is which does not say',
+      [{ ...supervised, plateau: {} }, rl],
+      'stages[0].plateau: is a field of kind "rl", and this is of kind "supervised"',
+    ],
+    [
+      'a field of another kind, or one level too high',
+      [supervised, { ...rl, minibatch: 32 }],
+      'stages[1].minibatch: is a field of kind "supervised", and this is of kind "rl"; did you mean "algorithm.minibatch"?',
+    ],
+    [
+      'a field one level too high',
+      [supervised, { ...rl, learningRate: 0.1 }],
+      'stages[1].learningRate: unknown field; did you mean "optimizer.learningRate"?',
+    ],
+    [
+      'a key that is no name',
+      [supervised, { ...rl, budgets: { '': { count: 1 } } }],
+      'stages[1].budgets[""]: is no name for this: Too small: expected string to have >=1 characters',
+    ],
+  ])('%s', (_, stages, problem) => {
+    expect(problemsOf(stages)).toEqual([problem]);
+  });
+
+  test('a field of a section at the top', () => {
+    expect(problemsOf([supervised, rl], { temperature: 0.7 })).toEqual([
+      'temperature: unknown field; did you mean "sampling.temperature"?',
+    ]);
+  });
+});
+
+test('a union that no field tells apart names what is wrong with the branch that got furthest', () => {
+  const union = z.strictObject({
+    rule: z.union([
+      z.strictObject({ kind: z.literal('fixed'), score: z.number() }),
+      z.strictObject({ kind: z.literal('expected'), weight: z.number().optional() }),
+    ]),
+  });
+  const read = (rule: unknown) => () => parseStrictly(union, { rule }, 'the rule');
+  expect(read({ kind: 'expected', wieght: 1 })).toThrow('rule.wieght: unknown field; did you mean "weight"?');
+  expect(read({ kind: 'fixed', score: 'x' })).toThrow('rule.score: expected number, received string');
+});
+
+test('in a union inside a union of a record the kinds that were written decide', () => {
+  const inner = z.discriminatedUnion('by', [
+    z.strictObject({ by: z.literal('rate').default('rate'), factor: z.number() }),
+    z.strictObject({ by: z.literal('clock'), seconds: z.number() }),
+  ]);
+  const outer = z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('one'), rule: inner.optional() }),
+    z.strictObject({ kind: z.literal('many'), rules: z.record(z.string(), inner) }),
+  ]);
+  const read = (written: unknown) => () => parseStrictly(z.array(outer), [written], 'the rules');
+  expect(read({ kind: 'many', rules: { a: { by: 'clock', secnds: 1 } } })).toThrow(
+    '[0].rules.a.seconds: is missing: expected number\n  [0].rules.a.secnds: unknown field; did you mean "seconds"?',
+  );
+  expect(read({ kind: 'one', rule: { factor: 1, seconds: 2 } })).toThrow(
+    '[0].rule.seconds: is a field of by "clock", and this is of by "rate"',
+  );
+  expect(read({ kind: 'many', rules: { a: { by: 'clok', seconds: 1 } } })).toThrow(
+    '[0].rules.a.by: must be "rate" or "clock"; did you mean "clock"?',
+  );
+});
