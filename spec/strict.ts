@@ -124,14 +124,19 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
 function ofOtherKinds(key: string, owner: Schema, value: unknown): string[] {
   const union = unwrap(owner);
   if (!(union instanceof z.ZodDiscriminatedUnion)) return [];
-  const { discriminator } = union.def;
   const meant = branchesOf(union, value);
-  const named = (branches: readonly Schema[]): string =>
-    branches.map((branch) => JSON.stringify(kindsOf(branch, discriminator).find(Boolean))).join(' and ');
   const having = union.options.filter(
     (option) => !meant.includes(option) && objectsOf(option, value).some(({ shape }) => key in shape),
   );
   if (having.length === 0) return [];
+  const { discriminator } = union.def;
+  const named = (branches: readonly Schema[]): string =>
+    branches
+      .flatMap((branch) => {
+        const kind = unwrap(kindOf(branch, union)!);
+        return kind instanceof z.ZodLiteral ? [JSON.stringify(kind.value)] : [];
+      })
+      .join(', ');
   return [`is a field of ${discriminator} ${named(having)}, and this is of ${discriminator} ${named(meant)}`];
 }
 
@@ -166,20 +171,23 @@ function objectsOf(schema: Schema, value: unknown): z.ZodObject[] {
 /** Of a union that a field tells apart, the branch that what was written names; else all. */
 function branchesOf(union: z.ZodUnion, value: unknown): readonly Schema[] {
   if (!(union instanceof z.ZodDiscriminatedUnion)) return union.options;
-  const { discriminator } = union.def;
-  const kind = inside(value, discriminator);
-  const meant = union.options.filter((option) => kindsOf(option, discriminator).includes(kind));
+  const kind = inside(value, union.def.discriminator);
+  const meant = union.options.filter((option) => {
+    const field = kindOf(option, union);
+    return field !== undefined && z.safeParse(field, kind).success;
+  });
   return meant.length > 0 ? meant : union.options;
 }
 
-/** What a branch has in the field that tells it apart; undefined is among them where the field may be absent. */
-const kindsOf = (branch: Schema, discriminator: string): unknown[] => [
-  ...(branch._zod.propValues?.[discriminator] ?? []),
-];
+/** The field that tells the branches of a union apart. */
+const kindOf = (branch: Schema, { def }: z.ZodDiscriminatedUnion): Schema | undefined => {
+  const inner = unwrap(branch);
+  return inner instanceof z.ZodObject ? (inner.shape[def.discriminator] as Schema) : undefined;
+};
 
 function unwrap(schema: Schema): Schema {
   let at = schema;
-  while (at instanceof z.ZodPipe || isAround(at)) at = at instanceof z.ZodPipe ? at.out : at.unwrap();
+  while (isAround(at)) at = at.unwrap();
   return at;
 }
 

@@ -43,30 +43,24 @@ export const METHOD_KINDS = Object.keys(METHODS) as (keyof typeof METHODS)[];
 export type AlgorithmSpec = z.output<(typeof METHODS)[keyof typeof METHODS]['schema']>;
 
 /** `stages[].algorithm`: GRPO where no `kind` is given. */
-export const algorithmSchema = z.preprocess(
-  (written) =>
-    typeof written === 'object' && written !== null && !('kind' in written)
-      ? { kind: 'grpo', ...written }
-      : written,
-  z.discriminatedUnion('kind', [
-    grpo.schema,
-    dapo.schema,
-    gspo.schema,
-    cispo.schema,
-    rloo.schema,
-    reinforcePlusPlus.schema,
-    remax.schema,
-    ppo.schema,
-    vapo.schema,
-    starpo.schema,
-    vtrace.schema,
-    gigpo.schema,
-    process.schema,
-    rft.schema,
-    dpo.schema,
-    kto.schema,
-  ]),
-);
+export const algorithmSchema = z.discriminatedUnion('kind', [
+  grpo.schema,
+  dapo.schema,
+  gspo.schema,
+  cispo.schema,
+  rloo.schema,
+  reinforcePlusPlus.schema,
+  remax.schema,
+  ppo.schema,
+  vapo.schema,
+  starpo.schema,
+  vtrace.schema,
+  gigpo.schema,
+  process.schema,
+  rft.schema,
+  dpo.schema,
+  kto.schema,
+]);
 
 /** Each method is asked about its own section only. */
 const methodOf = ({ kind }: AlgorithmSpec) => METHODS[kind] as unknown as Method<z.ZodObject, AlgorithmSpec>;

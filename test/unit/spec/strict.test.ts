@@ -105,6 +105,11 @@ describe('what stands in the wrong place is refused with the right one:', () => 
       'stages[1].minibatch: is a field of kind "supervised", and this is of kind "rl"; did you mean "algorithm.minibatch"?',
     ],
     [
+      'a field of another method',
+      [supervised, { ...rl, algorithm: { lambda: 0.9 } }],
+      'stages[1].algorithm.lambda: is a field of kind "ppo", "starpo-s", "vtrace", and this is of kind "grpo"',
+    ],
+    [
       'a field one level too high',
       [supervised, { ...rl, learningRate: 0.1 }],
       'stages[1].learningRate: unknown field; did you mean "optimizer.learningRate"?',
