@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { Objective } from '../core/algorithms/objective.ts';
 import { MODEL_DEFAULTS } from '../spec/sections/model.ts';
 import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
@@ -20,7 +21,7 @@ const CONFIG: ModelConfig = {
   tieEmbeddings: false,
 };
 
-const OBJECTIVES: TrainSettings['objective'][] = [{ kind: 'supervised' }, GRPO];
+const OBJECTIVES: Objective[] = [{ kind: 'supervised' }, GRPO];
 
 const RUNS = 7;
 const SEQUENCES = 64;

@@ -261,7 +261,7 @@ export interface TrainRequest {
   /** null: the critic alone is trained. */
   objective: Objective | null;
   optimizer: OptimizerSpec;
-  /** Absent: there is no critic, or it stays as it is. */
+  /** A critic learns beside the policy, and begins with the first step that has one. Absent: it stays as it is, if there is one. */
   critic?: { clip: number; optimizer: OptimizerSpec };
   /** Start with empty moments and a cold learning rate. */
   resetOptimizer: boolean;
@@ -288,6 +288,11 @@ export interface LearnerMetrics {
    * not, and the share of pairs or sequences on the right side.
    */
   preference?: { margin: number; accuracy: number };
+  /**
+   * Of the critic, where one was trained: its loss and norm, the part of the tokens whose value was held, and the share of
+   * the returns' variance that its values explained before each update (null where returns do not vary).
+   */
+  critic?: { loss: number; gradientNorm: number; clipFraction: number; explainedVariance: number | null };
   /**
    * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines, over what the
    * weights that the step starts from have sampled: in late episodes it would be drift. null where nothing is such.

@@ -2,7 +2,8 @@ import { GradusError } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
 import type { BlobRef, CheckpointRef } from '../core/refs.ts';
 import { modelConfigOf } from '../engine/hf-model-config.ts';
-import type { TrainState } from '../engine/learner/contract.ts';
+import type { CriticState, TrainState } from '../engine/learner/contract.ts';
+import { criticShapes } from '../engine/learner/critic.ts';
 import { parameterShapes } from '../engine/lora/adapter-shapes.ts';
 import type { LoraAdapter } from '../engine/lora/adapter.ts';
 import { inTurns } from '../engine/in-pieces.ts';
@@ -30,6 +31,9 @@ import { inOrder, weightsOf } from './tensors.ts';
  * `tokenizer_config.json`, `generation_config.json`, a chat template.
  */
 export type ModelFiles = ReadonlyMap<string, Uint8Array>;
+
+/** There where a critic was trained. It is no part of the policy: neither adopted by another run nor exported. */
+export const CRITIC = 'critic.safetensors';
 
 export interface Policy {
   config: ModelConfig;
@@ -110,7 +114,7 @@ export async function saveCheckpoint(
 }
 
 /**
- * The policy of a checkpoint as checkpoint 0 of another run: the same files to the byte, without optimizer state, so
+ * The policy of a checkpoint as checkpoint 0 of another run: the same files to the byte, without optimizer state and critic, so
  * that the new run does not depend on what becomes of the old one; `replaced` are small files that it has otherwise. An
  * adapter is merged into its base.
  */
@@ -129,7 +133,9 @@ export async function adoptCheckpoint(
     return saveCheckpoint(store, { ...content, files: new Map([...files, ...replaced]) }, options);
   }
   const folder = checkpointFolder(run, 0, source.weights);
-  const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])];
+  const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])].filter(
+    (name) => name !== CRITIC,
+  );
   const copy = async (name: string): Promise<[string, BlobRef]> => {
     const bytes =
       name === 'optimizer.safetensors'
@@ -159,9 +165,10 @@ export async function loadCheckpoint(
   options: CallOptions = {},
 ): Promise<{ state: TrainState; files: ModelFiles; manifest: CheckpointManifest }> {
   const manifest = await readManifest(store, ref.manifest, options);
-  const [{ config, weights, adapter, files }, optimizer] = await Promise.all([
+  const [{ config, weights, adapter, files }, optimizer, critic] = await Promise.all([
     readParts(store, ref, manifest, options),
     store.get(manifest.files['optimizer.safetensors'], options),
+    manifest.files[CRITIC] && store.get(manifest.files[CRITIC], options),
   ]);
   const { tensors } = readSafetensors(optimizer);
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
@@ -174,8 +181,38 @@ export async function loadCheckpoint(
     firstMoments: moments('m.'),
     secondMoments: moments('v.'),
     updates: manifest.updates,
+    ...(critic && { critic: readCritic(critic, config) }),
   };
   return { state, files, manifest };
+}
+
+/** A critic's weights under their names, and its moments under these after `m.` and `v.`; how often it was updated. */
+function* criticBytes(config: ModelConfig, critic: CriticState): InPieces<Uint8Array> {
+  const { weights, firstMoments, secondMoments, updates } = critic;
+  const shapes = criticShapes(config);
+  const moments = (prefix: string, values: Weights) =>
+    values.size === 0 ? [] : inOrder(shapes, values, prefix);
+  const tensors = [
+    ...inOrder(shapes, weights),
+    ...moments('m.', firstMoments),
+    ...moments('v.', secondMoments),
+  ];
+  return yield* safetensorsInPieces(new Map(tensors), { updates: String(updates) });
+}
+
+function readCritic(bytes: Uint8Array, config: ModelConfig): CriticState {
+  const { tensors, metadata } = readSafetensors(bytes);
+  const shapes = criticShapes(config);
+  const isMoment = (name: string): boolean => /^[mv]\./.test(name);
+  const weights = new Map([...tensors].filter(([name]) => !isMoment(name)));
+  const moments = (prefix: string): Weights =>
+    weights.size === tensors.size ? new Map() : weightsOf(shapes, tensors, prefix);
+  return {
+    weights: weightsOf(shapes, weights),
+    firstMoments: moments('m.'),
+    secondMoments: moments('v.'),
+    updates: Number(metadata['updates']),
+  };
 }
 
 /** Gives the policy of an adapter's base, e.g. one that is held already; it is not changed. */
@@ -309,6 +346,7 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
       }),
     ],
   ]);
+  if (state.critic) contents.set(CRITIC, yield* criticBytes(config, state.critic));
   if (!adapter) {
     return contents.set('model.safetensors', yield* modelBytes(config, weights));
   }

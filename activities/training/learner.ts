@@ -4,7 +4,7 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/spec.ts';
 import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
-import type { Learner, TrainState } from '../../engine/learner/contract.ts';
+import type { CriticState, Learner, TrainState } from '../../engine/learner/contract.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../engine/model-config.ts';
@@ -57,6 +57,13 @@ async function withAdapter(
   }
   return { state, base };
 }
+
+const withFreshMoments = <T extends TrainState | CriticState>(state: T): T => ({
+  ...state,
+  firstMoments: new Map(),
+  secondMoments: new Map(),
+  updates: 0,
+});
 
 /** A step as it counts. */
 interface StepRecord extends Pick<TrainResult, 'checkpoint' | 'metrics' | 'backend'> {
@@ -119,16 +126,16 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       const { state: trained, base } = await withAdapter(parent, request, signal);
       const compute = request.compute ?? DEFAULT_COMPUTE;
       const before: TrainState = request.resetOptimizer
-        ? { ...trained, firstMoments: new Map(), secondMoments: new Map(), updates: 0 }
+        ? {
+            ...withFreshMoments(trained),
+            ...(trained.critic && { critic: withFreshMoments(trained.critic) }),
+          }
         : trained;
-      const { objective, optimizer } = request;
-      if (objective === null || request.critic) {
-        throw new GradusError('learner', 'critic', 'this learner has no critic: choose another method');
-      }
+      const { objective, optimizer, critic } = request;
       const { state, metrics } = await learner.step(
         before,
         batch,
-        { objective, optimizer, compute },
+        { objective, optimizer, critic, compute },
         { reference },
         undefined,
         signal,

@@ -89,7 +89,7 @@ export async function scoreEpisodes(
   if (batch.tokens.length === 0) {
     return Object.fromEntries(asked.map((name) => [name, new Float32Array(0)]));
   }
-  const own = await scored(learner)(
+  const own = await learner.score(
     state,
     batch,
     {
@@ -101,7 +101,7 @@ export async function scoreEpisodes(
   );
   const others =
     reference &&
-    (await scored(learner)(
+    (await learner.score(
       { ...withoutAdapter(state), weights: reference },
       batch,
       { logprobs: from },
@@ -113,11 +113,6 @@ export async function scoreEpisodes(
     ...(own.logprobs && { policy: completionsOf(own.logprobs) }),
     ...(others?.logprobs && { reference: completionsOf(others.logprobs) }),
   };
-}
-
-function scored(learner: Learner): NonNullable<Learner['score']> {
-  if (learner.score) return learner.score.bind(learner);
-  throw new GradusError('learner', 'score', `${learner.backend} scores no tokens: choose another method`);
 }
 
 const withoutAdapter = ({ config, weights }: TrainState): TrainState => ({

@@ -16,6 +16,8 @@ export interface TrainSequence {
   pair?: number;
   /** 1: preferred, or desirable; −1: the other. */
   label?: 1 | -1;
+  /** The number of the teacher that it follows; absent: all of them by weight. */
+  teacher?: number;
 }
 
 /** Lays sequences end to end, and writes down which of them each update has. */
@@ -49,8 +51,9 @@ function marksOf(sequences: readonly TrainSequence[]): TrainBatch['sequences'] {
     late: ({ late }) => late && 1,
     pair: ({ pair }) => pair,
     label: ({ label }) => label,
+    teacher: ({ teacher }) => teacher,
   };
-  const unsaid: Record<SequenceStream, number> = { late: 0, pair: -1, label: 0 };
+  const unsaid: Record<SequenceStream, number> = { late: 0, pair: -1, label: 0, teacher: -1 };
   return Object.fromEntries(
     (Object.keys(marks) as SequenceStream[])
       .filter((name) => sequences.some((sequence) => marks[name](sequence) !== undefined))

@@ -89,6 +89,19 @@ export interface KtoObjective extends OfSamples {
   undesirableWeight: number;
 }
 
+/** How far a student is from its teacher. `jsd`: generalized Jensen–Shannon, `beta` in (0, 1) the teacher's part. */
+export type Divergence = { kind: 'reverse-kl' } | { kind: 'forward-kl' } | { kind: 'jsd'; beta: number };
+
+/** Distillation over the whole vocabulary. */
+export interface DistillObjective extends MeanOf {
+  kind: 'distill';
+  divergence: Divergence;
+  /** Of student and teachers. */
+  temperature: number;
+  /** What each teacher counts for, in their order; they sum to 1. A sequence may have one teacher of its own. */
+  teacherWeights: number[];
+}
+
 export type Objective =
   | SupervisedObjective
   | ClippedObjective
@@ -96,4 +109,5 @@ export type Objective =
   | CispoObjective
   | ReinforceObjective
   | DpoObjective
-  | KtoObjective;
+  | KtoObjective
+  | DistillObjective;

@@ -1,28 +1,49 @@
 import { GradusError } from '../../core/errors.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
-import {
-  DEFAULT_COMPUTE,
-  type KeptSets,
-  type TrainBatch,
-  type TrainSettings,
-  type TrainState,
+import { DEFAULT_COMPUTE } from './contract.ts';
+import type {
+  CriticSettings,
+  CriticState,
+  KeptSets,
+  ScoredBatch,
+  Teacher,
+  TrainBatch,
+  TrainSettings,
+  TrainState,
 } from './contract.ts';
+import { criticShapes } from './critic.ts';
 import { lossOf } from './losses/index.ts';
 import type { Loss } from './losses/loss.ts';
 import { parameterShapes } from '../lora/adapter-shapes.ts';
 
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
 
-/** Throws GradusError('learner', 'batch') when a batch is malformed, lacks what the loss needs or does not fit the model. */
-export function checkBatch(batch: TrainBatch, config: ModelConfig, loss: Loss): void {
-  const { tokens, offsets, mask, streams } = batch;
-  const total = tokens.length;
+/** Throws GradusError('learner', 'batch') when a batch is malformed, lacks what a step needs or does not fit the model. */
+export function checkBatch(
+  batch: TrainBatch,
+  config: ModelConfig,
+  loss: Loss | null,
+  critic: CriticSettings | undefined,
+): void {
+  const { streams, sequences, offsets } = batch;
+  const ofCritic = critic ? (['returns', ...(critic.clip > 0 ? (['values'] as const) : [])] as const) : [];
   const lacking =
-    loss.needs.find((name) => !streams[name]) ??
-    loss.needsOfSequences?.find((name) => !batch.sequences[name]);
-  if (lacking) throw wrong('batch', `it lacks the stream ${lacking}, which this objective reads`);
-  checkNumbers({ mask, ...streams }, total, 'tokens');
-  checkNumbers(batch.sequences, offsets.length - 1, 'sequences');
+    [...(loss?.needs ?? []), ...ofCritic].find((name) => !streams[name]) ??
+    loss?.needsOfSequences?.find((name) => !sequences[name]);
+  if (lacking) throw wrong('batch', `it lacks the stream ${lacking}, which this step reads`);
+  checkSequences(batch, config, loss?.from.topK ?? 0);
+  checkNumbers(streams, batch.tokens.length, 'tokens');
+  checkNumbers(sequences, offsets.length - 1, 'sequences');
+  checkUpdates(batch.updates, offsets.length - 1);
+  const problem = loss?.problemOf?.(batch);
+  if (problem) throw wrong('batch', problem);
+}
+
+/** Throws GradusError('learner', 'batch') when sequences are malformed or do not fit the model. */
+export function checkSequences(batch: ScoredBatch, config: ModelConfig, topK: number): void {
+  const { tokens, offsets, mask } = batch;
+  const total = tokens.length;
+  checkNumbers({ mask }, total, 'tokens');
   if (offsets.length < 2 || offsets[0] !== 0 || offsets.at(-1) !== total) {
     throw wrong('batch', `offsets must start with 0 and end with the number of tokens, ${total}`);
   }
@@ -59,10 +80,7 @@ export function checkBatch(batch: TrainBatch, config: ModelConfig, loss: Loss): 
   if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
   if (!mask.includes(1))
     throw wrong('batch', 'no token of the batch is masked in: there is nothing to learn');
-  if (batch.kept) checkKept(batch, batch.kept, config, loss.from.topK);
-  checkUpdates(batch.updates, offsets.length - 1);
-  const problem = loss.problemOf?.(batch);
-  if (problem) throw wrong('batch', problem);
+  if (batch.kept) checkKept(batch, batch.kept, config, topK);
 }
 
 function checkNumbers(arrays: Record<string, Float32Array>, count: number, what: string): void {
@@ -90,7 +108,7 @@ function checkUpdates(updates: readonly Int32Array[], sequences: number): void {
 
 /** A token that it was not sampled among, or a set that does not fit, would be learnt from as something else. */
 function checkKept(
-  { tokens }: TrainBatch,
+  { tokens }: ScoredBatch,
   { ids, offsets }: KeptSets,
   config: ModelConfig,
   topK: number,
@@ -111,22 +129,51 @@ function checkKept(
 }
 
 /** Throws GradusError('learner', 'settings'). `reference`: whether its weights or its log-probs are given. */
-export function checkSettings(settings: TrainSettings, reference: boolean): void {
-  const { microBatchTokens } = settings.compute ?? DEFAULT_COMPUTE;
+export function checkSettings(
+  { objective, critic, compute = DEFAULT_COMPUTE }: TrainSettings,
+  reference: boolean,
+  teachers: readonly Teacher[],
+  config: ModelConfig,
+): void {
+  if (!objective && !critic)
+    throw wrong('settings', 'there is neither an objective nor a critic: nothing is to be learnt');
+  if (critic && !(critic.clip >= 0))
+    throw wrong('settings', `critic.clip is ${critic.clip}: give 0 or more units of reward`);
+  const { microBatchTokens } = compute;
   if (!Number.isInteger(microBatchTokens) || microBatchTokens < 0) {
     throw wrong('settings', `microBatchTokens is ${microBatchTokens}: give a number of tokens, or 0`);
   }
-  const loss = lossOf(settings.objective);
-  const { temperature } = loss.from;
-  if (!(temperature > 0)) {
-    throw wrong('settings', `temperature is ${temperature}: log-probs need one above 0`);
-  }
+  if (!objective) return;
+  const loss = lossOf(objective);
+  checkTemperature(loss.from.temperature);
   if (loss.reads(true).includes('reference') && !reference) {
     throw wrong(
       'settings',
-      `the objective ${settings.objective.kind} reads a reference as it is set: give its weights, or its log-probs with the batch`,
+      `the objective ${objective.kind} reads a reference as it is set: give its weights, or its log-probs with the batch`,
     );
   }
+  if (objective.kind === 'distill') checkTeachers(objective.teacherWeights, teachers, config);
+}
+
+export function checkTemperature(temperature: number): void {
+  if (temperature > 0) return;
+  throw wrong('settings', `temperature is ${temperature}: log-probs need one above 0`);
+}
+
+function checkTeachers(shares: readonly number[], teachers: readonly Teacher[], config: ModelConfig): void {
+  const sum = shares.reduce((total, share) => total + share, 0);
+  if (shares.length !== teachers.length || shares.length === 0)
+    throw wrong('settings', `${shares.length} teachers have a weight and ${teachers.length} are given`);
+  if (shares.some((share) => !(share >= 0)) || Math.abs(sum - 1) > 1e-6)
+    throw wrong('settings', `the teachers' weights are [${shares.join(', ')}]: give shares that sum to 1`);
+  const vocabulary = ({ vocabSize, maskedTokens }: ModelConfig) => JSON.stringify([vocabSize, maskedTokens]);
+  const other = teachers.findIndex((teacher) => vocabulary(teacher.config) !== vocabulary(config));
+  if (other >= 0)
+    throw wrong(
+      'settings',
+      `teacher ${other} has ${teachers[other]!.config.vocabSize} tokens, the policy ${config.vocabSize}: a divergence needs one vocabulary`,
+    );
+  teachers.forEach((teacher, i) => checkWeights(teacher.weights, teacher.config, `teacher ${i}`));
 }
 
 /** Throws GradusError('learner', 'weights') when weights do not have the shapes that the configuration says. */
@@ -147,10 +194,28 @@ function checkShapes(weights: Weights, shapes: [name: string, shape: number[]][]
   }
 }
 
-export function checkState({ config, weights, adapter, firstMoments, secondMoments }: TrainState): void {
+export function checkState({
+  config,
+  weights,
+  adapter,
+  firstMoments,
+  secondMoments,
+  critic,
+}: TrainState): void {
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
   checkWeights(weights, config, 'weights');
   if (adapter) checkShapes(adapter.weights, trained, 'adapter');
   if (firstMoments.size > 0) checkShapes(firstMoments, trained, 'first moments');
   if (secondMoments.size > 0) checkShapes(secondMoments, trained, 'second moments');
+  if (critic) checkCritic(critic, config);
+}
+
+export function checkCritic(
+  { weights, firstMoments, secondMoments }: CriticState,
+  config: ModelConfig,
+): void {
+  const shapes = criticShapes(config);
+  checkShapes(weights, shapes, 'critic');
+  if (firstMoments.size > 0) checkShapes(firstMoments, shapes, 'first moments of the critic');
+  if (secondMoments.size > 0) checkShapes(secondMoments, shapes, 'second moments of the critic');
 }

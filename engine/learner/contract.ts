@@ -15,9 +15,10 @@ export type TokenStream = (typeof TOKEN_STREAMS)[number];
 /**
  * What a batch may say of each sequence: `late` 1 where other weights than those that the step starts from have sampled
  * it, else 0; `pair` the number of the pair that it is half of, or −1; `label` 1 where it is preferred or desirable, −1
- * where it is not.
+ * where it is not, 0 where it is only compared with; `teacher` the number of the teacher that it follows, or −1 for all
+ * of them by weight.
  */
-export const SEQUENCE_STREAMS = ['late', 'pair', 'label'] as const;
+export const SEQUENCE_STREAMS = ['late', 'pair', 'label', 'teacher'] as const;
 export type SequenceStream = (typeof SEQUENCE_STREAMS)[number];
 
 /**
@@ -46,6 +47,9 @@ export interface KeptSets {
   offsets: Int32Array;
 }
 
+/** What scoring reads of a batch. */
+export type ScoredBatch = Pick<TrainBatch, 'tokens' | 'offsets' | 'mask' | 'kept'>;
+
 /** Adam, Kingma & Ba 2015, with linear warm-up of the rate and a clip of the global gradient norm. */
 export interface OptimizerSettings {
   learningRate: number;
@@ -57,9 +61,18 @@ export interface OptimizerSettings {
   maxGradientNorm: number;
 }
 
-export interface TrainSettings {
-  objective: Objective;
+/** A critic learns beside the policy: after each update of the policy it has one on the same sequences. */
+export interface CriticSettings {
+  /** How far a value may move from `values` of the batch, in units of reward, before it is held (Engstrom et al. 2020); 0: as far as it does. */
+  clip: number;
   optimizer: OptimizerSettings;
+}
+
+export interface TrainSettings {
+  /** null: the critic alone is trained. */
+  objective: Objective | null;
+  optimizer: OptimizerSettings;
+  critic?: CriticSettings | undefined;
   /** `DEFAULT_COMPUTE` where it is absent. */
   compute?: ComputeSettings;
 }
@@ -83,6 +96,19 @@ export interface TrainState {
   secondMoments: Weights;
   /** Optimizer updates done so far. */
   updates: number;
+  critic?: CriticState;
+}
+
+/**
+ * A network of the policy's shape that predicts returns: weights under the policy's names, and `value_head.weight` [1, d]
+ * and `value_head.bias` [1]. All of it is trained, also beside an adapter. It begins as a copy of the policy under a head
+ * of zeros, with the first step that trains it; a step that does not leaves it as it is.
+ */
+export interface CriticState {
+  weights: Weights;
+  firstMoments: Weights;
+  secondMoments: Weights;
+  updates: number;
 }
 
 export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
@@ -91,6 +117,25 @@ export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 export interface OtherModels {
   /** What the KL is measured against: needed when `beta` > 0. */
   reference?: Weights | undefined;
+  /** In the order of the objective's weights; their vocabulary is the policy's. */
+  teachers?: readonly Teacher[] | undefined;
+}
+
+export interface Teacher {
+  config: ModelConfig;
+  weights: Weights;
+}
+
+/** What of a batch is scored, and of what: log-probs of the tokens, values of the states before them. */
+export interface ScoreRequest {
+  logprobs?: OfSamples | undefined;
+  values?: boolean | undefined;
+}
+
+/** [total] each, 0 where the mask is 0. A model without critic has values of 0, as one has that begins. */
+export interface Scores {
+  logprobs?: Float32Array;
+  values?: Float32Array;
 }
 
 /**
@@ -110,16 +155,13 @@ export interface Learner {
     onProgress?: (done: number, total: number) => void,
     signal?: AbortSignal,
   ): Promise<{ state: TrainState; metrics: TrainMetrics }>;
-  /**
-   * Of every token of the batch, at its place as a target [total], 0 where the mask is 0: log-probs under the model, and
-   * what its critic expects before it (0 without a critic).
-   */
-  score?(
-    model: TrainState,
-    batch: Pick<TrainBatch, 'tokens' | 'offsets' | 'mask' | 'kept'>,
-    what: { logprobs?: OfSamples; values?: true },
+  /** Changes nothing, and throws as a step does. */
+  score(
+    model: Pick<TrainState, 'config' | 'weights' | 'adapter' | 'critic'>,
+    batch: ScoredBatch,
+    what: ScoreRequest,
     compute?: ComputeSettings,
     signal?: AbortSignal,
-  ): Promise<{ logprobs?: Float32Array; values?: Float32Array }>;
+  ): Promise<Scores>;
   close(): Promise<void>;
 }

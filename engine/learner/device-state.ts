@@ -2,7 +2,8 @@ import type { Tensor } from '@tensorflow/tfjs';
 import type { ModelConfig, Weights } from '../model-config.ts';
 import { weightShapes } from '../model-config.ts';
 import type { Backend } from './backend.ts';
-import type { TrainState } from './contract.ts';
+import type { CriticState, TrainState } from './contract.ts';
+import { criticShapes } from './critic.ts';
 import { createAdam, type Adam } from './optimizer/adam.ts';
 import { parameterShapes } from '../lora/adapter-shapes.ts';
 
@@ -14,6 +15,8 @@ export interface DeviceState {
   frozen: Tensor[];
   /** What is trained, with its moments. */
   adam: Adam;
+  /** A critic with its moments, from the first step on that trains it. */
+  critic?: Adam | undefined;
   dispose(): void;
 }
 
@@ -22,51 +25,71 @@ export const uploadWeights = (backend: Backend, config: ModelConfig, weights: We
   uploadFrozen(backend, weightShapes(config), weights);
 
 /** Where the device is this machine's processor the tensors are the caller's own arrays, which never change. */
-const uploadFrozen = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
+export const uploadFrozen = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
   shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data, [...shape])));
 
 /** Of what an update changes in place, or a caller might: a copy. */
 const uploadTrained = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
   shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data.slice(), [...shape])));
 
+const uploadMoments = (backend: Backend, shapes: Shapes, given: Weights): Tensor[] =>
+  given.size > 0
+    ? uploadTrained(backend, shapes, given)
+    : shapes.map(([, shape]) => backend.tf.keep(backend.tf.zeros([...shape])));
+
+export const uploadCritic = (backend: Backend, config: ModelConfig, critic: CriticState): Adam => {
+  const shapes = criticShapes(config);
+  return createAdam(
+    backend,
+    uploadTrained(backend, shapes, critic.weights),
+    uploadMoments(backend, shapes, critic.firstMoments),
+    uploadMoments(backend, shapes, critic.secondMoments),
+  );
+};
+
 export function uploadState(backend: Backend, state: TrainState): DeviceState {
-  const { tf } = backend;
   const { config, adapter } = state;
   const shapes = parameterShapes({ config, lora: adapter?.lora });
-  const moments = (given: Weights) =>
-    given.size > 0
-      ? uploadTrained(backend, shapes.trained, given)
-      : shapes.trained.map(([, shape]) => tf.keep(tf.zeros(shape)));
+  const moments = (given: Weights) => uploadMoments(backend, shapes.trained, given);
   const frozen = uploadFrozen(backend, shapes.frozen, state.weights);
   const trained = uploadTrained(backend, shapes.trained, adapter?.weights ?? state.weights);
   const adam = createAdam(backend, trained, moments(state.firstMoments), moments(state.secondMoments));
   return {
     frozen,
     adam,
-    dispose: () => {
+    dispose() {
       adam.dispose();
+      this.critic?.dispose();
       frozen.forEach((tensor) => tensor.dispose());
     },
   };
 }
 
-/** The state that comes after `parent`. */
-export function downloadState(parent: TrainState, { adam }: DeviceState, updates: number): TrainState {
-  const { config, adapter } = parent;
+/** What the policy has become, with its moments. */
+export function downloadPolicy(
+  { config, weights, adapter }: TrainState,
+  { adam }: DeviceState,
+): Pick<TrainState, 'weights' | 'adapter' | 'firstMoments' | 'secondMoments'> {
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
-  const { first, second } = adam.moments();
-  const learnt = download(trained, adam.weights());
-  const state = {
-    config,
-    ...(adapter
-      ? { weights: parent.weights, adapter: { ...adapter, weights: learnt } }
-      : { weights: learnt }),
-    firstMoments: download(trained, first),
-    secondMoments: download(trained, second),
-    updates,
+  const { learnt, ...moments } = downloadTrained(trained, adam);
+  return {
+    ...(adapter ? { weights, adapter: { ...adapter, weights: learnt } } : { weights: learnt }),
+    ...moments,
   };
+}
+
+/** What the critic has become. */
+export function downloadCritic(config: ModelConfig, critic: Adam, updates: number): CriticState {
+  const { learnt, ...moments } = downloadTrained(criticShapes(config), critic);
+  return { weights: learnt, ...moments, updates };
+}
+
+function downloadTrained(shapes: Shapes, adam: Adam) {
+  const { first, second } = adam.moments();
+  const learnt = download(shapes, adam.weights());
+  const moments = { firstMoments: download(shapes, first), secondMoments: download(shapes, second) };
   for (const tensor of [...first, ...second]) tensor.dispose();
-  return state;
+  return { learnt, ...moments };
 }
 
 function download(shapes: Shapes, tensors: Tensor[]): Weights {

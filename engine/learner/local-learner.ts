@@ -1,11 +1,30 @@
+import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../core/errors.ts';
 import { loadBackend, type BackendKind } from './backend.ts';
-import { checkBatch, checkSettings, checkState, checkWeights } from './check-arguments.ts';
-import { DEFAULT_COMPUTE, type Learner, type TrainState } from './contract.ts';
-import { downloadState, uploadState, uploadWeights, type DeviceState } from './device-state.ts';
+import {
+  checkBatch,
+  checkCritic,
+  checkSequences,
+  checkSettings,
+  checkState,
+  checkTemperature,
+  checkWeights,
+} from './check-arguments.ts';
+import { DEFAULT_COMPUTE } from './contract.ts';
+import type { ComputeSettings, Learner, OtherModels, TrainState } from './contract.ts';
+import { beginCritic } from './critic.ts';
+import {
+  downloadCritic,
+  downloadPolicy,
+  uploadCritic,
+  uploadState,
+  uploadWeights,
+  type DeviceState,
+} from './device-state.ts';
 import { createTracedRunner } from './graph/traced-runner.ts';
 import { lossOf } from './losses/index.ts';
 import { eagerRunner } from './runner.ts';
+import { scoreTokens } from './score.ts';
 import { trainStep } from './train-step.ts';
 
 export interface LocalLearnerOptions {
@@ -15,8 +34,8 @@ export interface LocalLearnerOptions {
 }
 
 /**
- * A learner in this process. Its kernels block the event loop: a service wants `createLearner`. One step at a time
- * runs; others wait. States are never to be changed by the caller: the last one is kept on the device.
+ * A learner in this process. Its kernels block the event loop: a service wants `createLearner`. One step or scoring at a
+ * time runs; others wait. States are never to be changed by the caller: the last one is kept on the device.
  */
 export async function createLocalLearner(options: LocalLearnerOptions = {}): Promise<Learner> {
   const backend = await loadBackend(options.backend);
@@ -29,58 +48,106 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
     last?.device.dispose();
     last = undefined;
   };
-  const step: Learner['step'] = async (parent, batch, settings, others, onProgress, signal) => {
-    signal?.throwIfAborted();
-    const { config } = parent;
-    const { reference } = others ?? {};
-    const loss = lossOf(settings.objective);
-    const needsReference = loss.reads(true).includes('reference') && !batch.streams.reference;
-    checkSettings(settings, reference !== undefined || batch.streams.reference !== undefined);
-    const { precision } = settings.compute ?? DEFAULT_COMPUTE;
-    if (!runner.precisions.includes(precision)) {
-      throw new GradusError(
-        'learner',
-        'precision',
-        `${backend.name} has no ${precision}: set learner.precision to ${runner.precisions.join(' or ')}, ` +
-          'or run `npm run setup`, which builds the TensorFlow backend',
-      );
-    }
-    checkBatch(batch, config, loss);
-    if (reference && needsReference) checkWeights(reference, config, 'reference');
-    if (last?.state !== parent) checkState(parent);
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = queue.then(work);
+    queue = result.catch(() => undefined);
+    return result;
+  };
+  const checkPrecision = ({ precision }: ComputeSettings): void => {
+    if (runner.precisions.includes(precision)) return;
+    throw new GradusError(
+      'learner',
+      'precision',
+      `${backend.name} has no ${precision}: set learner.precision to ${runner.precisions.join(' or ')}, ` +
+        'or run `npm run setup`, which builds the TensorFlow backend',
+    );
+  };
 
-    if (last?.state !== parent) forget();
+  const step: Learner['step'] = async (given, batch, settings, others = {}, onProgress, signal) => {
+    signal?.throwIfAborted();
+    const { config } = given;
+    const loss = settings.objective && lossOf(settings.objective);
+    const { reference, teachers = [] } = others;
+    const { reference: scored } = batch.streams;
+    checkSettings(settings, reference !== undefined || scored !== undefined, teachers, config);
+    checkPrecision(settings.compute ?? DEFAULT_COMPUTE);
+    checkBatch(batch, config, loss, settings.critic);
+    const needsReference = loss?.reads(true).includes('reference') === true && !scored;
+    if (reference && needsReference) checkWeights(reference, config, 'reference');
+    if (last?.state !== given) {
+      checkState(given);
+      forget();
+    }
+    const parent = settings.critic && !given.critic ? { ...given, critic: beginCritic(given) } : given;
     // An update changes what the device holds in place: it is this step's alone until it ends well.
     const device = last?.device ?? uploadState(backend, parent);
     last = undefined;
-    const referenceTensors =
-      reference && needsReference ? uploadWeights(backend, config, reference) : undefined;
+    if (settings.critic) device.critic ??= uploadCritic(backend, config, parent.critic!);
+    const beside = uploadOthers(parent, {
+      reference: needsReference ? reference : undefined,
+      teachers: settings.objective?.kind === 'distill' ? teachers : [],
+    });
     try {
       const metrics = await trainStep(backend, runner, {
         parent,
         device,
         batch,
         settings,
-        reference: referenceTensors,
+        others: beside,
         onProgress,
       });
-      const state = downloadState(parent, device, parent.updates + metrics.updates);
+      const { updates } = metrics;
+      const { weights, adapter, firstMoments, secondMoments } = settings.objective
+        ? downloadPolicy(parent, device)
+        : parent;
+      const state: TrainState = {
+        config,
+        weights,
+        ...(adapter && { adapter }),
+        firstMoments,
+        secondMoments,
+        updates: parent.updates + (settings.objective ? updates : 0),
+        ...(parent.critic && {
+          critic: settings.critic
+            ? downloadCritic(config, device.critic!, parent.critic.updates + updates)
+            : parent.critic,
+        }),
+      };
       last = { state, device };
       return { state, metrics };
     } catch (error) {
       device.dispose();
       throw error;
     } finally {
-      referenceTensors?.forEach((tensor) => tensor.dispose());
+      beside.reference?.forEach((tensor) => tensor.dispose());
+      beside.teachers.forEach(({ tensors }) => tensors.forEach((tensor) => tensor.dispose()));
     }
   };
+
+  const uploadOthers = ({ config }: TrainState, { reference, teachers = [] }: OtherModels) => ({
+    reference: reference && uploadWeights(backend, config, reference),
+    teachers: teachers.map((teacher): { config: typeof config; tensors: Tensor[] } => ({
+      config: teacher.config,
+      tensors: uploadWeights(backend, teacher.config, teacher.weights),
+    })),
+  });
+
+  const score: Learner['score'] = async (model, batch, what, compute = DEFAULT_COMPUTE, signal) => {
+    signal?.throwIfAborted();
+    const { config, weights, critic } = model;
+    const { logprobs } = what;
+    if (logprobs) checkTemperature(logprobs.temperature);
+    checkPrecision(compute);
+    checkSequences(batch, config, logprobs?.topK ?? 0);
+    checkWeights(weights, config, 'weights');
+    if (critic) checkCritic(critic, config);
+    return scoreTokens(backend, runner, model, batch, what, compute);
+  };
+
   return {
     backend: backend.name,
-    step: (...args) => {
-      const result = queue.then(() => step(...args));
-      queue = result.catch(() => undefined);
-      return result;
-    },
+    step: (...args) => inTurn(() => step(...args)),
+    score: (...args) => inTurn(() => score(...args)),
     close: async () => {
       await queue;
       forget();

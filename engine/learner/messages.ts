@@ -2,23 +2,49 @@ import { GradusError, type Boundary } from '../../core/errors.ts';
 import type { Weights } from '../model-config.ts';
 import type { LocalLearnerOptions } from './local-learner.ts';
 import type { Written } from './shared-file.ts';
-import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from './contract.ts';
+import type {
+  ComputeSettings,
+  Learner,
+  ScoredBatch,
+  ScoreRequest,
+  Teacher,
+  TrainBatch,
+  TrainMetrics,
+  TrainSettings,
+  TrainState,
+} from './contract.ts';
 
-/** Large things cross once: the learner process keeps the last state and the last reference under these numbers. */
+/** Large things cross once: the learner process keeps them under these numbers, as long as its parent says so. */
 export type Sent<T> = { id: number; value?: T };
 
 export type ToLearner =
   | { kind: 'start'; options: LocalLearnerOptions }
-  /** A `StepRequest` lies in the file that both processes hold. */
-  | { kind: 'step'; request: Written };
+  /** A `StepRequest` lies in the file that both processes hold, or a `ScoringRequest`. */
+  | { kind: 'step' | 'score'; request: Written };
 
-export interface StepRequest {
+interface Request {
+  /** Of what the process holds, what is still wanted: all else is forgotten. */
+  keep: number[];
+}
+
+export interface StepRequest extends Request {
   parent: Sent<TrainState>;
   batch: TrainBatch;
   settings: TrainSettings;
   reference: Sent<Weights> | undefined;
+  teachers: Sent<Teacher>[];
   /** The number that the new state is known by. */
   next: number;
+}
+
+export type ScoredModel = Parameters<Learner['score']>[0];
+
+export interface ScoringRequest extends Request {
+  /** A state that is held, or a model whose weights may be. */
+  model: Sent<ScoredModel> | (Omit<ScoredModel, 'weights'> & { weights: Sent<Weights> });
+  batch: ScoredBatch;
+  what: ScoreRequest;
+  compute: ComputeSettings | undefined;
 }
 
 /** Without the weights where they are the parent's: an adapter's base is not sent back every step. */
@@ -31,6 +57,8 @@ export type FromLearner =
   | { kind: 'progress'; done: number; total: number }
   /** A `SentState` lies in the file. */
   | { kind: 'done'; state: Written; metrics: TrainMetrics }
+  /** `Scores` lie in the file. */
+  | { kind: 'scored'; scores: Written }
   | { kind: 'failed'; error: SentError };
 
 export interface SentError {

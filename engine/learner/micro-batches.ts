@@ -8,29 +8,31 @@ import type { Runner } from './runner.ts';
 
 /** Programs over the micro-batches of a packed batch, one after another. */
 export interface MicroBatches {
-  /** Log-probs [total] of every packed token by a `logprobProgram`; 0 elsewhere. */
-  logprobs(program: Program, weights: Tensor[], packed: Rows[]): Promise<Float32Array>;
-  /** Loss and gradient of one minibatch by a `trainingProgram` that reads `mask` and `perToken`, [total] each. */
+  /** What a program says of each token [total], its one output; 0 where nothing is packed. */
+  perToken(program: Program, weights: Tensor[], packed: Rows[]): Promise<Float32Array>;
+  /**
+   * Loss and gradient of one update by a program that reads `mask` and `inputs`, [total] each. After the loss it gives one
+   * number for each token, then `measures` more that are summed, then the gradients.
+   */
   gradient(
     program: Program,
     weights: Tensor[],
     packed: Rows[],
     mask: Float32Array,
-    perToken: Float32Array[],
-  ): Promise<MinibatchGradient>;
+    inputs: Float32Array[],
+    measures: number,
+  ): Promise<UpdateGradient>;
 }
 
-export interface MinibatchGradient {
+export interface UpdateGradient {
   /** In the order of the weights; the caller disposes them. Empty when nothing was packed. */
   gradients: Tensor[];
   loss: number;
-  /** Sums over masked tokens, and their number. */
-  entropy: number;
-  kl: number;
-  clipped: number;
+  /** Log-probs or values [total] under the weights that were given. */
+  perToken: Float32Array;
+  /** Of the measures over masked tokens, and the number of these. */
+  sums: number[];
   tokens: number;
-  /** Log-probs [total] under the weights that were given. */
-  logprobs: Float32Array;
 }
 
 /**
@@ -67,34 +69,33 @@ export function createMicroBatches(
   }
 
   return {
-    logprobs: async (program, weights, packed) => {
-      const logprobs = new Float32Array(total);
+    perToken: async (program, weights, packed) => {
+      const all = new Float32Array(total);
       for await (const { rows, outputs } of run(program, weights, packed, [])) {
-        scatter(values(outputs[0]!), rows, logprobs);
+        scatter(values(outputs[0]!), rows, all);
         dispose(outputs);
       }
-      return logprobs;
+      return all;
     },
-    gradient: async (program, weights, packed, mask, perToken) => {
-      const sums = { loss: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
-      const logprobs = new Float32Array(total);
+    gradient: async (program, weights, packed, mask, inputs, measures) => {
+      const perToken = new Float32Array(total);
+      const sums = Array.from({ length: measures }, () => 0);
+      let [loss, tokens] = [0, 0];
       let gradients: Tensor[] = [];
-      for await (const { rows, outputs } of run(program, weights, packed, [mask, ...perToken])) {
-        const metrics = outputs.slice(0, 5);
-        const [loss, here, entropy, kl, clipped] = metrics.map(values);
-        sums.loss += loss![0]!;
-        scatter(here!, rows, logprobs);
+      for await (const { rows, outputs } of run(program, weights, packed, [mask, ...inputs])) {
+        const told = outputs.slice(0, 2 + measures);
+        const [value, here, ...measured] = told.map(values);
+        loss += value![0]!;
+        scatter(here!, rows, perToken);
         rows.sources.forEach((source, position) => {
           if (source < 0 || mask[source] !== 1) return;
-          sums.entropy += entropy![position]!;
-          sums.kl += kl![position]!;
-          sums.clipped += clipped![position]!;
-          sums.tokens++;
+          for (let m = 0; m < measures; m++) sums[m]! += measured[m]![position]!;
+          tokens++;
         });
-        dispose(metrics);
-        gradients = accumulate(gradients, outputs.slice(5));
+        dispose(told);
+        gradients = accumulate(gradients, outputs.slice(2 + measures));
       }
-      return { gradients, logprobs, ...sums };
+      return { gradients, loss, perToken, sums, tokens };
     },
   };
 

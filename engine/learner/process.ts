@@ -1,10 +1,9 @@
-/** The learner's own process: answers a parent over IPC, one step at a time. Ends with the parent. */
+/** The learner's own process: answers a parent over IPC, one step or scoring at a time. Ends with the parent. */
 import { Worker } from 'node:worker_threads';
-import type { Weights } from '../model-config.ts';
-import type { Learner, TrainState } from './contract.ts';
+import type { Learner } from './contract.ts';
 import { createLocalLearner } from './local-learner.ts';
 import { FILE, toSentError } from './messages.ts';
-import type { FromLearner, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
+import type { FromLearner, ScoringRequest, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
 import { readValue, writeValue } from './shared-file.ts';
 
 const send = (message: FromLearner) => {
@@ -12,13 +11,17 @@ const send = (message: FromLearner) => {
 };
 
 let learner: Learner | undefined;
-let lastState: Sent<TrainState> | undefined;
-let lastReference: Sent<Weights> | undefined;
+/** What was sent, and the last state, under their numbers. */
+const held = new Map<number, unknown>();
 
-function received<T>(sent: Sent<T>, kept: Sent<T> | undefined): T {
-  if (sent.value !== undefined) return sent.value;
-  if (kept?.id === sent.id && kept.value !== undefined) return kept.value;
-  throw new Error(`the learner process does not hold number ${sent.id}`);
+function received<T>({ id, value }: Sent<T>): T {
+  if (value !== undefined) held.set(id, value);
+  if (!held.has(id)) throw new Error(`the learner process does not hold number ${id}`);
+  return held.get(id) as T;
+}
+
+function forgetAllBut(keep: readonly number[]): void {
+  for (const id of held.keys()) if (!keep.includes(id)) held.delete(id);
 }
 
 async function handle(message: ToLearner): Promise<void> {
@@ -27,22 +30,36 @@ async function handle(message: ToLearner): Promise<void> {
     send({ kind: 'ready', backend: learner.backend });
     return;
   }
-  if (!learner) throw new Error('a step came before the start');
-  const request = (await readValue(FILE, message.request)) as StepRequest;
+  if (!learner) throw new Error(`a ${message.kind} came before the start`);
+  const request = await readValue(FILE, message.request);
+  if (message.kind === 'step') await step(learner, request as StepRequest);
+  else await score(learner, request as ScoringRequest);
+}
+
+async function step(learner: Learner, request: StepRequest): Promise<void> {
   const { batch, settings, next } = request;
-  const parent = received(request.parent, lastState);
-  let reference: Weights | undefined;
-  if (request.reference) {
-    reference = received(request.reference, lastReference);
-    lastReference = { id: request.reference.id, value: reference };
-  }
-  const { state, metrics } = await learner.step(parent, batch, settings, { reference }, (done, total) => {
+  forgetAllBut(request.keep);
+  const parent = received(request.parent);
+  const others = {
+    reference: request.reference && received(request.reference),
+    teachers: request.teachers.map(received),
+  };
+  const { state, metrics } = await learner.step(parent, batch, settings, others, (done, total) => {
     send({ kind: 'progress', done, total });
   });
-  lastState = { id: next, value: state };
-  const { weights, ...others } = state;
-  const sent: SentState = weights === parent.weights ? others : state;
+  held.delete(request.parent.id);
+  held.set(next, state);
+  const { weights, ...rest } = state;
+  const sent: SentState = weights === parent.weights ? rest : state;
   send({ kind: 'done', state: await writeValue(FILE, sent), metrics });
+}
+
+async function score(learner: Learner, request: ScoringRequest): Promise<void> {
+  const { model, batch, what, compute } = request;
+  forgetAllBut(request.keep);
+  const whole = 'id' in model ? received(model) : { ...model, weights: received(model.weights) };
+  const scores = await learner.score(whole, batch, what, compute);
+  send({ kind: 'scored', scores: await writeValue(FILE, scores) });
 }
 
 process.on('message', (message: ToLearner) => {

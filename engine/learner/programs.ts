@@ -26,6 +26,11 @@ export interface PolicyModel {
   compute?: Pick<ComputeSettings, 'precision' | 'gradientCheckpointing'> | undefined;
 }
 
+/** With every setting said. */
+export type ComputedModel = PolicyModel & {
+  compute: Pick<ComputeSettings, 'precision' | 'gradientCheckpointing'>;
+};
+
 /**
  * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
  * was sampled among [N, topK], all −1 where nothing was cut. Out: log-probs [N].
@@ -101,7 +106,7 @@ export function trainingProgram(
 }
 
 /** Rows that are computed by one core: tokens and targets [N], segments [B, T], with top-k the kept ids [N, topK]. */
-interface Part {
+export interface Part {
   tokens: Tensor1D;
   targets: Tensor1D;
   segments: Tensor2D;
@@ -113,7 +118,7 @@ interface Part {
  * computes them side by side. They are cut before any gradient is taken, because what a gradient reads must outlive
  * the forward pass.
  */
-function partsOf({ tf, threads }: Backend, inputs: Tensor[], topK: number): Part[] {
+export function partsOf({ tf, threads }: Backend, inputs: Tensor[], topK: number): Part[] {
   const [tokens, targets, segments] = inputs as [Tensor1D, Tensor1D, Tensor2D];
   const kept = topK > 0 ? (inputs[3] as Tensor2D) : undefined;
   const [rows, length] = segments.shape;

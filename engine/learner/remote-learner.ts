@@ -2,11 +2,10 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { GradusError } from '../../core/errors.ts';
-import type { Weights } from '../model-config.ts';
-import type { Learner, TrainState } from './contract.ts';
+import type { Learner, Scores } from './contract.ts';
 import type { LocalLearnerOptions } from './local-learner.ts';
 import { fromSentError } from './messages.ts';
-import type { FromLearner, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
+import type { FromLearner, ScoringRequest, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
 import { closeFile, openUnnamedFile, readValue, writeValue } from './shared-file.ts';
 
 export type LearnerOptions = LocalLearnerOptions;
@@ -30,35 +29,39 @@ export async function createLearner(options: LearnerOptions = {}): Promise<Remot
   let closed = false;
   let queue: Promise<unknown> = Promise.resolve();
 
-  const step: Learner['step'] = async (parent, batch, settings, others, onProgress, signal) => {
-    signal?.throwIfAborted();
-    if (closed) throw closedError();
-    if (!connection?.alive) connection = await Connection.open(options);
-    if (closed) {
-      await connection.close();
-      throw closedError();
-    }
-    const { kill } = connection;
-    signal?.addEventListener('abort', kill, { once: true });
-    try {
-      return await connection.step(parent, batch, settings, others, onProgress);
-    } catch (error) {
+  /** Work of a process that is there, and ends with it where nobody wants it any more. */
+  const inTurn = <T>(signal: AbortSignal | undefined, work: (connection: Connection) => Promise<T>) => {
+    const done = queue.then(async () => {
       signal?.throwIfAborted();
-      throw error;
-    } finally {
-      signal?.removeEventListener('abort', kill);
-    }
+      if (closed) throw closedError();
+      if (!connection?.alive) connection = await Connection.open(options);
+      if (closed) {
+        await connection.close();
+        throw closedError();
+      }
+      const { kill } = connection;
+      signal?.addEventListener('abort', kill, { once: true });
+      try {
+        return await work(connection);
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw error;
+      } finally {
+        signal?.removeEventListener('abort', kill);
+      }
+    });
+    queue = done.catch(() => undefined);
+    return done;
   };
   return {
     backend,
     get pid() {
       return connection?.alive ? connection.pid : undefined;
     },
-    step: (...args) => {
-      const result = queue.then(() => step(...args));
-      queue = result.catch(() => undefined);
-      return result;
-    },
+    step: (parent, batch, settings, others, onProgress, signal) =>
+      inTurn(signal, (process) => process.step(parent, batch, settings, others, onProgress)),
+    score: (model, batch, what, compute, signal) =>
+      inTurn(signal, (process) => process.score(model, batch, what, compute)),
     close: async () => {
       closed = true;
       await connection?.close();
@@ -75,8 +78,8 @@ interface Waiting {
 }
 
 /** What the process holds, and under which number. */
-interface Held<T extends object> {
-  value: WeakRef<T>;
+interface Held {
+  value: WeakRef<object>;
   id: number;
 }
 
@@ -95,8 +98,7 @@ class Connection {
   /** The end of what it wrote to stderr: libtensorflow's last words. */
   private words = '';
   private lastNumber = 0;
-  private state: Held<TrainState> | undefined;
-  private reference: Held<Weights> | undefined;
+  private held: Held[] = [];
 
   private constructor() {
     const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -144,20 +146,18 @@ class Connection {
   }
 
   async step(...args: Parameters<Learner['step']>): ReturnType<Learner['step']> {
-    const [parent, batch, settings, others, onProgress] = args;
-    const reference = others?.reference;
+    const [parent, batch, settings, { reference, teachers = [] } = {}, onProgress] = args;
     const next = ++this.lastNumber;
-    const { state: heldState, reference: heldReference } = this;
+    const held = this.takeHeld();
     const request: StepRequest = {
-      parent: this.sent(parent, heldState),
+      keep: held.map(({ id }) => id),
+      parent: this.sent(parent, held),
       batch,
       settings,
-      reference: reference && this.sent(reference, heldReference),
+      reference: reference && this.sent(reference, held),
+      teachers: teachers.map((teacher) => this.sent(teacher, held)),
       next,
     };
-    // A step that fails anywhere on its way leaves the process without what it was to be sent, or with more.
-    this.state = undefined;
-    this.reference = undefined;
     const answer = await this.ask(
       { kind: 'step', request: await this.moved(writeValue(this.file, request)) },
       onProgress,
@@ -166,9 +166,41 @@ class Connection {
     const { metrics } = answer;
     const sent = (await this.moved(readValue(this.file, answer.state))) as SentState;
     const state = { ...sent, weights: sent.weights ?? parent.weights };
-    this.state = { value: new WeakRef(state), id: next };
-    this.reference = reference ? { value: new WeakRef(reference), id: request.reference!.id } : heldReference;
+    // The parent of the next step is this one's result; the process has forgotten the parent of this one.
+    this.held = [
+      ...held.filter(({ id }) => id !== request.parent.id),
+      { value: new WeakRef(state), id: next },
+    ];
     return { state, metrics };
+  }
+
+  async score(...args: Parameters<Learner['score']>): ReturnType<Learner['score']> {
+    const [model, batch, what, compute] = args;
+    const held = this.takeHeld();
+    const { config, weights, adapter, critic } = model;
+    const request: ScoringRequest = {
+      keep: held.map(({ id }) => id),
+      model: held.some(({ value }) => value.deref() === model)
+        ? this.sent(model, held)
+        : {
+            config,
+            weights: this.sent(weights, held),
+            ...(adapter && { adapter }),
+            ...(critic && { critic }),
+          },
+      batch,
+      what,
+      compute,
+    };
+    const answer = await this.ask({
+      kind: 'score',
+      request: await this.moved(writeValue(this.file, request)),
+    });
+    if (answer.kind !== 'scored')
+      throw new Error(`the learner process answered "${answer.kind}" to a scoring`);
+    const scores = (await this.moved(readValue(this.file, answer.scores))) as Scores;
+    this.held = held;
+    return scores;
   }
 
   /** Kernels cannot be interrupted, so a step that nobody wants any more ends with its process. */
@@ -185,8 +217,22 @@ class Connection {
     return transfer;
   }
 
-  private sent<T extends object>(value: T, held: Held<T> | undefined): Sent<T> {
-    return held?.value.deref() === value ? { id: held.id } : { id: ++this.lastNumber, value };
+  /**
+   * What the process holds of things that are still there. Work that fails anywhere on its way leaves the process without
+   * what it was to be sent, or with more: until it ends well nothing counts as held.
+   */
+  private takeHeld(): Held[] {
+    const held = this.held.filter(({ value }) => value.deref() !== undefined);
+    this.held = [];
+    return held;
+  }
+
+  private sent<T extends object>(value: T, held: Held[]): Sent<T> {
+    const known = held.find((one) => one.value.deref() === value);
+    if (known) return { id: known.id };
+    const id = ++this.lastNumber;
+    held.push({ value: new WeakRef(value), id });
+    return { id, value };
   }
 
   private ask(message: ToLearner, onProgress?: Waiting['onProgress']) {

@@ -1,4 +1,6 @@
-import type { KeptSets } from './contract.ts';
+import type { ModelConfig } from '../model-config.ts';
+import type { Backend } from './backend.ts';
+import type { ComputeSettings, KeptSets, ScoredBatch } from './contract.ts';
 
 /**
  * Ragged sequences laid into rows of equal length. Several short ones share a row (attention keeps them apart), so
@@ -31,6 +33,20 @@ export function rowLength(offsets: Int32Array, sequences: readonly number[]): nu
   for (const sequence of sequences) longest = Math.max(longest, positionsOf(offsets, sequence));
   const step = longest <= 128 ? 16 : 2 ** (Math.ceil(Math.log2(longest)) - 4);
   return Math.ceil(longest / step) * step;
+}
+
+/** Lays some of `all` these sequences into micro-batches, whose rows take each of them. */
+export function packing(
+  { threads }: Pick<Backend, 'threads'>,
+  { vocabSize }: Pick<ModelConfig, 'vocabSize'>,
+  { microBatchTokens }: Pick<ComputeSettings, 'microBatchTokens'>,
+  { tokens, offsets }: Pick<ScoredBatch, 'tokens' | 'offsets'>,
+  all: readonly number[],
+): (chosen: readonly number[]) => Rows[] {
+  const length = rowLength(offsets, all);
+  // A row for each core at the least, unless somebody has said how much memory there is.
+  const positions = microBatchTokens || Math.max(positionsFor(vocabSize), threads * length);
+  return (chosen) => packRows(tokens, offsets, chosen, length, positions, threads);
 }
 
 /**

@@ -13,8 +13,18 @@ export const movesWeights = (
   movesAll ||
   streams.advantages!.subarray(offsets[sequence], offsets[sequence + 1]).some((advantage) => advantage !== 0);
 
+export const sequencesOf = ({ offsets }: Pick<TrainBatch, 'offsets'>): number[] =>
+  Array.from({ length: offsets.length - 1 }, (_, i) => i);
+
+/** Tokens of these sequences. */
+export const lengthOf = ({ offsets }: TrainBatch, sequences: readonly number[]): number =>
+  sequences.reduce((sum, sequence) => sum + offsets[sequence + 1]! - offsets[sequence]!, 0);
+
 /** The batch's mask [total] where one of these sequences is, 0 elsewhere. */
-export function maskOf({ offsets, mask }: TrainBatch, sequences: readonly number[]): Float32Array {
+export function maskOf(
+  { offsets, mask }: Pick<TrainBatch, 'offsets' | 'mask'>,
+  sequences: readonly number[],
+): Float32Array {
   const own = new Float32Array(mask.length);
   for (const sequence of sequences) {
     const [start, end] = [offsets[sequence]!, offsets[sequence + 1]!];

@@ -1,6 +1,7 @@
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import { cispo } from './cispo.ts';
 import { clipped } from './clipped.ts';
+import { distill } from './distill.ts';
 import { dpo } from './dpo.ts';
 import { gspo } from './gspo.ts';
 import { kto } from './kto.ts';
@@ -16,6 +17,7 @@ const LOSSES: { [Kind in Objective['kind']]: (objective: Extract<Objective, { ki
   reinforce,
   dpo,
   kto,
+  distill,
 };
 
 export const lossOf = (objective: Objective): Loss =>

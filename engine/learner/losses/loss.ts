@@ -1,5 +1,5 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
-import type { OfSamples } from '../../../core/algorithms/objective.ts';
+import type { Divergence, OfSamples } from '../../../core/algorithms/objective.ts';
 import type { Tf } from '../backend.ts';
 import type { SequenceStream, TokenStream, TrainBatch } from '../contract.ts';
 
@@ -10,7 +10,7 @@ import type { SequenceStream, TokenStream, TrainBatch } from '../contract.ts';
 export type TokenInput = TokenStream | 'old';
 
 /** What an update minimizes, and all that the learner must know of it: one file each in this folder. */
-export type Loss = TokenLoss | CoupledLoss;
+export type Loss = TokenLoss | CoupledLoss | DistributionLoss;
 
 interface LossFacts {
   /** What the log-probs are of. */
@@ -85,6 +85,19 @@ export interface Preference {
   margin: number;
   /** Share of pairs, or of sequences, on the right side. */
   accuracy: number;
+}
+
+/** A sum over tokens of a divergence between whole distributions, the policy's and its teachers': a program of its own. */
+export interface DistributionLoss extends LossFacts {
+  readonly kind: 'distribution';
+  readonly key: string;
+  readonly divergence: Divergence;
+  /** Teachers that it needs. */
+  readonly teachers: number;
+  /** As of a token loss. */
+  weights(batch: TrainBatch, sequences: readonly number[]): Float32Array;
+  /** What each teacher's distribution counts for at each token [total]; they sum to 1 over the teachers. */
+  shares(batch: TrainBatch): Float32Array[];
 }
 
 /** Throws TypeError where a loss was not given what it reads. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import {
   adoptCheckpoint,
+  CRITIC,
   loadCheckpoint,
   loadModelFiles,
   loadPolicy,
@@ -17,6 +18,7 @@ import { applyRetention, collectGarbage } from '../../../store/retention.ts';
 import { batchKey } from '../../../store/keys.ts';
 import { loadBatch, keepBatch } from '../../../store/batches.ts';
 import { loadTrajectories, keepTrajectories } from '../../../store/trajectories.ts';
+import { beginCritic } from '../../../engine/learner/critic.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
 import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
@@ -107,6 +109,30 @@ test('a run that speaks otherwise adopts a checkpoint with its dialect recorded,
   expect(tokenizerConfigOf(await loadModelFiles(store, source))['gradus_dialect']).toEqual({
     name: 'gradus',
   });
+});
+
+test('a critic comes back with its moments, and another run begins without it', async () => {
+  const content = at('critic', 3);
+  const begun = beginCritic(content.state);
+  const trained = {
+    ...begun,
+    firstMoments: new Map(
+      [...begun.weights].map(([name, { shape, data }]) => [name, { shape, data: data.map((x) => 2 * x) }]),
+    ),
+    secondMoments: new Map(
+      [...begun.weights].map(([name, { shape, data }]) => [name, { shape, data: data.map((x) => x * x) }]),
+    ),
+    updates: 12,
+  };
+  for (const [step, critic] of [begun, trained].entries()) {
+    const ref = await saveCheckpoint(store, { ...content, step, state: { ...content.state, critic } });
+    const { state, files } = await loadCheckpoint(store, ref);
+    expect(state.critic).toEqual(critic);
+    expect(files.has(CRITIC)).toBe(false);
+    expect(ref.weights).toBe((await saveCheckpoint(store, { ...content, run: 'no-critic', step })).weights);
+    const adopted = await adoptCheckpoint(store, ref, `without-critic-${step}`);
+    expect((await loadCheckpoint(store, adopted)).state.critic).toBeUndefined();
+  }
 });
 
 test('weights before the first update have no moments', async () => {

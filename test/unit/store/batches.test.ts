@@ -37,6 +37,7 @@ const golden: [name: string, batch: TrainBatch][] = [
         late: Float32Array.of(0, 1),
         pair: Float32Array.of(0, 0),
         label: Float32Array.of(-1, 1),
+        teacher: Float32Array.of(-1, 1),
       },
       kept: { ids: Int32Array.of(1, 6, 7), offsets: Int32Array.of(0, 0, 0, 2, 3) },
     },

@@ -2,7 +2,7 @@ import type { Tensor } from '@tensorflow/tfjs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { normal, randomKey } from '../../../../core/random.ts';
 import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
-import type { TrainSettings } from '../../../../engine/learner/contract.ts';
+import type { Objective } from '../../../../core/algorithms/objective.ts';
 import { uploadWeights } from '../../../../engine/learner/device-state.ts';
 import { lossOf } from '../../../../engine/learner/losses/index.ts';
 import type { TokenLoss } from '../../../../engine/learner/losses/loss.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
   backend = await loadBackend('cpu');
 });
 
-const tokenLossOf = (objective: TrainSettings['objective']) => lossOf(objective) as TokenLoss;
+const tokenLossOf = (objective: Objective) => lossOf(objective) as TokenLoss;
 
 function modelInputs(
   config: ModelConfig,
@@ -94,7 +94,7 @@ it('a micro-batch in parts, one a core, gives the log-probs and the gradient of 
 });
 
 describe('gradients agree with finite differences', () => {
-  const cases: [string, TrainSettings['objective'], boolean][] = [
+  const cases: [string, Objective, boolean][] = [
     ['supervised, with unlikelihood', { kind: 'supervised' }, true],
     ['GRPO, first and only update', { ...GRPO, temperature: 0.8 }, true],
     ['GRPO against an older policy, with clip', GRPO, false],

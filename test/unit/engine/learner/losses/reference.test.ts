@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { beforeAll, expect, it } from 'vitest';
-import type { Objective } from '../../../../../core/algorithms/objective.ts';
+import type { Aggregation, Divergence, Objective } from '../../../../../core/algorithms/objective.ts';
 import { loadBackend, type Backend } from '../../../../../engine/learner/backend.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
 import { linear } from '../../../../../engine/learner/losses/linear.ts';
 import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
+import { tokenWeights } from '../../../../../engine/learner/losses/token-weights.ts';
+import { valueLoss } from '../../../../../engine/learner/losses/value.ts';
+import { divergenceFrom, mixtureOf } from '../../../../../engine/learner/model/divergence.ts';
 import { tokenLogprobs } from '../../../../../engine/learner/model/token-logprobs.ts';
 import { ROOT } from '../../../../support/markdown.ts';
 
@@ -30,9 +33,13 @@ interface Case {
   pairs?: [number, number][];
   desirable?: boolean[];
   mismatched?: { policy: number[]; reference: number[] };
+  teachers?: { weight: number; logits: number[][] }[];
+  predicted?: number[];
+  values?: number[];
+  returns?: number[];
   expected: {
     loss: number;
-    gradient: number[][];
+    gradient: number[] | number[][];
     clipped?: number[];
     kl?: number[];
     margins?: number[];
@@ -41,7 +48,17 @@ interface Case {
 }
 const file = path.join(ROOT, 'test/reference/methods/losses.json');
 const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: Case[] };
-const METHODS = ['clipped-surrogate', 'gspo', 'cispo', 'reinforce', 'supervised', 'dpo', 'kto'];
+const METHODS = [
+  'clipped-surrogate',
+  'gspo',
+  'cispo',
+  'reinforce',
+  'supervised',
+  'dpo',
+  'kto',
+  'distillation',
+  'value',
+];
 
 function objectiveOf({ method, settings }: Case): Objective {
   const { temperature = 1, aggregation = 'token', maxCompletionTokens = 1 } = settings;
@@ -101,7 +118,7 @@ function batchOf(given: Case): TrainBatch {
     ),
   };
   return {
-    tokens: Int32Array.from([...given.targets, ...extra.map(() => 0)]),
+    tokens: Int32Array.from([...(given.targets ?? given.mask), ...extra.map(() => 0)]),
     offsets: Int32Array.from([...given.offsets, ...extra.map((_, i) => total + i + 1)]),
     mask: Float32Array.from([...given.mask, ...extra.map(() => 1)]),
     streams: Object.fromEntries(Object.entries(streams).filter(([, values]) => values)),
@@ -163,13 +180,70 @@ function largestDifference(a: ArrayLike<number>, b: readonly number[]): number {
   return b.reduce((largest, value, i) => Math.max(largest, Math.abs(value - a[i]!)), 0);
 }
 
-const known = cases.filter(({ method }) => METHODS.includes(method));
-
 it('has cases of every method', () => {
-  expect(new Set(known.map(({ method }) => method))).toEqual(new Set(METHODS));
+  expect(new Set(cases.map(({ method }) => method))).toEqual(new Set(METHODS));
 });
 
-it.each(known)('$name', (given) => {
+it.each(cases.filter(({ method }) => method === 'value'))('$name', (given) => {
+  const { tf } = backend;
+  const { expected, settings } = given;
+  const batch = batchOf(given);
+  const { aggregation, clip } = settings as unknown as { aggregation: Aggregation; clip: number };
+  const sequences = [...batch.offsets.keys()].slice(0, -1);
+  const weights = tokenWeights(batch, sequences, { aggregation, maxCompletionTokens: 1 });
+  const tensor = (values: number[] | Float32Array) => tf.tensor1d(values);
+  const fixed = { weights: tensor(weights), returns: tensor(given.returns!), values: tensor(given.values!) };
+  let clipped: ArrayLike<number> = [];
+  const { value, grad } = tf.valueAndGrad((predicted) => {
+    const result = valueLoss(tf, clip, { predicted: predicted as Tensor1D, ...fixed });
+    clipped = tf.mul(result.clipped, tensor(given.mask)).dataSync();
+    return result.loss;
+  })(tensor(given.predicted!));
+  compare(expected, { loss: value.dataSync()[0]!, gradient: [...grad.dataSync()], clipped, kl: [] });
+});
+
+it.each(cases.filter(({ method }) => method === 'distillation'))('$name', (given) => {
+  const { tf } = backend;
+  const { expected, settings, teachers = [] } = given;
+  const name = settings['divergence'] as unknown as string;
+  const objective: Objective = {
+    kind: 'distill',
+    divergence: (name === 'jsd' ? { kind: name, beta: settings['beta'] } : { kind: name }) as Divergence,
+    temperature: settings['temperature']!,
+    aggregation: settings['aggregation'] as unknown as Aggregation,
+    maxCompletionTokens: 1,
+    teacherWeights: teachers.map(({ weight }) => weight),
+  };
+  const loss = lossOf(objective);
+  if (loss.kind !== 'distribution') throw new TypeError('not a loss of distributions');
+  const batch = batchOf(given);
+  const sequences = [...batch.offsets.keys()].slice(0, -1);
+  const weights = tf.tensor1d(loss.weights(batch, sequences));
+  const shares = loss.shares(batch);
+  const [rows, vocabulary] = [given.logits.length, given.logits[0]!.length];
+  const taught = mixtureOf(
+    backend,
+    teachers.map(({ logits }, i) => ({
+      logprobs: tf.logSoftmax(
+        tf.div<Tensor2D>(tf.tensor2d(logits, [rows, vocabulary]), objective.temperature),
+      ),
+      share: tf.tensor1d(shares[i]!),
+    })),
+  );
+  const targets = tf.tensor1d(given.targets, 'int32');
+  for (const frozen of [false, true]) {
+    const head = tf.eye(vocabulary);
+    const { value, grad } = tf.valueAndGrad((logits) => {
+      const student = { hidden: tf.div<Tensor2D>(logits, objective.temperature), head, frozen };
+      const { divergence } = divergenceFrom(backend, taught, student, targets, objective.divergence);
+      return tf.sum(tf.mul(divergence, weights));
+    })(tf.tensor2d(given.logits, [rows, vocabulary]));
+    compare(expected, { loss: value.dataSync()[0]!, gradient: [...grad.dataSync()], clipped: [], kl: [] });
+  }
+});
+
+const OTHERS = ['value', 'distillation'];
+it.each(cases.filter(({ method }) => !OTHERS.includes(method)))('$name', (given) => {
   const { expected } = given;
   const loss = lossOf(objectiveOf(given));
   const batch = batchOf(given);
@@ -185,7 +259,7 @@ it.each(known)('$name', (given) => {
   if (loss.kind === 'token') {
     const weights = (loss satisfies TokenLoss).weights(batch, sequences);
     result = valueAndSlopes(given, loss, { ...inputs, weights });
-  } else {
+  } else if (loss.kind === 'coupled') {
     const { temperature } = loss.from;
     const logprobs = Float32Array.from([
       ...logprobsOf(given, temperature),
@@ -199,7 +273,16 @@ it.each(known)('$name', (given) => {
       expect(coupled.preference!.margin).toBeCloseTo(mean, 5);
       expect(coupled.preference!.accuracy).toBe(expected.accuracy);
     }
+  } else {
+    throw new TypeError(`${given.method} is a loss of distributions`);
   }
+  compare(expected, result);
+});
+
+function compare(
+  expected: Case['expected'],
+  result: Pick<ReturnType<typeof valueAndSlopes>, 'loss' | 'gradient' | 'clipped' | 'kl'>,
+): void {
   expect(Math.abs(result.loss - expected.loss)).toBeLessThan(1e-5);
   const gradient = expected.gradient.flat();
   const largest = Math.max(...gradient.map(Math.abs));
@@ -207,4 +290,4 @@ it.each(known)('$name', (given) => {
   expect(largestDifference(result.gradient, gradient)).toBeLessThan(1e-4 * largest);
   if (expected.clipped) expect(Array.from(result.clipped)).toEqual(expected.clipped);
   if (expected.kl) expect(largestDifference(result.kl, expected.kl)).toBeLessThan(1e-5);
-});
+}

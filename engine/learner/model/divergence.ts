@@ -1,0 +1,119 @@
+import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
+import type { Divergence } from '../../../core/algorithms/objective.ts';
+import type { Backend } from '../backend.ts';
+import { customGradient } from '../custom-gradient.ts';
+import { product } from './linear.ts';
+import { oneHot } from './one-hot.ts';
+
+/** Below any probability that float32 can tell from 0. */
+const LEAST = 1e-37;
+
+interface Student {
+  hidden: Tensor2D;
+  head: Tensor2D;
+  /** Added to the logits [V]. */
+  mask?: Float32Array | undefined;
+  /** The head has no gradient. */
+  frozen: boolean;
+}
+
+/**
+ * The divergence [N] of the student q = softmax(hidden headᵀ), hidden [N, d] and head [V, d], from the teacher, whose
+ * log-probs are [N, V]; with log q of `targets` [N] and the entropy of q [N], which have no gradient. By the logits z of the student
+ * - reverse KL(q ‖ p): q (log q − log p − D),
+ * - forward KL(p ‖ q): q − p,
+ * - JSD, m = β p + (1 − β) q: (1 − β) q (log q/m − KL(q ‖ m)).
+ *
+ * Of what is [N, V] only this slope is kept for the gradient, and the student's half of that is a product [N, d].
+ */
+export function divergenceFrom(
+  backend: Backend,
+  teacher: Tensor2D,
+  { hidden, head, mask, frozen }: Student,
+  targets: Tensor1D,
+  divergence: Divergence,
+): { divergence: Tensor1D; logprobs: Tensor1D; entropy: Tensor1D } {
+  const { tf } = backend;
+  let facts: { logprobs: Tensor1D; entropy: Tensor1D } | undefined;
+  const forward = (hidden: Tensor2D, head: Tensor2D) => {
+    const unmasked = product(backend, hidden, head, false, true, true);
+    const logits = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
+    const logq = tf.logSoftmax(logits);
+    const q = tf.exp(logq);
+    const { value, slope } = valueAndSlope(backend, { q, logq }, teacher, divergence);
+    facts = {
+      logprobs: tf.keep(tf.sum(tf.mul(oneHot(tf, targets, head.shape[0]), logq), -1)),
+      entropy: tf.keep(tf.neg(tf.sum(tf.mul(q, logq), -1))),
+    };
+    return { value, slope, pull: product(backend, slope, head, false, false) };
+  };
+  const value = frozen
+    ? customGradient<[Tensor2D], [Tensor2D], Tensor1D>(
+        tf,
+        (hidden) => {
+          const { value, pull } = forward(hidden, head);
+          return { value, saved: [pull] };
+        },
+        (dy, pull) => [tf.mul(pull, tf.expandDims(dy, 1))],
+      )(hidden)
+    : customGradient<[Tensor2D, Tensor2D], [Tensor2D, Tensor2D, Tensor2D], Tensor1D>(
+        tf,
+        (hidden, head) => {
+          const { value, slope, pull } = forward(hidden, head);
+          return { value, saved: [hidden, slope, pull] };
+        },
+        (dy, hidden, slope, pull) => {
+          const scale = tf.expandDims<Tensor2D>(dy, 1);
+          return [tf.mul(pull, scale), product(backend, slope, tf.mul(hidden, scale), true, false)];
+        },
+      )(hidden, head);
+  return { divergence: value, ...facts! };
+}
+
+/** D [N], and dD / dz [N, V]. What has no probability is finite in its logarithm, so that 0 · log 0 is 0. */
+function valueAndSlope(
+  { tf }: Backend,
+  { q, logq }: { q: Tensor2D; logq: Tensor2D },
+  logp: Tensor2D,
+  divergence: Divergence,
+): { value: Tensor1D; slope: Tensor2D } {
+  const expected = (p: Tensor2D, values: Tensor2D) => tf.sum<Tensor2D>(tf.mul(p, values), -1, true);
+  if (divergence.kind === 'reverse-kl') {
+    const difference = tf.sub<Tensor2D>(logq, logp);
+    const value = expected(q, difference);
+    return { value: tf.squeeze(value, [1]), slope: tf.mul(q, tf.sub(difference, value)) };
+  }
+  const p = tf.exp(logp);
+  if (divergence.kind === 'forward-kl') {
+    const value = expected(p, tf.sub(logp, logq));
+    return { value: tf.squeeze(value, [1]), slope: tf.sub(q, p) };
+  }
+  const { beta } = divergence;
+  const mixture = tf.add(tf.mul(p, beta), tf.mul(q, 1 - beta));
+  const logm = tf.log<Tensor2D>(tf.maximum(mixture, LEAST));
+  const ofStudent = tf.sub<Tensor2D>(logq, logm);
+  const student = expected(q, ofStudent);
+  const value = tf.add(tf.mul(expected(p, tf.sub(logp, logm)), beta), tf.mul(student, 1 - beta));
+  return {
+    value: tf.squeeze(value, [1]),
+    slope: tf.mul(tf.mul(q, 1 - beta), tf.sub(ofStudent, student)),
+  };
+}
+
+/**
+ * log Σ ω p [N, V] of teachers whose log-probs are [N, V] each, with a share ω [N] each; the shares of a token sum to 1.
+ * One teacher alone has all of it.
+ */
+export function mixtureOf(
+  { tf }: Backend,
+  teachers: readonly { logprobs: Tensor2D; share: Tensor1D }[],
+): Tensor2D {
+  if (teachers.length === 1) return teachers[0]!.logprobs;
+  const weighted = teachers.map(({ logprobs, share }) =>
+    tf.add<Tensor2D>(logprobs, tf.expandDims(tf.log(tf.maximum(share, LEAST)), 1)),
+  );
+  return weighted.reduce((sum, next) => {
+    const most = tf.maximum<Tensor2D>(sum, next);
+    return tf.add(most, tf.log1p(tf.exp(tf.neg(tf.abs(tf.sub(sum, next))))));
+  });
+}

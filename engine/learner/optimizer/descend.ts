@@ -1,0 +1,59 @@
+import type { Tensor } from '@tensorflow/tfjs';
+import { GradusError } from '../../../core/errors.ts';
+import type { Backend } from '../backend.ts';
+import type { OptimizerSettings } from '../contract.ts';
+import { dispose } from '../micro-batches.ts';
+import type { Runner } from '../runner.ts';
+import { rateAt, type Adam } from './adam.ts';
+import { clipProgram } from './clip-program.ts';
+
+export interface Descent {
+  /** In the order of the weights; this disposes them. None: nothing teaches, and moments decay by a gradient of zero. */
+  gradients: Tensor[];
+  loss: number;
+  settings: OptimizerSettings;
+  /** Updates of these weights before this one. */
+  before: number;
+  /** `update 7`, say. */
+  name: string;
+}
+
+/**
+ * One update of Adam by gradients that are clipped first; their norm before. Throws GradusError('learner', 'diverged')
+ * where loss or norm is not finite, with the weights as they were.
+ */
+export async function descend(
+  backend: Backend,
+  runner: Runner,
+  adam: Adam,
+  { gradients, loss, settings, before, name }: Descent,
+): Promise<number> {
+  // What teaches nothing has a gradient of zero, and Adam's moments decay by it as by any other.
+  const whole =
+    gradients.length > 0 ? gradients : adam.weights().map((weight) => backend.tf.zerosLike(weight));
+  const { norm, clipped } = await clip(backend, runner, whole, settings.maxGradientNorm);
+  try {
+    if (!Number.isFinite(loss) || !Number.isFinite(norm)) {
+      throw new GradusError(
+        'learner',
+        'diverged',
+        `${name}: loss ${loss}, gradient norm ${norm}. ` +
+          'Lower the learning rate, clip the gradient norm, or look at the advantages of this batch.',
+      );
+    }
+    adam.update(clipped, rateAt(settings, before), before + 1, settings);
+  } finally {
+    dispose(clipped);
+  }
+  return norm;
+}
+
+async function clip(backend: Backend, runner: Runner, given: Tensor[], largest: number) {
+  const compute = await runner.prepare(clipProgram(backend, largest), given);
+  const [norm, ...scaled] = backend.tf.tidy(() => compute(given));
+  const [value] = norm!.dataSync();
+  norm!.dispose();
+  if (scaled.length === 0) return { norm: value!, clipped: given };
+  dispose(given);
+  return { norm: value!, clipped: scaled };
+}

@@ -1,0 +1,211 @@
+import type { Tensor } from '@tensorflow/tfjs';
+import type { Backend } from './backend.ts';
+import { DEFAULT_COMPUTE } from './contract.ts';
+import type {
+  ComputeSettings,
+  KeptSets,
+  TrainBatch,
+  TrainMetrics,
+  TrainSettings,
+  TrainState,
+} from './contract.ts';
+import type { DeviceState } from './device-state.ts';
+import { distillationProgram } from './distillation-program.ts';
+import { lossOf } from './losses/index.ts';
+import { linear } from './losses/linear.ts';
+import type { CoupledResult, TokenInput } from './losses/loss.ts';
+import { createMicroBatches, dispose } from './micro-batches.ts';
+import type { ModelConfig } from '../model-config.ts';
+import { descend } from './optimizer/descend.ts';
+import { logprobProgram, trainingProgram } from './programs.ts';
+import { refuseNonFinite } from './refuse-non-finite.ts';
+import { packing } from './row-packing.ts';
+import type { Runner } from './runner.ts';
+import { lengthOf, maskOf, movesWeights, sequencesOf } from './sequences.ts';
+import type { NetworkUpdates } from './train-step.ts';
+
+export interface StepContext {
+  backend: Backend;
+  runner: Runner;
+  parent: TrainState;
+  batch: TrainBatch;
+  compute: ComputeSettings | undefined;
+  /** Hears of every micro-batch. */
+  advance: () => void;
+}
+
+/** Other models, on the device. */
+export interface PolicyInputs {
+  reference: Tensor[] | undefined;
+  teachers: { config: ModelConfig; tensors: Tensor[] }[];
+}
+
+type PolicyMetrics = Omit<TrainMetrics, 'updates' | 'seconds' | 'critic'>;
+
+/** Of a step that trains the critic alone. */
+export const NO_POLICY: PolicyMetrics = {
+  loss: 0,
+  gradientNorm: 0,
+  entropy: 0,
+  kl: 0,
+  clipFraction: 0,
+  logprobGapMax: null,
+  logprobGapMean: null,
+  tokens: 0,
+};
+
+export function policyUpdates(
+  { backend, runner, parent, batch, compute = DEFAULT_COMPUTE, advance }: StepContext,
+  {
+    objective,
+    optimizer,
+  }: { objective: NonNullable<TrainSettings['objective']> } & Pick<TrainSettings, 'optimizer'>,
+  { frozen, adam }: DeviceState,
+  { reference, teachers }: PolicyInputs,
+): NetworkUpdates<PolicyMetrics> {
+  const { config } = parent;
+  const model = { config, lora: parent.adapter?.lora, compute };
+  const loss = lossOf(objective);
+  const sequences = sequencesOf(batch);
+  const computed = sequences.filter((sequence) => movesWeights(batch, loss, sequence));
+  const mask = maskOf(batch, computed);
+  const pack = packing(backend, config, compute, batch, computed);
+  // Cut and weighted as if everything were computed.
+  const moving = new Set(computed);
+  const updates = batch.updates.map((given) => {
+    const minibatch = [...given];
+    const own = minibatch.filter((sequence) => moving.has(sequence));
+    return { minibatch, own, rows: pack(own) };
+  });
+  const single = updates.length === 1;
+
+  const wanted = loss.reads(single);
+  const scored = batch.streams.reference === undefined && wanted.includes('reference');
+  const passes = Number(wanted.includes('old')) + Number(scored);
+  const all = passes > 0 ? pack(computed) : [];
+  const passesOfUpdate = loss.kind === 'coupled' ? 2 : 1;
+  const { topK } = loss.from;
+  const kept = topK === 0 ? undefined : { sets: batch.kept ?? nothingCut(batch), most: topK };
+  const micro = createMicroBatches(backend, runner, batch.tokens.length, kept, advance);
+
+  // Zero where nothing counts, for a weight of zero does not make up for an exponential that overflows: Inf · 0 is NaN.
+  const counted = (values: Float32Array): Float32Array =>
+    values.map((value, i) => (mask[i] === 1 ? value : 0));
+  const logprobsNow = logprobProgram(backend, model, loss.from);
+  const perToken: Partial<Record<TokenInput, Float32Array>> = {};
+  const program =
+    loss.kind === 'distribution'
+      ? distillationProgram(
+          backend,
+          model,
+          teachers.map(({ config }) => config),
+          loss,
+        )
+      : trainingProgram(backend, model, loss.kind === 'token' ? loss : linear(loss.from), single);
+  const fixed = loss.kind === 'distribution' ? teachers.flatMap(({ tensors }) => tensors) : [];
+  const shares = loss.kind === 'distribution' ? loss.shares(batch).map(counted) : [];
+
+  const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, margin: 0, accuracy: 0, tokens: 0 };
+  let parentLogprobs: Float32Array | undefined;
+  return {
+    passes: passes * all.length + passesOfUpdate * updates.reduce((sum, { rows }) => sum + rows.length, 0),
+    begin: async () => {
+      for (const name of wanted) {
+        if (name !== 'old' && batch.streams[name]) perToken[name] = counted(batch.streams[name]);
+      }
+      if (scored) {
+        const program = logprobProgram(backend, { config, compute }, loss.from);
+        perToken.reference = counted(await micro.perToken(program, reference!, all));
+        refuseNonFinite(perToken.reference, 'the reference');
+      }
+      if (wanted.includes('old')) {
+        perToken.old = counted(await micro.perToken(logprobsNow, [...frozen, ...adam.weights()], all));
+        refuseNonFinite(perToken.old, 'the weights that the step starts from');
+        parentLogprobs = perToken.old;
+      }
+    },
+    update: async (index) => {
+      const { minibatch, rows } = updates[index]!;
+      const parameters = [...frozen, ...adam.weights()];
+      const before = parent.updates + index;
+      let coupled: CoupledResult | undefined;
+      let inputs: Float32Array[];
+      if (loss.kind === 'coupled') {
+        const logprobs = counted(await micro.perToken(logprobsNow, parameters, rows));
+        refuseNonFinite(logprobs, `the weights before update ${before + 1}`);
+        coupled = loss.compute(batch, minibatch, { ...perToken, logprobs });
+        inputs = [coupled.slopes];
+      } else {
+        inputs = [loss.weights(batch, minibatch), ...wanted.map((name) => perToken[name]!), ...shares];
+      }
+      const result = await micro.gradient(program, [...parameters, ...fixed], rows, mask, inputs, 3);
+      // With a single update its own forward pass runs under the parent's weights.
+      parentLogprobs ??= result.perToken;
+      try {
+        refuseNonFinite(result.perToken, `the weights before update ${before + 1}`);
+      } catch (error) {
+        dispose(result.gradients);
+        throw error;
+      }
+      const value = coupled?.loss ?? result.loss;
+      const { gradients } = result;
+      const name = `update ${before + 1}`;
+      const norm = await descend(backend, runner, adam, {
+        gradients,
+        loss: value,
+        settings: optimizer,
+        before,
+        name,
+      });
+
+      const [entropy, kl, clipped] = result.sums as [number, number, number];
+      sums.loss += value;
+      sums.gradientNorm += norm;
+      sums.entropy += entropy;
+      sums.kl += kl;
+      sums.clipped += coupled?.clipped?.reduce((sum, bit) => sum + bit, 0) ?? clipped;
+      sums.margin += coupled?.preference?.margin ?? 0;
+      sums.accuracy += coupled?.preference?.accuracy ?? 0;
+      sums.tokens += result.tokens;
+    },
+    metrics: () => {
+      const tokens = Math.max(1, sums.tokens);
+      // What the weights that the step starts from have sampled, and given log-probs.
+      const told = perToken.old ? computed : updates[0]!.own;
+      const own = told.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
+      return {
+        loss: sums.loss / updates.length,
+        gradientNorm: sums.gradientNorm / updates.length,
+        entropy: sums.entropy / tokens,
+        kl: sums.kl / tokens,
+        clipFraction: sums.clipped / tokens,
+        ...(loss.prefers && {
+          preference: { margin: sums.margin / updates.length, accuracy: sums.accuracy / updates.length },
+        }),
+        ...logprobGap(batch.streams.rollout, maskOf(batch, own), parentLogprobs!),
+        tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
+      };
+    },
+  };
+}
+
+const nothingCut = ({ tokens }: TrainBatch): KeptSets => ({
+  ids: new Int32Array(0),
+  offsets: new Int32Array(tokens.length + 1),
+});
+
+/** How far the learner's log-probs are from those that the rollout engine reported, over the tokens of `mask`; null without any. */
+function logprobGap(rollout: Float32Array | undefined, mask: Float32Array, logprobs: Float32Array) {
+  let max = 0;
+  let sum = 0;
+  let count = 0;
+  mask.forEach((masked, i) => {
+    if (masked !== 1 || !rollout) return;
+    const gap = Math.abs(logprobs[i]! - rollout[i]!);
+    max = Math.max(max, gap);
+    sum += gap;
+    count++;
+  });
+  if (count === 0) return { logprobGapMax: null, logprobGapMean: null };
+  return { logprobGapMax: max, logprobGapMean: sum / count };
+}

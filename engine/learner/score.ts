@@ -1,0 +1,58 @@
+import { parameterShapes } from '../lora/adapter-shapes.ts';
+import type { Backend } from './backend.ts';
+import type { ComputeSettings, Learner, ScoredBatch, ScoreRequest, Scores } from './contract.ts';
+import { criticShapes } from './critic.ts';
+import { valueProgram } from './critic-programs.ts';
+import { uploadFrozen } from './device-state.ts';
+import { createMicroBatches, dispose } from './micro-batches.ts';
+import { logprobProgram, type Program } from './programs.ts';
+import { refuseNonFinite } from './refuse-non-finite.ts';
+import { packing } from './row-packing.ts';
+import type { Runner } from './runner.ts';
+import { maskOf, sequencesOf } from './sequences.ts';
+
+/** Of arguments that were checked. Throws GradusError('learner', 'diverged') where a number is not finite. */
+export async function scoreTokens(
+  backend: Backend,
+  runner: Runner,
+  { config, weights, adapter, critic }: Parameters<Learner['score']>[0],
+  batch: ScoredBatch,
+  { logprobs: from, values }: ScoreRequest,
+  compute: ComputeSettings,
+): Promise<Scores> {
+  const sequences = sequencesOf(batch);
+  const mask = maskOf(batch, sequences);
+  const packed = packing(backend, config, compute, batch, sequences)(sequences);
+  const cut = from && from.topK > 0 && batch.kept ? { sets: batch.kept, most: from.topK } : undefined;
+  const run = async (
+    program: Program,
+    shapes: Parameters<typeof uploadFrozen>[1],
+    named: Parameters<typeof uploadFrozen>[2],
+    kept: typeof cut,
+  ) => {
+    const micro = createMicroBatches(backend, runner, batch.tokens.length, kept, () => undefined);
+    const tensors = uploadFrozen(backend, shapes, named);
+    try {
+      const all = await micro.perToken(program, tensors, packed);
+      return all.map((value, i) => (mask[i] === 1 ? value : 0));
+    } finally {
+      dispose(tensors);
+    }
+  };
+  const scores: Scores = {};
+  if (from) {
+    const model = { config, lora: adapter?.lora, compute };
+    const { frozen, trained } = parameterShapes(model);
+    const named = new Map([...weights, ...(adapter?.weights ?? [])]);
+    const program = logprobProgram(backend, model, { ...from, topK: cut?.most ?? 0 });
+    scores.logprobs = await run(program, [...frozen, ...trained], named, cut);
+    refuseNonFinite(scores.logprobs, 'the weights that score it');
+  }
+  if (values) {
+    scores.values = critic
+      ? await run(valueProgram(backend, { config, compute }), criticShapes(config), critic.weights, undefined)
+      : new Float32Array(batch.tokens.length);
+    refuseNonFinite(scores.values, 'the critic', 'value');
+  }
+  return scores;
+}
