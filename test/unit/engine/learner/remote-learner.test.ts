@@ -18,6 +18,7 @@ import {
   randomBatch,
   settings,
   TINY,
+  withStreams,
 } from './tiny.ts';
 
 const open: RemoteLearner[] = [];
@@ -107,6 +108,41 @@ describe('a learner in a process of its own', () => {
     const again = await learner.step(freshState(), batch, plan, { reference });
     expect(learner.pid).not.toBe(killed);
     expect(digest(again.state)).toBe(digest(expected.state));
+  });
+
+  it('ends with the same critic after it was killed in the middle of its updates', async () => {
+    const returns = batch.mask.map((bit, i) => bit * (batch.tokens[i]! % 2));
+    const given = withStreams(batch, { returns, values: batch.mask.map(() => 0) });
+    const { optimizer } = plan;
+    const alone = settings(null, { critic: { clip: 0.2, optimizer } });
+    const criticOf = ({ critic }: TrainState) =>
+      Buffer.concat([critic!.weights, critic!.firstMoments, critic!.secondMoments].map(bytes));
+    const learner = await start();
+    const first = await learner.step(freshState(), given, alone);
+    const expected = await learner.step(first.state, given, alone);
+    const killed = learner.pid!;
+    const many = { ...given, updates: endless.updates };
+    const dying = learner.step(first.state, many, alone, undefined, (done) => {
+      if (done === 3) process.kill(killed, 'SIGKILL');
+    });
+    await expect(dying).rejects.toMatchObject({ type: 'process-died' });
+    const again = await learner.step(first.state, given, alone);
+    expect(learner.pid).not.toBe(killed);
+    expect(criticOf(again.state).equals(criticOf(expected.state))).toBe(true);
+  });
+
+  it('sends what a scoring reads once, and scores as often as it is asked', async () => {
+    const learner = await start();
+    const what = { logprobs: { temperature: 1, topK: 0 }, values: true };
+    const { state } = await learner.step(freshState(), batch, plan, { reference });
+    const own = await learner.score(state, batch, what);
+    expect(await learner.score(structuredClone(state), batch, what)).toEqual(own);
+    const ofReference = await learner.score({ config: TINY, weights: reference }, batch, what);
+    expect(ofReference.logprobs).not.toEqual(own.logprobs);
+    const there = await learner.step(state, batch, plan, { reference });
+    const other = await start();
+    const here = await other.step(structuredClone(state), batch, plan, { reference });
+    expect(digest(there.state)).toBe(digest(here.state));
   });
 
   it.runIf(process.platform === 'linux')(
