@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ObjectStore } from '../store/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
-import { createLearner } from '../engine/learner/remote-learner.ts';
+import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { calculatorEnvironment } from '../environments/calculator/environment.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
 import { hostedHere } from '../environments/host/hosted-environment.ts';

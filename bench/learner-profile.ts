@@ -2,14 +2,14 @@
 // Ops are timed one by one, as the eager runner runs them; the traced graph runs the same ops, some of them side by side.
 import type { Tensor } from '@tensorflow/tfjs';
 import { MODEL_DEFAULTS } from '../spec/sections/model.ts';
-import { loadBackend } from '../engine/learner/backend.ts';
-import { uploadWeights } from '../engine/learner/device-state.ts';
-import { createTracedRunner } from '../engine/learner/graph/traced-runner.ts';
+import { loadBackend } from '../engine/learner/tensorflow/backend.ts';
+import { uploadWeights } from '../engine/learner/step/device-state.ts';
+import { createTracedRunner } from '../engine/learner/tensorflow/graph/traced-runner.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
-import type { Binding } from '../engine/learner/native-ops.ts';
+import type { Binding } from '../engine/learner/tensorflow/native-ops.ts';
 import { supervised } from '../engine/learner/losses/supervised.ts';
-import { trainingProgram } from '../engine/learner/programs.ts';
-import type { Precision } from '../engine/learner/runner.ts';
+import { trainingProgram } from '../engine/learner/programs/policy-programs.ts';
+import type { Precision } from '../engine/learner/tensorflow/runner.ts';
 import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
 
 const small: ModelConfig = {

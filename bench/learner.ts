@@ -4,7 +4,7 @@ import { MODEL_DEFAULTS } from '../spec/sections/model.ts';
 import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
-import { packRows, positionsFor, rowLength } from '../engine/learner/row-packing.ts';
+import { packRows, positionsFor, rowLength } from '../engine/learner/batch/row-packing.ts';
 import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
 import { RandomStream } from '../core/random.ts';
 import type { BenchOptions } from './bench.ts';

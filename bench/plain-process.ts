@@ -1,7 +1,7 @@
 import { ObjectStore } from '../store/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
-import { createLearner } from '../engine/learner/remote-learner.ts';
+import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../environments/index.ts';
 import { readSettings } from '../workers/settings.ts';

@@ -1,7 +1,7 @@
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
 import { createTraining } from '../activities/training/learner.ts';
-import { createLearner } from '../engine/learner/remote-learner.ts';
+import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 

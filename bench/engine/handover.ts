@@ -10,7 +10,7 @@ import { packBatch } from '../../activities/training/training-batch.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { TrainRequest } from '../../core/requests.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
-import { createLearner } from '../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../engine/learner/process/remote-learner.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 import { startObjectStore } from '../../infra/dev/object-store.ts';
 import type { BenchOptions } from '../bench.ts';

@@ -8,7 +8,7 @@ import { packBatch } from '../../activities/training/training-batch.ts';
 import { randomKey, RandomStream } from '../../core/random.ts';
 import type { TrainRequest } from '../../core/requests.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
-import { createLearner } from '../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
 import { readSettings } from '../../workers/settings.ts';

@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../core/errors.ts';
-import { loadBackend, type BackendKind } from './backend.ts';
+import { loadBackend, type BackendKind } from './tensorflow/backend.ts';
 import {
   checkBatch,
   checkCritic,
@@ -9,7 +9,7 @@ import {
   checkState,
   checkTemperature,
   checkWeights,
-} from './check-arguments.ts';
+} from './step/check-arguments.ts';
 import { DEFAULT_COMPUTE } from './contract.ts';
 import type { ComputeSettings, Learner, OtherModels, TrainState } from './contract.ts';
 import { beginCritic } from './critic.ts';
@@ -20,12 +20,12 @@ import {
   uploadState,
   uploadWeights,
   type DeviceState,
-} from './device-state.ts';
-import { createTracedRunner } from './graph/traced-runner.ts';
+} from './step/device-state.ts';
+import { createTracedRunner } from './tensorflow/graph/traced-runner.ts';
 import { lossOf } from './losses/index.ts';
-import { eagerRunner } from './runner.ts';
-import { scoreTokens } from './score.ts';
-import { trainStep } from './train-step.ts';
+import { eagerRunner } from './tensorflow/runner.ts';
+import { scoreTokens } from './step/score.ts';
+import { trainStep } from './step/train-step.ts';
 
 export interface LocalLearnerOptions {
   backend?: BackendKind;

@@ -1,5 +1,5 @@
 /** Begins a learner step whose one micro-batch takes its time, tells the learner's process, and waits to be killed. */
-import { createLearner } from '../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../engine/learner/process/remote-learner.ts';
 import { freshState, GRPO, inUpdates, randomBatch, settings, TINY } from '../unit/engine/learner/tiny.ts';
 
 const config = {

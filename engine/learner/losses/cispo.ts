@@ -1,6 +1,6 @@
 import type { Tensor1D } from '@tensorflow/tfjs';
 import type { CispoObjective } from '../../../core/algorithms/objective.ts';
-import { stopGradient } from '../custom-gradient.ts';
+import { stopGradient } from '../tensorflow/custom-gradient.ts';
 import { given } from './loss.ts';
 import type { TokenLoss } from './loss.ts';
 import { tokenWeights } from './token-weights.ts';

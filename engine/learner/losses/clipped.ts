@@ -1,7 +1,7 @@
 import type { Tensor1D } from '@tensorflow/tfjs';
 import type { ClippedObjective } from '../../../core/algorithms/objective.ts';
-import type { Tf } from '../backend.ts';
-import { stopGradient } from '../custom-gradient.ts';
+import type { Tf } from '../tensorflow/backend.ts';
+import { stopGradient } from '../tensorflow/custom-gradient.ts';
 import { importanceWeight } from './importance-weight.ts';
 import { given } from './loss.ts';
 import type { LossInputs, LossResult, TokenLoss } from './loss.ts';

@@ -1,6 +1,6 @@
 import type { Tensor1D } from '@tensorflow/tfjs';
 import type { ImportanceCorrection } from '../../../core/algorithms/objective.ts';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 
 /** exp(target − rollout) [N], truncated or masked by `importanceRule`, `importanceCap` > 0; `target` needs no gradient. */
 export function importanceWeight(

@@ -1,6 +1,6 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
 import type { Divergence, OfSamples } from '../../../core/algorithms/objective.ts';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 import type { SequenceStream, TokenStream, TrainBatch } from '../contract.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { ReinforceObjective } from '../../../core/algorithms/objective.ts';
-import { stopGradient } from '../custom-gradient.ts';
+import { stopGradient } from '../tensorflow/custom-gradient.ts';
 import { importanceWeight } from './importance-weight.ts';
 import { given } from './loss.ts';
 import type { TokenLoss } from './loss.ts';

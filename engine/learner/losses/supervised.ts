@@ -1,6 +1,6 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 import type { TokenLoss } from './loss.ts';
 import { tokenWeights } from './token-weights.ts';
 

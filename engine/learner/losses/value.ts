@@ -1,5 +1,5 @@
 import type { Scalar, Tensor1D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 
 /** All [N], in units of reward, 0 where the mask is 0. */
 export interface ValueInputs {

@@ -1,6 +1,6 @@
 import type { Rank, Tensor2D, Tensor3D, Tensor4D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { causalBlocks } from './causal-blocks.ts';
 
 /** What is added to a score that must not be seen: the softmax makes exactly zero of it. */

@@ -1,5 +1,5 @@
 import type { Rank, Tensor3D, Tensor4D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 
 /** Positions that a block of queries has at least: below, smaller products and more ops cost more than they save. */
 const LEAST = 32;

@@ -1,7 +1,7 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { ModelConfig } from '../../model-config.ts';
-import type { Backend } from '../backend.ts';
-import { checkpointed } from '../checkpointed.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import { checkpointed } from '../tensorflow/checkpointed.ts';
 import { attentionMask } from './attention.ts';
 import { decoderLayer, type LayerInputs } from './decoder-layer.ts';
 import { embed } from './embedding.ts';

@@ -1,7 +1,7 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Divergence } from '../../../core/algorithms/objective.ts';
-import type { Backend } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
 

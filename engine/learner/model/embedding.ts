@@ -1,6 +1,6 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { oneHot } from './one-hot.ts';
 
 /** Rows of `table` [V, d] at `tokens` [N], int32: [N, d]. A `frozen` table has no gradient. */

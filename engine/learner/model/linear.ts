@@ -1,6 +1,6 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend, Tf } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Backend, Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 
 /** a b, either transposed first. An `exact` product is float32 throughout whatever the precision. */
 export const product = (

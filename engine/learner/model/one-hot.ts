@@ -1,5 +1,5 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 
 /** onehot(indices) [N, depth], float32. The WebAssembly kernel of tfjs 4.22 is right for int32 only, hence the cast. */
 export function oneHot(tf: Tf, indices: Tensor1D, depth: number): Tensor2D {

@@ -1,6 +1,6 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 
 /** Root mean square norm (Zhang & Sennrich 2019, eq. 4) of x [N, d] with a gain [d]. */
 export function rmsNorm(tf: Tf, x: Tensor2D, gain: Tensor1D, epsilon: number): Tensor2D {

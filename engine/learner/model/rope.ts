@@ -1,8 +1,8 @@
 import type { Tensor4D } from '@tensorflow/tfjs';
 import type { ModelConfig } from '../../model-config.ts';
 import { rotaryTables } from '../../rope.ts';
-import type { Tf } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 
 /** Cosines [1, T, 1, D], and sines of the same shape with the sign of rotate-half folded in: [−sin, sin]. */
 export interface RopeTables {

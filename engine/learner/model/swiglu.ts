@@ -1,6 +1,6 @@
 import type { Tensor2D } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
-import { customGradient } from '../custom-gradient.ts';
+import type { Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 
 /** silu(gate) · up (Shazeer 2020, "GLU variants improve transformer", eq. 6), all [N, F]. */
 export function swiglu(tf: Tf, gate: Tensor2D, up: Tensor2D): Tensor2D {

@@ -1,7 +1,7 @@
 import type { Rank, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from '../backend.ts';
+import type { Backend } from '../tensorflow/backend.ts';
 import { MASKED } from '../../token-mask.ts';
-import { customGradient } from '../custom-gradient.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
 

@@ -1,5 +1,5 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from '../backend.ts';
+import type { Backend } from '../tensorflow/backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
 import { NativeAdam } from './native-adam.ts';
 import { PlainAdam } from './plain-adam.ts';

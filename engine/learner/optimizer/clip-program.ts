@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from '../backend.ts';
-import type { Program } from '../programs.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { Program } from '../programs/program.ts';
 
 /**
  * In: the gradients. Out: their global L2 norm [], then the gradients scaled so that their norm is `largest` at most

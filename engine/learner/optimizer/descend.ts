@@ -1,9 +1,9 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../../core/errors.ts';
-import type { Backend } from '../backend.ts';
+import type { Backend } from '../tensorflow/backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
-import { dispose } from '../micro-batches.ts';
-import type { Runner } from '../runner.ts';
+import { dispose } from '../batch/micro-batches.ts';
+import type { Runner } from '../tensorflow/runner.ts';
 import { rateAt, type Adam } from './adam.ts';
 import { clipProgram } from './clip-program.ts';
 

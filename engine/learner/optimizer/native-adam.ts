@@ -1,7 +1,7 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
-import type { NativeOps } from '../native-ops.ts';
+import type { NativeOps } from '../tensorflow/native-ops.ts';
 import type { Adam } from './adam.ts';
 
 /** Adam by TensorFlow's own kernel on resource variables: one pass over the weights, in place. */

@@ -1,5 +1,5 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Tf } from '../backend.ts';
+import type { Tf } from '../tensorflow/backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
 import type { Adam } from './adam.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_COMPUTE, type ComputeSettings, type Learner } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
-import { createLearner } from '../../../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import {

@@ -3,7 +3,7 @@ import { normal, randomKey } from '../../../../core/random.ts';
 import type { CriticSettings, CriticState, Learner } from '../../../../engine/learner/contract.ts';
 import { criticShapes } from '../../../../engine/learner/critic.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
-import { createLearner } from '../../../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';

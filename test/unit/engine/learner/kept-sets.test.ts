@@ -2,7 +2,7 @@ import type { Scalar, Tensor2D } from '@tensorflow/tfjs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { normal, randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
-import { loadBackend } from '../../../../engine/learner/backend.ts';
+import { loadBackend } from '../../../../engine/learner/tensorflow/backend.ts';
 import type { UpdatePlan } from '../../../../core/requests.ts';
 import type { KeptSets, TrainBatch } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Learner, TrainState } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
-import { createLearner } from '../../../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import {

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
+import { loadBackend, type Backend } from '../../../../engine/learner/tensorflow/backend.ts';
 import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
 import { supervised } from '../../../../engine/learner/losses/supervised.ts';
-import { trainingProgram } from '../../../../engine/learner/programs.ts';
+import { trainingProgram } from '../../../../engine/learner/programs/policy-programs.ts';
 import { loraScale, parameterShapes } from '../../../../engine/lora/adapter-shapes.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import { adapterOf, base, CASES, config, expected, LENGTH, ROWS } from './peft-fixtures.ts';

@@ -1,7 +1,7 @@
 import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { beforeAll, expect, test } from 'vitest';
-import { loadBackend } from '../../../../engine/learner/backend.ts';
-import type { Backend } from '../../../../engine/learner/backend.ts';
+import { loadBackend } from '../../../../engine/learner/tensorflow/backend.ts';
+import type { Backend } from '../../../../engine/learner/tensorflow/backend.ts';
 import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';

@@ -3,7 +3,7 @@ import type { DistillObjective, Divergence } from '../../../../../core/algorithm
 import { normal, randomKey } from '../../../../../core/random.ts';
 import type { Learner, Teacher, TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../../engine/learner/local-learner.ts';
-import { createLearner } from '../../../../../engine/learner/remote-learner.ts';
+import { createLearner } from '../../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../../engine/lora/initial-adapter.ts';
 import { weightShapes, type Weights } from '../../../../../engine/model-config.ts';
 import { bytes, freshState, largestDifference, lively, randomBatch, settings, TINY } from '../tiny.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { beforeAll, expect, it } from 'vitest';
 import type { Aggregation, Divergence, Objective } from '../../../../../core/algorithms/objective.ts';
-import { loadBackend, type Backend } from '../../../../../engine/learner/backend.ts';
+import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
 import { linear } from '../../../../../engine/learner/losses/linear.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { createRequire } from 'node:module';
-import { GradusError, messageOf } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../../core/errors.ts';
 import type * as TensorFlow from '@tensorflow/tfjs';
 import { NativeOps, type KernelBackend } from './native-ops.ts';
 

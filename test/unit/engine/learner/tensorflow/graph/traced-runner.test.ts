@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { loadBackend } from '../../../../engine/learner/backend.ts';
-import type { Learner } from '../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { loadBackend } from '../../../../../../engine/learner/tensorflow/backend.ts';
+import type { Learner } from '../../../../../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../../../../../engine/learner/local-learner.ts';
 import {
   freshState,
   GRPO,
@@ -11,7 +11,7 @@ import {
   randomBatch,
   settings,
   TINY,
-} from './tiny.ts';
+} from '../../tiny.ts';
 
 let eager: Learner;
 let traced: Learner;

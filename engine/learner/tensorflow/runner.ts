@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { LearnerSpec } from '../../core/spec.ts';
-import type { Program } from './programs.ts';
+import type { LearnerSpec } from '../../../core/spec.ts';
+import type { Program } from '../programs/program.ts';
 
 /** Of the operands of matrix products. */
 export type Precision = LearnerSpec['precision'];

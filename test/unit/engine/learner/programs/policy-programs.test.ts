@@ -1,17 +1,17 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { normal, randomKey } from '../../../../core/random.ts';
-import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
-import type { Objective } from '../../../../core/algorithms/objective.ts';
-import { uploadWeights } from '../../../../engine/learner/device-state.ts';
-import { lossOf } from '../../../../engine/learner/losses/index.ts';
-import type { TokenLoss } from '../../../../engine/learner/losses/loss.ts';
-import type { TokenInput } from '../../../../engine/learner/losses/loss.ts';
-import { logprobProgram, trainingProgram } from '../../../../engine/learner/programs.ts';
-import { gather, packRows, rowLength, scatter } from '../../../../engine/learner/row-packing.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../../../../engine/model-config.ts';
-import { referenceLogprobs } from './reference-decoder.ts';
-import { GRPO, lively, randomBatch, TINY } from './tiny.ts';
+import { normal, randomKey } from '../../../../../core/random.ts';
+import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import type { Objective } from '../../../../../core/algorithms/objective.ts';
+import { uploadWeights } from '../../../../../engine/learner/step/device-state.ts';
+import { lossOf } from '../../../../../engine/learner/losses/index.ts';
+import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
+import type { TokenInput } from '../../../../../engine/learner/losses/loss.ts';
+import { logprobProgram, trainingProgram } from '../../../../../engine/learner/programs/policy-programs.ts';
+import { gather, packRows, rowLength, scatter } from '../../../../../engine/learner/batch/row-packing.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../../../../engine/model-config.ts';
+import { referenceLogprobs } from '../reference-decoder.ts';
+import { GRPO, lively, randomBatch, TINY } from '../tiny.ts';
 
 let backend: Backend;
 beforeAll(async () => {

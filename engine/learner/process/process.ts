@@ -1,7 +1,7 @@
 /** The learner's own process: answers a parent over IPC, one step or scoring at a time. Ends with the parent. */
 import { Worker } from 'node:worker_threads';
-import type { Learner } from './contract.ts';
-import { createLocalLearner } from './local-learner.ts';
+import type { Learner } from '../contract.ts';
+import { createLocalLearner } from '../local-learner.ts';
 import { FILE, toSentError } from './messages.ts';
 import type { FromLearner, ScoringRequest, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
 import { readValue, writeValue } from './shared-file.ts';

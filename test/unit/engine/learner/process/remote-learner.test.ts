@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { TrainState } from '../../../../engine/learner/contract.ts';
-import { createLearner, type RemoteLearner } from '../../../../engine/learner/remote-learner.ts';
-import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
-import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
+import type { TrainState } from '../../../../../engine/learner/contract.ts';
+import { createLearner, type RemoteLearner } from '../../../../../engine/learner/process/remote-learner.ts';
+import { initialWeights } from '../../../../../engine/learner/initial-weights.ts';
+import { initialAdapter } from '../../../../../engine/lora/initial-adapter.ts';
 import {
   bytes,
   freshState,
@@ -19,7 +19,7 @@ import {
   settings,
   TINY,
   withStreams,
-} from './tiny.ts';
+} from '../tiny.ts';
 
 const open: RemoteLearner[] = [];
 afterEach(async () => {
@@ -227,7 +227,7 @@ describe('a learner in a process of its own', () => {
   it.runIf(process.platform === 'linux')(
     'ends at once with a parent that is killed, whatever its kernels are at',
     async () => {
-      const script = fileURLToPath(new URL('../../../support/learner-owner.ts', import.meta.url));
+      const script = fileURLToPath(new URL('../../../../support/learner-owner.ts', import.meta.url));
       const owner = fork(script, [], { execArgv: ['--import', 'tsx'] });
       const [pid] = (await once(owner, 'message')) as [number];
       /** Processor seconds so far, of a clock of a hundred ticks a second. */

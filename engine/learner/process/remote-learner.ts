@@ -1,9 +1,9 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { GradusError } from '../../core/errors.ts';
-import type { Learner, Scores } from './contract.ts';
-import type { LocalLearnerOptions } from './local-learner.ts';
+import { GradusError } from '../../../core/errors.ts';
+import type { Learner, Scores } from '../contract.ts';
+import type { LocalLearnerOptions } from '../local-learner.ts';
 import { fromSentError } from './messages.ts';
 import type { FromLearner, ScoringRequest, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
 import { closeFile, openUnnamedFile, readValue, writeValue } from './shared-file.ts';

@@ -1,9 +1,9 @@
 import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from './backend.ts';
-import { criticShapes } from './critic.ts';
-import { valueLoss } from './losses/value.ts';
-import { decoderHidden } from './model/decoder.ts';
-import { partsOf, type ComputedModel, type Part, type Program } from './programs.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import { criticShapes } from '../critic.ts';
+import { valueLoss } from '../losses/value.ts';
+import { decoderHidden } from '../model/decoder.ts';
+import { partsOf, type ComputedModel, type Part, type Program } from './program.ts';
 
 /** In: the critic's parameters, tokens [N], targets [N], segments [B, T]. Out: V [N] of the state before each target. */
 export function valueProgram(backend: Backend, { config, compute }: ComputedModel): Program {

@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from './backend.ts';
-import { DEFAULT_COMPUTE } from './contract.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
   ComputeSettings,
   KeptSets,
@@ -8,20 +8,20 @@ import type {
   TrainMetrics,
   TrainSettings,
   TrainState,
-} from './contract.ts';
+} from '../contract.ts';
 import type { DeviceState } from './device-state.ts';
-import { distillationProgram } from './distillation-program.ts';
-import { lossOf } from './losses/index.ts';
-import { linear } from './losses/linear.ts';
-import type { CoupledResult, TokenInput } from './losses/loss.ts';
-import { createMicroBatches, dispose } from './micro-batches.ts';
-import type { ModelConfig } from '../model-config.ts';
-import { descend } from './optimizer/descend.ts';
-import { logprobProgram, trainingProgram } from './programs.ts';
+import { distillationProgram } from '../programs/distillation-program.ts';
+import { lossOf } from '../losses/index.ts';
+import { linear } from '../losses/linear.ts';
+import type { CoupledResult, TokenInput } from '../losses/loss.ts';
+import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
+import type { ModelConfig } from '../../model-config.ts';
+import { descend } from '../optimizer/descend.ts';
+import { logprobProgram, trainingProgram } from '../programs/policy-programs.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
-import { packing } from './row-packing.ts';
-import type { Runner } from './runner.ts';
-import { lengthOf, maskOf, movesWeights, sequencesOf } from './sequences.ts';
+import { packing } from '../batch/row-packing.ts';
+import type { Runner } from '../tensorflow/runner.ts';
+import { lengthOf, maskOf, movesWeights, sequencesOf } from '../batch/sequences.ts';
 import type { NetworkUpdates } from './train-step.ts';
 
 export interface StepContext {

@@ -1,5 +1,5 @@
-import type { TrainBatch } from './contract.ts';
-import type { Loss } from './losses/loss.ts';
+import type { TrainBatch } from '../contract.ts';
+import type { Loss } from '../losses/loss.ts';
 
 /**
  * Whether a sequence has a gradient: one whose every advantage is zero has none, unless the loss moves the weights by

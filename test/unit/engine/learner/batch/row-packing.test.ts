@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gather, packRows, rowLength, scatter } from '../../../../engine/learner/row-packing.ts';
+import { gather, packRows, rowLength, scatter } from '../../../../../engine/learner/batch/row-packing.ts';
 
 const batchOf = (lengths: number[]) => {
   const offsets = new Int32Array(lengths.length + 1);

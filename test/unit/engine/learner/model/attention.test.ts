@@ -1,8 +1,8 @@
 import type { Tensor, Tensor4D } from '@tensorflow/tfjs';
 import { beforeAll, expect, test } from 'vitest';
-import { normal, randomKey } from '../../../../core/random.ts';
-import { loadBackend, type Backend } from '../../../../engine/learner/backend.ts';
-import { attention, attentionMask } from '../../../../engine/learner/model/attention.ts';
+import { normal, randomKey } from '../../../../../core/random.ts';
+import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import { attention, attentionMask } from '../../../../../engine/learner/model/attention.ts';
 
 let backend: Backend;
 beforeAll(async () => {

@@ -1,13 +1,13 @@
 import type { Scalar, Tensor, Tensor1D } from '@tensorflow/tfjs';
-import { loraScale, parameterShapes } from '../lora/adapter-shapes.ts';
-import { weightShapes, type ModelConfig } from '../model-config.ts';
-import { tokenMask } from '../token-mask.ts';
-import type { Backend } from './backend.ts';
-import type { DistributionLoss } from './losses/loss.ts';
-import { decoderHidden } from './model/decoder.ts';
-import { divergenceFrom, mixtureOf } from './model/divergence.ts';
-import { product } from './model/linear.ts';
-import { partsOf, type ComputedModel, type Part, type Program } from './programs.ts';
+import { loraScale, parameterShapes } from '../../lora/adapter-shapes.ts';
+import { weightShapes, type ModelConfig } from '../../model-config.ts';
+import { tokenMask } from '../../token-mask.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { DistributionLoss } from '../losses/loss.ts';
+import { decoderHidden } from '../model/decoder.ts';
+import { divergenceFrom, mixtureOf } from '../model/divergence.ts';
+import { product } from '../model/linear.ts';
+import { partsOf, type ComputedModel, type Part, type Program } from './program.ts';
 
 /**
  * In: frozen and trained parameters of the student, those of each teacher, tokens [N], targets [N], segments [B, T], mask

@@ -1,6 +1,6 @@
-import { GradusError, type Boundary } from '../../core/errors.ts';
-import type { Weights } from '../model-config.ts';
-import type { LocalLearnerOptions } from './local-learner.ts';
+import { GradusError, type Boundary } from '../../../core/errors.ts';
+import type { Weights } from '../../model-config.ts';
+import type { LocalLearnerOptions } from '../local-learner.ts';
 import type { Written } from './shared-file.ts';
 import type {
   ComputeSettings,
@@ -12,7 +12,7 @@ import type {
   TrainMetrics,
   TrainSettings,
   TrainState,
-} from './contract.ts';
+} from '../contract.ts';
 
 /** Large things cross once: the learner process keeps them under these numbers, as long as its parent says so. */
 export type Sent<T> = { id: number; value?: T };

@@ -1,6 +1,6 @@
-import { GradusError } from '../../core/errors.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
-import { DEFAULT_COMPUTE } from './contract.ts';
+import { GradusError } from '../../../core/errors.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../model-config.ts';
+import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
   CriticSettings,
   CriticState,
@@ -10,11 +10,11 @@ import type {
   TrainBatch,
   TrainSettings,
   TrainState,
-} from './contract.ts';
-import { criticShapes } from './critic.ts';
-import { lossOf } from './losses/index.ts';
-import type { Loss } from './losses/loss.ts';
-import { parameterShapes } from '../lora/adapter-shapes.ts';
+} from '../contract.ts';
+import { criticShapes } from '../critic.ts';
+import { lossOf } from '../losses/index.ts';
+import type { Loss } from '../losses/loss.ts';
+import { parameterShapes } from '../../lora/adapter-shapes.ts';
 
 const wrong = (type: string, message: string) => new GradusError('learner', type, message);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Tensor } from '@tensorflow/tfjs';
 import type { Tf } from '../backend.ts';
 import type { NativeOps } from '../native-ops.ts';
-import type { Program } from '../programs.ts';
+import type { Program } from '../../programs/program.ts';
 import type { Runner } from '../runner.ts';
 import { graphNodes } from './graph-def.ts';
 import { record } from './recording.ts';

@@ -1,11 +1,11 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { ModelConfig, Weights } from '../model-config.ts';
-import { weightShapes } from '../model-config.ts';
-import type { Backend } from './backend.ts';
-import type { CriticState, TrainState } from './contract.ts';
-import { criticShapes } from './critic.ts';
-import { createAdam, type Adam } from './optimizer/adam.ts';
-import { parameterShapes } from '../lora/adapter-shapes.ts';
+import type { ModelConfig, Weights } from '../../model-config.ts';
+import { weightShapes } from '../../model-config.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { CriticState, TrainState } from '../contract.ts';
+import { criticShapes } from '../critic.ts';
+import { createAdam, type Adam } from '../optimizer/adam.ts';
+import { parameterShapes } from '../../lora/adapter-shapes.ts';
 
 type Shapes = readonly (readonly [name: string, shape: readonly number[]])[];
 

@@ -1,14 +1,14 @@
-import { DEFAULT_COMPUTE } from './contract.ts';
-import type { CriticSettings, TrainMetrics } from './contract.ts';
-import { criticProgram } from './critic-programs.ts';
-import { tokenWeights } from './losses/token-weights.ts';
-import { createMicroBatches, dispose } from './micro-batches.ts';
-import type { Adam } from './optimizer/adam.ts';
-import { descend } from './optimizer/descend.ts';
+import { DEFAULT_COMPUTE } from '../contract.ts';
+import type { CriticSettings, TrainMetrics } from '../contract.ts';
+import { criticProgram } from '../programs/critic-programs.ts';
+import { tokenWeights } from '../losses/token-weights.ts';
+import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
+import type { Adam } from '../optimizer/adam.ts';
+import { descend } from '../optimizer/descend.ts';
 import type { StepContext } from './policy-updates.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
-import { packing } from './row-packing.ts';
-import { maskOf, sequencesOf } from './sequences.ts';
+import { packing } from '../batch/row-packing.ts';
+import { maskOf, sequencesOf } from '../batch/sequences.ts';
 import type { NetworkUpdates } from './train-step.ts';
 
 /** The critic's updates: a mean over tokens, on all sequences of each update. */

@@ -1,4 +1,4 @@
-import { GradusError } from '../../core/errors.ts';
+import { GradusError } from '../../../core/errors.ts';
 
 /** Throws GradusError('learner', 'diverged'): `values` [total] of tokens are 0 where nothing counts. */
 export function refuseNonFinite(values: Float32Array, whose: string, what = 'log-prob'): void {

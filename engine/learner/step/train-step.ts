@@ -1,10 +1,10 @@
-import type { Backend } from './backend.ts';
-import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from './contract.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from '../contract.ts';
 import { criticUpdates } from './critic-updates.ts';
 import type { DeviceState } from './device-state.ts';
 import type { PolicyInputs } from './policy-updates.ts';
 import { NO_POLICY, policyUpdates } from './policy-updates.ts';
-import type { Runner } from './runner.ts';
+import type { Runner } from '../tensorflow/runner.ts';
 
 export interface StepArguments {
   parent: TrainState;

@@ -1,35 +1,14 @@
-import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { LoraSpec } from '../../core/spec.ts';
-import { loraScale, parameterShapes } from '../lora/adapter-shapes.ts';
-import type { ModelConfig } from '../model-config.ts';
-import { tokenMask } from '../token-mask.ts';
-import type { Backend } from './backend.ts';
-import { DEFAULT_COMPUTE, type ComputeSettings } from './contract.ts';
-import type { OfSamples } from '../../core/algorithms/objective.ts';
-import type { TokenLoss } from './losses/loss.ts';
-import { decoderHidden } from './model/decoder.ts';
-import { tokenLogprobs } from './model/token-logprobs.ts';
-import type { Precision } from './runner.ts';
-
-/** A pure function from tensors to tensors: run as it is, or traced into a graph once per shape of its inputs. */
-export interface Program {
-  /** Two programs with one key compute the same. */
-  key: string;
-  precision: Precision;
-  compute(inputs: Tensor[]): Tensor[];
-}
-
-/** What is computed, and how. */
-export interface PolicyModel {
-  config: ModelConfig;
-  lora?: LoraSpec | undefined;
-  compute?: Pick<ComputeSettings, 'precision' | 'gradientCheckpointing'> | undefined;
-}
-
-/** With every setting said. */
-export type ComputedModel = PolicyModel & {
-  compute: Pick<ComputeSettings, 'precision' | 'gradientCheckpointing'>;
-};
+import type { Scalar, Tensor, Tensor1D } from '@tensorflow/tfjs';
+import type { OfSamples } from '../../../core/algorithms/objective.ts';
+import { loraScale, parameterShapes } from '../../lora/adapter-shapes.ts';
+import { tokenMask } from '../../token-mask.ts';
+import { DEFAULT_COMPUTE } from '../contract.ts';
+import type { TokenLoss } from '../losses/loss.ts';
+import { decoderHidden } from '../model/decoder.ts';
+import { tokenLogprobs } from '../model/token-logprobs.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import { partsOf } from './program.ts';
+import type { Part, PolicyModel, Program } from './program.ts';
 
 /**
  * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
@@ -103,33 +82,6 @@ export function trainingProgram(
       return [value, ...metrics, ...grads];
     },
   };
-}
-
-/** Rows that are computed by one core: tokens and targets [N], segments [B, T], with top-k the kept ids [N, topK]. */
-export interface Part {
-  tokens: Tensor1D;
-  targets: Tensor1D;
-  segments: Tensor2D;
-  kept?: Tensor2D | undefined;
-}
-
-/**
- * The rows of a micro-batch in equal parts, one a core: nothing in the graph makes one wait for another, so TensorFlow
- * computes them side by side. They are cut before any gradient is taken, because what a gradient reads must outlive
- * the forward pass.
- */
-export function partsOf({ tf, threads }: Backend, inputs: Tensor[], topK: number): Part[] {
-  const [tokens, targets, segments] = inputs as [Tensor1D, Tensor1D, Tensor2D];
-  const kept = topK > 0 ? (inputs[3] as Tensor2D) : undefined;
-  const [rows, length] = segments.shape;
-  if (threads === 1 || rows % threads !== 0) return [{ tokens, targets, segments, kept }];
-  const own = rows / threads;
-  return Array.from({ length: threads }, (_, part) => ({
-    tokens: tf.slice(tokens, [part * own * length], [own * length]),
-    targets: tf.slice(targets, [part * own * length], [own * length]),
-    segments: tf.slice(segments, [part * own, 0], [own, length]),
-    kept: kept && tf.slice(kept, [part * own * length, 0], [own * length, topK]),
-  }));
 }
 
 /** Log-probs and entropy [N], which has a gradient where that is asked for; `inputs` are the parameters, frozen ones first. */

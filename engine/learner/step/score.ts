@@ -1,15 +1,16 @@
-import { parameterShapes } from '../lora/adapter-shapes.ts';
-import type { Backend } from './backend.ts';
-import type { ComputeSettings, Learner, ScoredBatch, ScoreRequest, Scores } from './contract.ts';
-import { criticShapes } from './critic.ts';
-import { valueProgram } from './critic-programs.ts';
+import { parameterShapes } from '../../lora/adapter-shapes.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { ComputeSettings, Learner, ScoredBatch, ScoreRequest, Scores } from '../contract.ts';
+import { criticShapes } from '../critic.ts';
+import { valueProgram } from '../programs/critic-programs.ts';
 import { uploadFrozen } from './device-state.ts';
-import { createMicroBatches, dispose } from './micro-batches.ts';
-import { logprobProgram, type Program } from './programs.ts';
+import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
+import { logprobProgram } from '../programs/policy-programs.ts';
+import type { Program } from '../programs/program.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
-import { packing } from './row-packing.ts';
-import type { Runner } from './runner.ts';
-import { maskOf, sequencesOf } from './sequences.ts';
+import { packing } from '../batch/row-packing.ts';
+import type { Runner } from '../tensorflow/runner.ts';
+import { maskOf, sequencesOf } from '../batch/sequences.ts';
 
 /** Of arguments that were checked. Throws GradusError('learner', 'diverged') where a number is not finite. */
 export async function scoreTokens(

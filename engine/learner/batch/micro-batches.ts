@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from './backend.ts';
-import type { KeptSets } from './contract.ts';
-import type { Program } from './programs.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { KeptSets } from '../contract.ts';
+import type { Program } from '../programs/program.ts';
 import { gather, gatherKept, scatter, type Rows } from './row-packing.ts';
-import type { Runner } from './runner.ts';
+import type { Runner } from '../tensorflow/runner.ts';
 
 /** Programs over the micro-batches of a packed batch, one after another. */
 export interface MicroBatches {

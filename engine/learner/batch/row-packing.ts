@@ -1,6 +1,6 @@
-import type { ModelConfig } from '../model-config.ts';
-import type { Backend } from './backend.ts';
-import type { ComputeSettings, KeptSets, ScoredBatch } from './contract.ts';
+import type { ModelConfig } from '../../model-config.ts';
+import type { Backend } from '../tensorflow/backend.ts';
+import type { ComputeSettings, KeptSets, ScoredBatch } from '../contract.ts';
 
 /**
  * Ragged sequences laid into rows of equal length. Several short ones share a row (attention keeps them apart), so
