@@ -273,13 +273,16 @@ export interface TrainRequest {
   compute?: LearnerSpec | undefined;
 }
 
-/** Of the tokens that the step computed, in nats unless said otherwise. Loss and norm are means over its updates. */
+/**
+ * Of the tokens that the step computed, in nats unless said otherwise. Loss and norm are means over its updates. What is
+ * said of the policy is 0 in a step that trains the critic alone.
+ */
 export interface LearnerMetrics {
   loss: number;
   /** L2 norm before clipping. */
   gradientNorm: number;
   entropy: number;
-  /** K3 estimate of KL(policy ‖ reference), 0 without a reference. */
+  /** K3 estimate of KL(policy ‖ reference), 0 without a reference; the divergence from the teachers where there are such. */
   kl: number;
   /** Part of the masked tokens whose ratio was clipped. */
   clipFraction: number;

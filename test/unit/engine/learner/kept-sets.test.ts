@@ -8,10 +8,13 @@ import type { KeptSets, TrainBatch } from '../../../../engine/learner/contract.t
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
+import { MASKED } from '../../../../engine/token-mask.ts';
 import { randomWeights, smallConfig } from '../decoder/random-model.ts';
 import { bytes, freshState, GRPO, inUpdates, randomBatch, settings, TINY } from './tiny.ts';
 
 const [N, d, V] = [6, 5, 23];
+/** Ids that the model's tokenizer lacks. */
+const MASKED_IDS = [1, 20];
 
 /** Ids of each row, ascending; the third row keeps all. */
 function someSets(targets: readonly number[], most: number): number[][] {
@@ -19,7 +22,10 @@ function someSets(targets: readonly number[], most: number): number[][] {
   return targets.map((target, i) => {
     if (i === 2) return [];
     const set = new Set([target]);
-    while (set.size < 1 + (i % most)) set.add(random.int(0, V - 1));
+    while (set.size < 1 + (i % most)) {
+      const id = random.int(0, V - 1);
+      if (!MASKED_IDS.includes(id)) set.add(id);
+    }
     return [...set].toSorted((a, b) => a - b);
   });
 }
@@ -38,7 +44,8 @@ function inFloat64(
   sets: readonly number[][],
 ) {
   return targets.map((target, n) => {
-    const among = sets[n]!.length > 0 ? sets[n]! : Array.from({ length: V }, (_, v) => v);
+    const all = Array.from({ length: V }, (_, v) => v).filter((v) => !MASKED_IDS.includes(v));
+    const among = sets[n]!.length > 0 ? sets[n]! : all;
     const logit = (v: number) =>
       Array.from({ length: d }, (_, i) => hidden[n * d + i]! * head[v * d + i]!).reduce((a, b) => a + b);
     const most = Math.max(...among.map(logit));
@@ -50,7 +57,10 @@ function inFloat64(
   });
 }
 
-test('log-probs, entropy and gradients over kept ids are those of the renormalized softmax in float64', async () => {
+test.each([
+  ['log-probs', 0],
+  ['log-probs and entropy', 0.6],
+])('gradients of %s over kept ids are those of the renormalized softmax in float64', async (_, bonus) => {
   const backend = await loadBackend('cpu');
   const { tf } = backend;
   const key = randomKey('kept');
@@ -65,29 +75,35 @@ test('log-probs, entropy and gradients over kept ids are those of the renormaliz
   const expected = inFloat64(Float64Array.from(hidden), Float64Array.from(head), targets, sets);
 
   const kept = tf.tensor2d(ids, [N, most], 'int32');
+  const mask = Float32Array.from({ length: V }, (_, v) => (MASKED_IDS.includes(v) ? MASKED : 0));
   const run = (h: Tensor2D, w: Tensor2D) =>
-    tokenLogprobs(backend, h, w, tf.tensor1d(targets, 'int32'), { kept });
+    tokenLogprobs(backend, h, w, tf.tensor1d(targets, 'int32'), { kept, mask, entropyGradient: bonus !== 0 });
   const tensors = [tf.tensor2d(hidden, [N, d]), tf.tensor2d(head, [V, d])] as const;
   const { logprobs, entropy } = run(...tensors);
-  const [ofHidden, ofHead] = tf.grads((h, w) =>
-    tf.sum<Scalar>(tf.mul(run(h as Tensor2D, w as Tensor2D).logprobs, tf.tensor1d(weights))),
-  )([...tensors]);
+  const [ofHidden, ofHead] = tf.grads((h, w) => {
+    const { logprobs, entropy } = run(h as Tensor2D, w as Tensor2D);
+    const sum = tf.sum<Scalar>(tf.mul(logprobs, tf.tensor1d(weights)));
+    return bonus === 0 ? sum : tf.add(sum, tf.mul(tf.sum(entropy), bonus));
+  })([...tensors]);
+  // Of the weighted sum by the logits: w (onehot − p) − bonus · p (log p + H).
+  const slope = (n: number, v: number): number => {
+    const { p, entropy } = expected[n]!;
+    const ofEntropy = p[v]! > 0 ? -p[v]! * (Math.log(p[v]!) + entropy) : 0;
+    return weights[n]! * (Number(v === targets[n]) - p[v]!) + bonus * ofEntropy;
+  };
   const [gotHidden, gotHead] = [ofHidden!.dataSync(), ofHead!.dataSync()];
   expected.forEach((row, n) => {
     expect(logprobs.dataSync()[n]).toBeCloseTo(row.logprob, 5);
     expect(entropy.dataSync()[n]).toBeCloseTo(row.entropy, 4);
     for (let i = 0; i < d; i++) {
       let pull = 0;
-      for (let v = 0; v < V; v++) pull += (Number(v === targets[n]) - row.p[v]!) * head[v * d + i]!;
-      expect(gotHidden[n * d + i]).toBeCloseTo(weights[n]! * pull, 4);
+      for (let v = 0; v < V; v++) pull += slope(n, v) * head[v * d + i]!;
+      expect(gotHidden[n * d + i]).toBeCloseTo(pull, 4);
     }
   });
   for (let v = 0; v < V; v++) {
     for (let i = 0; i < d; i++) {
-      const sum = expected.reduce(
-        (at, row, n) => at + weights[n]! * (Number(v === targets[n]) - row.p[v]!) * hidden[n * d + i]!,
-        0,
-      );
+      const sum = expected.reduce((at, _, n) => at + slope(n, v) * hidden[n * d + i]!, 0);
       expect(gotHead[v * d + i]).toBeCloseTo(sum, 4);
     }
   }
