@@ -50,6 +50,11 @@ test.each([
   { args: '--help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...STORE, ...ENGINE] },
   { args: 'checkpoints x', needs: ['commander', ...STORE], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
   { args: 'ledger x', needs: ['commander', ...STORE], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
+  {
+    args: 'metrics x',
+    needs: ['commander', ...STORE],
+    not: [...COMPILERS, ...TEMPORAL, ...ENGINE, 'hyparquet-writer', 'protobufjs'],
+  },
   { args: 'review --help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
   { args: 'reverify --help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
 ])('gradus $args loads what it needs and no more', async ({ args, needs, not }) => {

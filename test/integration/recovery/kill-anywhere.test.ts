@@ -10,9 +10,11 @@ import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { RunClient } from '../../support/run-client.ts';
+import { storedFacts } from '../../support/stored-facts.ts';
 import { StallingProxy } from '../../support/stalling-proxy.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
@@ -27,6 +29,7 @@ let proxy: StallingProxy;
 let workers: Workers;
 let runs: RunClient;
 let leftAlone: CurriculumResult;
+let store: ObjectStore;
 
 // One child workflow and one advance a step, long enough to be hit.
 const spec = tinySpec({ maxSteps: 6, groupsPerStep: 64, groupsPerWorkflow: 64 });
@@ -41,12 +44,14 @@ beforeAll(async () => {
     processes,
     logFile: path.join(stateDir, 'logs', 'workers.log'),
   });
+  store = await ObjectStore.connect(settings.store);
   runs = await RunClient.connect(settings);
   const handle = await runs.start('left-alone', spec);
   leftAlone = await handle.result();
 }, 240_000);
 
 afterAll(async () => {
+  store?.close();
   await runs?.close();
   await workers?.stop();
   await proxy?.close();
@@ -78,6 +83,7 @@ test('a run whose workers are killed in an episode, a learner step and an upload
   const result = await handle.result();
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
   expect(result.after).toMatchObject({ arms: leftAlone.after!.arms, outcomes: leftAlone.after!.outcomes });
+  expect(await storedFacts(store, 'workers-killed')).toEqual(await storedFacts(store, 'left-alone'));
 }, 300_000);
 
 test('a run whose servers and all workers are killed ends with the same weights', async () => {
@@ -95,6 +101,7 @@ test('a run whose servers and all workers are killed ends with the same weights'
 
   const result = await handle.result();
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+  expect(await storedFacts(store, 'servers-killed')).toEqual(await storedFacts(store, 'left-alone'));
 }, 300_000);
 
 test('nobody was told to swallow what went wrong: worker logs name the kills and nothing else', async () => {

@@ -18,6 +18,7 @@ const gradus = (...args: string[]) =>
 test.each([
   ['checkpoints', 'my-rum'],
   ['ledger', 'my-rum'],
+  ['metrics', 'my-rum'],
   ['export', 'my-rum', '--to', 'nowhere'],
 ])('%s of a run that is not there fails and says so', async (...args) => {
   const { code, stderr } = await gradus(...args);
@@ -34,18 +35,32 @@ test('a command that reads leaves the store as it is', async () => {
 });
 
 test('each command says what it takes', async () => {
-  for (const name of ['checkpoints', 'ledger', 'review', 'generate', 'reverify', 'import', 'export']) {
+  for (const name of [
+    'checkpoints',
+    'ledger',
+    'metrics',
+    'review',
+    'generate',
+    'reverify',
+    'import',
+    'export',
+  ]) {
     const { code, stdout } = await gradus(name, '--help');
     expect(code, name).toBe(0);
     expect(stdout, name).toContain(`Usage: gradus ${name} `);
   }
 });
 
-test.each(['checkpoints', 'ledger', 'review show', 'review nonsense', 'export my-run', 'nonsense'])(
-  'gradus %s, which lacks something or is none, says where help is',
-  async (args) => {
-    const { code, stderr } = await gradus(...args.split(' '));
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: .*\n\(--help says what there is\)/);
-  },
-);
+test.each([
+  'checkpoints',
+  'ledger',
+  'metrics',
+  'review show',
+  'review nonsense',
+  'export my-run',
+  'nonsense',
+])('gradus %s, which lacks something or is none, says where help is', async (args) => {
+  const { code, stderr } = await gradus(...args.split(' '));
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: .*\n\(--help says what there is\)/);
+});
