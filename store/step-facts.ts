@@ -46,7 +46,15 @@ const facts = jsonCodec<StepFacts & { format: string }>(
     batch: z.looseObject({ sequences: count, tokens: count, maskedTokens: count }).nullable(),
     learner: z.record(z.string(), z.unknown()).nullable(),
     heldOut: z.looseObject({ arms, outcomes: counts, meanReward: count }).nullable(),
-    alarms: z.array(z.looseObject({ name: z.string() })),
+    alarms: z.array(
+      z.looseObject({
+        name: z.string(),
+        evidence: z.array(
+          z.looseObject({ what: z.string(), now: count, before: count.nullable(), limit: count }),
+        ),
+        remedy: z.string(),
+      }),
+    ),
     decision: z.looseObject({ kind: z.string(), reason: z.string().nullable() }),
     circumstances: z.looseObject({ endedAt: count, seconds: counts, learnerSeconds: count.nullable() }),
   }),

@@ -1,3 +1,4 @@
+import type { Alarm } from '../diagnosis/alarm.ts';
 import type { Boundary } from '../errors.ts';
 import type { Incident } from '../episode/incidents.ts';
 import type { OutcomeCounts } from '../episode/outcome.ts';
@@ -132,14 +133,6 @@ export interface HeldOutFacts {
   sampledTokens: number;
   /** How the tasks were solved. */
   conduct?: ArmConduct[];
-}
-
-/** What a diagnosis has found. */
-export interface Alarm {
-  /** Of the diagnosis. */
-  name: string;
-  /** In numbers, in words. */
-  evidence: string;
 }
 
 /** What followed from the step. */
