@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curriculumJsonSchema } from '../../../spec/json-schema.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
+import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
 import { GradusError } from '../../../core/errors.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import { builtInEnvironments } from '../../../environments/index.ts';
@@ -129,6 +130,30 @@ describe('a spec that says what it should', () => {
 
 test('examples/curriculum.schema.json is the schema; `npm run schema` writes it', () => {
   expect(readFileSync(new URL('curriculum.schema.json', examples), 'utf8')).toBe(curriculumJsonSchema());
+});
+
+test('in the schema for editors a stage is one of its kinds, told by a constant, and so is a method', () => {
+  interface JsonSchema {
+    oneOf?: JsonSchema[];
+    items?: JsonSchema;
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+    const?: string;
+    description?: string;
+    additionalProperties?: boolean;
+  }
+  const { properties } = JSON.parse(curriculumJsonSchema()) as JsonSchema;
+  const kinds = properties!['stages']!.items!.oneOf!;
+  expect(kinds.map((kind) => kind.properties!['kind']!.const)).toEqual(['rl', 'supervised']);
+  for (const kind of kinds) {
+    expect(kind.additionalProperties).toBe(false);
+    expect(kind.description).toBeDefined();
+  }
+  // What says no kind is RL.
+  expect(kinds.map(({ required }) => required!.includes('kind'))).toEqual([false, true]);
+  const methods = kinds[0]!.properties!['algorithm']!.oneOf!;
+  expect(methods.map((method) => method.properties!['kind']!.const)).toEqual([...METHOD_KINDS]);
+  expect(methods.filter(({ required }) => !required?.includes('kind'))).toHaveLength(1);
 });
 
 test('a spec with an adapter or settings of the learner hands them on, with the rest of them filled in', () => {
