@@ -56,6 +56,7 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
   const ports: TrainingPorts = {
     now: () => Date.now(),
     rollout: plainRollout(options, signal),
+    stored: (request) => curriculum.collectStored(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     score: (request) => training.scoreTokens(request, signal),

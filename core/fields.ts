@@ -26,6 +26,21 @@ export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
 export const name = z.string().max(100, 'has at most 100 characters').regex(NAME, LETTERS);
 /** Of a run that is there: its number may stand behind its name. */
 export const runName = z.string().max(110, 'has at most 110 characters').regex(NAME, LETTERS);
+/** `RUN` or `RUN@STEP`: the last checkpoint of a run, or one of its others. */
+export const checkpointName = z
+  .string()
+  .max(120, 'has at most 120 characters')
+  .regex(
+    new RegExp(`${NAME.source.slice(0, -1)}(@\\d{1,9})?$`),
+    'name a run, or RUN@STEP; an imported model is the run of its name',
+  );
+
+/** `step` null: the last one. */
+export function readCheckpointName(from: string): { run: string; step: number | null } {
+  const [run, step] = from.split('@');
+  return { run: run!, step: step === undefined ? null : Number(step) };
+}
+
 /** Of something that a module of the user's defines. */
 export const givenName = z.string().min(1).max(200, 'has at most 200 characters');
 

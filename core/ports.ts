@@ -14,6 +14,7 @@ import type {
   ScoreRequest,
   ScoreResult,
   Span,
+  StoredRequest,
   TrainRequest,
   TrainResult,
 } from './requests.ts';
@@ -35,6 +36,8 @@ export interface TrainingPorts {
   now(): number;
   /** Rolls out and verifies groups, some at a time; a group that failed as a whole comes back with `failure`. */
   rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
+  /** The same of tasks whose episodes are stored. Only asked where a stage collects so. */
+  stored(request: StoredRequest): Promise<GroupResult[]>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
   /** Only asked where the method's plan has scores. */

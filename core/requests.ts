@@ -176,6 +176,22 @@ export interface GroupResult {
   incidents?: Incident[];
 }
 
+/** A step of tasks whose episodes are stored already. */
+export interface StoredRequest {
+  run: string;
+  seed: number;
+  stage: string;
+  step: number;
+  from: { run: string; stage: string; steps?: { from: number; to?: number | undefined } | undefined };
+  /** What the stage's tasks are; others are left out. */
+  arms: Arm[];
+  /** Tasks of the step. */
+  count: number;
+  reward: RewardSpec;
+  /** Whose tokens they must be of. */
+  checkpoint: CheckpointRef;
+}
+
 /** How a batch is cut into the updates of a learner step. */
 export interface UpdatePlan {
   /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */
@@ -219,6 +235,8 @@ export interface BatchRequest {
   algorithm: AlgorithmSpec;
   plan: Pick<Plan, 'movesAll'>;
   reward: RewardSpec;
+  /** SHA-256 of the weights that the step starts from: what others have sampled is late. */
+  policy: string;
   updates: UpdatePlan;
 }
 
@@ -268,6 +286,8 @@ export interface TrainRequest {
   /** The run's, which a fresh adapter is drawn by. */
   seed: number;
   reference: CheckpointRef | null;
+  /** Whose distributions the objective reads, in its order; absent: none. */
+  teachers?: CheckpointRef[];
   /** Train an adapter, which starts beside the weights of a parent that has none. Absent: train all weights. */
   lora?: LoraSpec | undefined;
   compute?: LearnerSpec | undefined;
@@ -352,6 +372,8 @@ export interface InitializeRequest {
   arms: Arm[];
   /** What episodes may add to a prompt, in tokens: a model that has no room for it is refused. */
   maxCompletionTokens: number;
+  /** Checkpoints of other runs that stages name, as they name them: a model with other tokens is refused. */
+  checkpoints?: Record<string, CheckpointRef>;
 }
 
 export interface OpenRunRequest {

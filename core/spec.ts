@@ -1,3 +1,4 @@
+import type { CheckpointRef } from './refs.ts';
 import type { FinalEvaluationSpec } from '../spec/sections/evaluation.ts';
 import type { LearnerSpec } from '../spec/sections/learner.ts';
 import type { LoraSpec } from '../spec/sections/lora.ts';
@@ -16,6 +17,8 @@ export interface CurriculumSpec {
   run: string;
   seed: number;
   model: ModelSource;
+  /** Of other runs, by what stages call them: RUN, or RUN@STEP. Absent: they name none. */
+  checkpoints?: Record<string, CheckpointRef>;
   /** Absent: all weights are trained. */
   lora?: LoraSpec;
   learner?: LearnerSpec;
@@ -28,6 +31,7 @@ export interface CurriculumSpec {
   retention: RetentionSpec;
 }
 
+export type { CollectSpec } from '../spec/sections/collect.ts';
 export type { DialectSpec } from '../spec/sections/dialect.ts';
 export type { ModelSpec } from '../spec/sections/model.ts';
 export type { OptimizerSpec } from '../spec/sections/optimizer.ts';

@@ -65,6 +65,10 @@ export const batchKey = (run: string, stage: string, step: number): string =>
 export const scoresKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/scores/${segment(stage)}/${padded(step)}.safetensors`;
 
+/** Which stored tasks a stage learns from. */
+export const storedKey = (run: string, stage: string): string =>
+  `runs/${segment(run)}/stored/${segment(stage)}.json`;
+
 /** Episodes on their way: one object per advance, named after where it stands. */
 export const partKey = (run: string, stage: string, step: number, group: number, part: string): string =>
   `runs/${segment(run)}/parts/${segment(stage)}/${padded(step)}/${group}/${segment(part)}.json`;
@@ -96,6 +100,11 @@ const named = (name: string): string =>
   /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name) && name.length < 64
     ? name
     : `name-${sha256Hex(new TextEncoder().encode(name)).slice(0, 16)}`;
+
+/** What another run needs of a run's checkpoints. */
+export const pinsKey = (run: string, by: string): string => `${pinsPrefix(run)}${segment(by)}.json`;
+
+export const pinsPrefix = (run: string): string => `runs/${segment(run)}/pins/`;
 
 /** What a verifier said of a subject, for ever. */
 export const verdictKey = (verifier: string, version: string, digest: string): string =>

@@ -1,5 +1,9 @@
 import type { CheckpointRef } from '../core/refs.ts';
+import { z } from 'zod';
+import { jsonCodec } from './codec.ts';
 import { findCheckpoints } from './find-checkpoints.ts';
+import { pinsKey, pinsPrefix } from './keys.ts';
+import { checkpointRef } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
 
 export interface RetentionRule {
@@ -9,7 +13,10 @@ export interface RetentionRule {
   keepBest: number;
   /** Every checkpoint whose step is a multiple; 0 for none. */
   keepEvery: number;
-  /** Kept whatever the rest says: the reference policy of the KL, the warm start, what a stage may roll back to. */
+  /**
+   * Kept whatever the rest says: the reference policy of the KL, the warm start, what a stage may roll back to. What other
+   * runs have pinned is kept besides.
+   */
   pinned: readonly CheckpointRef[];
 }
 
@@ -59,7 +66,8 @@ export async function applyRetention(
     const score = scores.get(ref.manifest.key);
     return { step: ref.step, ref, base: manifest.base, ...(score !== undefined && { score }) };
   });
-  const doomed = checkpointsToDelete(candidates, rule);
+  const pinned = [...rule.pinned, ...(await pinnedByOthers(store, run, options))];
+  const doomed = checkpointsToDelete(candidates, { ...rule, pinned });
   const files = new Map(
     checkpoints.map(({ ref, manifest }) => [
       ref.manifest.key,
@@ -71,6 +79,32 @@ export async function applyRetention(
     await store.remove(files.get(manifest.key)!, options);
   }
   return doomed;
+}
+
+const pins = jsonCodec<{ checkpoints: CheckpointRef[] }>(
+  'what another run needs of a run',
+  z.looseObject({ checkpoints: z.array(checkpointRef) }),
+);
+
+/** Keeps checkpoints of `run` from its retention, for good: the run `by` learns from them. */
+export async function pinCheckpoints(
+  store: ObjectStore,
+  run: string,
+  by: string,
+  checkpoints: CheckpointRef[],
+  options: CallOptions = {},
+): Promise<void> {
+  await store.keep(pinsKey(run, by), pins, { checkpoints }, options);
+}
+
+async function pinnedByOthers(
+  store: ObjectStore,
+  run: string,
+  options: CallOptions,
+): Promise<CheckpointRef[]> {
+  const keys = await store.list(pinsPrefix(run), options);
+  const all = await Promise.all(keys.map(({ key }) => store.find(key, pins, options)));
+  return all.flatMap((one) => one?.checkpoints ?? []);
 }
 
 /**

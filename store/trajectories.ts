@@ -2,7 +2,7 @@ import { GradusError } from '../core/errors.ts';
 import type { RolloutGroup } from '../core/episode/episode.ts';
 import type { Json } from '../core/json/json.ts';
 import type { BlobRef } from '../core/refs.ts';
-import { rolloutKey } from './keys.ts';
+import { rolloutKey, rolloutsOfRun, rolloutsPrefix } from './keys.ts';
 import { checkedJson } from './codec.ts';
 import type { CallOptions, Kept, ObjectStore } from './object-store.ts';
 
@@ -60,6 +60,25 @@ export async function loadTrajectories(
   options: CallOptions = {},
 ): Promise<RolloutGroup> {
   return withoutFormat(await store.read(ref, groups, options));
+}
+
+/**
+ * The keys of a run's groups, or of one stage's, as they were first judged: later objects of the same groups are left out.
+ * Throws GradusError('store', 'no-rollouts') where there is none.
+ */
+export async function rolloutKeys(
+  store: ObjectStore,
+  run: string,
+  stage: string | undefined,
+  options: CallOptions = {},
+): Promise<string[]> {
+  const prefix = stage === undefined ? rolloutsOfRun(run) : rolloutsPrefix(run, stage);
+  const keys = (await store.list(prefix, options)).map(({ key }) => key);
+  if (keys.length === 0) {
+    const where = stage === undefined ? run : `stage ${stage} of ${run}`;
+    throw new GradusError('store', 'no-rollouts', `${where} has no episodes in this store`);
+  }
+  return keys.filter((key) => !/\.(judged|late-[^/]+)\.json$/.test(key));
 }
 
 function withoutFormat(value: RolloutGroup & { format: string }): RolloutGroup {

@@ -109,6 +109,7 @@ export function trainingPorts(
   return endingByAnswer({
     now: () => Date.now(),
     rollout: rolloutChildren,
+    stored: curriculumActivities.collectStored,
     evaluate: evaluateChild,
     demonstrations: curriculumActivities.buildDemonstrations,
     score: learnerActivities.scoreTokens,
@@ -196,6 +197,7 @@ function endingByAnswer(ports: TrainingPorts): TrainingPorts {
   return {
     ...ports,
     rollout: (requests) => ports.rollout(requests).catch(stoppedOrThrow),
+    stored: (request) => ports.stored(request).catch(stoppedOrThrow),
     evaluate: (request) => ports.evaluate(request).catch(stoppedOrThrow),
     demonstrations: (request) => ports.demonstrations(request).catch(stoppedOrThrow),
     score: (request) => ports.score(request).catch(stoppedOrThrow),

@@ -13,9 +13,8 @@ import { assertRun, assertStage } from '../../store/find-run.ts';
 import type { Durable } from '../durable.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import { wishes } from '../../store/ladder-codecs.ts';
-import { asksKey, reverifiedKey, rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { loadTrajectories } from '../../store/trajectories.ts';
+import { asksKey, reverifiedKey } from '../../store/keys.ts';
+import { loadTrajectories, rolloutKeys } from '../../store/trajectories.ts';
 import { findVerdict } from '../verification/verdict-cache.ts';
 
 export type ReverifyActivities = Durable<ReturnType<typeof createReverify>>;
@@ -99,7 +98,7 @@ async function* episodesOf(
   { run, verifier: name, version, stage }: ReverifyRequest,
   signal: AbortSignal,
 ) {
-  for (const key of await rolloutKeys(store, run, stage, signal)) {
+  for (const key of await rolloutKeys(store, run, stage, { signal })) {
     const group: RolloutGroup = await loadTrajectories(store, (await store.head(key, { signal }))!, {
       signal,
     });
@@ -144,19 +143,4 @@ function meaningOf(said: Said[] | GradusError): Meaning {
   if (said instanceof GradusError) return { score: null, evidence: said.message };
   const { score, evidence } = said[0]!;
   return { score, ...(evidence !== undefined && { evidence }) };
-}
-
-async function rolloutKeys(
-  store: ObjectStore,
-  run: string,
-  stage: string | undefined,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const prefix = stage === undefined ? rolloutsOfRun(run) : rolloutsPrefix(run, stage);
-  const keys = (await store.list(prefix, { signal })).map(({ key }) => key);
-  if (keys.length === 0) {
-    const where = stage === undefined ? run : `stage ${stage} of ${run}`;
-    throw new GradusError('store', 'no-rollouts', `${where} has no episodes in this store`);
-  }
-  return keys.filter((key) => !/\.(judged|late-[^/]+)\.json$/.test(key));
 }

@@ -16,6 +16,8 @@ const SMALLEST_LESSON = 1e-6;
 
 /** The episodes of one task. */
 export interface TaskEpisodes extends Pick<GroupTask, 'ref' | 'promptTokens'> {
+  /** SHA-256 of the weights that sampled. */
+  weights: string;
   episodes: Episode[];
 }
 
@@ -25,6 +27,7 @@ export const tasksOf = (groups: readonly RolloutGroup[]): TaskEpisodes[] =>
     group.tasks.map(({ ref, promptTokens }, task) => ({
       ref,
       promptTokens,
+      weights: group.weights,
       episodes: group.episodes.filter((episode) => episode.task === task),
     })),
   );
@@ -52,7 +55,12 @@ export interface Beside {
  */
 export function trainingSequences(
   groups: readonly RolloutGroup[],
-  { algorithm, plan, reward }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward'>,
+  {
+    algorithm,
+    plan,
+    reward,
+    policy,
+  }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward'> & Partial<Pick<BatchRequest, 'policy'>>,
   beside: Beside = {},
 ): { sequences: TrainSequence[]; degenerateGroups: number } {
   const tasks = tasksOf(groups);
@@ -62,6 +70,7 @@ export function trainingSequences(
     { ref, episodes }: TaskEpisodes,
     outcomeOf: (episode: Episode) => Outcome | undefined,
   ): CreditGroup => ({
+    environment: ref.environment,
     samples: episodes.map((episode) =>
       sampleOf(episode, outcomeOf(episode), reward, scoresOf.get(episode) ?? {}),
     ),
@@ -82,7 +91,12 @@ export function trainingSequences(
     lessonsOf
       .get(task)!
       .map((lesson) =>
-        sequenceOf(task, lesson, scoresOf.get(task.episodes[lesson.sample]!) ?? {}, isLate(task)),
+        sequenceOf(
+          task,
+          lesson,
+          scoresOf.get(task.episodes[lesson.sample]!) ?? {},
+          isLate(task) || (policy !== undefined && task.weights !== policy),
+        ),
       ),
   );
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
@@ -171,7 +185,7 @@ const turnsOf = ({ turns }: Episode): SampleTurn[] =>
 
 function sequenceOf(
   { promptTokens, episodes }: TaskEpisodes,
-  { sample, advantages, returns, pair, label }: Lesson,
+  { sample, advantages, returns, pair, label, teacher }: Lesson,
   { values }: Sample['scores'],
   late: boolean,
 ): TrainSequence {
@@ -191,5 +205,6 @@ function sequenceOf(
     ...(late && { late }),
     ...(pair !== undefined && { pair }),
     ...(label !== undefined && { label }),
+    ...(teacher !== undefined && { teacher }),
   };
 }

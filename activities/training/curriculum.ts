@@ -9,6 +9,7 @@ import type {
   RetentionRequest,
   StepAnswerRequest,
   StepFactsRequest,
+  StoredRequest,
 } from '../../core/requests.ts';
 import type { CurriculumSpec, ModelSource } from '../../core/spec.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
@@ -49,7 +50,9 @@ import { keepStepAnswer, keepStepFacts } from '../../store/step-facts.ts';
 import { loadTrajectories } from '../../store/trajectories.ts';
 import { trainingSequences } from './credit.ts';
 import { scoresCodec } from './scores.ts';
+import { assertStored, collectStored } from './stored-episodes.ts';
 import { packBatch } from './training-batch.ts';
+import { assertSameTokens, namedCheckpoints, pinNamed } from './named-checkpoints.ts';
 import type { Durable } from '../durable.ts';
 
 export interface CurriculumDependencies {
@@ -86,15 +89,20 @@ export function createCurriculum(deps: CurriculumDependencies) {
           environments,
         );
       }
-      return claim(store, spec, firstExecutionRunId, signal);
+      await assertStored(store, parsed, signal);
+      const checkpoints = await namedCheckpoints(store, parsed.stages, signal);
+      const claimed = await claim(store, { ...spec, ...checkpoints }, firstExecutionRunId, signal);
+      await pinNamed(store, claimed, signal);
+      return claimed;
     },
 
     /**
      * Checkpoint 0: a tokenizer learnt from demonstrations and random weights, or a copy of the checkpoint that the
-     * run begins with. Throws GradusError('spec', 'invalid') when that model has no room for the episodes.
+     * run begins with. Throws GradusError('spec', 'invalid') when that model has no room for the episodes, or other tokens
+     * than a checkpoint that a stage names.
      */
     async initializeModel(request: InitializeRequest, signal: AbortSignal): Promise<CheckpointRef> {
-      const { run, seed, model, arms, maxCompletionTokens } = request;
+      const { run, seed, model, arms, maxCompletionTokens, checkpoints = {} } = request;
       if (model.kind === 'from') {
         const { config, files } = await loadPolicy(store, model.checkpoint, { signal });
         if (maxCompletionTokens >= config.maxPositions) {
@@ -104,6 +112,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
             `sampling.maxCompletionTokens = ${maxCompletionTokens} leaves no room for a prompt in the ${config.maxPositions} positions of ${model.checkpoint.manifest.key}: lower it`,
           );
         }
+        await assertSameTokens(store, { config, files }, checkpoints, signal);
         const { checkpoint, dialect } = model;
         if (!dialect) return adoptCheckpoint(store, checkpoint, run, { signal });
         return adoptCheckpoint(store, checkpoint, run, { signal, replaced: withDialect(files, dialect) });
@@ -119,6 +128,11 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const tokenizer = Tokenizer.fromJson(tokenizerJson);
       const { vocabSize } = tokenizer;
       const config: ModelConfig = { ...model.shape, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
+      const files = newModelFiles(config, tokenizerJson, {
+        eos: stopTokens(tokenizer),
+        pad: tokenizer.idOf(PAD),
+      });
+      await assertSameTokens(store, { config, files }, checkpoints, signal);
       return saveCheckpoint(
         store,
         {
@@ -127,10 +141,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
           step: 0,
           backend: 'none',
           createdBy: CREATED_BY,
-          files: newModelFiles(config, tokenizerJson, {
-            eos: stopTokens(tokenizer),
-            pad: tokenizer.idOf(PAD),
-          }),
+          files,
           state: {
             config,
             weights: await inTurns(initialWeightsInPieces(config, seed), signal),
@@ -158,6 +169,9 @@ export function createCurriculum(deps: CurriculumDependencies) {
       const key = batchKey(request.run, request.stage, request.round);
       return finish(await keepBatch(store, key, packBatch(sequences, request.updates), { signal }), 0, start);
     },
+
+    /** The tasks of a step whose episodes are stored already, as if they had been rolled out. */
+    collectStored: (request: StoredRequest, signal: AbortSignal) => collectStored(store, request, signal),
 
     /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
     async buildBatch(request: BatchRequest, signal: AbortSignal): Promise<BatchResult> {

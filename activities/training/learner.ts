@@ -4,7 +4,7 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/spec.ts';
 import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
-import type { CriticState, Learner, TrainState } from '../../engine/learner/contract.ts';
+import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../engine/model-config.ts';
@@ -93,6 +93,15 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     }
     return lastReference.weights;
   };
+  let lastTeachers: { manifests: string; models: Teacher[] } | undefined;
+  const teacherModels = async (refs: readonly CheckpointRef[], signal: AbortSignal): Promise<Teacher[]> => {
+    const manifests = refs.map(({ manifest }) => manifest.sha256).join();
+    if (lastTeachers?.manifests !== manifests) {
+      const models = await Promise.all(refs.map((ref) => loadPolicy(store, ref, { signal })));
+      lastTeachers = { manifests, models: models.map(({ config, weights }) => ({ config, weights })) };
+    }
+    return lastTeachers.models;
+  };
   const parentOf = async (ref: CheckpointRef, signal: AbortSignal): Promise<Parent> => {
     if (newest?.manifest !== ref.manifest.sha256) {
       const { state, files, manifest } = await loadCheckpoint(store, ref, { signal });
@@ -118,10 +127,11 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
     async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
       const start = Date.now();
-      const [parent, batch, reference] = await Promise.all([
+      const [parent, batch, reference, teachers] = await Promise.all([
         parentOf(request.parent, signal),
         loadBatch(store, request.batch, { signal }),
         request.reference ? referenceWeights(request.reference, signal) : undefined,
+        request.teachers && teacherModels(request.teachers, signal),
       ]);
       const { state: trained, base } = await withAdapter(parent, request, signal);
       const compute = request.compute ?? DEFAULT_COMPUTE;
@@ -136,7 +146,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         before,
         batch,
         { objective, optimizer, critic, compute },
-        { reference },
+        { reference, ...(teachers && { teachers }) },
         undefined,
         signal,
       );

@@ -8,6 +8,7 @@ import { grpo } from './grpo.ts';
 import { gspo } from './gspo.ts';
 import { kto } from './kto.ts';
 import type { CreditGroup, Lesson, Method, MethodContext, Plan } from './method.ts';
+import { opd } from './opd.ts';
 import { ppo } from './ppo.ts';
 import { process } from './process.ts';
 import { reinforcePlusPlus } from './reinforce-plus-plus.ts';
@@ -35,12 +36,15 @@ const METHODS = {
   rft,
   dpo,
   kto,
+  opd,
 };
 
 export const METHOD_KINDS = Object.keys(METHODS) as (keyof typeof METHODS)[];
 
 /** What a spec says of its method: the section of one of these, by its `kind`. */
 export type AlgorithmSpec = z.output<(typeof METHODS)[keyof typeof METHODS]['schema']>;
+
+const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 
 /** `stages[].algorithm`: GRPO where no `kind` is given. */
 export const algorithmSchema = z.discriminatedUnion('kind', [
@@ -60,6 +64,7 @@ export const algorithmSchema = z.discriminatedUnion('kind', [
   rft.schema,
   dpo.schema,
   kto.schema,
+  opd.schema,
 ]);
 
 /** Each method is asked about its own section only. */
@@ -81,5 +86,11 @@ export function refuseAlgorithm(
     const message = `${spec.kind} cannot make good what a late verdict changes: set verification.offerLateFor to 0`;
     return [{ field: 'kind', message }];
   }
+  if (context.stored && !method.offPolicy) {
+    const message = `${spec.kind} learns from what the policy itself has just sampled: choose ${OFF_POLICY.join(', ')}, or leave out collect`;
+    return [{ field: 'kind', message }];
+  }
+  if (context.stored && 'maxRefills' in spec && spec.maxRefills > 0)
+    return [{ field: 'maxRefills', message: 'does nothing where no task is sampled: leave it out' }];
   return method.refuse?.(spec, context) ?? [];
 }

@@ -22,6 +22,7 @@ const schema = z.strictObject({
 export const kto: Method<typeof schema> = {
   schema,
   perGroup: false,
+  offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { beta, desirableWeight, undesirableWeight } = spec;

@@ -11,6 +11,8 @@ import type { Objective } from './objective.ts';
 export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   /** Credit of a group depends on that group alone, and of a sample is one advantage: late verdicts can be made good. */
   readonly perGroup: boolean;
+  /** Learns as well from what another policy has sampled: stored episodes may come before it. */
+  readonly offPolicy: boolean;
   /** The section of the spec, strict. */
   readonly schema: Schema;
   /** What a stage needs to know; made once, when the spec is read. */
@@ -27,6 +29,10 @@ export interface MethodContext {
   lora: boolean;
   /** Late verdicts bring episodes of an earlier policy before the learner. */
   late: boolean;
+  /** Episodes are stored ones, and none is sampled. */
+  stored: boolean;
+  /** Those that the stage draws tasks of, once each. */
+  environments: readonly string[];
 }
 
 /**
@@ -45,6 +51,8 @@ export interface Plan {
   critic: CriticPlan | null;
   /** The learner needs the weights of the reference. */
   reference: boolean;
+  /** Checkpoints whose distributions the learner needs, as the spec names them: RUN or RUN@STEP. */
+  teachers: string[];
   /** A sequence without advantage moves the weights all the same. */
   movesAll: boolean;
   /** Sequences per optimizer update at most, and passes over the batch. */
@@ -64,6 +72,7 @@ export interface CriticPlan {
 
 /** One task's samples. */
 export interface CreditGroup {
+  environment: string;
   samples: readonly Sample[];
   /** Reward of the greedy sample, where the plan asks for one; null where it has none that counts. */
   greedy: number | null;
@@ -106,6 +115,8 @@ export interface Lesson {
   pair?: number;
   /** 1: preferred, or desirable; −1: the other. */
   label?: 1 | -1;
+  /** Place of the only teacher that it is learnt from; absent: all of them, by weight. */
+  teacher?: number;
 }
 
 /** The lessons of one advantage for all sampled tokens of a sample; null leaves it out. */

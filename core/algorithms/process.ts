@@ -46,6 +46,7 @@ const schema = z.strictObject({
 export const process: Method<typeof schema> = {
   schema,
   perGroup: false,
+  offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0, movesAll: spec.beta > 0 }),
   credit: (groups, { over, outcomeShare, gamma }) =>

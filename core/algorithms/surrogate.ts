@@ -111,6 +111,7 @@ export const planOf = (
   greedy: false,
   critic: null,
   reference: false,
+  teachers: [],
   movesAll: false,
   refills: 0,
   minibatch,

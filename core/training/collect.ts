@@ -4,6 +4,7 @@ import type { BlobRef, TaskRef } from '../refs.ts';
 import type { GroupRequest, GroupResult, Span } from '../requests.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
+import type { CollectSpec } from '../spec.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { LateMove } from './task-draw.ts';
@@ -23,11 +24,53 @@ export interface Collected {
   spans: Span[];
 }
 
+/** The episodes of a step: stored ones, or those that the policy samples now. */
+export const collect = (
+  ports: TrainingPorts,
+  input: StageInput,
+  state: StageState,
+  step: number,
+): Promise<Collected> => {
+  const { collect: how } = input.stage;
+  return how.kind === 'stored'
+    ? takeStored(ports, input, state, step, how)
+    : sample(ports, input, state, step);
+};
+
+async function takeStored(
+  ports: TrainingPorts,
+  { spec, stage }: StageInput,
+  { checkpoint, failures }: StageState,
+  step: number,
+  { run = spec.run, stage: name, steps }: Extract<CollectSpec, { kind: 'stored' }>,
+): Promise<Collected> {
+  const groups = await ports.stored({
+    run: spec.run,
+    seed: spec.seed,
+    stage: stage.name,
+    step,
+    from: { run, stage: name, steps },
+    arms: stage.arms,
+    count: stage.groupsPerStep,
+    reward: spec.reward,
+    checkpoint,
+  });
+  return {
+    summary: summarize(groups),
+    groups: trajectoriesOf(groups),
+    offered: [],
+    moves: [],
+    greedy: [],
+    failures,
+    spans: groups.flatMap(({ spans }) => spans),
+  };
+}
+
 /**
  * Rolls out the tasks of a step under the policy that learns, takes what came of them up the ladder, and refills: as long
  * as the plan allows, other tasks are drawn in the place of those whose samples are all worth the same to the fast tier.
  */
-export async function collect(
+async function sample(
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,

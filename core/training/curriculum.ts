@@ -99,13 +99,25 @@ async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<Curr
     model: spec.model,
     arms: uniqueArms(spec),
     maxCompletionTokens: spec.sampling.maxCompletionTokens,
+    ...(spec.checkpoints && { checkpoints: spec.checkpoints }),
   });
   return { checkpoint, reference: null, before: null, steps: 0, stages: [] };
 }
 
 function runStage(
   ports: CurriculumPorts,
-  { run, seed, lora, learner, sampling, reward, verification, retention, stages }: CurriculumSpec,
+  {
+    run,
+    seed,
+    checkpoints,
+    lora,
+    learner,
+    sampling,
+    reward,
+    verification,
+    retention,
+    stages,
+  }: CurriculumSpec,
   { checkpoint, reference, steps, stages: finished }: CurriculumState,
   stage: StageSpec,
 ): Promise<StageResult> {
@@ -130,7 +142,7 @@ function runStage(
     return ports.supervised({ spec: common, stage, checkpoint, reference, stepsBefore: steps, shownBefore });
   }
   return ports.stage({
-    spec: { ...common, ...(verification && { verification }) },
+    spec: { ...common, ...(checkpoints && { checkpoints }), ...(verification && { verification }) },
     stage,
     checkpoint,
     reference: reference!,

@@ -48,6 +48,7 @@ export async function learn(
     algorithm: stage.algorithm,
     plan: { movesAll: plan.movesAll },
     reward,
+    policy: state.checkpoint.weights,
     updates: {
       minibatch: plan.minibatch,
       epochs: plan.epochs,
@@ -77,6 +78,7 @@ export async function learn(
     resetOptimizer: state.resetOptimizer,
     seed,
     reference: plan.reference ? reference : null,
+    ...(plan.teachers.length > 0 && { teachers: plan.teachers.map((name) => spec.checkpoints![name]!) }),
     lora: spec.lora,
     compute: spec.learner,
   });

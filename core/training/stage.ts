@@ -22,7 +22,7 @@ import { splitTime } from '../time/time-split.ts';
 export interface StageInput {
   spec: Pick<
     CurriculumSpec,
-    'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'verification' | 'retention'
+    'run' | 'seed' | 'checkpoints' | 'lora' | 'learner' | 'sampling' | 'reward' | 'verification' | 'retention'
   >;
   stage: RlStageSpec;
   checkpoint: CheckpointRef;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { weightShapes } from '../../engine/model-config.ts';
 import type { Refuse } from '../check.ts';
-import { count, NAME, present } from '../../core/fields.ts';
+import { checkpointName, count, present, readCheckpointName } from '../../core/fields.ts';
 import { checkDialect, dialectOf, dialectSchema } from './dialect.ts';
 import type { DialectSpec } from './dialect.ts';
 import { loraSchema } from './lora.ts';
@@ -43,13 +43,7 @@ const shape = (field: keyof typeof MOST, what = '') =>
 
 export const modelSchema = z
   .strictObject({
-    from: z
-      .string()
-      .max(120, 'has at most 120 characters')
-      .regex(
-        new RegExp(`${NAME.source.slice(0, -1)}(@\\d{1,9})?$`),
-        'name a run, or RUN@STEP; an imported model is the run of its name',
-      )
+    from: checkpointName
       .optional()
       .describe('Begin with the last checkpoint of that run, or with RUN@STEP; its shape is its own.'),
     dialect: dialectSchema.optional(),
@@ -88,11 +82,9 @@ export type NamedModel =
 export function modelOf(model: WrittenModel): NamedModel {
   const { from, dialect } = model;
   if (from === undefined) return { kind: 'scratch', shape: shapeOf(model) };
-  const [run, step] = from.split('@');
   return {
     kind: 'from',
-    run: run!,
-    step: step === undefined ? null : Number(step),
+    ...readCheckpointName(from),
     ...(dialect && { dialect: dialectOf(dialect) }),
   };
 }

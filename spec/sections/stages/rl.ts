@@ -7,6 +7,7 @@ import type { Refuse, SpecEnvironments } from '../../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../../core/fields.ts';
 import { didYouMean } from '../../strict.ts';
 import type { Path } from '../../strict.ts';
+import { checkCollect, collectSchema } from '../collect.ts';
 import { optimizerSchema } from '../optimizer.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
@@ -34,6 +35,7 @@ export const rlStageSchema = z
       .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
     numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
     maxSteps: count(1e6, 'write another stage'),
+    collect: collectSchema,
     algorithm: algorithmSchema.prefault({}),
     optimizer: optimizerSchema(3e-4),
     graduation: z.strictObject({
@@ -103,20 +105,24 @@ export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: Samplin
   arms: armsOf(tasks),
 });
 
-/** `at` is the path of the stage. */
+/** `at` is the path of the stage, after the `earlier` ones. */
 export function checkRlStage(
   stage: WrittenRlStage,
   verification: WrittenVerification | undefined,
   context: Pick<MethodContext, 'lora'>,
+  earlier: readonly { kind: string; name: string }[],
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
   checkStepSize(stage, at, refuse);
+  checkCollect(stage.collect, verification !== undefined, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
     late: (verification?.offerLateFor ?? 0) > 0,
+    stored: stage.collect.kind === 'stored',
+    environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))
     refuse([...at, 'algorithm', field], message);
   const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];

@@ -66,6 +66,6 @@ export function checkStages(
       refuse([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
     }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, at, environments, refuse);
-    else checkRlStage(stage, verification, context, at, environments, refuse);
+    else checkRlStage(stage, verification, context, stages.slice(0, s), at, environments, refuse);
   });
 }

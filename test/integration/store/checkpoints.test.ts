@@ -14,7 +14,7 @@ import {
 import type { ModelFiles } from '../../../store/checkpoints.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 import { checkpointOf, findCheckpoints } from '../../../store/find-checkpoints.ts';
-import { applyRetention, collectGarbage } from '../../../store/retention.ts';
+import { applyRetention, collectGarbage, pinCheckpoints } from '../../../store/retention.ts';
 import { batchKey } from '../../../store/keys.ts';
 import { loadBatch, keepBatch } from '../../../store/batches.ts';
 import { loadTrajectories, keepTrajectories } from '../../../store/trajectories.ts';
@@ -236,6 +236,18 @@ test('retention deletes what no rule keeps, and leaves other runs alone', async 
   expect(await steps('kept')).toEqual([0, 1, 2, 4, 5, 6]);
   expect(await store.list(fileOf(refs[3]!, ''))).toEqual([]);
   expect(await steps('kept-too')).toEqual([1]);
+});
+
+test('retention leaves what another run learns from', async () => {
+  const refs = [];
+  for (let step = 0; step <= 3; step++) refs.push(await saveCheckpoint(store, at('teacher', step)));
+  await pinCheckpoints(store, 'teacher', 'student', [refs[1]!]);
+  // Twice is once, and another student's is kept besides.
+  await pinCheckpoints(store, 'teacher', 'student', [refs[1]!]);
+  await pinCheckpoints(store, 'teacher', 'another', [refs[0]!]);
+  const rule = { keepLast: 1, keepBest: 0, keepEvery: 0, pinned: [] };
+  expect(await applyRetention(store, 'teacher', rule)).toEqual([refs[2]]);
+  expect(await steps('teacher')).toEqual([0, 1, 3]);
 });
 
 test('trajectories come back exactly, and a second attempt gets the first one', async () => {

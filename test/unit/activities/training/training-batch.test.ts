@@ -77,6 +77,14 @@ describe('what a step teaches', () => {
     ]);
   });
 
+  test('says of what other weights have sampled that it is late', () => {
+    const groups = [group([scored(1), scored(0)]), { ...group([scored(1), scored(0)]), weights: 'earlier' }];
+    const { sequences } = trainingSequences(groups, { ...settings, policy: 'w' });
+    expect([...packBatch(sequences, once).sequences.late!]).toEqual([0, 0, 1, 1]);
+    const own = trainingSequences(groups.slice(0, 1), { ...settings, policy: 'w' });
+    expect(packBatch(own.sequences, once).sequences.late).toBe(undefined);
+  });
+
   test('takes along what each token was sampled among', () => {
     const cut = group([scored(1), scored(0)]);
     cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];

@@ -51,6 +51,7 @@ const sample = fc
   });
 
 const group: fc.Arbitrary<CreditGroup> = fc.record({
+  environment: fc.constantFrom('calculator', 'molecules'),
   samples: fc.array(sample, { minLength: 1, maxLength: 5 }),
   greedy: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
 });
@@ -62,6 +63,9 @@ const WRITTEN: Record<string, object> = {
   dpo: { pairsPerTask: 2048 },
   ppo: { klCoefficient: 0.1 },
   'starpo-s': { keepGroups: 1 },
+  opd: {
+    teachers: ['calculator', 'molecules'].map((name) => ({ from: name, environments: [name] })),
+  },
   'reinforce++': { baseline: 'none', klCoefficient: 0.1 },
 };
 const SAMPLING = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 160 };
@@ -88,6 +92,7 @@ function sameLessons(
     close(lesson.advantages, same!.advantages);
     close(lesson.returns, same!.returns);
     expect(lesson.label).toBe(same!.label);
+    expect(lesson.teacher).toBe(same!.teacher);
   }
 }
 
@@ -114,8 +119,8 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
   test('learns the same with and without samples that have no reward, wherever they stand', () => {
     fc.assert(
       fc.property(step, (groups) => {
-        const without = groups.map(({ samples, greedy }) => ({
-          greedy,
+        const without = groups.map(({ samples, ...rest }) => ({
+          ...rest,
           samples: samples.filter(({ reward }) => reward !== null),
         }));
         sameLessons([giveCredit(spec, groups), groups], [giveCredit(spec, without), without]);
@@ -131,7 +136,7 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
         fc.pre(new Set(rewards).size === rewards.length || kind !== 'dpo');
         const turned = groups
           .toReversed()
-          .map(({ samples, greedy }) => ({ greedy, samples: samples.toReversed() }));
+          .map(({ samples, ...rest }) => ({ ...rest, samples: samples.toReversed() }));
         sameLessons([giveCredit(spec, groups), groups], [giveCredit(spec, turned), turned]);
       }),
     );
@@ -143,8 +148,8 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
       fc.property(step, (groups) => {
         fc.pre(groups.some(({ samples }) => samples.some(({ reward }) => reward !== null)));
         const only = (names: readonly string[]) =>
-          groups.map(({ samples, greedy }) => ({
-            greedy,
+          groups.map(({ samples, ...rest }) => ({
+            ...rest,
             samples: samples.map((of) => ({
               ...of,
               scores: Object.fromEntries(Object.entries(of.scores).filter(([name]) => names.includes(name))),

@@ -33,6 +33,7 @@ const { cases } = JSON.parse(
 ) as { cases: Case[] };
 
 const groupOf = ({ samples, greedy_reward: greedy }: Case['groups'][number]): CreditGroup => ({
+  environment: 'calculator',
   greedy: greedy ?? null,
   samples: samples.map((written): Sample => ({
     reward: written.reward,

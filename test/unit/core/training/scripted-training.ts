@@ -13,6 +13,7 @@ import type {
   RetentionRequest,
   ScoreRequest,
   ScoreResult,
+  StoredRequest,
   TrainRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
@@ -60,6 +61,7 @@ export const stageSpec: RlStageSpec = {
   groupsPerWorkflow: 1,
   numGenerations: 8,
   maxSteps: 10,
+  collect: { kind: 'on-policy' },
   ...algorithmWith({ minibatch: 32 }, sampling),
   optimizer,
   graduation: { successAtLeast: 0.9, confidence: 0.9, tasks: 200, everySteps: 1 },
@@ -109,6 +111,7 @@ export interface Script {
 /** Training in memory: everything that was asked is kept, in order, and every answer follows the script. */
 export class ScriptedTraining implements TrainingPorts {
   readonly rollouts: GroupRequest[][] = [];
+  readonly takenFromStore: StoredRequest[] = [];
   readonly evaluations: EvaluationRequest[] = [];
   readonly demonstrationRounds: DemonstrationsRequest[] = [];
   readonly scored: ScoreRequest[] = [];
@@ -131,6 +134,10 @@ export class ScriptedTraining implements TrainingPorts {
 
   async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
     this.rollouts.push([...requests]);
+    return this.answer(requests);
+  }
+
+  private answer(requests: readonly GroupRequest[]): GroupResult[] {
     return requests.map((request) => ({
       trajectories: { key: `${request.stage}/${request.step}/${request.group}`, sha256: 'x', bytes: 1 },
       arms: [{ arm: arm(request.tasks[0]!.level), successes: 4, trials: 8 }],
@@ -145,6 +152,21 @@ export class ScriptedTraining implements TrainingPorts {
       spans: [],
       ...this.script.group?.(request),
     }));
+  }
+
+  async stored(request: StoredRequest): Promise<GroupResult[]> {
+    this.takenFromStore.push(request);
+    const { run, stage, arms, count } = request;
+    const tasks = Array.from({ length: count }, (_, index) => ({
+      ...arms[0]!,
+      split: 'train' as const,
+      index,
+    }));
+    const places = { group: 0, firstTask: 0, retries: 0, samples: 8 };
+    const { step, seed, checkpoint: policy, reward: judged } = request;
+    const asked = { run, stage, step, seed, checkpoint: policy, reward: judged, sampling, tasks, ...places };
+    const [group] = this.answer([asked]);
+    return [{ ...group!, sampledTokens: 0, sampledLogprob: 0 }];
   }
 
   async evaluate(request: EvaluationRequest): Promise<EvaluationResult> {

@@ -5,7 +5,7 @@ import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import { taskIndexes } from '../../../../core/training/task-draw.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
-import { go, sampling, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
+import { checkpoint, go, sampling, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
 
 async function train(written: Parameters<typeof algorithmWith>[0], script: Partial<Script>, maxSteps = 1) {
@@ -105,6 +105,48 @@ describe('tokens are scored before credit', () => {
     const ports = await train({}, {});
     expect(ports.scored).toEqual([]);
     expect(ports.batches[0]).not.toHaveProperty('scores');
+  });
+});
+
+test('teachers go before the learner as the run was opened with them, in the order of their weights', async () => {
+  const teachers = [{ from: 'b@3', weight: 3 }, { from: 'a' }];
+  const checkpoints = { a: checkpoint('a'), 'b@3': checkpoint('b', 3) };
+  const ports = new ScriptedTraining({ heldOut: [0.5] });
+  const over = { ...algorithmWith({ kind: 'opd', teachers }, sampling), maxSteps: 1 };
+  await trainStage(ports, stageInput(over, { checkpoints }), null, go);
+  expect(ports.trained).toMatchObject([
+    { teachers: [checkpoints['b@3'], checkpoints.a], objective: { teacherWeights: [0.75, 0.25] } },
+  ]);
+  expect((await train({}, {})).trained[0]).not.toHaveProperty('teachers');
+});
+
+describe('stored episodes', () => {
+  const collect = { kind: 'stored', stage: 'earlier', steps: { from: 2 } } as const;
+  const taking = (over: object) =>
+    trainStored({ ...algorithmWith({ kind: 'rft' }, sampling), collect, maxSteps: 2, ...over });
+  async function trainStored(over: Partial<RlStageSpec>) {
+    const ports = new ScriptedTraining({ heldOut: [0.5] });
+    await trainStage(ports, stageInput(over), null, go);
+    return ports;
+  }
+
+  test('take the place of rollouts, and cost no tokens', async () => {
+    const ports = await taking({});
+    expect(ports.rollouts).toEqual([]);
+    expect(ports.takenFromStore).toMatchObject([
+      { step: 1, from: { run: 'run', stage: 'earlier', steps: { from: 2 } }, count: 4, arms: stageSpec.arms },
+      { step: 2 },
+    ]);
+    expect(ports.batches.map(({ groups }) => groups.length)).toEqual([1, 1]);
+    expect(ports.reports.map(({ sampledTokens, entropy }) => [sampledTokens, entropy])).toEqual([
+      [0, null],
+      [0, null],
+    ]);
+  });
+
+  test('may be of another run', async () => {
+    const ports = await taking({ collect: { ...collect, run: 'other' } });
+    expect(ports.takenFromStore[0]!.from.run).toBe('other');
   });
 });
 

@@ -1,0 +1,71 @@
+import { GradusError } from '../../core/errors.ts';
+import { readCheckpointName } from '../../core/fields.ts';
+import type { CurriculumSpec } from '../../core/spec.ts';
+import { modelConfigOf } from '../../engine/hf-model-config.ts';
+import { jsonOf, loadModelFiles, textOf } from '../../store/checkpoints.ts';
+import type { Policy } from '../../store/checkpoints.ts';
+import { checkpointOf } from '../../store/find-checkpoints.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { pinCheckpoints } from '../../store/retention.ts';
+
+// Checkpoints of other runs that stages name: teachers.
+
+type Named = Pick<CurriculumSpec, 'checkpoints'>;
+
+/** Throws GradusError('store', 'no-checkpoint') that says which there are. */
+export async function namedCheckpoints(
+  store: ObjectStore,
+  stages: CurriculumSpec['stages'],
+  signal: AbortSignal,
+): Promise<Named> {
+  const names = [...new Set(stages.flatMap((stage) => (stage.kind === 'rl' ? stage.plan.teachers : [])))];
+  if (names.length === 0) return {};
+  const found = names.map(async (name) => [
+    name,
+    await checkpointOf(store, readCheckpointName(name), { signal }),
+  ]);
+  return { checkpoints: Object.fromEntries(await Promise.all(found)) as NonNullable<Named['checkpoints']> };
+}
+
+/** What a run learns from stays, whatever the retention of the run that it is from says. */
+export async function pinNamed(
+  store: ObjectStore,
+  { run: by, checkpoints = {} }: Named & Pick<CurriculumSpec, 'run'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const runOf = (name: string): string => readCheckpointName(name).run;
+  const names = Object.keys(checkpoints);
+  await Promise.all(
+    [...new Set(names.map(runOf))].map((run) => {
+      const pinned = names.filter((name) => runOf(name) === run).map((name) => checkpoints[name]!);
+      return pinCheckpoints(store, run, by, pinned, { signal });
+    }),
+  );
+}
+
+/**
+ * Throws GradusError('spec', 'invalid') unless a model has the very tokens of the checkpoints that stages name, and those
+ * hold sequences as long.
+ */
+export async function assertSameTokens(
+  store: ObjectStore,
+  model: Pick<Policy, 'config' | 'files'>,
+  checkpoints: NonNullable<Named['checkpoints']>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { vocabSize, maxPositions } = model.config;
+  for (const [name, ref] of Object.entries(checkpoints)) {
+    const files = await loadModelFiles(store, ref, { signal });
+    const config = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
+    const refuse = (why: string): GradusError =>
+      new GradusError('spec', 'invalid', `${name} cannot teach the model of this run: ${why}`);
+    if (config.vocabSize !== vocabSize)
+      throw refuse(
+        `its vocabulary has ${config.vocabSize} tokens, and the model's ${vocabSize}: distributions over other tokens cannot be compared`,
+      );
+    if (textOf(files, 'tokenizer.json') !== textOf(model.files, 'tokenizer.json'))
+      throw refuse('its tokenizer.json is another: begin both with the same checkpoint or import');
+    if (config.maxPositions < maxPositions)
+      throw refuse(`it holds ${config.maxPositions} positions, and the model ${maxPositions}`);
+  }
+}

@@ -1,0 +1,160 @@
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import { armName } from '../../core/names.ts';
+import { RandomStream } from '../../core/random.ts';
+import type { BlobRef } from '../../core/refs.ts';
+import type { GroupResult, StoredRequest } from '../../core/requests.ts';
+import type { CurriculumSpec } from '../../core/spec.ts';
+import { loadModelFiles, textOf } from '../../store/checkpoints.ts';
+import { jsonCodec } from '../../store/codec.ts';
+import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { assertStage, specOfRun } from '../../store/find-run.ts';
+import { rolloutsPrefix, storedKey } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../store/trajectories.ts';
+import { tally } from '../verification/tally.ts';
+
+/**
+ * Throws GradusError('spec', 'invalid') or ('store', 'no-run' | 'no-stage') where a stage cannot learn from the stored
+ * episodes of another run: what they were worth there must be what they are worth here.
+ */
+export async function assertStored(
+  store: ObjectStore,
+  { stages, reward }: Pick<CurriculumSpec, 'stages' | 'reward'>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const stage of stages) {
+    if (stage.kind !== 'rl' || stage.collect.kind !== 'stored' || stage.collect.run === undefined) continue;
+    const { run } = stage.collect;
+    const spec = await specOfRun(store, run, { signal });
+    await assertStage(store, run, stage.collect.stage, { signal });
+    if (isDeepStrictEqual({ ...spec?.reward, truncated: null }, { ...reward, truncated: null })) continue;
+    throw new GradusError(
+      'spec',
+      'invalid',
+      `the curriculum spec was refused; nothing was started.\n  stages: ${stage.name} learns from episodes of ${run}, which were judged by another reward: give this run the same`,
+    );
+  }
+}
+
+/** The groups that a stage's episodes lie in, and which of their tasks are the stage's. */
+type Source = { ref: BlobRef; tasks: number[] }[];
+
+const sources = jsonCodec<Source>(
+  'where stored episodes are',
+  z.array(z.looseObject({ ref: z.looseObject({ key: z.string() }), tasks: z.array(z.int()) })),
+);
+
+/**
+ * The tasks of a step whose episodes are stored, as if they had been rolled out: they are kept again as groups of the
+ * step, each of the tasks that one group there had, so that whatever reads a step's episodes reads these. What
+ * there is to draw from is written down at the first step; all of it is gone through in one order after another.
+ * Throws GradusError('store', 'no-rollouts') where nothing is left to learn from.
+ */
+export async function collectStored(
+  store: ObjectStore,
+  request: StoredRequest,
+  signal: AbortSignal,
+): Promise<GroupResult[]> {
+  const start = Date.now();
+  const { run, stage, step, reward } = request;
+  const key = storedKey(run, stage);
+  const source =
+    (await store.find(key, sources, { signal })) ??
+    (await store.keep(key, sources, await sourceOf(store, request, signal), { signal })).value;
+  const results: GroupResult[] = [];
+  for (const [group, tasks] of drawStored(source, request)) {
+    const stored = await loadTrajectories(store, source[group]!.ref, { signal });
+    const id = `group-${String(results.length).padStart(4, '0')}`;
+    const kept = await keepTrajectories(store, { run, stage, step }, taken(stored, tasks, id), { signal });
+    const counts = await tally(reward, kept.value, signal);
+    // Another step has sampled them, and paid for it.
+    results.push({ trajectories: kept.ref, ...counts, sampledTokens: 0, sampledLogprob: 0, spans: [] });
+  }
+  const [first, ...rest] = results;
+  return [{ ...first!, spans: [{ part: 'data', start, end: Date.now() }] }, ...rest];
+}
+
+/**
+ * The tasks of a step, by their group: the tasks of the source are shuffled, and gone through in steps, and shuffled anew
+ * when all have been had. No step has a task twice.
+ */
+export function drawStored(
+  source: Source,
+  { seed, stage, step, count }: Pick<StoredRequest, 'seed' | 'stage' | 'step' | 'count'>,
+): Map<number, number[]> {
+  const all = source.flatMap(({ tasks }, group) => tasks.map((task) => ({ group, task })));
+  const perStep = Math.min(count, all.length);
+  const stepsPerPass = Math.floor(all.length / perStep);
+  const pass = Math.floor((step - 1) / stepsPerPass);
+  const first = ((step - 1) % stepsPerPass) * perStep;
+  const order = new RandomStream(seed, 'stored', stage, pass).shuffle(all);
+  const drawn = new Map<number, number[]>();
+  for (const { group, task } of order.slice(first, first + perStep))
+    drawn.set(group, [...(drawn.get(group) ?? []), task]);
+  return drawn;
+}
+
+async function sourceOf(
+  store: ObjectStore,
+  { run: own, from: { run, stage, steps }, arms, checkpoint }: StoredRequest,
+  signal: AbortSignal,
+): Promise<Source> {
+  if (run !== own) await assertSameTokenizer(store, run, checkpoint, signal);
+  const names = new Set(arms.map(armName));
+  const stepOf = (key: string): number => Number.parseInt(key.slice(rolloutsPrefix(run, stage).length), 10);
+  const source: Source = [];
+  for (const key of await rolloutKeys(store, run, stage, { signal })) {
+    const step = stepOf(key);
+    if (step < (steps?.from ?? 1) || step > (steps?.to ?? Infinity)) continue;
+    const ref = (await store.head(key, { signal }))!;
+    const { tasks } = await loadTrajectories(store, ref, { signal });
+    const ofStage = [...tasks.keys()].filter((task) => names.has(armName(tasks[task]!.ref)));
+    if (ofStage.length > 0) source.push({ ref, tasks: ofStage });
+  }
+  if (source.length > 0) return source;
+  throw new GradusError(
+    'store',
+    'no-rollouts',
+    `stage ${stage} of ${run} has no episodes of ${[...names].join(', ')} in these steps: name other tasks or steps`,
+  );
+}
+
+/** Throws GradusError('spec', 'invalid') unless the episodes of a run are of the tokens that a checkpoint has. */
+async function assertSameTokenizer(
+  store: ObjectStore,
+  run: string,
+  checkpoint: StoredRequest['checkpoint'],
+  signal: AbortSignal,
+): Promise<void> {
+  const other = await checkpointOf(store, { run, step: null }, { signal });
+  const [a, b] = await Promise.all([checkpoint, other].map((ref) => loadModelFiles(store, ref, { signal })));
+  if (textOf(a!, 'tokenizer.json') === textOf(b!, 'tokenizer.json')) return;
+  throw new GradusError(
+    'spec',
+    'invalid',
+    `the episodes of ${run} are of other tokens than the model of this run has: begin with a checkpoint of ${run}`,
+  );
+}
+
+/** Some tasks of a group, with their episodes as they are: nothing of them was learnt from here. */
+const taken = (group: RolloutGroup, tasks: readonly number[], id: string): RolloutGroup => ({
+  ...group,
+  id,
+  tasks: tasks.map((task) => {
+    const { retried: _, ...first } = group.tasks[task]!;
+    return first;
+  }),
+  episodes: tasks.flatMap((task, place) =>
+    group.episodes
+      .filter((episode) => episode.task === task)
+      .map((episode) => asFirstLearnt({ ...episode, task: place })),
+  ),
+});
+
+function asFirstLearnt(episode: Episode): Episode {
+  const { learntAs: _, ...first } = episode;
+  return first;
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { checkpointName, givenName, positive } from '../fields.ts';
+import type { Lesson, Method, MethodContext } from './method.ts';
+import type { Divergence } from './objective.ts';
+import { ofSamples, passes, planOf, tokenMean } from './surrogate.ts';
+
+/**
+ * OPD, on-policy distillation (Agarwal et al. 2024, "GKD", arXiv 2306.13649, eq. 1 and algorithm 1 with λ = 1; Lu and
+ * Thinking Machines Lab 2025): the student q samples, and learns at each of its tokens from the distribution of a teacher p
+ * over the whole vocabulary.
+ *
+ *   loss: D(q, p), mean over sampled tokens, where D is KL(q ‖ p), KL(p ‖ q), or β KL(p ‖ m) + (1 − β) KL(q ‖ m) with
+ *   m = β p + (1 − β) q. Of several teachers p = Σ w p_teacher / Σ w; or each task has the teacher of its environment.
+ *
+ * Rewards are no part of the loss; they say what an episode was worth, and infrastructure outcomes teach nothing.
+ */
+const schema = z.strictObject({
+  kind: z.literal('opd'),
+  teachers: z
+    .array(
+      z.strictObject({
+        from: checkpointName.describe(
+          "The last checkpoint of that run, or RUN@STEP; of the same tokenizer and vocabulary as the stage's model.",
+        ),
+        weight: positive(1e6, 'weigh the others less')
+          .optional()
+          .describe('What its distribution counts for among those of all teachers. Default 1.'),
+        environments: z
+          .array(givenName)
+          .nonempty()
+          .optional()
+          .describe('It teaches the tasks of these alone; then every teacher names its own.'),
+      }),
+    )
+    .nonempty()
+    .max(16, 'has at most 16 teachers: each of them is in memory with the student'),
+  divergence: z
+    .enum(['reverse-kl', 'forward-kl', 'jsd'])
+    .default('reverse-kl')
+    .describe(
+      'reverse-kl: KL(student ‖ teacher), which seeks a mode. forward-kl: KL(teacher ‖ student). jsd: generalized Jensen–Shannon.',
+    ),
+  beta: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .optional()
+    .describe(
+      "Of jsd: the teacher's part of the mixture; near 0 as forward-kl, near 1 as reverse-kl. Default 0.5.",
+    ),
+  ...tokenMean,
+  ...passes,
+});
+
+type Spec = z.output<typeof schema>;
+
+export const opd: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  offPolicy: true,
+  plan: (spec, sampling) => {
+    const { temperature, maxCompletionTokens } = ofSamples(sampling);
+    return planOf(
+      spec,
+      {
+        kind: 'distill',
+        temperature,
+        maxCompletionTokens,
+        aggregation: spec.aggregation,
+        divergence: divergenceOf(spec),
+        teacherWeights: weightsOf(spec),
+      },
+      { movesAll: true, teachers: spec.teachers.map(({ from }) => from) },
+    );
+  },
+  credit: (groups, { teachers }) =>
+    groups.flatMap(({ samples, environment }, group) => {
+      const teacher = teachers.findIndex(({ environments }) => environments?.includes(environment));
+      return samples.flatMap(({ mask, reward }, sample): Lesson[] =>
+        reward === null
+          ? []
+          : [{ group, sample, advantages: mask.map(Number), ...(teacher >= 0 && { teacher }) }],
+      );
+    }),
+  refuse: (spec, context) => [
+    ...refuseTeachers(spec, context),
+    ...(spec.beta !== undefined && spec.divergence !== 'jsd'
+      ? [{ field: 'beta', message: `does nothing for ${spec.divergence}: leave it out, or choose jsd` }]
+      : []),
+  ],
+};
+
+const divergenceOf = ({ divergence, beta = 0.5 }: Spec): Divergence =>
+  divergence === 'jsd' ? { kind: divergence, beta } : { kind: divergence };
+
+function weightsOf({ teachers }: Spec): number[] {
+  const total = teachers.reduce((sum, { weight = 1 }) => sum + weight, 0);
+  return teachers.map(({ weight = 1 }) => weight / total);
+}
+
+/** Teachers are merged, or each has environments of its own, all that the stage has. */
+function refuseTeachers({ teachers }: Spec, { environments: used }: MethodContext) {
+  const refused = (message: string) => [{ field: 'teachers', message }];
+  const named = teachers.flatMap(({ environments }) => environments ?? []);
+  if (named.length === 0) return [];
+  if (teachers.some(({ environments }) => !environments))
+    return refused('either every teacher names its environments, or none does and all are merged by weight');
+  if (teachers.some(({ weight }) => weight !== undefined))
+    return refused('a task of an environment has one teacher, for which a weight does nothing: leave it out');
+  const twice = named.find((name, i) => named.indexOf(name) !== i);
+  if (twice !== undefined) return refused(`${twice} has two teachers: name it once`);
+  const unused = named.find((name) => !used.includes(name));
+  if (unused !== undefined) return refused(`the stage draws no tasks of ${unused}: leave it out`);
+  const without = used.find((name) => !named.includes(name));
+  return without === undefined ? [] : refused(`no teacher names ${without}, which the stage draws tasks of`);
+}

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest';
+import { createCurriculum } from '../../../activities/training/curriculum.ts';
+import type { StoredRequest } from '../../../core/requests.ts';
+import { newModelFiles } from '../../../engine/new-model-files.ts';
+import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { saveCheckpoint } from '../../../store/checkpoints.ts';
+import { keepTrajectories, loadTrajectories } from '../../../store/trajectories.ts';
+import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
+import { answered } from '../../support/ladder-groups.ts';
+import { openTestStore } from '../../support/test-store.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+
+const { store } = await openTestStore();
+const signal = new AbortController().signal;
+const curriculum = createCurriculum({ store, environments: inThisProcess([calculatorEnvironment()]) });
+
+const saved = (run: string, json = tokenizerJson) => {
+  const config = { ...smallConfig, vocabSize: 512 };
+  return saveCheckpoint(store, { ...checkpointAt(1, config, run), files: newModelFiles(config, json) });
+};
+const reward: StoredRequest['reward'] = {
+  components: [{ verifier: 'exact-match', role: 'outcome', weight: 1, gatedBy: null }],
+  truncated: 'train',
+};
+
+/** Two samples of each of two tasks; the second task was learnt from before, and drawn again. */
+const keep = (run: string, step: number, id = 'group-0000') => {
+  const outcome = (score: number) => ({
+    kind: 'scored' as const,
+    reward: score,
+    components: [{ verifier: 'exact-match', version: '1', score, contribution: score }],
+  });
+  const [first, second] = [answered('1', 0, 7), answered('2', 1, 8)];
+  const group = {
+    id,
+    weights: `weights-${step}`,
+    temperature: 1,
+    tasks: [1, 2].map((level) => ({
+      ref: { environment: 'calculator', split: 'train' as const, level, index: step },
+      prompt: '',
+      promptTokens: [0],
+      ...(level === 2 && { retried: true as const }),
+    })),
+    episodes: [0, 1].flatMap((task) => [
+      { ...first, task, outcome: outcome(1), learntAs: outcome(0) },
+      { ...second, task, outcome: outcome(0) },
+    ]),
+  };
+  return keepTrajectories(store, { run, stage: 'rl', step }, group);
+};
+
+const request = async (run: string, over: Partial<StoredRequest> = {}): Promise<StoredRequest> => ({
+  run,
+  seed: 1,
+  stage: 'offline',
+  step: 1,
+  from: { run, stage: 'rl' },
+  arms: [1, 2].map((level) => ({ environment: 'calculator', level })),
+  count: 2,
+  reward,
+  checkpoint: await saved(run),
+  ...over,
+});
+
+const tasksOf = async (groups: Awaited<ReturnType<typeof curriculum.collectStored>>) => {
+  const loaded = await Promise.all(groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)));
+  return loaded.flatMap(({ weights, tasks, episodes }) =>
+    tasks.map(({ ref, ...rest }, place) => ({
+      weights,
+      task: `${ref.level}/${ref.index}`,
+      rest,
+      episodes: episodes.filter(({ task }) => task === place),
+    })),
+  );
+};
+
+test('a step takes whole tasks, as they were sampled and judged, and counts them as its own', async () => {
+  for (const step of [1, 2, 3]) await keep('whole', step);
+  await keep('whole', 1, 'group-0000.late-rl-2');
+  const asked = await request('whole', { count: 6 });
+  const groups = await curriculum.collectStored(asked, signal);
+  expect(
+    groups.map(({ outcomes: { scored }, rewardSum, sampledTokens }) => [scored, rewardSum, sampledTokens]),
+  ).toEqual(groups.map(() => [4, 2, 0]));
+  const tasks = await tasksOf(groups);
+  expect(tasks.map(({ task }) => task).toSorted()).toEqual(['1/1', '1/2', '1/3', '2/1', '2/2', '2/3']);
+  for (const { weights, task, rest, episodes } of tasks) {
+    expect(weights).toBe(`weights-${task.at(-1)}`);
+    expect(rest).toEqual({ prompt: '', promptTokens: [0] });
+    expect(episodes).toMatchObject([{ tokens: [7] }, { tokens: [8] }]);
+    expect(episodes[0]).not.toHaveProperty('learntAs');
+  }
+});
+
+test('what there is to draw from is written down at the first step: later episodes change nothing', async () => {
+  for (const step of [1, 2, 3]) await keep('frozen', step);
+  const asked = await request('frozen');
+  const first = await curriculum.collectStored(asked, signal);
+  await keep('frozen', 4);
+  const references = (groups: typeof first) => groups.map(({ trajectories }) => trajectories);
+  expect(references(await curriculum.collectStored(asked, signal))).toEqual(references(first));
+  const all = await Promise.all(
+    [1, 2, 3].map(async (step) => tasksOf(await curriculum.collectStored({ ...asked, step }, signal))),
+  );
+  expect(new Set(all.flat().map(({ task }) => task)).size).toBe(6);
+});
+
+test('tasks of other levels, and other steps, are left out', async () => {
+  for (const step of [1, 2, 3, 4]) await keep('chosen', step);
+  const from = { run: 'chosen', stage: 'rl', steps: { from: 2, to: 3 } };
+  const arms = [{ environment: 'calculator', level: 2 }];
+  const asked = await request('chosen', { from, arms, count: 10 });
+  const tasks = await tasksOf(await curriculum.collectStored(asked, signal));
+  expect(tasks.map(({ task }) => task).toSorted()).toEqual(['2/2', '2/3']);
+  const none = { ...asked, stage: 'none', arms: [{ environment: 'calculator', level: 3 }] };
+  await expect(curriculum.collectStored(none, signal)).rejects.toMatchObject({ type: 'no-rollouts' });
+});
+
+test('episodes of another run are taken where they are of the same tokens', async () => {
+  await keep('source', 1);
+  await saved('source');
+  const same = await request('same', { from: { run: 'source', stage: 'rl' } });
+  expect(await tasksOf(await curriculum.collectStored(same, signal))).toHaveLength(2);
+  const checkpoint = await saved('different', tokenizerJson.replace('"version"', '"version" '));
+  const different = { ...same, run: 'different', checkpoint };
+  await expect(curriculum.collectStored(different, signal)).rejects.toMatchObject({
+    boundary: 'spec',
+    message: expect.stringContaining('the episodes of source are of other tokens') as string,
+  });
+});
+
+test('episodes of another run that were judged by another reward are refused when the run is opened', async () => {
+  const { model: _, ...tiny } = tinySpec();
+  await saved('begun');
+  const spec = { ...tiny, model: { from: 'begun' } };
+  const open = (workflowId: string, written: object) =>
+    curriculum.openRun({ spec: written, workflowId, firstExecutionRunId: workflowId }, signal);
+  await open('judged', spec);
+  await keep('judged', 1);
+  const offline = {
+    ...tiny.stages[1],
+    algorithm: { kind: 'rft' },
+    collect: { kind: 'stored', run: 'judged', stage: 'rl' },
+  };
+  const learns = { ...spec, stages: [offline] };
+  await expect(open('like', learns)).resolves.toMatchObject({ run: 'like' });
+  const [first, ...others] = tiny.reward.components;
+  await expect(
+    open('unlike', { ...learns, reward: { components: [{ ...first, weight: 2 }, ...others] } }),
+  ).rejects.toMatchObject({
+    type: 'invalid',
+    message: expect.stringContaining('rl learns from episodes of judged') as string,
+  });
+  const gone = { ...learns, stages: [{ ...offline, collect: { ...offline.collect, stage: 'r1' } }] };
+  await expect(open('gone', gone)).rejects.toMatchObject({ type: 'no-stage' });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
+const tiny = tinySpec();
+const [warmStart, rl] = tiny.stages;
+/** The tiny curriculum with one more stage, which learns from the episodes of the second. */
+const parse = (over: object, spec: object = {}) =>
+  parseSpec(
+    {
+      ...tiny,
+      ...spec,
+      stages: [
+        warmStart,
+        rl,
+        {
+          ...rl,
+          name: 'offline',
+          algorithm: { kind: 'rft' },
+          collect: { kind: 'stored', stage: 'rl' },
+          ...over,
+        },
+      ],
+    },
+    'run',
+    environments,
+  );
+
+test('stored episodes may be of an earlier stage, or of another run', () => {
+  expect(parse({}).stages[2]).toMatchObject({ collect: { kind: 'stored', stage: 'rl' } });
+  expect(parse({}).stages[1]).toMatchObject({ collect: { kind: 'on-policy' } });
+  const collect = { kind: 'stored', run: 'other', stage: 'their-stage', steps: { to: 4 } };
+  expect(parse({ collect }).stages[2]).toMatchObject({ collect: { ...collect, steps: { from: 1, to: 4 } } });
+});
+
+describe('refuses', () => {
+  test.each<[string, object, string]>([
+    [
+      'a method that must sample itself',
+      { algorithm: { kind: 'grpo' } },
+      'stages[2].algorithm.kind: grpo learns from what the policy itself has just sampled: choose rft, dpo, kto, opd',
+    ],
+    [
+      'refills of what is not sampled',
+      { algorithm: { kind: 'rft', maxRefills: 2 } },
+      'stages[2].algorithm.maxRefills: does nothing where no task is sampled',
+    ],
+    [
+      'a stage that comes later',
+      { collect: { kind: 'stored', stage: 'offline' } },
+      'stages[2].collect.stage: "offline" is no earlier stage with episodes',
+    ],
+    [
+      'a stage of demonstrations',
+      { collect: { kind: 'stored', stage: 'warm-start' } },
+      'stages[2].collect.stage: "warm-start" is no earlier stage with episodes',
+    ],
+    ['a stage by a wrong name', { collect: { kind: 'stored', stage: 'rk' } }, 'did you mean "rl"?'],
+    [
+      'steps that end before they begin',
+      { collect: { kind: 'stored', stage: 'rl', steps: { from: 3, to: 2 } } },
+      'stages[2].collect.steps.to: is before from = 3',
+    ],
+    ['another kind', { collect: { kind: 'storred', stage: 'rl' } }, 'stages[2].collect.kind'],
+    ['fields of the other kind', { collect: { kind: 'on-policy', stage: 'rl' } }, 'stages[2].collect.stage'],
+  ])('%s', (_, over, message) => {
+    expect(() => parse(over)).toThrow(message);
+  });
+});
