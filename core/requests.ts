@@ -3,6 +3,7 @@ import type { Plan, Score } from './algorithms/method.ts';
 import type { Objective, OfSamples } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
+import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type {
@@ -241,6 +242,8 @@ export interface BatchRequest {
 }
 
 export interface BatchResult {
+  /** What the rewards of each environment were brought to one scale by, where the spec asks for it. */
+  scales?: EnvironmentScale[];
   /** null when no episode of the step can teach anything. */
   batch: BlobRef | null;
   sequences: number;

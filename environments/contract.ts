@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Json } from '../core/json/json.ts';
 import type { Tier } from '../core/episode/outcome.ts';
 import type { Split, TaskRef } from '../core/refs.ts';
-import type { Episode } from '../core/episode/episode.ts';
+import type { Episode, ToolCall } from '../core/episode/episode.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
 
 /** What a tool knows about the call it serves. */
@@ -82,6 +82,8 @@ export interface Task {
   prompt: string;
   /** The expected answer where there is one. */
   answer?: string;
+  /** The calls that solve it, where that can be said. */
+  calls?: readonly ToolCall[];
   info?: Json;
 }
 
@@ -114,7 +116,19 @@ export interface Candidate {
 
 /** A score in [0, 1] with its uncertainty (one standard deviation), or an abstention, which is never a zero. */
 export type Verdict =
-  | { kind: 'score'; score: number; uncertainty?: number; evidence?: string }
+  | {
+      kind: 'score';
+      score: number;
+      uncertainty?: number;
+      /** Of a verifier that judges steps: a score in [0, 1] for each turn of the episode, in order. */
+      steps?: readonly number[];
+      /**
+       * What the answer comes down to, equal for two answers that say the same: by it the reward's rules tell whether
+       * samples agree or differ. Without it they compare the letters of the answers.
+       */
+      canonical?: string;
+      evidence?: string;
+    }
   | { kind: 'abstain'; reason: string };
 
 interface VerifierFacts {

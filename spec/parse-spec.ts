@@ -44,7 +44,8 @@ function refuseWarmStart(written: unknown): void {
 function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse): void {
   const { model, sampling, reward, verification, stages, evaluation } = spec;
   const used = usedBy(spec, environments);
-  checkReward(reward, verification !== undefined, used, refuse);
+  const online = stages.filter((stage) => stage.kind === 'rl');
+  checkReward(reward, { hasLadder: verification !== undefined, sampling, stages: online }, used, refuse);
   if (verification) checkVerification(verification, reward, used, refuse);
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);
@@ -71,7 +72,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     ...(model.lora && { lora: model.lora }),
     learner: written.learner,
     sampling: written.sampling,
-    reward: rewardOf(written.reward, verification),
+    reward: rewardOf(written.reward, written.sampling, verification),
     ...(verification && { verification }),
     stages: stagesOf(stages, written.sampling),
     evaluation: evaluationOf(written.evaluation),

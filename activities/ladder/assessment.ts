@@ -100,7 +100,7 @@ function outcomeBy({ episode, scores, views }: Climber, { rungs, reward }: Asses
     const reason = `${verifier}: ${evidence ?? 'it gave no reason'}`;
     return { kind: 'abstained', reason, ...(said === 'abstained' && { ofSubject: true }) };
   }
-  return withVerdict(reward.components, fast, {
+  return withVerdict(reward, fast, {
     verifier: LADDER,
     version: `${view!.verifier.name}@${view!.verifier.version}`,
     score: said,

@@ -212,7 +212,7 @@ async function outcomeOf(
     if (!isRewarded(fast)) return fast;
     const said = fast.components.find(({ verifier }) => verifier === LADDER)!;
     if (said.score === worth && said.passed === passed) return fast;
-    return withVerdict(reward.components, fast, { ...said, worth, passed, ...because });
+    return withVerdict(reward, fast, { ...said, worth, passed, ...because });
   }
   const { score, evidence } = view.meaning!;
   const verdict = {
@@ -224,7 +224,7 @@ async function outcomeOf(
     ...(evidence === undefined ? {} : { evidence }),
     ...because,
   };
-  if (isRewarded(fast)) return withVerdict(reward.components, fast, verdict);
+  if (isRewarded(fast)) return withVerdict(reward, fast, verdict);
   // The lowest rung abstained, and so nothing was composed.
   return verify(environment, { ref: task, episode, climbed: verdict }, reward, asker);
 }

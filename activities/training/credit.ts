@@ -4,9 +4,11 @@ import type { CreditGroup, Lesson, Sample, SampleTurn } from '../../core/algorit
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
-import { succeeded } from '../../core/episode/reward.ts';
+import { succeeded, turnRewards } from '../../core/episode/reward.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { BatchRequest } from '../../core/requests.ts';
+import { NO_SCALE, rewardScales, scaledOutcome } from '../../core/reward/normalization.ts';
+import type { EnvironmentScale, RewardScale } from '../../core/reward/normalization.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { Scores } from './scores.ts';
 import type { TrainSequence } from './training-batch.ts';
@@ -62,19 +64,23 @@ export function trainingSequences(
     policy,
   }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward'> & Partial<Pick<BatchRequest, 'policy'>>,
   beside: Beside = {},
-): { sequences: TrainSequence[]; degenerateGroups: number } {
+): { sequences: TrainSequence[]; degenerateGroups: number; scales?: EnvironmentScale[] } {
   const tasks = tasksOf(groups);
   const scoresOf = scoresByEpisode(tasks, reward, beside.scores ?? {});
-  const greedyOf = greedyRewards(beside.greedy ?? [], reward);
+  // What is learnt late is on today's scale as it is and as it was, and so is the difference.
+  const scales = reward.normalization ? rewardScales(groups, reward.truncated) : [];
+  const scaleOf = ({ ref }: TaskEpisodes) =>
+    scales.find(({ environment }) => environment === ref.environment) ?? NO_SCALE;
+  const greedyOf = greedyRewards(beside.greedy ?? [], reward, scaleOf);
   const groupOf = (
-    { ref, episodes }: TaskEpisodes,
+    task: TaskEpisodes,
     outcomeOf: (episode: Episode) => Outcome | undefined,
   ): CreditGroup => ({
-    environment: ref.environment,
-    samples: episodes.map((episode) =>
-      sampleOf(episode, outcomeOf(episode), reward, scoresOf.get(episode) ?? {}),
+    environment: task.ref.environment,
+    samples: task.episodes.map((episode) =>
+      sampleOf(episode, outcomeOf(episode), reward, scaleOf(task), scoresOf.get(episode) ?? {}),
     ),
-    greedy: greedyOf.get(nameOf(ref)) ?? null,
+    greedy: greedyOf.get(nameOf(task.ref)) ?? null,
   });
   const now = (task: TaskEpisodes) => groupOf(task, ({ outcome }) => outcome);
   const before = (task: TaskEpisodes) => groupOf(task, ({ learntAs }) => learntAs);
@@ -103,6 +109,7 @@ export function trainingSequences(
   return {
     sequences: teaches ? sequences : [],
     degenerateGroups: credited.filter((group) => !tellsApart(group)).length,
+    ...(reward.normalization && { scales }),
   };
 }
 
@@ -148,12 +155,16 @@ function scoresByEpisode(
 const nameOf = ({ environment, split, level, index }: TaskRef): string =>
   JSON.stringify([environment, split, level, index]);
 
-function greedyRewards(groups: readonly RolloutGroup[], reward: RewardSpec): Map<string, number> {
+function greedyRewards(
+  groups: readonly RolloutGroup[],
+  { truncated }: RewardSpec,
+  scaleOf: (task: TaskEpisodes) => RewardScale,
+): Map<string, number> {
   const rewards = new Map<string, number>();
-  for (const { ref, episodes } of tasksOf(groups)) {
-    const outcome = episodes[0]?.outcome;
-    const earned = outcome ? trainableReward(outcome, reward.truncated) : null;
-    if (earned !== null) rewards.set(nameOf(ref), earned);
+  for (const task of tasksOf(groups)) {
+    const outcome = task.episodes[0]?.outcome;
+    const earned = outcome ? scaledOutcome(outcome, truncated, scaleOf(task)) : null;
+    if (earned !== null) rewards.set(nameOf(task.ref), earned);
   }
   return rewards;
 }
@@ -162,24 +173,30 @@ function sampleOf(
   episode: Episode,
   outcome: Outcome | undefined,
   reward: RewardSpec,
+  scale: RewardScale,
   scores: Sample['scores'],
 ): Sample {
   return {
-    reward: outcome ? trainableReward(outcome, reward.truncated) : null,
+    reward: outcome ? scaledOutcome(outcome, reward.truncated, scale) : null,
     success: outcome ? succeeded(reward.components, outcome) : null,
     mask: episode.mask,
-    turns: turnsOf(episode),
+    turns: turnsOf(episode, outcome ? turnRewards(reward, outcome) : null, scale),
     rollout: episode.logprobs,
     scores,
     truncated: outcome?.kind === 'truncated',
   };
 }
 
-const turnsOf = ({ turns }: Episode): SampleTurn[] =>
+const turnsOf = (
+  { turns }: Episode,
+  rewards: readonly number[] | null,
+  { deviation }: RewardScale,
+): SampleTurn[] =>
   turns.map(({ start, end }, i) => ({
     start,
     end,
-    reward: 0,
+    // A part of the whole: on its scale, but for the mean, which is taken off the whole.
+    reward: (rewards?.[i] ?? 0) / deviation,
     state: i === 0 ? '' : (turns[i - 1]!.observation?.text ?? ''),
   }));
 

@@ -181,13 +181,13 @@ export function createCurriculum(deps: CurriculumDependencies) {
         request.scores && store.read(request.scores, scoresCodec, { signal }),
         Promise.all((request.greedy ?? []).map((ref) => loadTrajectories(store, ref, { signal }))),
       ]);
-      const { sequences, degenerateGroups } = trainingSequences(groups, request, {
+      const { sequences, degenerateGroups, scales } = trainingSequences(groups, request, {
         greedy,
         ...(scores && { scores }),
       });
       const key = batchKey(request.run, request.stage, request.step);
       const kept = await keepBatch(store, key, packBatch(sequences, request.updates), { signal });
-      return finish(kept, degenerateGroups, start);
+      return { ...finish(kept, degenerateGroups, start), ...(scales && { scales }) };
     },
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {

@@ -5,6 +5,8 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
+import { ensembleVerdict } from '../../core/reward/ensemble.ts';
+import { isOfGroup, ruleVerdicts } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { Said } from '../../environments/host/asks.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
@@ -20,9 +22,10 @@ export interface Unverified {
 }
 
 /**
- * Asks the fast verifiers that the reward names, and composes what they say, in order. The component `ladder` is what
- * `climbed` says, and as long as no dearer rung has spoken, what the lowest rung does. An episode that a verifier
- * cannot even be asked about, or whose task cannot be made, is `failed` at that boundary.
+ * Asks the fast verifiers that the reward names, and composes what they say, in order, with what the reward's rules say
+ * of the samples of a task. The component `ladder` is what `climbed` says, and as long as no dearer rung has spoken,
+ * what the lowest rung does. An episode that a verifier cannot even be asked about, or whose task cannot be made, is
+ * `failed` at that boundary.
  */
 export async function verifyAll(
   environments: Environments,
@@ -30,12 +33,12 @@ export async function verifyAll(
   reward: RewardSpec,
   asker: Asker,
 ): Promise<Outcome[]> {
-  const outcomes = new Map<Unverified, Outcome>();
+  const heard = new Map<Unverified, VerdictOfVerifier[] | Outcome>();
   const byEnvironment = new Map<string, Unverified[]>();
   for (const one of episodes) {
     const { status } = one.episode;
     if (status.kind === 'failed') {
-      outcomes.set(one, { kind: 'failed', boundary: status.boundary, reason: status.reason });
+      heard.set(one, { kind: 'failed', boundary: status.boundary, reason: status.reason });
       continue;
     }
     const { environment } = one.ref;
@@ -44,10 +47,42 @@ export async function verifyAll(
   await Promise.all(
     [...byEnvironment].map(async ([name, members]) => {
       const said = await verdictsOf(environmentOf(environments, name), members, reward, asker);
-      members.forEach((one, i) => outcomes.set(one, outcomeOf(one, said[i]!, reward)));
+      members.forEach((one, i) => heard.set(one, verdictsOrFailure(one, said[i]!, reward)));
     }),
   );
-  return episodes.map((one) => outcomes.get(one)!);
+  const ruled = rulesOf(episodes, heard, reward);
+  return episodes.map((one) => outcomeOf(one, heard.get(one)!, ruled.get(one) ?? [], reward));
+}
+
+/**
+ * What the rules say, by the samples of each task. They shape what is learnt from: what is held out is judged by
+ * verifiers alone.
+ */
+function rulesOf(
+  episodes: readonly Unverified[],
+  heard: ReadonlyMap<Unverified, VerdictOfVerifier[] | Outcome>,
+  { rules = [] }: RewardSpec,
+): Map<Unverified, VerdictOfVerifier[]> {
+  const ruled = new Map<Unverified, VerdictOfVerifier[]>();
+  if (rules.length === 0) return ruled;
+  const byTask = new Map<number, Unverified[]>();
+  for (const one of episodes) {
+    if (one.ref.split !== 'train') continue;
+    const { task } = one.episode;
+    byTask.set(task, [...(byTask.get(task) ?? []), one]);
+  }
+  for (const members of byTask.values()) {
+    const samples = members.map((one) => {
+      const verdicts = heard.get(one)!;
+      return { episode: one.episode, verdicts: isVerdicts(verdicts) ? verdicts : [] };
+    });
+    // Who is judged anew by a dearer rung is so alone, and would be unlike all others.
+    const speaking = members.some(({ climbed }) => climbed)
+      ? rules.filter((rule) => !isOfGroup(rule))
+      : rules;
+    ruleVerdicts(speaking, samples).forEach((verdicts, i) => ruled.set(members[i]!, verdicts));
+  }
+  return ruled;
 }
 
 /** `verifyAll` of one. */
@@ -69,12 +104,15 @@ export async function verify(
 async function verdictsOf(
   environment: HostedEnvironment,
   members: readonly Unverified[],
-  { components, ladder }: RewardSpec,
+  { components, ensembles = [], ladder }: RewardSpec,
   asker: Asker,
 ): Promise<(Said[] | GradusError)[]> {
-  const named = components.map(({ verifier }) => (verifier === LADDER ? ladder!.verifier : verifier));
   // Where the lowest rung has been overruled by a dearer one, it is not asked again.
-  const others = components.filter(({ verifier }) => verifier !== LADDER).map(({ verifier }) => verifier);
+  const others = components.flatMap(({ verifier }) => {
+    if (verifier === LADDER) return [];
+    return ensembles.find(({ name }) => name === verifier)?.verifiers ?? [verifier];
+  });
+  const named = ladder ? [...others, ladder.verifier] : others;
   const ask = async (verifiers: readonly string[], some: readonly Unverified[]) =>
     verifiers.length === 0
       ? some.map((): Said[] => [])
@@ -88,24 +126,44 @@ async function verdictsOf(
   return members.map((one) => said.get(one)!);
 }
 
-function outcomeOf(
-  { episode: { status }, climbed }: Unverified,
+/** What the components of the reward go by, or what became of an episode that nobody could be asked about. */
+function verdictsOrFailure(
+  { climbed }: Unverified,
   said: Said[] | GradusError,
-  reward: RewardSpec,
-): Outcome {
+  { components, ensembles = [], ladder }: RewardSpec,
+): VerdictOfVerifier[] | Outcome {
   if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
   const by = (name: string): VerdictOfVerifier => {
     const { fault: _, ...verdict } = said.find(({ verifier }) => verifier === name)!;
     return verdict;
   };
-  const verdicts = reward.components.map(({ verifier }) => {
-    if (verifier !== LADDER) return by(verifier);
-    return climbed ?? lowestRung(by(reward.ladder!.verifier), reward.ladder!.passAtLeast);
+  return components.map(({ verifier }) => {
+    if (verifier === LADDER) return climbed ?? lowestRung(by(ladder!.verifier), ladder!.passAtLeast);
+    const ensemble = ensembles.find(({ name }) => name === verifier);
+    return ensemble ? ensembleVerdict(ensemble, ensemble.verifiers.map(by)) : by(verifier);
   });
-  const composed = composeReward(reward.components, verdicts);
+}
+
+function outcomeOf(
+  { episode: { status } }: Unverified,
+  heard: readonly VerdictOfVerifier[] | Outcome,
+  ruled: readonly VerdictOfVerifier[],
+  reward: RewardSpec,
+): Outcome {
+  if (!isVerdicts(heard)) return heard;
+  const composed = composeReward(reward, [...heard.map(withoutCanonical), ...ruled]);
   if (composed.kind !== 'scored' || status.kind !== 'truncated') return composed;
   return { ...composed, kind: 'truncated', limit: status.limit };
 }
+
+/** Rules have read what the answers come down to; nobody else does. */
+function withoutCanonical(verdict: VerdictOfVerifier): VerdictOfVerifier {
+  const { canonical: _, ...kept } = verdict;
+  return kept;
+}
+
+const isVerdicts = (heard: readonly VerdictOfVerifier[] | Outcome): heard is readonly VerdictOfVerifier[] =>
+  Array.isArray(heard);
 
 function lowestRung(said: VerdictOfVerifier, passAtLeast: number): VerdictOfVerifier {
   const version = `${said.verifier}@${said.version}`;

@@ -4,7 +4,7 @@ import type { Boundary } from '../errors.ts';
 export const TIERS = ['fast', 'simulation', 'high-fidelity', 'world'] as const;
 export type Tier = (typeof TIERS)[number];
 
-/** One verifier's part in a reward; kept with the episode so that a reward can be explained and recomposed. */
+/** The part of a verifier, or of a rule, in a reward; kept with the episode so that a reward can be explained and recomposed. */
 export interface RewardComponent {
   verifier: string;
   version: string;
@@ -16,8 +16,15 @@ export interface RewardComponent {
   contribution: number;
   /** Whether that is a success, where the full score is not asked for. */
   passed?: boolean;
+  /** A score in [0, 1] for each turn, of a verifier that judges steps. */
+  steps?: number[];
+  /** What an ensemble was made of. */
+  members?: MemberVerdict[];
   evidence?: string;
 }
+
+/** What a member of an ensemble said; null when it abstained. */
+export type MemberVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'score'>;
 
 /**
  * What became of an episode. Only `scored` (and, where the spec says so, `truncated`) episodes enter group

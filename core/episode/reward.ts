@@ -1,6 +1,8 @@
-import { isToolFailure } from './outcome.ts';
-import type { RewardedOutcome, Outcome, RewardComponent } from './outcome.ts';
-import type { RewardComponentSpec } from '../spec.ts';
+import { needsNoLabel, roleOfRule, ruleName } from '../reward/rules.ts';
+import type { ProcessRule, RewardRule } from '../../spec/sections/reward-rules.ts';
+import type { RewardComponentSpec, RewardSpec } from '../spec.ts';
+import { isRewarded, isToolFailure } from './outcome.ts';
+import type { MemberVerdict, RewardedOutcome, Outcome, RewardComponent } from './outcome.ts';
 
 /** What a verifier said of one episode, as composition needs it. */
 export interface VerdictOfVerifier {
@@ -12,8 +14,17 @@ export interface VerdictOfVerifier {
   worth?: number;
   /** Whether that is a success, where the full score is not asked for. */
   passed?: boolean;
+  /** A score in [0, 1] for each turn, of a verifier that judges steps. */
+  steps?: number[];
+  /** What the answer comes down to: equal for two answers that say the same. */
+  canonical?: string;
+  /** What an ensemble was made of. */
+  members?: MemberVerdict[];
   evidence?: string;
 }
+
+/** What a reward is composed by. */
+export type Composition = Pick<RewardSpec, 'components' | 'rules'>;
 
 /** The full score, with room for rounding. */
 const isFull = (score: number | null | undefined): boolean =>
@@ -21,45 +32,70 @@ const isFull = (score: number | null | undefined): boolean =>
 
 /**
  * Composes verdicts into a reward as the spec says. The outcome verifier decides: where it abstains the episode
- * abstains. An abstention of another verifier leaves its component out. A gated component counts only where its
- * gate gave the full score.
+ * abstains. An abstention of another verifier leaves its component out, and so does a rule that has not spoken. A gated
+ * component counts only where its gate gave the full score.
+ *
+ * An outcome of weight 0 is only measured: where it abstains, what needs no label may teach all the same.
  */
 export function composeReward(
-  specs: readonly RewardComponentSpec[],
+  { components: specs, rules = [] }: Composition,
   verdicts: readonly VerdictOfVerifier[],
 ): Extract<Outcome, { kind: 'scored' | 'abstained' }> {
   const byName = new Map(verdicts.map((verdict) => [verdict.verifier, verdict]));
+  const hasLabel = rules.some((rule) => needsNoLabel(rule) && isKnown(byName.get(ruleName(rule))));
   const components: RewardComponent[] = [];
   let reward = 0;
+  const add = (spec: Omit<RewardComponentSpec, 'verifier'>, verdict: VerdictOfVerifier): void => {
+    const contribution = contributionOf(spec, verdict, byName);
+    reward += contribution;
+    components.push({ ...verdict, contribution });
+  };
   for (const spec of specs) {
     const verdict = byName.get(spec.verifier);
     if (!verdict) throw new RangeError(`no verdict of ${spec.verifier}`);
-    if (spec.role === 'outcome' && verdict.score === null) {
+    const decides = spec.role === 'outcome' && (spec.weight > 0 || !hasLabel);
+    if (decides && verdict.score === null) {
       return { kind: 'abstained', reason: verdict.evidence ?? `${spec.verifier} abstained` };
     }
-    const gate = spec.gatedBy === null ? undefined : byName.get(spec.gatedBy);
-    const open = spec.gatedBy === null || (gate?.passed ?? isFull(gate?.score));
-    const worth = verdict.worth ?? verdict.score;
-    const contribution =
-      worth === null || !open
-        ? 0
-        : spec.role === 'penalty'
-          ? -spec.weight * (1 - worth)
-          : spec.weight * worth;
-    reward += contribution;
-    components.push({ ...verdict, contribution });
+    add(spec, verdict);
+  }
+  for (const rule of rules) {
+    const verdict = byName.get(ruleName(rule));
+    // What is paid turn by turn is no part of the episode's reward.
+    const weight = isOfTurns(rule) ? 0 : rule.weight;
+    if (verdict) add({ weight, gatedBy: rule.gatedBy, role: roleOfRule(rule) }, verdict);
   }
   return { kind: 'scored', reward, components };
 }
 
+const isKnown = (verdict: VerdictOfVerifier | undefined): boolean =>
+  verdict !== undefined && verdict.score !== null;
+
+/** What a verdict adds to the reward. */
+function contributionOf(
+  { role, weight, gatedBy }: Omit<RewardComponentSpec, 'verifier'>,
+  { worth, score }: VerdictOfVerifier,
+  byName: ReadonlyMap<string, VerdictOfVerifier>,
+): number {
+  const counted = worth ?? score;
+  if (counted === null || !isOpen(gatedBy, byName)) return 0;
+  return role === 'penalty' ? -weight * (1 - counted) : weight * counted;
+}
+
+function isOpen(gatedBy: string | null, byName: ReadonlyMap<string, VerdictOfVerifier>): boolean {
+  if (gatedBy === null) return true;
+  const gate = byName.get(gatedBy);
+  return gate?.passed ?? isFull(gate?.score);
+}
+
 /** The outcome with this verdict in place of the one that it has of the same verifier. */
 export function withVerdict(
-  specs: readonly RewardComponentSpec[],
+  reward: Composition,
   outcome: RewardedOutcome,
   verdict: VerdictOfVerifier,
 ): Outcome {
   const composed = composeReward(
-    specs,
+    reward,
     outcome.components.map((said) => (said.verifier === verdict.verifier ? verdict : said)),
   );
   if (composed.kind === 'abstained') return composed;
@@ -77,5 +113,26 @@ export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcom
   if (outcome.kind !== 'scored') return null;
   const decisive = specs.find((spec) => spec.role === 'outcome');
   const said = outcome.components.find((component) => component.verifier === decisive?.verifier);
+  // It is only measured, and had nothing to say.
+  if (said?.score === null && decisive?.weight === 0) return null;
   return said?.passed ?? isFull(said?.score);
+}
+
+const isOfTurns = (rule: RewardRule): rule is ProcessRule => rule.kind === 'process' && rule.by === 'turns';
+
+/**
+ * What each turn of an episode is paid beside the reward of the whole, for methods that give credit by turns: weight ×
+ * step score of every rule `process` by `turns`. null where nothing speaks of turns.
+ */
+export function turnRewards({ rules = [] }: Composition, outcome: Outcome): number[] | null {
+  if (!isRewarded(outcome)) return null;
+  const byName = new Map(outcome.components.map((said) => [said.verifier, said]));
+  let rewards: number[] | null = null;
+  for (const rule of rules.filter(isOfTurns)) {
+    const said = byName.get(rule.verifier);
+    if (said?.steps === undefined || said.score === null) continue;
+    const weight = isOpen(rule.gatedBy, byName) ? rule.weight : 0;
+    rewards = said.steps.map((step, i) => (rewards?.[i] ?? 0) + weight * step);
+  }
+  return rewards;
 }

@@ -17,6 +17,7 @@ export const batchFacts = (made: BatchResult | null): BatchFacts | null =>
     tokens: made.tokens,
     maskedTokens: made.maskedTokens,
     degenerateGroups: made.degenerateGroups,
+    ...(made.scales && { scales: made.scales }),
   };
 
 export const heldOutFacts = (measured: EvaluationResult | null): HeldOutFacts | null =>

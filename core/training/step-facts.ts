@@ -4,6 +4,7 @@ import type { Incident } from '../episode/incidents.ts';
 import type { OutcomeCounts } from '../episode/outcome.ts';
 import type { Decision, Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
+import type { EnvironmentScale } from '../reward/normalization.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
 import type { TimeSplit } from '../time/time-split.ts';
 import type { ArmConduct } from './conduct.ts';
@@ -124,6 +125,8 @@ export interface BatchFacts {
   maskedTokens: number;
   /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;
+  /** What the rewards of each environment were brought to one scale by, where the spec asks for it. */
+  scales?: EnvironmentScale[];
 }
 
 export interface HeldOutFacts {

@@ -1,9 +1,12 @@
 import { defineEnvironment, type Environment, type Tool } from '../contract.ts';
-import { exactMatch } from '../verifiers/exact-match.ts';
+import { exactMatch, normalizeAnswer } from '../verifiers/exact-match.ts';
 import { formatVerifier } from '../verifiers/format.ts';
+import { boxedMath } from '../verifiers/math/boxed-math.ts';
+import { callsThenAnswer, subGoals } from '../verifiers/sub-goals.ts';
+import { toolMatch } from '../verifiers/tool-match.ts';
 import { toolShaping } from '../verifiers/tool-shaping.ts';
 import { demonstrate } from './demonstrate.ts';
-import { evaluate, printExpression } from './expression.ts';
+import { evaluate, printExpression, steps } from './expression.ts';
 import { LEVELS } from './levels.ts';
 import { createProblems } from './problems.ts';
 import { calculatorTool, slowCalculatorTool, type SlowCalculatorOptions } from './tool.ts';
@@ -15,13 +18,24 @@ export function calculatorEnvironment(name = 'calculator', tool: Tool = calculat
     name,
     levels: LEVELS.map(({ level }) => level),
     tools: [tool],
-    verifiers: [exactMatch(), formatVerifier(), toolShaping()],
+    verifiers: [
+      exactMatch(),
+      formatVerifier(),
+      toolShaping(),
+      boxedMath({ bare: true }),
+      toolMatch(),
+      subGoals({ version: '1', goals: (task) => callsThenAnswer(task, isSame) }),
+    ],
     task: (ref) => {
       const { prompt, expression, told } = problem(ref.split, ref.level, ref.index);
       return {
         ref,
         prompt,
         answer: String(evaluate(expression)),
+        calls: steps(expression).map(({ operation }) => ({
+          name: tool.name,
+          arguments: { expression: printExpression(operation) },
+        })),
         info: { expression: printExpression(expression), told },
       };
     },
@@ -29,6 +43,9 @@ export function calculatorEnvironment(name = 'calculator', tool: Tool = calculat
     taskCount: () => Infinity,
   });
 }
+
+const isSame = (answer: string, expected: string): boolean =>
+  normalizeAnswer(answer) === normalizeAnswer(expected);
 
 /** The same tasks with the calculator behind a slow call of the same name, so that the same policy can do them. */
 export function slowCalculatorEnvironment(options: Omit<SlowCalculatorOptions, 'name'> = {}): Environment {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { Demonstration, Task, TierFinding, Verdict } from '../contract.ts';
@@ -9,10 +10,17 @@ import { cutText } from './facts.ts';
 const LONGEST_EVIDENCE = 4000;
 /** Longest prompt, and longest demonstration as JSON, in characters. */
 const LONGEST_TEXT = 1_000_000;
+/** Longest text that an answer comes down to, in characters; of a longer one the digest tells as much. */
+const LONGEST_CANONICAL = 256;
 /** Longest subject of a tier's verdict, as JSON: it passes through histories. */
 const LONGEST_SUBJECT = 64_000;
 
 const evidence = z.string().transform((text) => cutText(text, LONGEST_EVIDENCE));
+const canonical = z
+  .string()
+  .transform((text) =>
+    text.length <= LONGEST_CANONICAL ? text : createHash('sha256').update(text).digest('hex'),
+  );
 const score = z.number().min(0).max(1);
 const deviation = z.number().min(0);
 const usd = z.number().min(0);
@@ -22,6 +30,8 @@ const verdictShape = z.discriminatedUnion('kind', [
     kind: z.literal('score'),
     score,
     uncertainty: deviation.exactOptional(),
+    steps: z.array(score).exactOptional(),
+    canonical: canonical.exactOptional(),
     evidence: evidence.exactOptional(),
   }),
   z.object({ kind: z.literal('abstain'), reason: evidence }),
@@ -70,10 +80,15 @@ const demonstrationShape = z.object({
 /** A text that says what was wrong with it, where it was. */
 export type Read<T> = { value: T } | { fault: string };
 
-export function readVerdict(said: unknown): Read<Verdict> {
-  const given = said as { kind?: unknown; score?: unknown } | null | undefined;
+/** A verdict of a candidate with so many turns. */
+export function readVerdict(said: unknown, turns: number): Read<Verdict> {
+  const given = said as { kind?: unknown; score?: unknown; steps?: unknown } | null | undefined;
   if (given?.kind === 'score' && !score.safeParse(given.score).success) {
     return { fault: `said ${show(given.score)}, which is no score in [0, 1]` };
+  }
+  // Before each is looked at: there may be any number of them.
+  if (given?.kind === 'score' && Array.isArray(given.steps) && given.steps.length !== turns) {
+    return { fault: `scored ${given.steps.length} steps of an episode of ${turns} turns` };
   }
   return read(verdictShape, said, 'verdict');
 }

@@ -203,7 +203,7 @@ async function verdictOf(
     const said: unknown = await inTime(signal, FAST_LIMIT_MS, (limited) =>
       verifier.verify(candidate, limited),
     );
-    return { verifier: name, version, ...meaningOf(readVerdict(said)) };
+    return { verifier: name, version, ...meaningOf(readVerdict(said, candidate.episode.turns.length)) };
   } catch (error) {
     signal.throwIfAborted();
     return { verifier: name, version, ...meaningOf({ fault: `threw: ${wordsOf(error)}` }) };
@@ -215,8 +215,13 @@ function meaningOf(read: Read<Verdict>): Meaning {
   if ('fault' in read) return { score: null, evidence: read.fault, fault: read.fault };
   const verdict = read.value;
   if (verdict.kind === 'abstain') return { score: null, evidence: verdict.reason };
-  const { score, evidence } = verdict;
-  return { score, ...(evidence !== undefined && { evidence }) };
+  const { score, steps, canonical, evidence } = verdict;
+  return {
+    score,
+    ...(steps !== undefined && { steps: [...steps] }),
+    ...(canonical !== undefined && { canonical }),
+    ...(evidence !== undefined && { evidence }),
+  };
 }
 
 /** What a tier's answer means to an environment that leaves it as it is, or interprets it. */
@@ -227,7 +232,7 @@ function interpreted(verifier: TierVerifier, candidate: Candidate, answer: TierA
   }
   if (verifier.interpret) {
     try {
-      return meaningOf(readVerdict(verifier.interpret(candidate, answer)));
+      return meaningOf(readVerdict(verifier.interpret(candidate, answer), candidate.episode.turns.length));
     } catch (error) {
       return meaningOf({ fault: `threw: ${wordsOf(error)}` });
     }

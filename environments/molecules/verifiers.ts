@@ -50,7 +50,9 @@ export function moleculeVerifier(): FastVerifier {
     cost: { seconds: 0.001, usd: 0 },
     verify: (candidate) => {
       const { score, reason, molecule } = checkMolecule(candidate.answer, targetOf(candidate));
-      return { kind: 'score', score, evidence: molecule === null ? reason : `${molecule.smiles}: ${reason}` };
+      if (molecule === null) return { kind: 'score', score, evidence: reason };
+      const { smiles } = molecule;
+      return { kind: 'score', score, canonical: smiles, evidence: `${smiles}: ${reason}` };
     },
   };
 }

@@ -32,8 +32,9 @@ export function exactMatch(): FastVerifier {
       if (task.answer === undefined)
         return { kind: 'abstain', reason: 'the task has no expected answer to compare with' };
       if (answer === null) return { kind: 'score', score: 0, evidence: 'no answer' };
-      const right = normalizeAnswer(answer) === normalizeAnswer(task.answer);
-      return { kind: 'score', score: right ? 1 : 0, evidence: `${answer} for ${task.answer}` };
+      const canonical = normalizeAnswer(answer);
+      const score = canonical === normalizeAnswer(task.answer) ? 1 : 0;
+      return { kind: 'score', score, canonical, evidence: `${answer} for ${task.answer}` };
     },
   };
 }

@@ -2,8 +2,12 @@ import { z } from 'zod';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Rung } from '../../core/ladder/policy.ts';
 import type { Refuse, SpecEnvironment } from '../check.ts';
-import { amount, givenName } from '../../core/fields.ts';
+import type { AlgorithmSpec } from '../../core/algorithms/index.ts';
+import { amount, givenName, positive } from '../../core/fields.ts';
 import { didYouMean } from '../strict.ts';
+import { checkRules, rewardRuleSchema, ruleOf, weightOfRules } from './reward-rules.ts';
+import type { RewardRule } from './reward-rules.ts';
+import type { SamplingSpec } from './sampling.ts';
 import type { VerificationSpec } from './verification.ts';
 
 export const rewardSchema = z.strictObject({
@@ -25,6 +29,40 @@ export const rewardSchema = z.strictObject({
     )
     .nonempty()
     .max(32, 'has at most 32 components'),
+  ensembles: z
+    .array(
+      z.strictObject({
+        name: givenName.describe('What a component calls it by.'),
+        verifiers: z.array(givenName).min(2).max(16, 'has at most 16 verifiers'),
+        by: z
+          .enum(['minimum', 'mean-deviation'])
+          .default('minimum')
+          .describe('minimum of the scores, or mean − deviations × their standard deviation, not below 0.'),
+        deviations: positive(100, 'nothing would be left')
+          .optional()
+          .describe('Of mean-deviation; default 1.'),
+      }),
+    )
+    .max(16, 'has at most 16 ensembles')
+    .optional()
+    .describe('Fast verifiers that speak as one; where one of them abstains, all do.'),
+  rules: z
+    .array(rewardRuleSchema)
+    .max(16, 'has at most 16 rules')
+    .optional()
+    .describe('What is added besides verdicts, in training only.'),
+  normalization: z
+    .literal('environment')
+    .optional()
+    .describe(
+      'environment: advantages are of (reward − mean) / deviation over the step within each environment. Absent: of rewards as they are.',
+    ),
+  shapingMayDominate: z
+    .boolean()
+    .optional()
+    .describe(
+      'All that is not the outcome may weigh more than it. Otherwise that is refused: a failure could be worth more than a success.',
+    ),
   truncated: z
     .enum(['train', 'mask'])
     .default('train')
@@ -33,26 +71,51 @@ export const rewardSchema = z.strictObject({
 
 export type WrittenReward = z.output<typeof rewardSchema>;
 
+type WrittenEnsemble = NonNullable<WrittenReward['ensembles']>[number];
+export type EnsembleSpec = WrittenEnsemble & { deviations: number };
+
 /** How verdicts become a reward: a weighted sum of components, each of them data. */
-export interface RewardSpec extends WrittenReward {
+export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncated'> {
+  ensembles?: EnsembleSpec[];
+  rules?: RewardRule[];
+  normalization?: 'environment';
   /** The lowest rung, which stands for the component `ladder` until a dearer one has spoken. */
   ladder?: Pick<Rung, 'verifier' | 'passAtLeast'>;
 }
 export type RewardComponentSpec = WrittenReward['components'][number];
 
-export function rewardOf(reward: WrittenReward, verification: VerificationSpec | undefined): RewardSpec {
-  if (!verification) return reward;
-  const { verifier, passAtLeast } = verification.rungs[0]!;
-  return { ...reward, ladder: { verifier, passAtLeast } };
+export function rewardOf(
+  { components, ensembles, rules, normalization, truncated }: WrittenReward,
+  sampling: SamplingSpec,
+  verification: VerificationSpec | undefined,
+): RewardSpec {
+  const outcome = components.find(({ role }) => role === 'outcome')!.verifier;
+  const lowest = verification?.rungs[0];
+  return {
+    components,
+    truncated,
+    ...(ensembles && { ensembles: ensembles.map((one) => ({ ...one, deviations: one.deviations ?? 1 })) }),
+    ...(rules && { rules: rules.map((rule) => ruleOf(rule, outcome, sampling)) }),
+    ...(normalization && { normalization }),
+    ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
+  };
+}
+
+/** What the rest of the spec says that a reward must go with. */
+export interface RewardContext {
+  hasLadder: boolean;
+  sampling: SamplingSpec;
+  stages: readonly { numGenerations: number; algorithm: AlgorithmSpec }[];
 }
 
 /** `environments`: those that the run uses. */
 export function checkReward(
-  { components }: WrittenReward,
-  hasLadder: boolean,
+  reward: WrittenReward,
+  { hasLadder, sampling, stages }: RewardContext,
   environments: readonly SpecEnvironment[],
   refuse: Refuse,
 ): void {
+  const { components, ensembles = [], rules = [], shapingMayDominate = false } = reward;
   const outcomes = components.filter((component) => component.role === 'outcome').length;
   if (outcomes !== 1) {
     refuse(['reward', 'components'], `exactly one component must have role "outcome"; ${outcomes} have`);
@@ -61,7 +124,8 @@ export function checkReward(
     const at = ['reward', 'components', i];
     for (const environment of environments) {
       const valid = [
-        ...environment.verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name),
+        ...fastVerifiers(environment),
+        ...ensembles.map(({ name }) => name),
         ...(hasLadder ? [LADDER] : []),
       ];
       if (!valid.includes(component.verifier)) {
@@ -84,7 +148,91 @@ export function checkReward(
       }
       if (component.role === 'outcome') refuse([...at, 'gatedBy'], 'the outcome cannot be gated: it decides');
     }
-    if (component.role === 'outcome' && component.weight === 0)
+    if (component.role === 'outcome' && component.weight === 0 && !shapingMayDominate)
       refuse([...at, 'weight'], 'the outcome would be worth nothing: give it a weight above 0');
   });
+  checkEnsembles(reward, environments, refuse);
+  const names = components.map(({ verifier }) => verifier);
+  const single = (name: string): boolean =>
+    name !== LADDER && !ensembles.some((ensemble) => ensemble.name === name);
+  const context = { verifiers: names.filter(single), components: names, sampling, stages };
+  checkRules(rules, context, ['reward', 'rules'], refuse);
+  checkBalance(reward, sampling, refuse);
+  const scalesAnyway = ({ algorithm }: RewardContext['stages'][number]): boolean =>
+    algorithm.kind === 'grpo' && algorithm.scaleRewards === 'group';
+  if (reward.normalization && stages.every(scalesAnyway)) {
+    refuse(
+      ['reward', 'normalization'],
+      'does nothing where all stages divide by the deviation of the group: leave it out, or set algorithm.scaleRewards to "none"',
+    );
+  }
 }
+
+const fastVerifiers = ({ verifiers }: SpecEnvironment): string[] =>
+  verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name);
+
+function checkEnsembles(
+  { components, ensembles = [] }: WrittenReward,
+  environments: readonly SpecEnvironment[],
+  refuse: Refuse,
+): void {
+  ensembles.forEach(({ name, verifiers, by, deviations }, i) => {
+    const at = ['reward', 'ensembles', i];
+    const taken = [
+      LADDER,
+      ...environments.flatMap((environment) => environment.verifiers.map(({ name }) => name)),
+    ];
+    if (taken.includes(name)) refuse([...at, 'name'], `"${name}" is the name of a verifier; choose another`);
+    if (ensembles.findIndex((other) => other.name === name) !== i)
+      refuse([...at, 'name'], `"${name}" is already an ensemble`);
+    if (!components.some(({ verifier }) => verifier === name))
+      refuse([...at, 'name'], `does nothing unless reward.components has { "verifier": "${name}" }`);
+    if (by === 'minimum' && deviations !== undefined)
+      refuse([...at, 'deviations'], 'does nothing for minimum; mean-deviation reads it');
+    verifiers.forEach((verifier, v) => {
+      if (verifiers.indexOf(verifier) !== v) refuse([...at, 'verifiers', v], `"${verifier}" is named twice`);
+      for (const environment of environments) {
+        const valid = fastVerifiers(environment);
+        if (!valid.includes(verifier)) {
+          refuse(
+            [...at, 'verifiers', v],
+            `environment "${environment.name}" has no fast verifier "${verifier}"${didYouMean(verifier, valid)}`,
+          );
+        }
+      }
+    });
+  });
+}
+
+/**
+ * The outcome keeps at least half: with weights of at most its own beside it, a success is worth no less than a
+ * failure, whatever else is paid and taken off.
+ */
+function checkBalance(
+  { components, rules = [], shapingMayDominate = false }: WrittenReward,
+  sampling: SamplingSpec,
+  refuse: Refuse,
+): void {
+  const outcome = components.find(({ role }) => role === 'outcome');
+  // Of weight 0 it has been refused already, unless that was meant.
+  if (!outcome || (outcome.weight === 0 && !shapingMayDominate)) return;
+  const others = components.filter(({ role }) => role !== 'outcome');
+  const shaping = others.reduce((sum, { weight }) => sum + weight, 0) + weightOfRules(rules, sampling);
+  const dominates = shaping > outcome.weight + ROUNDING;
+  if (dominates && !shapingMayDominate) {
+    refuse(
+      ['reward'],
+      `all that is not the outcome weighs ${shown(shaping)}, more than its ${shown(outcome.weight)}: a failure could be worth more than a success; lower the weights, or say "shapingMayDominate": true`,
+    );
+  }
+  if (!dominates && shapingMayDominate) {
+    refuse(
+      ['reward', 'shapingMayDominate'],
+      'does nothing: the outcome weighs as much as all the others together',
+    );
+  }
+}
+
+/** Of a sum of weights such as 0.1 + 0.2. */
+const ROUNDING = 1e-9;
+const shown = (weight: number): string => String(Number(weight.toPrecision(6)));

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { pages, parts } from '../../../activities/rollout/trajectory-parts.ts';
+import { verifyAll } from '../../../activities/verification/verify-episodes.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
 import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode/episode.ts';
@@ -262,4 +263,160 @@ test('a verification that is cancelled ends with the cancellation, not with abst
   await expect(
     verify([[right]], { verifiers: [exactMatch(), cancelling], signal: controller.signal }),
   ).rejects.toBe(reason);
+});
+
+test('rules speak of the samples of a task side by side, and are kept with what they added', async () => {
+  const other: EpisodeStatus = { kind: 'answered', answer: '43' };
+  const ruled: RewardSpec = {
+    ...reward,
+    rules: [
+      { kind: 'agreement', by: 'majority', weight: 0.5, gatedBy: null },
+      { kind: 'diversity', of: 'answer', by: 'count', weight: 0.3, gatedBy: null },
+    ],
+  };
+  const same: EpisodeStatus = { kind: 'answered', answer: '42.0' };
+  // Of the second task nobody agrees, and of the first the broken one has no voice.
+  const tasks = [
+    [right, broken, wrong, same],
+    [right, other, wrong],
+  ];
+  const { outcomes } = await verify(tasks, { reward: ruled });
+  const said = outcomes.map((outcome) =>
+    outcome.kind === 'scored'
+      ? outcome.components.slice(2).map(({ score, contribution }) => [score, contribution])
+      : outcome.kind,
+  );
+  const half = 1 / Math.sqrt(2);
+  expect(said).toEqual([
+    [
+      [1, 0.5],
+      [half, 0.3 * half],
+    ],
+    'failed',
+    [
+      [0, 0],
+      [1, 0.3],
+    ],
+    [
+      [1, 0.5],
+      [half, 0.3 * half],
+    ],
+    [
+      [null, 0],
+      [1, 0.3],
+    ],
+    [
+      [null, 0],
+      [1, 0.3],
+    ],
+    [
+      [null, 0],
+      [1, 0.3],
+    ],
+  ]);
+  expect(outcomes[0]).toMatchObject({
+    reward: 1.25 + 0.5 + 0.3 * half,
+    components: [{}, {}, { verifier: 'rule:agreement', evidence: '2 of 3 samples answer so' }, {}],
+  });
+  // What answers come down to is for the rules alone.
+  expect(JSON.stringify(outcomes)).not.toContain('canonical');
+  const heldOut = await verify(tasks, { reward: ruled, split: 'heldout' });
+  for (const outcome of heldOut.outcomes) {
+    if (outcome.kind === 'scored') expect(outcome.components).toHaveLength(2);
+  }
+});
+
+test('an episode that a dearer rung judges anew, alone, is not paid for being unlike all others', async () => {
+  const ladder: RewardSpec = {
+    components: [{ verifier: 'ladder', role: 'outcome', weight: 1, gatedBy: null }],
+    rules: [
+      { kind: 'diversity', of: 'answer', by: 'count', weight: 0.5, gatedBy: null },
+      { kind: 'linear-length', target: 1, limit: 3, weight: 0.5, gatedBy: null },
+    ],
+    ladder: { verifier: 'exact-match', passAtLeast: 1 },
+    truncated: 'train',
+  };
+  const ref = { environment: 'library', split: 'train' as const, level: 1, index: 0 };
+  const climbed = { verifier: 'ladder', version: 'dft@1', score: 0.8, passed: true };
+  const environments = inThisProcess([
+    defineEnvironment({
+      name: 'library',
+      levels: [1],
+      tools: [],
+      verifiers: [exactMatch()],
+      task: (of) => ({ ref: of, prompt: 'p' }),
+      demonstrate: () => ({ turns: [], weight: 1 }),
+      taskCount: () => Infinity,
+    }),
+  ]);
+  const [outcome] = await verifyAll(environments, [{ ref, episode: episode(right, 0, 0), climbed }], ladder, {
+    signal,
+  });
+  expect(outcome).toMatchObject({
+    kind: 'scored',
+    components: [
+      { verifier: 'ladder', score: 0.8 },
+      { verifier: 'rule:linear-length', score: 0.5 },
+    ],
+  });
+});
+
+test('an ensemble is asked member by member, and is one component', async () => {
+  const strict = verifierThat(() => ({ kind: 'score', score: 0.25 }), 'strict');
+  const kind = verifierThat(() => ({ kind: 'score', score: 1 }), 'kind');
+  const { outcomes } = await verify([[right]], {
+    verifiers: [exactMatch(), strict, kind],
+    reward: {
+      components: [reward.components[0]!, { ...reward.components[1]!, verifier: 'both' }],
+      ensembles: [{ name: 'both', verifiers: ['kind', 'strict'], by: 'minimum', deviations: 1 }],
+      truncated: 'train',
+    },
+  });
+  expect(outcomes[0]).toMatchObject({
+    reward: 1.125,
+    components: [{}, { verifier: 'both', score: 0.25, members: [{ score: 1 }, { score: 0.25 }] }],
+  });
+});
+
+test('steps are kept with their verdict; as many as there are turns, or it is none', async () => {
+  const says = (steps: unknown) =>
+    verify([[right]], {
+      verifiers: [exactMatch(), verifierThat(() => ({ kind: 'score', score: 1, steps }))],
+    });
+  expect((await says([0.5])).outcomes[0]).toMatchObject({ components: [{}, { score: 1, steps: [0.5] }] });
+  for (const [steps, evidence] of [
+    [[1, 1], 'scored 2 steps of an episode of 1 turns'],
+    [[], 'scored 0 steps of an episode of 1 turns'],
+    [[2], 'which is no verdict (steps.0: '],
+    [[Number.NaN], 'which is no verdict (steps.0: '],
+    ['all', 'which is no verdict (steps: '],
+  ] as const) {
+    const { outcomes, result } = await says(steps);
+    expect(outcomes[0]).toMatchObject({
+      components: [{}, { score: null, evidence: expect.stringContaining(evidence) as string }],
+    });
+    expect(result.incidents).toMatchObject([{ function: 'verifier style', kind: 'threw' }]);
+  }
+});
+
+test('of a long canonical answer the digest tells as much', async () => {
+  const long = verifierThat(({ answer }) => ({
+    kind: 'score',
+    score: 1,
+    canonical: `${'x'.repeat(5000)}${answer}`,
+  }));
+  const { outcomes } = await verify([[right, right, wrong]], {
+    verifiers: [long, exactMatch()],
+    reward: {
+      components: [reward.components[1]!, reward.components[0]!],
+      rules: [{ kind: 'diversity', of: 'answer', by: 'count', weight: 1, gatedBy: null }],
+      truncated: 'train',
+    },
+  });
+  const half = 1 / Math.sqrt(2);
+  expect(outcomes.map((outcome) => outcome.kind === 'scored' && outcome.components[2]!.score)).toEqual([
+    half,
+    half,
+    1,
+  ]);
 });

@@ -216,7 +216,7 @@ describe('the example environment', () => {
   });
 
   const rewardSpec = () =>
-    parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments).reward.components;
+    parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments).reward;
 
   /** The turns of an expert's demonstration, as the rollout would record them. */
   async function play(task: Task): Promise<Turn[]> {

@@ -54,6 +54,26 @@ function group(outcomes: Outcome[], ...more: Outcome[][]): RolloutGroup {
 const advantagesOf = ({ sequences }: { sequences: TrainSequence[] }) =>
   sequences.map(({ streams }) => streams.advantages![PROMPT.length]!);
 
+test('rewards on the scale of their environment are told apart within it, and the scales are told', () => {
+  const plain = creditBy({ scaleRewards: 'none' });
+  const normalized = { ...plain, reward: { ...plain.reward, normalization: 'environment' as const } };
+  const loud = group([scored(100), scored(300)]);
+  for (const { ref } of loud.tasks) ref.environment = 'loud';
+  const quiet = group([scored(0), scored(1)], [scored(1), scored(0)]);
+  const { sequences, scales } = trainingSequences([loud, quiet], normalized);
+  expect(scales).toMatchObject([
+    { environment: 'library', episodes: 4, mean: 0.5 },
+    { environment: 'loud', episodes: 2, mean: 200 },
+  ]);
+  const [loudest, , quietest] = advantagesOf({ sequences }).map(Math.abs);
+  expect(loudest).toBeCloseTo(Math.SQRT1_2, 12);
+  expect(quietest).toBeCloseTo(0.5 / Math.sqrt(1 / 3), 12);
+  // Without it the one environment would decide what is learnt.
+  const [asIs, , small] = advantagesOf(trainingSequences([loud, quiet], plain)).map(Math.abs);
+  expect(asIs! / small!).toBe(200);
+  expect(trainingSequences([loud, quiet], plain).scales).toBeUndefined();
+});
+
 describe('what a step teaches', () => {
   test('is each episode after its prompt, weighted where it was sampled and nowhere else', () => {
     const { sequences, degenerateGroups } = trainingSequences([group([scored(1), scored(0)])], settings);

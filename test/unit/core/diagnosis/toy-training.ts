@@ -90,7 +90,7 @@ export async function train({
       const task = random.int(0, TASKS - 1);
       const episodes = Array.from({ length: SAMPLES }, (_, sample) => roll(policy, task, sample, random));
       for (const { episode, done } of episodes) {
-        episode.outcome = composeReward(specs, [
+        episode.outcome = composeReward(reward, [
           { verifier: 'right', version: '1', score: inStage && outcome ? outcome(done) : Number(done.right) },
           ...bonuses.map(({ verifier, score }) => ({
             verifier,

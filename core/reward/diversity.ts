@@ -1,0 +1,75 @@
+import type { DiversityRule } from '../../spec/sections/reward-rules.ts';
+import { canonicalJson } from '../json/canonical-json.ts';
+import { canonicalAnswer, isWhole } from './rule.ts';
+import type { JudgedSample, RuleVerdict } from './rule.ts';
+
+/** Characters that `similarity` compares; what differs beyond them counts as alike. */
+const COMPARED = 500;
+/** Samples of a task that `similarity` compares each with each other, at most. */
+export const MOST_COMPARED = 256;
+
+/**
+ * Pays a sample for being unlike the others of its task. `count`: 1 / √n, where n samples do the same (count-based
+ * exploration, Bellemare et al. 2016; over the answers of a batch, Song et al. 2025). `similarity`: 1 less the mean
+ * similarity to the others, by the trigrams that two texts share (Jaccard). Of the `answer`, or of the tool `calls` in
+ * their order. What has no answer has none that is new.
+ */
+export function diversityScores(
+  { of, by }: DiversityRule,
+  samples: readonly JudgedSample[],
+): (RuleVerdict | null)[] {
+  const said = samples.map((sample) =>
+    !isWhole(sample) ? null : of === 'answer' ? canonicalAnswer(sample) : callsOf(sample),
+  );
+  const known = said.filter((text): text is string => text !== null);
+  const counts = new Map<string, number>();
+  for (const text of known) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const unlikeness = by === 'similarity' ? meanUnlikeness(counts) : null;
+  return samples.map((sample, i) => {
+    if (!isWhole(sample)) return null;
+    const text = said[i];
+    if (text === null || text === undefined) return { score: 0, evidence: 'no answer' };
+    const same = counts.get(text)!;
+    if (unlikeness) {
+      const score = unlikeness.get(text)!;
+      return { score, evidence: `${score.toFixed(3)} unlike the other ${known.length - 1}` };
+    }
+    return { score: 1 / Math.sqrt(same), evidence: `${same} of ${known.length} samples` };
+  });
+}
+
+const callsOf = ({ episode }: JudgedSample): string =>
+  episode.turns
+    .flatMap(({ action }) =>
+      action.kind === 'call' ? [`${action.call.name} ${canonicalJson(action.call.arguments)}`] : [],
+    )
+    .join('\n');
+
+/** Of each text to all the other samples, among whom texts come several times. 1 where there is no other. */
+function meanUnlikeness(counts: ReadonlyMap<string, number>): Map<string, number> {
+  const texts = [...counts].map(([text, count]) => ({ text, count, grams: trigramsOf(text) }));
+  // A sample is not compared with itself, but with the others that say the same.
+  const alike = texts.map(({ count }) => count - 1);
+  texts.forEach((one, i) => {
+    texts.slice(0, i).forEach((other, j) => {
+      const shared = jaccard(one.grams, other.grams);
+      alike[i]! += other.count * shared;
+      alike[j]! += one.count * shared;
+    });
+  });
+  const others = texts.reduce((sum, { count }) => sum + count, 0) - 1;
+  return new Map(
+    texts.map(({ text }, i) => [text, others === 0 ? 1 : Math.min(1, Math.max(0, 1 - alike[i]! / others))]),
+  );
+}
+
+function trigramsOf(text: string): Set<string> {
+  const padded = `\u0002\u0002${text.slice(0, COMPARED)}\u0003`;
+  return new Set(Array.from({ length: padded.length - 2 }, (_, i) => padded.slice(i, i + 3)));
+}
+
+function jaccard(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  let shared = 0;
+  for (const gram of one) if (other.has(gram)) shared++;
+  return shared / (one.size + other.size - shared);
+}

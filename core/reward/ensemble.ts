@@ -1,0 +1,43 @@
+import type { EnsembleSpec } from '../../spec/sections/reward.ts';
+import type { VerdictOfVerifier } from '../episode/reward.ts';
+
+/**
+ * The verdict of several verifiers that speak as one, so that what fools one of them is not paid (Coste et al. 2023): by
+ * the `minimum` of their scores (worst-case optimization), or by `mean-deviation`: mean − `deviations` × their standard
+ * deviation, where Coste et al. take off the variance; not below 0. Where a member abstains it abstains, too: by those
+ * who are left it could only be worth more, and who makes the strict one silent would be paid for that.
+ */
+export function ensembleVerdict(
+  { name, by, deviations }: EnsembleSpec,
+  members: readonly VerdictOfVerifier[],
+): VerdictOfVerifier {
+  const named = members.map(({ verifier, version }) => `${verifier}@${version}`).join(', ');
+  const version = `${by === 'minimum' ? 'minimum' : `mean - ${deviations} deviation`} of ${named}`;
+  const said = members.map(({ verifier, version, score }) => ({ verifier, version, score }));
+  const silent = members.find(({ score }) => score === null);
+  if (silent) {
+    const evidence = `${silent.verifier}: ${silent.evidence ?? 'abstained'}`;
+    return { verifier: name, version, score: null, members: said, evidence };
+  }
+  const canonical = members.find((member) => member.canonical !== undefined)?.canonical;
+  return {
+    verifier: name,
+    version,
+    score: combined(
+      by,
+      deviations,
+      said.map(({ score }) => score!),
+    ),
+    members: said,
+    ...(canonical !== undefined && { canonical }),
+  };
+}
+
+function combined(by: EnsembleSpec['by'], deviations: number, scores: readonly number[]): number {
+  const least = Math.min(...scores);
+  if (by === 'minimum') return least;
+  const mean = scores.reduce((a, b) => a + b) / scores.length;
+  // Of these verifiers, not of a population that they are drawn from.
+  const variance = scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length;
+  return Math.min(Math.max(...scores), Math.max(0, mean - deviations * Math.sqrt(variance)));
+}

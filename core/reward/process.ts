@@ -1,0 +1,25 @@
+import type { ProcessRule } from '../../spec/sections/reward-rules.ts';
+import type { JudgedSample, RuleVerdict } from './rule.ts';
+
+/**
+ * Pays for the steps that a verifier scored turn by turn: by the worst of them (Wang et al. 2024, Math-Shepherd), their
+ * product (Lightman et al. 2023), or their mean. Never by their sum, which would pay for turns.
+ */
+export function processScore({ verifier, by }: ProcessRule, { verdicts }: JudgedSample): RuleVerdict {
+  const said = verdicts.find((verdict) => verdict.verifier === verifier);
+  if (said?.steps === undefined || said.score === null) {
+    return { score: null, evidence: `${verifier} scored no steps` };
+  }
+  const { steps } = said;
+  const evidence = `${steps.length} steps of ${verifier}`;
+  // Who does nothing has done nothing wrong, and is not paid for that.
+  if (steps.length === 0) return { score: 0, evidence };
+  switch (by) {
+    case 'minimum':
+      return { score: steps.reduce((a, b) => Math.min(a, b)), evidence };
+    case 'product':
+      return { score: steps.reduce((a, b) => a * b), evidence };
+    default:
+      return { score: Math.min(1, steps.reduce((a, b) => a + b) / steps.length), evidence };
+  }
+}

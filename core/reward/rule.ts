@@ -1,0 +1,32 @@
+import type { Episode } from '../episode/episode.ts';
+import type { VerdictOfVerifier } from '../episode/reward.ts';
+
+/** What a rule reads of a sample of a task. */
+export interface JudgedSample {
+  episode: Pick<Episode, 'tokens' | 'mask' | 'logprobs' | 'turns' | 'status'>;
+  /** What verifiers said of it; empty where none could be asked. */
+  verdicts: readonly VerdictOfVerifier[];
+}
+
+/** What a rule says of a sample: a score in [0, 1], or null where there is nothing to say. */
+export interface RuleVerdict {
+  score: number | null;
+  evidence: string;
+}
+
+/** What infrastructure ended says nothing of the policy: it is in no count, and no rule speaks of it. */
+export const isWhole = ({ episode }: JudgedSample): boolean => episode.status.kind !== 'failed';
+
+/** Tokens that the policy wrote. */
+export const sampledTokens = ({ mask }: JudgedSample['episode']): number =>
+  mask.reduce<number>((sum, bit) => sum + bit, 0);
+
+/**
+ * What an answer comes down to, so that two that say the same are equal: as the first verifier says that knows, else
+ * its letters with Unicode's variants and white space made alike. null where there is no answer.
+ */
+export function canonicalAnswer({ episode: { status }, verdicts }: JudgedSample): string | null {
+  if (status.kind !== 'answered') return null;
+  const said = verdicts.find(({ canonical }) => canonical !== undefined)?.canonical;
+  return said ?? status.answer.normalize('NFKC').replace(/\s+/gu, ' ').trim();
+}

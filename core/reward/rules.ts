@@ -1,0 +1,72 @@
+import type {
+  AgreementRule,
+  DiversityRule,
+  RewardRule,
+  WrittenRule,
+} from '../../spec/sections/reward-rules.ts';
+import type { VerdictOfVerifier } from '../episode/reward.ts';
+import { agreementScores } from './agreement.ts';
+import { confidenceScore } from './confidence.ts';
+import { diversityScores } from './diversity.ts';
+import { lengthScore } from './length.ts';
+import { processScore } from './process.ts';
+import { isWhole } from './rule.ts';
+import type { JudgedSample, RuleVerdict } from './rule.ts';
+
+/** What a rule is called among the components of a reward. */
+export const ruleName = (rule: WrittenRule): string =>
+  rule.kind === 'process' ? `rule:process:${rule.verifier}` : `rule:${rule.kind}`;
+
+/** A length is taken off by; the other rules pay. */
+export const roleOfRule = ({ kind }: RewardRule): 'bonus' | 'penalty' =>
+  kind === 'linear-length' || kind === 'sigmoid-length' || kind === 'overlong' ? 'penalty' : 'bonus';
+
+/** Rules that read what the other samples of the task did, too. */
+export const isOfGroup = ({ kind }: RewardRule): boolean => kind === 'agreement' || kind === 'diversity';
+
+/** Rules that can stand in for an outcome that nobody knows. */
+export const needsNoLabel = ({ kind }: RewardRule): boolean => kind === 'agreement' || kind === 'confidence';
+
+/**
+ * What the rules say of the samples of one task, as verdicts that are composed like those of verifiers. A pure function
+ * of the samples, in any order; a sample that infrastructure ended gets none and changes those of no other.
+ */
+export function ruleVerdicts(
+  rules: readonly RewardRule[],
+  samples: readonly JudgedSample[],
+): VerdictOfVerifier[][] {
+  const said = samples.map((): VerdictOfVerifier[] => []);
+  for (const rule of rules) {
+    const { weight: _, gatedBy: __, ...settings } = rule;
+    const version = `1;${JSON.stringify(settings)}`;
+    scoresOf(rule, samples).forEach((verdict, i) => {
+      if (verdict) said[i]!.push({ verifier: ruleName(rule), version, ...verdict });
+    });
+  }
+  return said;
+}
+
+function scoresOf(rule: RewardRule, samples: readonly JudgedSample[]): (RuleVerdict | null)[] {
+  switch (rule.kind) {
+    case 'agreement':
+      return agreementScores(rule, samples);
+    case 'diversity':
+      return diversityScores(rule, samples);
+    default:
+      return samples.map((sample) => (isWhole(sample) ? ownScore(rule, sample) : null));
+  }
+}
+
+function ownScore(
+  rule: Exclude<RewardRule, AgreementRule | DiversityRule>,
+  sample: JudgedSample,
+): RuleVerdict {
+  switch (rule.kind) {
+    case 'confidence':
+      return confidenceScore(sample);
+    case 'process':
+      return processScore(rule, sample);
+    default:
+      return lengthScore(rule, sample);
+  }
+}

@@ -1,0 +1,131 @@
+import { plainLatex } from './plain-latex.ts';
+import { readNumber } from './number.ts';
+import type { WrittenNumber } from './number.ts';
+
+/** What an answer in mathematics says, as far as it is understood; everything else is compared by its letters. */
+export type MathValue =
+  | ({ kind: 'number' } & WrittenNumber)
+  /** Ordered, between its brackets: a tuple, a point, an interval. */
+  | { kind: 'tuple'; brackets: string; items: MathValue[] }
+  /** In any order: `\{1, 2\}`, or `1, 2` without brackets. */
+  | { kind: 'set'; items: MathValue[] }
+  | { kind: 'text'; text: string };
+
+/** Longest answer that is read, in characters, most items of a list, and deepest list in lists. */
+export const LONGEST_ANSWER = 500;
+const MOST_ITEMS = 64;
+const DEEPEST = 3;
+
+/** Never throws and never evaluates: `2+3` is text. Longer input than `LONGEST_ANSWER` is text as it stands. */
+export function readMathValue(latex: string): MathValue {
+  if (latex.length > LONGEST_ANSWER) return { kind: 'text', text: latex };
+  return readPart(plainLatex(latex), 0);
+}
+
+function readPart(text: string, depth: number): MathValue {
+  const bare = withoutName(text.trim());
+  const number = readNumber(bare);
+  if (number) return { kind: 'number', ...number };
+  if (depth < DEEPEST) {
+    const list = readList(bare, depth);
+    if (list) return list;
+  }
+  return { kind: 'text', text: lettersOf(bare) };
+}
+
+/** `x = 5` says 5. */
+const withoutName = (text: string): string =>
+  /^\\?[A-Za-z]{1,8}\s*(?:=|\\in(?![A-Za-z]))\s*([^=]+)$/su.exec(text)?.[1] ?? text;
+
+function readList(text: string, depth: number): MathValue | null {
+  const set = /^\\\{(.*)\\\}$/su.exec(text);
+  const bracketed = /^([([])(.*)([)\]])$/su.exec(text);
+  const inner = (set?.[1] ?? bracketed?.[2] ?? text).trim();
+  const parts = topLevelParts(inner);
+  // Brackets that do not belong together, as in `(1,2) \cup (3,4)`.
+  if (!parts || parts.length > MOST_ITEMS || parts.some((part) => part.trim() === '')) return null;
+  if (!set && parts.length === 1) {
+    return bracketed?.[1] === '(' && bracketed[3] === ')' ? readPart(inner, depth + 1) : null;
+  }
+  const items = parts.map((part) => readPart(part, depth + 1));
+  if (bracketed && !set) return { kind: 'tuple', brackets: `${bracketed[1]}${bracketed[3]}`, items };
+  return { kind: 'set', items };
+}
+
+/** Split at commas outside of brackets; null where brackets do not match up. */
+function topLevelParts(text: string): string[] | null {
+  const parts: string[] = [];
+  let depth = 0;
+  let from = 0;
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i]!;
+    if ('([{'.includes(char)) depth++;
+    if (')]}'.includes(char)) depth--;
+    if (depth < 0) return null;
+    if (char === ',' && depth === 0) {
+      parts.push(text.slice(from, i));
+      from = i + 1;
+    }
+  }
+  return depth === 0 ? [...parts, text.slice(from)] : null;
+}
+
+/** Of what is not understood: without white space, and without the frames of texts and groups. */
+const lettersOf = (text: string): string =>
+  text
+    .replace(/\\text\{([^{}]*)\}/gu, '$1')
+    .replace(/\\sqrt\s*(\w)/gu, '\\sqrt{$1}')
+    .replace(/\s+/gu, '')
+    .replace(/^\{([^{}]*)\}$/u, '$1');
+
+/** Whether an answer says what is expected. Items of sets are matched one to one, in any order. */
+export function sameValue(expected: MathValue, given: MathValue, options: { lowestTerms: boolean }): boolean {
+  if (expected.kind === 'number' && given.kind === 'number') return sameNumber(expected, given, options);
+  if (expected.kind === 'text' && given.kind === 'text') return expected.text === given.text;
+  if (expected.kind === 'tuple' && given.kind === 'tuple') {
+    return (
+      expected.brackets === given.brackets &&
+      expected.items.length === given.items.length &&
+      expected.items.every((item, i) => sameValue(item, given.items[i]!, options))
+    );
+  }
+  if (expected.kind === 'set' && given.kind === 'set' && expected.items.length === given.items.length) {
+    const left = [...given.items];
+    return expected.items.every((item) => {
+      const at = left.findIndex((other) => sameValue(item, other, options));
+      if (at >= 0) left.splice(at, 1);
+      return at >= 0;
+    });
+  }
+  return false;
+}
+
+/**
+ * Where only one of them has a unit, it is read into the other one; 50% also is 1/2. Who writes a fraction that could
+ * be reduced has copied a quotient, unless one is expected.
+ */
+function sameNumber(
+  expected: WrittenNumber,
+  given: WrittenNumber,
+  { lowestTerms }: { lowestTerms: boolean },
+): boolean {
+  if (lowestTerms && given.reducible && !expected.reducible) return false;
+  if (expected.unit !== null && given.unit !== null && expected.unit !== given.unit) return false;
+  if (expected.value.equals(given.value)) return true;
+  const [percent, plain] = expected.unit === '%' ? [expected, given] : [given, expected];
+  return percent.unit === '%' && plain.unit === null && percent.value.div(100).equals(plain.value);
+}
+
+/** The same for two values that are equal, but for percentages and units that are left out. */
+export function canonicalValue(value: MathValue): string {
+  switch (value.kind) {
+    case 'number':
+      return value.value.toFraction() + (value.unit === null ? '' : ` ${value.unit}`);
+    case 'tuple':
+      return `${value.brackets[0]}${value.items.map(canonicalValue).join(',')}${value.brackets[1]}`;
+    case 'set':
+      return `{${value.items.map(canonicalValue).toSorted().join(',')}}`;
+    default:
+      return value.text;
+  }
+}

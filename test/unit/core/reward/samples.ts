@@ -1,0 +1,58 @@
+import type { Turn } from '../../../../core/episode/episode.ts';
+import type { VerdictOfVerifier } from '../../../../core/episode/reward.ts';
+import type { JudgedSample } from '../../../../core/reward/rule.ts';
+
+/** A sample of so many sampled tokens, then so many that were observed. */
+export function sample(
+  options: {
+    answer?: string | null;
+    failed?: true;
+    sampled?: number;
+    observed?: number;
+    /** Of each sampled token, nats. */
+    logprob?: number;
+    calls?: [name: string, argument: string][];
+    verdicts?: VerdictOfVerifier[];
+  } = {},
+): JudgedSample {
+  const {
+    answer = null,
+    failed,
+    sampled = 4,
+    observed = 0,
+    logprob = -0.5,
+    calls = [],
+    verdicts = [],
+  } = options;
+  const mask = [
+    ...Array.from({ length: sampled }, () => 1 as const),
+    ...Array.from({ length: observed }, () => 0 as const),
+  ];
+  const turns = calls.map(([name, argument]): Turn => ({
+    start: 0,
+    end: 0,
+    text: '',
+    action: { kind: 'call', call: { name, arguments: { argument } } },
+  }));
+  return {
+    episode: {
+      tokens: mask.map(() => 7),
+      mask,
+      logprobs: mask.map((bit) => bit * logprob),
+      turns,
+      status: failed
+        ? { kind: 'failed', boundary: 'infra', reason: 'the worker is gone' }
+        : answer === null
+          ? { kind: 'truncated', limit: 'tokens' }
+          : { kind: 'answered', answer },
+    },
+    verdicts,
+  };
+}
+
+export const verdict = (verifier: string, rest: Partial<VerdictOfVerifier> = {}): VerdictOfVerifier => ({
+  verifier,
+  version: '1',
+  score: 1,
+  ...rest,
+});

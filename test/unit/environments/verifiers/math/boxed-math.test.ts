@@ -1,0 +1,221 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { boxedMath } from '../../../../../environments/verifiers/math/boxed-math.ts';
+import type { BoxedMathOptions } from '../../../../../environments/verifiers/math/boxed-math.ts';
+import { lastBoxed } from '../../../../../environments/verifiers/math/last-boxed.ts';
+import { candidateOf, judged, says } from '../candidates.ts';
+
+const saying = (answer: string, expected: string, options?: BoxedMathOptions) =>
+  judged(boxedMath(options), candidateOf({ answer: expected }, [says(answer)]));
+/** Of what stands in a box. */
+const score = async (given: string, expected: string, options?: BoxedMathOptions): Promise<number> =>
+  (await saying(`so \\boxed{${given}}.`, expected, options)).score;
+
+describe('the last box', () => {
+  test.each<[string, string | null]>([
+    ['\\boxed{5}', '5'],
+    ['\\boxed {5} and then \\fbox{6}', '6'],
+    ['\\boxed{\\frac{1}{2}}', '\\frac{1}{2}'],
+    ['\\boxed{\\{1, 2\\}}', '\\{1, 2\\}'],
+    ['\\boxed{\\boxed{7}}', '7'],
+    ['\\boxed{5} \\boxed{6', '5'],
+    ['{\\boxed{5}}', '5'],
+    ['} \\boxed{5}', '5'],
+    ['\\boxed{}', ''],
+    ['\\boxed{5', null],
+    ['boxed{5}', null],
+    ['the answer is 5', null],
+    ['', null],
+  ])('of %s is %s', (text, expected) => {
+    expect(lastBoxed(text)).toBe(expected);
+  });
+
+  test('is found at once in a text of nothing but boxes that are never closed', () => {
+    const start = performance.now();
+    expect(lastBoxed('\\boxed{'.repeat(100_000))).toBeNull();
+    expect(lastBoxed(`\\boxed{1}${'{'.repeat(500_000)}`)).toBe('1');
+    expect(performance.now() - start).toBeLessThan(2000);
+  });
+});
+
+describe('in a box', () => {
+  test.each([
+    ['5', '5'],
+    ['+5', '5.0'],
+    ['-0', '0'],
+    ['\u22125', '-5'],
+    ['1,234,567', '1234567'],
+    ['1{,}234', '1234'],
+    ['1\\,234', '1234'],
+    ['0.5', '\\frac{1}{2}'],
+    ['.5', '1/2'],
+    ['\\dfrac12', '0.5'],
+    ['\\tfrac{1}{2}', '\\frac{1}{2}'],
+    ['-\\frac{1}{2}', '\\frac{-1}{2}'],
+    ['½', '0.5'],
+    ['3½', '3.5'],
+    ['3\\frac{1}{2}', '7/2'],
+    ['3 1/2', '3.5'],
+    ['0.\\overline{3}', '1/3'],
+    ['0.1(6)', '\\frac{1}{6}'],
+    ['3.2 \\times 10^{5}', '320000'],
+    ['3.2\\cdot10^{-3}', '0.0032'],
+    ['3e2', '300'],
+    ['50\\%', '50\\%'],
+    ['50\\%', '0.5'],
+    ['50', '50\\%'],
+    ['5\\text{ cm}', '5'],
+    ['5', '5\\text{ cm}'],
+    ['5 cm', '5\\,\\mathrm{cm}'],
+    ['25 \\text{ cm}^2', '25\\text{ cm}^{2}'],
+    ['90^\\circ', '90°'],
+    ['90^{\\circ}', '90 degrees'],
+    ['\\$12.50', '12.5'],
+    ['12.50 dollars', '\\$12.50'],
+    ['$5$', '5'],
+    ['x = 5', '5'],
+    ['x \\in [1, 2)', '[1,2)'],
+    ['(5)', '5'],
+    ['\\left(1, \\frac12\\right)', '(1, 0.5)'],
+    ['\\{2, 1\\}', '\\{1, 2\\}'],
+    ['-1, 3', '3,-1'],
+    ['3\\text{ and }-1', '-1, 3'],
+    ['[0, \\infty)', '[0,\\infty)'],
+    ['(1,2) \\cup (3,4)', '(1,2)\\cup(3,4)'],
+    ['2\\sqrt{3}', '2\\sqrt3'],
+    ['\\text{Evelyn}', 'Evelyn'],
+    ['\\pi', 'π'],
+    ['5.', '5'],
+    ['1234567890123456789012345678901', '1234567890123456789012345678901.0'],
+  ])('%s says %s', async (given, expected) => {
+    expect(await score(given, expected)).toBe(1);
+    // Whoever wrote the task may have written it the other way.
+    expect(await score(expected, given)).toBe(1);
+  });
+
+  test.each([
+    ['6', '5'],
+    ['-5', '5'],
+    ['0.33', '1/3'],
+    ['0.3333333333333333', '\\frac13'],
+    ['1234567890123456789012345678901', '1234567890123456789012345678902'],
+    ['1,23', '123'],
+    ['1234', '12,34'],
+    ['5x', '5'],
+    ['5 x', '5'],
+    ['5 m', '5 cm'],
+    ['5\\text{ cm}^2', '5\\text{ cm}'],
+    ['5^2', '5'],
+    ['5\\text{ or }6', '5'],
+    ['5\\text{ 6}', '5'],
+    ['(1,2)', '(2,1)'],
+    ['(1,2]', '(1,2)'],
+    ['1,2,3,4,5', '5'],
+    ['\\{1,1,2\\}', '\\{1,2\\}'],
+    ['1,2,3', '1,2'],
+    ['2+3', '5'],
+    ['2\\cdot 3', '6'],
+    ['\\frac{6}{2}', '3'],
+    ['6/2', '3'],
+    ['6/8', '3/4'],
+    ['\\frac{1}{0}', '0'],
+    ['1e999999999', '1'],
+    ['10^{999999999}', '1'],
+    ['', '0'],
+    ['', ''],
+    ['NaN', '0'],
+    ['\\infty', '-\\infty'],
+  ])('%s does not say %s', async (given, expected) => {
+    if (given !== '' || expected !== '') expect(await score(given, expected)).toBe(0);
+    expect((await saying(given, expected)).score).toBe(0);
+  });
+
+  test('a fraction need not be reduced where the task says so, or does not do so itself', async () => {
+    expect(await score('6/8', '3/4', { lowestTerms: false })).toBe(1);
+    expect(await score('6/8', '6/8')).toBe(1);
+  });
+
+  test('what comes down to the same has one canonical form', async () => {
+    const forms = ['0.5', '\\frac{1}{2}', '1/2', '.50', '½', 'x = 0.5'];
+    const said = await Promise.all(
+      forms.map(async (form) => (await saying(`\\boxed{${form}}`, '1')).canonical),
+    );
+    expect(new Set(said)).toEqual(new Set(['1/2']));
+    expect((await saying('\\boxed{2,1}', '1')).canonical).toBe('{1,2}');
+    expect((await saying('no box', '1')).canonical).toBeUndefined();
+  });
+
+  test('every rational number is the one that it is, in each of its spellings', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer(),
+        fc.integer({ min: 2, max: 10_000 }),
+        fc.integer(),
+        async (n, d, other) => {
+          const decimals = `${n}.${d}`;
+          expect(await score(decimals, decimals)).toBe(1);
+          expect(await score(String(n), `${n}.000`)).toBe(1);
+          expect(await score(String(other), String(n))).toBe(other === n ? 1 : 0);
+          expect(await score(`\\frac{${n}}{${d}}`, `${n}/${d}`, { lowestTerms: false })).toBe(1);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  test('any text at all is read in no time, and scored', async () => {
+    const hostile = [
+      '{'.repeat(400),
+      '('.repeat(400),
+      `${'('.repeat(200)}${')'.repeat(200)}`,
+      ','.repeat(400),
+      '\\frac'.repeat(90),
+      '\\frac{1}{'.repeat(50),
+      '1 '.repeat(200),
+      '1,234'.repeat(90),
+      `0.(${'9'.repeat(400)})`,
+      '9'.repeat(5000),
+      `1e${'9'.repeat(300)}`,
+      'a='.repeat(200),
+      '\\text{'.repeat(80),
+      ' '.repeat(490),
+      '\u0000\uD800\\boxed{',
+      '__proto__',
+    ];
+    const start = performance.now();
+    for (const text of hostile) {
+      expect(await score(text, '5')).toBe(0);
+      expect(await score('5', text)).toBe(0);
+    }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit: fc.constantFrom(...'\\frac{}[](),.12^ex%-$ ~'.split('')), maxLength: 300 }),
+        async (text) => {
+          expect([0, 1]).toContain(await score(text, '5'));
+          expect([0, 1]).toContain((await saying(`\\boxed{${text}}`, text)).score);
+        },
+      ),
+      { numRuns: 300 },
+    );
+    expect(performance.now() - start).toBeLessThan(10_000);
+  });
+});
+
+describe('boxed mathematics', () => {
+  test('asks for a box, unless it is told not to', async () => {
+    expect((await saying('5', '5')).score).toBe(0);
+    expect((await saying('5', '5', { bare: true })).score).toBe(1);
+    expect((await saying('it is 5', '5', { bare: true })).score).toBe(0);
+  });
+
+  test('reads the box of a task that has one, too', async () => {
+    expect((await saying('\\boxed{5}', 'Therefore \\boxed{5}')).score).toBe(1);
+  });
+
+  test('scores a missing answer 0 and abstains where nothing is expected', async () => {
+    expect((await judged(boxedMath(), candidateOf({ answer: '5' }, []))).score).toBe(0);
+    const { signal } = new AbortController();
+    const verdict = await boxedMath().verify(candidateOf({}, [says('\\boxed{5}')]), { signal });
+    expect(verdict).toMatchObject({ kind: 'abstain' });
+  });
+});
