@@ -6,6 +6,7 @@ import type { TaskRef } from '../../core/refs.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import { ensembleVerdict } from '../../core/reward/ensemble.ts';
+import type { JudgedSample } from '../../core/reward/rule.ts';
 import { isOfGroup, ruleVerdicts } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { Said } from '../../environments/host/asks.ts';
@@ -56,7 +57,8 @@ export async function verifyAll(
 
 /**
  * What the rules say, by the samples of each task. They shape what is learnt from: what is held out is judged by
- * verifiers alone.
+ * verifiers alone. An episode that failed, by infrastructure or because nobody could be asked about it, says nothing of
+ * the policy: it is none of the samples.
  */
 function rulesOf(
   episodes: readonly Unverified[],
@@ -65,22 +67,18 @@ function rulesOf(
 ): Map<Unverified, VerdictOfVerifier[]> {
   const ruled = new Map<Unverified, VerdictOfVerifier[]>();
   if (rules.length === 0) return ruled;
-  const byTask = new Map<number, Unverified[]>();
-  for (const one of episodes) {
-    if (one.ref.split !== 'train') continue;
-    const { task } = one.episode;
-    byTask.set(task, [...(byTask.get(task) ?? []), one]);
+  const byTask = new Map<number, (JudgedSample & { of: Unverified })[]>();
+  for (const of of episodes) {
+    const verdicts = heard.get(of)!;
+    if (of.ref.split !== 'train' || !isVerdicts(verdicts)) continue;
+    const { task } = of.episode;
+    byTask.set(task, [...(byTask.get(task) ?? []), { of, episode: of.episode, verdicts }]);
   }
-  for (const members of byTask.values()) {
-    const samples = members.map((one) => {
-      const verdicts = heard.get(one)!;
-      return { episode: one.episode, verdicts: isVerdicts(verdicts) ? verdicts : [] };
-    });
+  for (const samples of byTask.values()) {
     // Who is judged anew by a dearer rung is so alone, and would be unlike all others.
-    const speaking = members.some(({ climbed }) => climbed)
-      ? rules.filter((rule) => !isOfGroup(rule))
-      : rules;
-    ruleVerdicts(speaking, samples).forEach((verdicts, i) => ruled.set(members[i]!, verdicts));
+    const alone = samples.some(({ of }) => of.climbed);
+    const speaking = alone ? rules.filter((rule) => !isOfGroup(rule)) : rules;
+    ruleVerdicts(speaking, samples).forEach((verdicts, i) => ruled.set(samples[i]!.of, verdicts));
   }
   return ruled;
 }

@@ -1,6 +1,6 @@
 import type { DiversityRule } from '../../spec/sections/reward-rules.ts';
 import { canonicalJson } from '../json/canonical-json.ts';
-import { canonicalAnswer, isWhole } from './rule.ts';
+import { canonicalAnswer } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 
 /** Characters that `similarity` compares; what differs beyond them counts as alike. */
@@ -14,26 +14,19 @@ export const MOST_COMPARED = 256;
  * similarity to the others, by the trigrams that two texts share (Jaccard). Of the `answer`, or of the tool `calls` in
  * their order. What has no answer has none that is new.
  */
-export function diversityScores(
-  { of, by }: DiversityRule,
-  samples: readonly JudgedSample[],
-): (RuleVerdict | null)[] {
-  const said = samples.map((sample) =>
-    !isWhole(sample) ? null : of === 'answer' ? canonicalAnswer(sample) : callsOf(sample),
-  );
+export function diversityScores({ of, by }: DiversityRule, samples: readonly JudgedSample[]): RuleVerdict[] {
+  const said = samples.map(of === 'answer' ? canonicalAnswer : callsOf);
   const known = said.filter((text): text is string => text !== null);
   const counts = new Map<string, number>();
   for (const text of known) counts.set(text, (counts.get(text) ?? 0) + 1);
   const unlikeness = by === 'similarity' ? meanUnlikeness(counts) : null;
-  return samples.map((sample, i) => {
-    if (!isWhole(sample)) return null;
-    const text = said[i];
-    if (text === null || text === undefined) return { score: 0, evidence: 'no answer' };
-    const same = counts.get(text)!;
+  return said.map((text) => {
+    if (text === null) return { score: 0, evidence: 'no answer' };
     if (unlikeness) {
       const score = unlikeness.get(text)!;
       return { score, evidence: `${score.toFixed(3)} unlike the other ${known.length - 1}` };
     }
+    const same = counts.get(text)!;
     return { score: 1 / Math.sqrt(same), evidence: `${same} of ${known.length} samples` };
   });
 }

@@ -1,10 +1,10 @@
 import type { Episode } from '../episode/episode.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
 
-/** What a rule reads of a sample of a task. */
+/** What a rule reads of a sample of a task: of one that verifiers could be asked about. */
 export interface JudgedSample {
   episode: Pick<Episode, 'tokens' | 'mask' | 'logprobs' | 'turns' | 'status'>;
-  /** What verifiers said of it; empty where none could be asked. */
+  /** What verifiers said of it. */
   verdicts: readonly VerdictOfVerifier[];
 }
 
@@ -13,9 +13,6 @@ export interface RuleVerdict {
   score: number | null;
   evidence: string;
 }
-
-/** What infrastructure ended says nothing of the policy: it is in no count, and no rule speaks of it. */
-export const isWhole = ({ episode }: JudgedSample): boolean => episode.status.kind !== 'failed';
 
 /** Tokens that the policy wrote. */
 export const sampledTokens = ({ mask }: JudgedSample['episode']): number =>

@@ -10,7 +10,6 @@ import { confidenceScore } from './confidence.ts';
 import { diversityScores } from './diversity.ts';
 import { lengthScore } from './length.ts';
 import { processScore } from './process.ts';
-import { isWhole } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 
 /** What a rule is called among the components of a reward. */
@@ -29,7 +28,7 @@ export const needsNoLabel = ({ kind }: RewardRule): boolean => kind === 'agreeme
 
 /**
  * What the rules say of the samples of one task, as verdicts that are composed like those of verifiers. A pure function
- * of the samples, in any order; a sample that infrastructure ended gets none and changes those of no other.
+ * of the samples, in any order.
  */
 export function ruleVerdicts(
   rules: readonly RewardRule[],
@@ -40,20 +39,20 @@ export function ruleVerdicts(
     const { weight: _, gatedBy: __, ...settings } = rule;
     const version = `1;${JSON.stringify(settings)}`;
     scoresOf(rule, samples).forEach((verdict, i) => {
-      if (verdict) said[i]!.push({ verifier: ruleName(rule), version, ...verdict });
+      said[i]!.push({ verifier: ruleName(rule), version, ...verdict });
     });
   }
   return said;
 }
 
-function scoresOf(rule: RewardRule, samples: readonly JudgedSample[]): (RuleVerdict | null)[] {
+function scoresOf(rule: RewardRule, samples: readonly JudgedSample[]): RuleVerdict[] {
   switch (rule.kind) {
     case 'agreement':
       return agreementScores(rule, samples);
     case 'diversity':
       return diversityScores(rule, samples);
     default:
-      return samples.map((sample) => (isWhole(sample) ? ownScore(rule, sample) : null));
+      return samples.map((sample) => ownScore(rule, sample));
   }
 }
 

@@ -361,6 +361,26 @@ test('an episode that a dearer rung judges anew, alone, is not paid for being un
   });
 });
 
+test('an episode that failed changes what the rules say of no other, wherever it stands', async () => {
+  const ruled: RewardSpec = {
+    ...reward,
+    rules: [
+      { kind: 'agreement', by: 'share', weight: 0.5, gatedBy: null },
+      { kind: 'diversity', of: 'calls', by: 'count', weight: 0.3, gatedBy: null },
+      { kind: 'confidence', weight: 0.3, gatedBy: null },
+    ],
+  };
+  const whole: EpisodeStatus[] = [right, wrong, right, cut];
+  const { outcomes } = await verify([whole], { reward: ruled });
+  for (const failed of [broken, atTool]) {
+    for (let at = 0; at <= whole.length; at++) {
+      const among = await verify([whole.toSpliced(at, 0, failed)], { reward: ruled });
+      expect(among.outcomes.toSpliced(at, 1)).toEqual(outcomes);
+      expect(among.outcomes[at]!.kind).toBe('failed');
+    }
+  }
+});
+
 test('an ensemble is asked member by member, and is one component', async () => {
   const strict = verifierThat(() => ({ kind: 'score', score: 0.25 }), 'strict');
   const kind = verifierThat(() => ({ kind: 'score', score: 1 }), 'kind');

@@ -223,17 +223,4 @@ describe('rules', () => {
       }),
     );
   });
-
-  test('speak of nothing that infrastructure ended, and change for no other sample by it', () => {
-    fc.assert(
-      fc.property(fc.array(arbitrarySample, { minLength: 1, maxLength: 5 }), fc.nat(5), (drawn, at) => {
-        const samples = drawn.map(made);
-        const withFailed = samples.toSpliced(at, 0, sample({ failed: true }));
-        const said = ruleVerdicts(all, withFailed);
-        const place = Math.min(at, samples.length);
-        expect(said[place]).toEqual([]);
-        expect(said.toSpliced(place, 1)).toEqual(ruleVerdicts(all, samples));
-      }),
-    );
-  });
 });

@@ -6,7 +6,6 @@ import type { JudgedSample } from '../../../../core/reward/rule.ts';
 export function sample(
   options: {
     answer?: string | null;
-    failed?: true;
     sampled?: number;
     observed?: number;
     /** Of each sampled token, nats. */
@@ -15,15 +14,7 @@ export function sample(
     verdicts?: VerdictOfVerifier[];
   } = {},
 ): JudgedSample {
-  const {
-    answer = null,
-    failed,
-    sampled = 4,
-    observed = 0,
-    logprob = -0.5,
-    calls = [],
-    verdicts = [],
-  } = options;
+  const { answer = null, sampled = 4, observed = 0, logprob = -0.5, calls = [], verdicts = [] } = options;
   const mask = [
     ...Array.from({ length: sampled }, () => 1 as const),
     ...Array.from({ length: observed }, () => 0 as const),
@@ -40,11 +31,7 @@ export function sample(
       mask,
       logprobs: mask.map((bit) => bit * logprob),
       turns,
-      status: failed
-        ? { kind: 'failed', boundary: 'infra', reason: 'the worker is gone' }
-        : answer === null
-          ? { kind: 'truncated', limit: 'tokens' }
-          : { kind: 'answered', answer },
+      status: answer === null ? { kind: 'truncated', limit: 'tokens' } : { kind: 'answered', answer },
     },
     verdicts,
   };
