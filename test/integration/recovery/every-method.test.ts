@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
+import { ids } from '../../../core/names.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import { killInActivity } from '../../support/kill-workers.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+// One durable run that goes through every method, two steps each, and ends with the same weights when workers are killed
+// while a critic's values are scored, while it is updated, and while a step is refilled.
+
+/** Long enough to be hit. */
+const HIT = { groupsPerStep: 24, maxSteps: 3 };
+const OF_METHOD: Partial<Record<(typeof METHOD_KINDS)[number], object>> = {
+  ppo: { klCoefficient: 0.05, entropyBonus: 0.01 },
+  'reinforce++': { baseline: 'none', klCoefficient: 0.05 },
+  dapo: { maxRefills: 3 },
+};
+
+let installation: TestInstallation;
+let leftAlone: CurriculumResult;
+
+const tiny = tinySpec({ maxSteps: 2, groupsPerStep: 4 });
+const [warmStart, rl] = tiny.stages;
+const nameOf = (kind: string): string => kind.replaceAll('+', 'p');
+const spec = {
+  ...tiny,
+  stages: [
+    warmStart,
+    ...METHOD_KINDS.map((kind) => ({
+      ...rl,
+      name: nameOf(kind),
+      numGenerations: 4,
+      algorithm: { kind, minibatch: 16, ...OF_METHOD[kind] },
+      graduation: { ...rl.graduation, successAtLeast: 0.5, everySteps: 2, tasks: 8 },
+      ...(['ppo', 'dapo'].includes(kind) && HIT),
+      // Two samples are often worth the same, and the task is replaced.
+      ...(kind === 'dapo' && { numGenerations: 2 }),
+    })),
+  ],
+};
+
+beforeAll(async () => {
+  installation = await startTestInstallation();
+  const run = await installation.runs.start('left-alone', spec);
+  leftAlone = await run.result();
+}, 300_000);
+
+afterAll(() => installation?.remove());
+
+test('every method takes its steps in a durable run', () => {
+  const ran = leftAlone.stages.map(({ name, steps }) => [name, steps]);
+  expect(leftAlone.end).toBe('completed');
+  for (const kind of METHOD_KINDS) {
+    expect(ran).toContainEqual([nameOf(kind), ['ppo', 'dapo'].includes(kind) ? 3 : 2]);
+  }
+});
+
+test('and a run whose workers are killed where methods differ ends with the same weights', async () => {
+  const { workers, runs } = installation;
+  const run = await runs.start('killed', spec);
+  const during = (at: (step: number) => string, activity: string, role: 'learner' | 'rollout') =>
+    killInActivity({ workers, runs }, at, activity, role, 240_000);
+  // Groups beyond those of a step are of a refill.
+  await during((step) => ids.group('killed', nameOf('dapo'), step, 3), 'advance', 'rollout');
+  await during(() => ids.stage('killed', 'ppo'), 'scoreTokens', 'learner');
+  await during(() => ids.stage('killed', 'ppo'), 'trainStep', 'learner');
+  const result = await run.result();
+  expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
+}, 400_000);
