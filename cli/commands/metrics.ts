@@ -32,11 +32,14 @@ export function metrics(): Command {
           note(`${steps.length} steps in ${files.length} files below ${options.tensorboard}`);
         }
         if (options.parquet !== undefined) {
-          const { episodesOf } = await import('../metrics/episodes.ts');
+          const { componentsOf, episodesOf } = await import('../metrics/episodes.ts');
           const { writeParquet } = await import('../metrics/parquet.ts');
-          const reward = spec?.reward ?? { components: [], truncated: 'mask' };
-          const verifiers = reward.components.map(({ verifier }) => verifier);
-          const rows = await writeParquet(options.parquet, verifiers, episodesOf(store, run, reward));
+          const reward = spec?.reward ?? { components: [], truncated: 'mask' as const };
+          const rows = await writeParquet(
+            options.parquet,
+            componentsOf(reward),
+            episodesOf(store, run, reward),
+          );
           note(`${rows} episodes in ${options.parquet}`);
         }
         if (options.json === true || options.tensorboard !== undefined || options.parquet !== undefined)

@@ -2,6 +2,7 @@ import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episod
 import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
+import { ruleName } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { loadBatch } from '../../store/batches.ts';
@@ -40,10 +41,15 @@ export interface EpisodeRow {
   /** Of all sampled tokens when sampled, nats. */
   logprobSum: number;
   answer: string | null;
-  /** By verifier: what it said, and what that added to the reward. */
+  /** By verifier or rule: what it said, and what that added to the reward. */
   scores: Record<string, number | null>;
   contributions: Record<string, number>;
 }
+
+/** What a reward is made of, by the names that its parts have in an episode: verifiers, ensembles and rules. */
+export const componentsOf = ({ components, rules = [] }: RewardSpec): string[] => [
+  ...new Set([...components.map(({ verifier }) => verifier), ...rules.map(ruleName)]),
+];
 
 /**
  * Every stored episode of a run, a step of a stage or an evaluation at a time, in the order of their names. Where a

@@ -21,8 +21,8 @@ const column = (
   of: (row: EpisodeRow) => Cell,
 ): Column => ({ element: { name, ...type, repetition_type: 'OPTIONAL' }, of });
 
-/** Of each row, and for each verifier of the run's reward what it said and added. */
-const columnsFor = (verifiers: readonly string[]): Column[] => [
+/** Of each row, and for each part of the run's reward what it said and added. */
+const columnsFor = (parts: readonly string[]): Column[] => [
   column('stage', text, ({ stage }) => stage),
   column('step', integer, ({ step }) => step),
   column('group', integer, ({ group }) => group),
@@ -47,9 +47,9 @@ const columnsFor = (verifiers: readonly string[]): Column[] => [
   column('observation_tokens', integer, ({ observationTokens }) => observationTokens),
   column('logprob_sum', real, ({ logprobSum }) => logprobSum),
   column('answer', text, ({ answer }) => answer),
-  ...verifiers.flatMap((verifier) => [
-    column(`score_${verifier}`, real, ({ scores }) => scores[verifier] ?? null),
-    column(`contribution_${verifier}`, real, ({ contributions }) => contributions[verifier] ?? null),
+  ...parts.flatMap((part) => [
+    column(`score_${part}`, real, ({ scores }) => scores[part] ?? null),
+    column(`contribution_${part}`, real, ({ contributions }) => contributions[part] ?? null),
   ]),
 ];
 
@@ -59,10 +59,10 @@ const ROWS = 10_000;
 /** Writes the rows as one Parquet file, which takes its name when it is whole. Returns how many there were. */
 export async function writeParquet(
   file: string,
-  verifiers: readonly string[],
+  parts: readonly string[],
   pages: AsyncIterable<EpisodeRow[]>,
 ): Promise<number> {
-  const columns = columnsFor(verifiers);
+  const columns = columnsFor(parts);
   const begun = `${file}.begun`;
   const writer = new ParquetWriter({
     writer: fileWriter(begun),
