@@ -2,7 +2,8 @@ import type { CheckpointManifest } from '../store/manifest.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
-import type { Arm, CurriculumSpec, RlStageSpec } from '../core/spec.ts';
+import { roleOfRule, ruleName } from '../core/reward/rules.ts';
+import type { Arm, CurriculumSpec, RewardSpec, RlStageSpec } from '../core/spec.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { interval, measured, percent } from './show-progress.ts';
 
@@ -65,10 +66,7 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
         `learning rate ${stage.optimizer.learningRate}${constantsOf(algorithm)}`,
     );
   }
-  row(
-    'reward',
-    spec.reward.components.map(({ verifier, role, weight }) => `${role} ${verifier} × ${weight}`).join(', '),
-  );
+  row('reward', rewardInWords(spec.reward));
   if (before !== null || after !== null) {
     const { confidence, samples } = spec.evaluation;
     const cell = (tallies: readonly ArmTally[] | null): string => show(tallies, confidence, samples);
@@ -108,3 +106,12 @@ const constantsOf = (algorithm: RlStageSpec['algorithm']): string =>
     .filter(([name]) => name !== 'kind')
     .map(([name, value]) => `, ${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`)
     .join('');
+
+/** What was paid for, and how much. */
+export function rewardInWords({ components, rules = [], shapingMayDominate }: RewardSpec): string {
+  const parts = [
+    ...components.map(({ verifier, role, weight }) => `${role} ${verifier} × ${weight}`),
+    ...rules.map((rule) => `${roleOfRule(rule)} ${ruleName(rule)} × ${rule.weight}`),
+  ];
+  return `${parts.join(', ')}${shapingMayDominate ? '; by its spec the outcome weighs less than the rest' : ''}`;
+}

@@ -79,13 +79,15 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
   ensembles?: EnsembleSpec[];
   rules?: RewardRule[];
   normalization?: 'environment';
+  /** What is not the outcome weighs more than it; whoever judges the model should know. */
+  shapingMayDominate?: true;
   /** The lowest rung, which stands for the component `ladder` until a dearer one has spoken. */
   ladder?: Pick<Rung, 'verifier' | 'passAtLeast'>;
 }
 export type RewardComponentSpec = WrittenReward['components'][number];
 
 export function rewardOf(
-  { components, ensembles, rules, normalization, truncated }: WrittenReward,
+  { components, ensembles, rules, normalization, shapingMayDominate, truncated }: WrittenReward,
   sampling: SamplingSpec,
   verification: VerificationSpec | undefined,
 ): RewardSpec {
@@ -97,6 +99,7 @@ export function rewardOf(
     ...(ensembles && { ensembles: ensembles.map((one) => ({ ...one, deviations: one.deviations ?? 1 })) }),
     ...(rules && { rules: rules.map((rule) => ruleOf(rule, outcome, sampling)) }),
     ...(normalization && { normalization }),
+    ...(shapingMayDominate && { shapingMayDominate }),
     ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
   };
 }
