@@ -9,6 +9,8 @@ export interface BenchRow {
   ratio: number | null;
   unit: string;
   runs: number;
+  /** Mean of ours less its anchor, where each run has one of its own, with the 95 % interval of Student's t. */
+  difference?: { mean: number; low: number; high: number } | null;
   /** Most memory that each side's process held, where each has one of its own. */
   peakMegabytes?: { ours: number; anchor: number };
 }
@@ -49,6 +51,26 @@ export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** 97.5 % quantiles of Student's t with 1, 2, … degrees of freedom. */
+const STUDENT = [12.706, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622];
+
+/** Run by run; null for a single one, which says nothing of its scatter. Beyond ten the interval is a little too wide. */
+export function pairedDifference({
+  ours,
+  anchor,
+}: {
+  ours: readonly number[];
+  anchor: readonly number[];
+}): NonNullable<BenchRow['difference']> | null {
+  const n = ours.length;
+  if (n < 2) return null;
+  const differences = ours.map((value, run) => value - anchor[run]!);
+  const mean = differences.reduce((a, b) => a + b, 0) / n;
+  const variance = differences.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1);
+  const spread = STUDENT[Math.min(n, STUDENT.length + 1) - 2]! * Math.sqrt(variance / n);
+  return { mean: rounded(mean), low: rounded(mean - spread), high: rounded(mean + spread) };
 }
 
 const rounded = (value: number): number => Number(value.toPrecision(DIGITS));

@@ -5,6 +5,12 @@ export interface BenchOptions {
   runs?: number;
   /** Sizes of seconds: to see that it works, not to quote. */
   quick: boolean;
+  /** Of benchmarks that compare cases: names of those that are run; absent: all. */
+  only?: readonly string[];
+  /** Folder of what they leave behind, beside their rows; absent: `.gradus/bench`. */
+  out?: string;
+  /** Go on with what that folder has. */
+  resume?: boolean;
   /** Progress, for a person. */
   say: (text: string) => void;
   /** Aborted when a person has had enough: what was started is ended, and the reason thrown. */

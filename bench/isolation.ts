@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { ObjectStore } from '../store/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
-import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { calculatorEnvironment } from '../environments/calculator/environment.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
 import { hostedHere } from '../environments/host/hosted-environment.ts';
@@ -12,6 +11,7 @@ import type { BenchOptions } from './bench.ts';
 import { benchRow, median } from './bench-row.ts';
 import type { BenchRow } from './bench-row.ts';
 import { cutCalculator, sizeOf, WARM_START } from './bench-specs.ts';
+import { oneThreadedLearner } from './one-threaded.ts';
 import { plainRun } from './plain-run.ts';
 import { withPlainStore } from './plain-store.ts';
 import { bytesOfDescendants, processorMs } from './processes.ts';
@@ -23,8 +23,6 @@ const RUNS = 7;
 const REPEATS = 3;
 /** Of the processor time of the demo's steps, %. */
 const GOAL = 3;
-
-const LEARNER_THREADS = 'GRADUS_LEARNER_THREADS';
 
 const bench = 'isolation';
 
@@ -61,7 +59,7 @@ function recordSteps(spec: unknown, options: BenchOptions): Promise<Recorded> {
   return withPlainStore(options, async (settings) => {
     const store = await ObjectStore.connect(settings.store);
     const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
-    const learner = await oneThreaded(createLearner);
+    const learner = await oneThreadedLearner();
     const recorder = recording(calculatorEnvironment());
     const steps: { asks: RecordedAsks; processorMs: number }[] = [];
     let since = 0;
@@ -94,18 +92,6 @@ function recordSteps(spec: unknown, options: BenchOptions): Promise<Recorded> {
       processorMs: median(steps.map((step) => step.processorMs / episodesIn(step.asks))),
     };
   });
-}
-
-/** A learner's threads are told by a variable. */
-async function oneThreaded<T>(start: () => Promise<T>): Promise<T> {
-  const before = process.env[LEARNER_THREADS];
-  process.env[LEARNER_THREADS] = '1';
-  try {
-    return await start();
-  } finally {
-    if (before === undefined) delete process.env[LEARNER_THREADS];
-    else process.env[LEARNER_THREADS] = before;
-  }
 }
 
 interface Cost {

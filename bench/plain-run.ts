@@ -43,14 +43,9 @@ export function plainRollout(
   return (requests) => Promise.all(requests.map(rolloutGroup));
 }
 
-/**
- * The training of a curriculum as a plain loop in one process: the same algorithm and operations as the durable run,
- * without Temporal. What dies with the process is lost; it is here to measure what durability costs. Tools must be
- * inline.
- */
-export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
+/** What training needs done, as function calls in this process, and what a run does besides its stages. */
+export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
   const { store, environments, learner } = options;
-  const { signal } = new AbortController();
   const curriculum = createCurriculum({ store, environments });
   const training = createTraining({ store, learner });
   const ports: TrainingPorts = {
@@ -74,6 +69,17 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
       throw new Error(`a plain run cannot ask a person: ${reason}`);
     },
   };
+  return { ports, curriculum };
+}
+
+/**
+ * The training of a curriculum as a plain loop in one process: the same algorithm and operations as the durable run,
+ * without Temporal. What dies with the process is lost; it is here to measure what durability costs. Tools must be
+ * inline.
+ */
+export async function plainRun(spec: unknown, options: PlainRunOptions): Promise<CurriculumResult> {
+  const { signal } = new AbortController();
+  const { ports, curriculum } = plainTraining(options, signal);
   const go = async (): Promise<'go'> => 'go';
   const parsed = await curriculum.openRun(
     { spec, workflowId: options.run, firstExecutionRunId: options.run },

@@ -12,6 +12,8 @@ import { demoBench } from './demo.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
 import { learnerBench } from './learner.ts';
+import { claimsBench } from './methods/claims.ts';
+import { methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { rolloutBench } from './rollout.ts';
 
@@ -24,6 +26,8 @@ const BENCHES: Record<string, Bench> = {
   demo: demoBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
+  methods: methodsBench,
+  claims: claimsBench,
   'half-billion': halfBillionBench,
   'engine:decode': decodeBench,
   'engine:turns': turnsBench,
@@ -36,7 +40,15 @@ const NAMES = Object.keys(BENCHES);
 const NOT_OF_ALL = 'half-billion';
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
 
-async function bench(name: string, options: { runs?: number; quick?: true }): Promise<number> {
+interface Written {
+  runs?: number;
+  quick?: true;
+  only?: string[];
+  out?: string;
+  resume?: true;
+}
+
+async function bench(name: string, options: Written): Promise<number> {
   const say = (text: string): void => void process.stderr.write(`${text}\n`);
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -59,6 +71,8 @@ async function bench(name: string, options: { runs?: number; quick?: true }): Pr
   return 0;
 }
 
+const parseNames = (text: string): string[] => text.split(',').map((name) => name.trim());
+
 function parseRuns(text: string): number {
   const runs = Number(text);
   if (!Number.isInteger(runs) || runs < 1) throw new InvalidArgumentError('a number of runs is 1 or more');
@@ -70,7 +84,8 @@ new Command('bench')
   .addArgument(new Argument('<name>', 'what to measure').choices([...NAMES, ...GROUPS, 'all']))
   .option('--runs <n>', 'measured runs of each side (default: what the benchmark needs)', parseRuns)
   .option('--quick', 'sizes of seconds: to see that it works, not to quote')
-  .action((name: string, options: { runs?: number; quick?: true }) =>
-    bench(name, options).then((code) => process.exit(code), fail),
-  )
+  .option('--only <cases>', 'of what compares cases: these alone, by name, with commas between', parseNames)
+  .option('--out <folder>', 'of what leaves files behind: where (default: .gradus/bench)')
+  .option('--resume', 'of what leaves files behind: go on with what they have')
+  .action((name: string, options: Written) => bench(name, options).then((code) => process.exit(code), fail))
   .parse();

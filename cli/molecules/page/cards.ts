@@ -4,7 +4,7 @@ import { drawMolecule, loadRdkit } from '../../../environments/molecules/rdkit.t
 import type { Target, Window } from '../../../environments/molecules/targets.ts';
 import type { BestMolecule } from '../best.ts';
 import { toolName } from '../names.ts';
-import { dot, embed, group, line, path, rect, text, widthOf } from './svg.ts';
+import { dot, embed, group, line, path, rect, text, widthOf } from '../../svg.ts';
 
 await loadRdkit();
 

@@ -4,7 +4,8 @@ import { cards } from './cards.ts';
 import type { Tiers } from './cards.ts';
 import { funnelChart } from './funnel.ts';
 import { qualityStrip } from './quality.ts';
-import { escapeXml, group, rect, STYLE, text } from './svg.ts';
+import { STYLE } from './style.ts';
+import { group, svgPage, text } from '../../svg.ts';
 
 const WIDTH = 1200;
 const MARGIN = 32;
@@ -55,16 +56,7 @@ export function moleculesPage({ title, lines }: PageText, report: MoleculesRepor
   parts.push(group(MARGIN + half + GAP, y, calibrationChart(half, height, report.calibration)));
   y += height + MARGIN;
 
-  return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${y}" viewBox="0 0 ${WIDTH} ${y}" role="img" aria-labelledby="page-title">`,
-    `<title id="page-title">${escapeXml(title)}</title>`,
-    `<style>${STYLE}</style>`,
-    rect(0, 0, WIDTH, y, 'page'),
-    ...parts,
-    '</svg>',
-    '',
-  ].join('\n');
+  return svgPage({ title, width: WIDTH, height: y, style: STYLE }, parts);
 }
 
 /** Which tier a verifier is of; the judge of the report need not be a rung. */

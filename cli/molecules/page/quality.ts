@@ -3,7 +3,7 @@ import { rate } from '../../../core/statistics/intervals.ts';
 import { percent } from '../../show-progress.ts';
 import { toolName } from '../names.ts';
 import type { Comparison } from '../quality.ts';
-import { dot, group, line, rect, text, widthOf } from './svg.ts';
+import { dot, group, line, rect, text, widthOf } from '../../svg.ts';
 
 const GAP = 16;
 const HEIGHT = 116;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { benchRow, median } from '../../../bench/bench-row.ts';
+import { benchRow, median, pairedDifference } from '../../../bench/bench-row.ts';
 
 const named = { bench: 'b', case: 'c', unit: 'u' };
 
@@ -37,4 +37,14 @@ test('figures keep five significant digits', () => {
     ours: 123460,
     anchor: 0.00012346,
   });
+});
+
+test('a difference is taken run by run, with the interval of Student for so few of them', () => {
+  // Differences 0.1, 0.2, 0.3: mean 0.2, standard error 0.1 / √3, t 4.3027 with two degrees of freedom.
+  expect(pairedDifference({ ours: [0.5, 0.7, 0.6], anchor: [0.4, 0.5, 0.3] })).toEqual({
+    mean: 0.2,
+    low: -0.048416,
+    high: 0.44842,
+  });
+  expect(pairedDifference({ ours: [0.5], anchor: [0.4] })).toBeNull();
 });

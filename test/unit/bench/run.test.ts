@@ -20,3 +20,10 @@ test('a number of runs that is none is refused', () => {
   expect(status).not.toBe(0);
   expect(stderr).toMatch(/--runs.*1 or more/);
 });
+
+test('a case that a benchmark does not have is refused with the names of those that it has', () => {
+  const { status, stdout, stderr } = bench('methods', '--only', 'grpo,gropo');
+  expect(status).not.toBe(0);
+  expect(stdout).toBe('');
+  expect(stderr).toMatch(/"gropo": grpo, dapo, /);
+});

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { moleculesPage } from '../../../../cli/molecules/page/page.ts';
-import { embed, text, widthOf, wrap } from '../../../../cli/molecules/page/svg.ts';
+import { embed, text, widthOf, wrap } from '../../../../cli/svg.ts';
 import { makeReport } from '../../../../cli/molecules/report.ts';
 import type { RunRecord } from '../../../../cli/molecules/report.ts';
 import { moleculeRecord } from '../../../support/molecule-record.ts';

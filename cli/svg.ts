@@ -1,4 +1,4 @@
-/** Pieces of an SVG page, as text. Colours are classes of `STYLE`, so that a dark desktop gets dark ones. */
+/** Pieces of an SVG page, as text. Colours are classes of its style, so that a dark desktop gets dark ones. */
 
 export const escapeXml = (text: string): string =>
   text.replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
@@ -71,6 +71,9 @@ export const dot = (x: number, y: number, radius: number, className: string): st
 export const path = (points: readonly (readonly [number, number])[], className: string): string =>
   `<path d="M ${points.map(([x, y]) => `${n(x)} ${n(y)}`).join(' L ')} Z" class="${className}"/>`;
 
+export const polyline = (points: readonly (readonly [number, number])[], className: string): string =>
+  `<polyline points="${points.map(([x, y]) => `${n(x)},${n(y)}`).join(' ')}" fill="none" class="${className}"/>`;
+
 export const group = (x: number, y: number, parts: readonly string[]): string =>
   `<g transform="translate(${n(x)} ${n(y)})">\n${parts.join('\n')}\n</g>`;
 
@@ -94,8 +97,25 @@ export function embed(svg: string, prefix: string, x: number, y: number): string
     .trim();
 }
 
-/** Classes by what they mean; each tier has a colour. */
-export const STYLE = `
+/** A whole SVG file that needs nothing else: readable on light and dark desktops. `style`: classes of its own. */
+export function svgPage(
+  { title, width, height, style }: { title: string; width: number; height: number; style: string },
+  parts: readonly string[],
+): string {
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="page-title">`,
+    `<title id="page-title">${escapeXml(title)}</title>`,
+    `<style>${STYLE}${style}</style>`,
+    rect(0, 0, width, height, 'page'),
+    ...parts,
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+/** Classes that every page has, by what they mean. */
+const STYLE = `
 text { font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
 .mono { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .bold { font-weight: 600; }
@@ -106,19 +126,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Aria
 .muted { fill: #5a6472; }
 .axis { stroke: #aab2bc; stroke-width: 1; }
 .grid { stroke: #e7eaed; stroke-width: 1; }
-.track { fill: #e9ecef; }
-.window { fill: #a5d9b1; }
 .dashed { stroke: #8a94a0; stroke-width: 1; stroke-dasharray: 4 4; }
-.fast { fill: #6b7785; }
-.simulation { fill: #b45f06; }
-.high-fidelity { fill: #1f63b5; }
-.world { fill: #7442a8; }
-.simulation-line { stroke: #b45f06; stroke-width: 2; }
-.high-fidelity-line { stroke: #1f63b5; stroke-width: 2; }
-.faint { opacity: 0.32; }
-.point { fill: #1f63b5; fill-opacity: 0.5; }
-.before { fill: #ffffff; stroke: #6b7785; stroke-width: 2; }
-.before-line { stroke: #6b7785; stroke-width: 2; }
 @media (prefers-color-scheme: dark) {
   .page { fill: #14171b; }
   .panel { fill: #1d2127; stroke: #343a43; }
@@ -127,16 +135,5 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Aria
   .muted { fill: #a3acb8; }
   .axis { stroke: #6d7682; }
   .grid { stroke: #2b3038; }
-  .track { fill: #31373f; }
-  .window { fill: #2f6b41; }
-  .fast { fill: #9aa5b1; }
-  .simulation { fill: #f0a04b; }
-  .high-fidelity { fill: #74aef0; }
-  .world { fill: #bd93e8; }
-  .simulation-line { stroke: #f0a04b; }
-  .high-fidelity-line { stroke: #74aef0; }
-  .point { fill: #74aef0; }
-  .before { fill: #1d2127; stroke: #9aa5b1; }
-  .before-line { stroke: #9aa5b1; }
 }
 `;

@@ -1,0 +1,138 @@
+import type { BenchOptions } from '../bench.ts';
+import { benchRow, pairedDifference } from '../bench-row.ts';
+import type { BenchRow } from '../bench-row.ts';
+import { caseOf, MANY_TURNS, quickly, SETTING, unmasked } from './cases.ts';
+import { chosen, compare, seedsOf } from './comparison.ts';
+import type { Case, Setting, Trial } from './trial.ts';
+
+/** `ours` is the side that is said to be better; both are names of cases. */
+interface Claim {
+  name: string;
+  claim: string;
+  ours: string;
+  anchor: string;
+}
+
+interface Group {
+  name: string;
+  title: string;
+  setting: Setting;
+  cases: readonly Case[];
+  claims: readonly Claim[];
+}
+
+/** More updates a step than the others have, for a clip does nothing in the first of them. */
+const REUSED = { numIterations: 4 };
+
+const OUTCOME_ONLY = { components: [{ verifier: 'exact-match', role: 'outcome', weight: 1 }] };
+
+/** The bonus counts also where the answer is wrong. */
+const SHAPED = {
+  components: [
+    { verifier: 'exact-match', role: 'outcome', weight: 1 },
+    { verifier: 'format', role: 'bonus', weight: 0.2 },
+    { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
+  ],
+};
+
+const ONE_CALL: Group = {
+  name: 'claims-one-call',
+  title: 'Claims about group-relative training: one call an episode',
+  setting: SETTING,
+  cases: [
+    caseOf('grpo', {}),
+    caseOf('unmasked', {}, { alter: unmasked }),
+    caseOf('G=4', { groupsPerStep: 32, numGenerations: 4 }),
+    caseOf('G=16', { groupsPerStep: 8, numGenerations: 16 }),
+    caseOf('filtered', { algorithm: { kind: 'dapo', maxRefills: 0 } }),
+    caseOf('refilled', { algorithm: { kind: 'dapo', maxRefills: 4 } }),
+    caseOf('clip-higher', { algorithm: { ...REUSED, clipRatioHigh: 0.28 } }),
+    caseOf('clip-symmetric', { algorithm: { ...REUSED, clipRatioHigh: 0.2 } }),
+    caseOf('kl', { algorithm: { beta: 0.04 } }),
+    caseOf('shaped', {}, { reward: SHAPED }),
+    caseOf('outcome-only', {}, { reward: OUTCOME_ONLY }),
+  ],
+  claims: [
+    { name: 'mask', claim: 'observations masked vs learnt from', ours: 'grpo', anchor: 'unmasked' },
+    { name: 'group-size', claim: 'groups of 16 vs 4', ours: 'G=16', anchor: 'G=4' },
+    {
+      name: 'filter',
+      claim: 'groups without variance left out vs in the mean',
+      ours: 'filtered',
+      anchor: 'grpo',
+    },
+    {
+      name: 'dynamic-sampling',
+      claim: 'dynamic sampling vs the filter alone',
+      ours: 'refilled',
+      anchor: 'filtered',
+    },
+    {
+      name: 'clip-higher',
+      claim: 'clip-higher vs symmetric clip',
+      ours: 'clip-higher',
+      anchor: 'clip-symmetric',
+    },
+    { name: 'kl', claim: 'with vs without KL', ours: 'kl', anchor: 'grpo' },
+    { name: 'shaping', claim: 'shaped reward vs outcome only', ours: 'shaped', anchor: 'outcome-only' },
+  ],
+};
+
+const THREE_CALLS: Group = {
+  name: 'claims-three-calls',
+  title: 'Claims about group-relative training: three calls an episode',
+  setting: MANY_TURNS,
+  cases: [
+    caseOf('grpo', {}),
+    caseOf('unmasked', {}, { alter: unmasked }),
+    caseOf('ppo', { algorithm: { kind: 'ppo' } }),
+  ],
+  claims: [
+    {
+      name: 'mask-three-calls',
+      claim: 'three calls: observations masked vs learnt from',
+      ours: 'grpo',
+      anchor: 'unmasked',
+    },
+    { name: 'critic', claim: 'three calls: group baseline vs critic', ours: 'grpo', anchor: 'ppo' },
+  ],
+};
+
+/** What is measured together, in one setting. */
+export const GROUPS: readonly Group[] = [ONE_CALL, THREE_CALLS];
+
+/**
+ * What is said of training agents (shared texts and the papers that they cite), at equal sampled tokens from the same warm
+ * start: `ours` is success with what is recommended, `anchor` without; medians over the seeds, and their paired difference.
+ */
+export async function* claimsBench(options: BenchOptions): AsyncGenerator<BenchRow> {
+  const wanted = chosen(
+    GROUPS.flatMap((group) => group.claims),
+    options,
+  );
+  for (const group of GROUPS) {
+    const claims = group.claims.filter((claim) => wanted.includes(claim));
+    if (claims.length === 0) continue;
+    const names = new Set(claims.flatMap(({ ours, anchor }) => [ours, anchor]));
+    const trials = await compare(
+      {
+        ...group,
+        setting: options.quick ? quickly(group.setting) : group.setting,
+        cases: group.cases.filter(({ name }) => names.has(name)),
+        seeds: seedsOf(options),
+        panels: claims.map(({ claim, ours, anchor }) => ({ heading: claim, cases: [ours, anchor] })),
+      },
+      options,
+    );
+    for (const { claim, ours, anchor } of claims) {
+      const sides = { ours: after(trials, ours), anchor: after(trials, anchor) };
+      yield {
+        ...benchRow({ bench: 'claims', case: claim, unit: 'success', better: 'more', ...sides }),
+        difference: pairedDifference(sides),
+      };
+    }
+  }
+}
+
+const after = (trials: readonly Trial[], name: string): number[] =>
+  trials.filter((trial) => trial.case === name).map(({ points }) => points.at(-1)!.success);

@@ -1,0 +1,113 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { sha256Hex } from '../../store/digest.ts';
+import type { BenchOptions } from '../bench.ts';
+import { curvesPage } from './chart.ts';
+import type { Panel } from './chart.ts';
+import { withTrials } from './trial.ts';
+import type { Case, RunTrial, Setting, Trial } from './trial.ts';
+
+/** Where results go that a person does not place. */
+const OUT = '.gradus/bench';
+
+export interface Comparison {
+  /** Of its files: NAME.json has the curves, NAME.svg shows them. */
+  name: string;
+  title: string;
+  setting: Setting;
+  cases: readonly Case[];
+  seeds: readonly number[];
+  panels: readonly Panel[];
+}
+
+/** Trials at once: one for each core of the smallest machine that this is run on. */
+const LANES = 2;
+
+const kept = z.object({
+  trials: z.array(
+    z.object({
+      digest: z.string(),
+      case: z.string(),
+      seed: z.number(),
+      points: z.array(z.object({ tokens: z.number(), success: z.number() })),
+      steps: z.number(),
+      seconds: z.number(),
+    }),
+  ),
+});
+
+const nothing: z.output<typeof kept> = { trials: [] };
+
+/**
+ * The trials of every case and seed, in that order; both files are written anew after each trial. With `resume` those are
+ * taken that the file has already, as long as they were of the same setting and case.
+ */
+export async function compare(comparison: Comparison, options: BenchOptions): Promise<Trial[]> {
+  const { name, setting, cases, seeds } = comparison;
+  const { say, out = OUT } = options;
+  const file = path.join(out, `${name}.json`);
+  const picture = path.join(out, `${name}.svg`);
+  await mkdir(out, { recursive: true });
+  const { trials: before } = options.resume ? kept.parse(JSON.parse(await readFile(file, 'utf8'))) : nothing;
+  const jobs = cases.flatMap((one) =>
+    seeds.map((seed) => ({ one, seed, digest: digestOf(setting, one, seed) })),
+  );
+  const done = jobs.map(({ digest }) => before.find((trial) => trial.digest === digest));
+  const write = async (): Promise<void> => {
+    const trials = done.filter((trial) => trial !== undefined);
+    await replaceFile(file, `${JSON.stringify({ setting, trials }, null, 1)}\n`);
+    await replaceFile(picture, pictureOf(comparison, trials));
+  };
+  await withTrials(LANES, options, async (lanes) => {
+    const waiting = jobs.keys();
+    const work = async (run: RunTrial): Promise<void> => {
+      for (const job of waiting) {
+        if (done[job]) continue;
+        const { one, seed, digest } = jobs[job]!;
+        const trial = await run(setting, one, seed);
+        done[job] = { digest, ...trial };
+        say(`  ${one.name}, seed ${seed}: ${inWords(trial)}`);
+        await write();
+      }
+    };
+    await Promise.all(lanes.map(work));
+  });
+  say(`curves: ${file}, ${picture}`);
+  return done.map((trial) => trial!);
+}
+
+function pictureOf({ title, setting, seeds, panels }: Comparison, trials: readonly Trial[]): string {
+  const lines = [
+    `${setting.budget.toLocaleString('en')} sampled tokens of calculator level ${setting.levels.join(', ')} each, from the same warm start; success on ${setting.tasks} unseen tasks, in %.`,
+    `Lines: the mean of ${seeds.length} seed(s); bands: from the lowest to the highest; dashed: the warm start.`,
+  ];
+  return curvesPage({ title, lines }, panels, trials, setting.budget);
+}
+
+/** Those that were asked for by name. Throws for a name that none has. */
+export function chosen<T extends { name: string }>(all: readonly T[], { only }: BenchOptions): T[] {
+  const stranger = only?.find((name) => all.every((one) => one.name !== name));
+  if (stranger !== undefined)
+    throw new Error(`there is no case "${stranger}": ${all.map(({ name }) => name).join(', ')}`);
+  return all.filter(({ name }) => only?.includes(name) ?? true);
+}
+
+const RUNS = 3;
+
+/** The first seeds from 11 on. */
+export const seedsOf = ({ runs, quick }: BenchOptions): number[] =>
+  Array.from({ length: runs ?? (quick ? 1 : RUNS) }, (_, run) => 11 + run);
+
+/** Of all that a trial follows from, but for the code. */
+const digestOf = (setting: Setting, { alter, ...one }: Case, seed: number): string =>
+  sha256Hex(new TextEncoder().encode(JSON.stringify({ setting, one, alter: String(alter), seed })));
+
+/** A reader sees the old file or the new one. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  await writeFile(`${file}.new`, text);
+  await rename(`${file}.new`, file);
+}
+
+const inWords = ({ points, steps, seconds }: Trial): string =>
+  `${points.map(({ success }) => (100 * success).toFixed(1)).join(' → ')} % in ${steps} steps, ${seconds.toFixed(0)} s`;

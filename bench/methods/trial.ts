@@ -1,0 +1,285 @@
+import type { TrainingPorts } from '../../core/ports.ts';
+import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
+import type { CurriculumSpec, RlStageSpec } from '../../core/spec.ts';
+import { rate } from '../../core/statistics/intervals.ts';
+import { total } from '../../core/training/stage-policy.ts';
+import { trainStage } from '../../core/training/stage.ts';
+import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
+import { createDecoder } from '../../engine/decoder/decoder.ts';
+import type { TrainBatch } from '../../engine/learner/contract.ts';
+import { inThisProcess } from '../../environments/host/hosted-environment.ts';
+import { builtInEnvironments } from '../../environments/index.ts';
+import { keepBatch, loadBatch } from '../../store/batches.ts';
+import { ObjectStore } from '../../store/object-store.ts';
+import type { BenchOptions } from '../bench.ts';
+import { oneThreadedLearner } from '../one-threaded.ts';
+import { plainRun, plainTraining } from '../plain-run.ts';
+import type { PlainRunOptions } from '../plain-run.ts';
+import { withPlainStore } from '../plain-store.ts';
+
+/** What all cases of a comparison have in common. */
+export interface Setting {
+  /** Of this setting alone: warm starts are named after it. */
+  name: string;
+  levels: readonly number[];
+  maxTurns: number;
+  maxCompletionTokens: number;
+  model: object;
+  /** Fields of the supervised stage that every trial begins after. */
+  warmStart: { updatesPerRound: number; successAtLeast: number };
+  /** Sampled tokens, refills and greedy samples included: a trial ends with the step in which it has them. */
+  budget: number;
+  /** Measurements on the way, the one before the first step not counted. */
+  looks: number;
+  /** Tasks of each measurement. */
+  tasks: number;
+}
+
+/** What one side of a comparison does. */
+export interface Case {
+  name: string;
+  /** Fields of the RL stage. */
+  stage: {
+    groupsPerStep: number;
+    numGenerations: number;
+    algorithm: object;
+    optimizer: { learningRate: number };
+  };
+  /** In place of `REWARD`. */
+  reward?: object;
+  /** What is done to each batch before it is learnt from: for what no spec can say. */
+  alter?: (batch: TrainBatch) => TrainBatch;
+}
+
+export interface Trial {
+  case: string;
+  seed: number;
+  /** Ascending; the first is the warm start, with 0 tokens. */
+  points: { tokens: number; success: number }[];
+  steps: number;
+  seconds: number;
+}
+
+/** That of the demo. */
+export const REWARD = {
+  components: [
+    { verifier: 'exact-match', role: 'outcome', weight: 1 },
+    { verifier: 'format', role: 'bonus', weight: 0.05, gatedBy: 'exact-match' },
+    { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
+  ],
+};
+
+const STAGE = 'rl';
+/** More than any trial does: it ends by its tokens. */
+const MOST_STEPS = 100_000;
+
+export type RunTrial = (setting: Setting, one: Case, seed: number) => Promise<Trial>;
+
+/**
+ * Trials in this process, `lanes` at a time: each lane has a decoder and a learner of one thread, for threads that wait
+ * for each other leave small models' processors idle. All are gone when `use` has ended.
+ */
+export function withTrials<T>(
+  lanes: number,
+  options: BenchOptions,
+  use: (lanes: RunTrial[]) => Promise<T>,
+): Promise<T> {
+  return withPlainStore(options, async (settings) => {
+    const store = await ObjectStore.connect(settings.store);
+    const environments = inThisProcess(builtInEnvironments);
+    const warmStarts = new Map<string, Promise<WarmStart>>();
+    const closing: (() => Promise<void>)[] = [async () => store.close()];
+    const openLane = async (): Promise<RunTrial> => {
+      const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
+      closing.unshift(() => policies.close());
+      const learner = await oneThreadedLearner();
+      closing.unshift(() => learner.close());
+      const plain = { store, environments, policies, learner };
+      return async (setting, one, seed) => {
+        const name = `${setting.name}-${seed}`;
+        const warmStart = warmStarts.get(name) ?? warmUp(name, setting, seed, plain, options);
+        warmStarts.set(name, warmStart);
+        return runTrial(await warmStart, { setting, one, seed }, plain, options.signal);
+      };
+    };
+    try {
+      const open: RunTrial[] = [];
+      for (let lane = 0; lane < lanes; lane++) open.push(await openLane());
+      return await use(open);
+    } finally {
+      for (const close of closing) await close();
+    }
+  });
+}
+
+type Plain = Omit<PlainRunOptions, 'run' | 'onStep'>;
+
+interface WarmStart {
+  /** Name of the run. */
+  run: string;
+  success: number;
+}
+
+async function warmUp(
+  run: string,
+  setting: Setting,
+  seed: number,
+  plain: Plain,
+  { say, signal }: BenchOptions,
+): Promise<WarmStart> {
+  const { updatesPerRound, successAtLeast } = setting.warmStart;
+  const start = performance.now();
+  const spec = {
+    ...common(setting, seed),
+    model: setting.model,
+    reward: REWARD,
+    stages: [
+      {
+        kind: 'supervised',
+        name: 'warm-start',
+        tasks: tasksOf(setting),
+        minibatch: 32,
+        updatesPerRound,
+        optimizer: { learningRate: 0.003, beta2: 0.98 },
+        graduation: { successAtLeast },
+      },
+    ],
+  };
+  let rounds = 0;
+  const { after } = await plainRun(spec, {
+    ...plain,
+    run,
+    onStep: ({ stageStep }) => {
+      signal.throwIfAborted();
+      rounds = stageStep;
+    },
+  });
+  const success = rate(total(after!.arms));
+  say(`${run}: ${percent(success)} after ${rounds} rounds, ${seconds(start).toFixed(0)} s`);
+  return { run, success };
+}
+
+/** As a person would write it; `from` names the run of the warm start. */
+export const trialSpec = (setting: Setting, one: Case, seed: number, from: string) => ({
+  ...common(setting, seed),
+  model: { from },
+  reward: one.reward ?? REWARD,
+  stages: [
+    {
+      name: STAGE,
+      tasks: tasksOf(setting),
+      maxSteps: MOST_STEPS,
+      graduation: { successAtLeast: 0.5, everySteps: MOST_STEPS },
+      ...one.stage,
+    },
+  ],
+});
+
+async function runTrial(
+  warmStart: WarmStart,
+  { setting, one, seed }: { setting: Setting; one: Case; seed: number },
+  plain: Plain,
+  signal: AbortSignal,
+): Promise<Trial> {
+  const start = performance.now();
+  const run = `${warmStart.run}-${one.name}`.replace(/[^A-Za-z0-9-]+/g, '-');
+  const { ports, curriculum } = plainTraining({ ...plain, run }, signal);
+  const spec = await curriculum.openRun(
+    { spec: trialSpec(setting, one, seed, warmStart.run), workflowId: run, firstExecutionRunId: run },
+    signal,
+  );
+  const stage = spec.stages[0] as RlStageSpec;
+  const checkpoint = await curriculum.initializeModel(
+    {
+      run: spec.run,
+      seed,
+      model: spec.model,
+      arms: stage.arms,
+      maxCompletionTokens: spec.sampling.maxCompletionTokens,
+    },
+    signal,
+  );
+  let tokens = 0;
+  const counted: TrainingPorts = {
+    ...ports,
+    rollout: async (requests) => {
+      const results = await ports.rollout(requests);
+      for (const { sampledTokens } of results) tokens += sampledTokens;
+      return results;
+    },
+    ...(one.alter && { batch: altered(ports.batch, one.alter, plain.store, signal) }),
+  };
+  const points = [{ tokens: 0, success: warmStart.success }];
+  const { steps } = await trainStage(
+    counted,
+    { spec, stage, checkpoint, reference: checkpoint, stepsBefore: 0, tasksBefore: 0 },
+    null,
+    async (state) => {
+      signal.throwIfAborted();
+      if (tokens >= (points.length * setting.budget) / setting.looks) {
+        const success = await measure(ports, spec, state.checkpoint, state.step);
+        points.push({ tokens, success });
+        await ports.retain({
+          run: spec.run,
+          retention: spec.retention,
+          pinned: [checkpoint, state.checkpoint],
+          scores: [],
+        });
+      }
+      return tokens >= setting.budget ? 'stop' : 'go';
+    },
+  );
+  return { case: one.name, seed, points, steps, seconds: seconds(start) };
+}
+
+/** Success on tasks that nothing is learnt from and nothing decided by, in a measurement that costs no tokens. */
+async function measure(
+  ports: TrainingPorts,
+  { run, seed, evaluation, sampling, reward }: CurriculumSpec,
+  checkpoint: CheckpointRef,
+  step: number,
+): Promise<number> {
+  const { arms } = await ports.evaluate({
+    run,
+    seed,
+    name: 'after',
+    step,
+    checkpoint,
+    arms: evaluation.arms,
+    tasks: evaluation.count,
+    split: 'test',
+    sampling,
+    reward,
+  });
+  return rate(total(arms));
+}
+
+/** The batches of `batch`, each of them altered. */
+function altered(
+  batch: TrainingPorts['batch'],
+  alter: (batch: TrainBatch) => TrainBatch,
+  store: ObjectStore,
+  signal: AbortSignal,
+): TrainingPorts['batch'] {
+  const withOther = async (ref: BlobRef): Promise<BlobRef> => {
+    const other = alter(await loadBatch(store, ref, { signal }));
+    return (
+      await keepBatch(store, ref.key.replace(/\.safetensors$/, '-altered.safetensors'), other, { signal })
+    ).ref;
+  };
+  return async (request) => {
+    const built = await batch(request);
+    return { ...built, batch: built.batch && (await withOther(built.batch)) };
+  };
+}
+
+const tasksOf = ({ levels }: Setting) => [{ environment: 'calculator', levels: [...levels] }];
+
+const common = (setting: Setting, seed: number) => ({
+  seed,
+  sampling: { maxTurns: setting.maxTurns, maxCompletionTokens: setting.maxCompletionTokens },
+  evaluation: { tasks: tasksOf(setting), count: setting.tasks },
+});
+
+const seconds = (since: number): number => (performance.now() - since) / 1000;
+const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
