@@ -54,7 +54,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** 97.5 % quantiles of Student's t with 1, 2, … degrees of freedom. */
-const STUDENT = [12.706, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622];
+const STUDENT = [12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216];
 
 /** Run by run; null for a single one, which says nothing of its scatter. Beyond ten the interval is a little too wide. */
 export function pairedDifference({

@@ -17,8 +17,8 @@ export const SETTING: Setting = {
     headSize: 16,
   },
   warmStart: { updatesPerRound: 20, successAtLeast: 0.4 },
-  budget: 120_000,
-  looks: 6,
+  budget: 80_000,
+  looks: 4,
   tasks: 300,
 };
 
@@ -29,26 +29,26 @@ export const MANY_TURNS: Setting = {
   levels: [3],
   maxTurns: 6,
   maxCompletionTokens: 80,
-  budget: 180_000,
+  budget: 120_000,
 };
 
-/** A quarter of a trial or less: to see that everything works. */
+/** A quarter of the tokens: to see that everything works. */
 export const quickly = (setting: Setting): Setting => ({
   ...setting,
   name: `quick-${setting.name}`,
-  budget: setting.budget / 6,
+  budget: setting.budget / 4,
   looks: 2,
   tasks: 100,
 });
 
 const MINIBATCH = 64;
 
-/** What all have alike: two updates a step, at the rate that a spec has where it says nothing. */
+/** What all have alike: two updates a step or more. */
 const STAGE: Case['stage'] = {
   groupsPerStep: 16,
   numGenerations: 8,
   algorithm: { minibatch: MINIBATCH },
-  optimizer: { learningRate: 3e-4 },
+  optimizer: { learningRate: 5e-4 },
 };
 
 type Constants = Partial<Omit<Case['stage'], 'algorithm'>> & { algorithm?: object };

@@ -17,6 +17,8 @@ export interface Comparison {
   title: string;
   setting: Setting;
   cases: readonly Case[];
+  /** Names of those that are run now. */
+  only: ReadonlySet<string>;
   seeds: readonly number[];
   panels: readonly Panel[];
 }
@@ -40,11 +42,11 @@ const kept = z.object({
 const nothing: z.output<typeof kept> = { trials: [] };
 
 /**
- * The trials of every case and seed, in that order; both files are written anew after each trial. With `resume` those are
- * taken that the file has already, as long as they were of the same setting and case.
+ * The trials of every case and seed, in that order; both files are written anew after each trial. With `resume` what the
+ * file has already of the same setting and case is taken, and stays in it where it is not run now.
  */
 export async function compare(comparison: Comparison, options: BenchOptions): Promise<Trial[]> {
-  const { name, setting, cases, seeds } = comparison;
+  const { name, setting, cases, only, seeds } = comparison;
   const { say, out = OUT } = options;
   const file = path.join(out, `${name}.json`);
   const picture = path.join(out, `${name}.svg`);
@@ -63,8 +65,8 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
     const waiting = jobs.keys();
     const work = async (run: RunTrial): Promise<void> => {
       for (const job of waiting) {
-        if (done[job]) continue;
         const { one, seed, digest } = jobs[job]!;
+        if (done[job] || !only.has(one.name)) continue;
         const trial = await run(setting, one, seed);
         done[job] = { digest, ...trial };
         say(`  ${one.name}, seed ${seed}: ${inWords(trial)}`);
@@ -74,7 +76,7 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
     await Promise.all(lanes.map(work));
   });
   say(`curves: ${file}, ${picture}`);
-  return done.map((trial) => trial!);
+  return done.filter((trial) => trial !== undefined);
 }
 
 function pictureOf({ title, setting, seeds, panels }: Comparison, trials: readonly Trial[]): string {

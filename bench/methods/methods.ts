@@ -15,9 +15,10 @@ export async function* methodsBench(options: BenchOptions): AsyncGenerator<Bench
       name: 'methods',
       title: 'What each method learns',
       setting: options.quick ? quickly(SETTING) : SETTING,
-      cases,
+      cases: METHOD_CASES,
+      only: new Set(cases.map(({ name }) => name)),
       seeds: seedsOf(options),
-      panels: cases.map(({ name }) => ({
+      panels: METHOD_CASES.map(({ name }) => ({
         heading: name,
         cases: [name, ...(name === 'grpo' ? [] : ['grpo'])],
       })),

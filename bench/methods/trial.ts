@@ -140,7 +140,7 @@ async function warmUp(
         tasks: tasksOf(setting),
         minibatch: 32,
         updatesPerRound,
-        optimizer: { learningRate: 0.003, beta2: 0.98 },
+        optimizer: { learningRate: 0.002, warmupUpdates: 50, beta2: 0.98 },
         graduation: { successAtLeast },
       },
     ],

@@ -40,11 +40,11 @@ test('figures keep five significant digits', () => {
 });
 
 test('a difference is taken run by run, with the interval of Student for so few of them', () => {
-  // Differences 0.1, 0.2, 0.3: mean 0.2, standard error 0.1 / √3, t 4.3027 with two degrees of freedom.
-  expect(pairedDifference({ ours: [0.5, 0.7, 0.6], anchor: [0.4, 0.5, 0.3] })).toEqual({
-    mean: 0.2,
-    low: -0.048416,
-    high: 0.44842,
+  // Differences 1, 2, 3: mean 2, standard error 1 / √3, t 4.30265 with two degrees of freedom.
+  expect(pairedDifference({ ours: [5, 7, 6], anchor: [4, 5, 3] })).toEqual({
+    mean: 2,
+    low: -0.48414,
+    high: 4.4841,
   });
   expect(pairedDifference({ ours: [0.5], anchor: [0.4] })).toBeNull();
 });
