@@ -51,7 +51,7 @@ const STAGE: Case['stage'] = {
   optimizer: { learningRate: 5e-4 },
 };
 
-type Constants = Partial<Omit<Case['stage'], 'algorithm'>> & { algorithm?: object };
+type Constants = Partial<Omit<Case['stage'], 'algorithm'>> & { algorithm?: object; taught?: true };
 
 /**
  * Where a method has other constants than its defaults, each with the reason. The learning rate was chosen with GRPO
@@ -60,10 +60,16 @@ type Constants = Partial<Omit<Case['stage'], 'algorithm'>> & { algorithm?: objec
 const CONSTANTS: Partial<Record<(typeof METHOD_KINDS)[number], Constants>> = {
   // The paper's clip is for answers of thousands of tokens; the mean log-ratio of ten varies some thirty times as much.
   gspo: { algorithm: { clipRatioLow: 0.01, clipRatioHigh: 0.015 } },
+  opd: { taught: true },
 };
 
-export const caseOf = (name: string, { algorithm, ...stage }: Constants, rest: Partial<Case> = {}): Case => ({
+export const caseOf = (
+  name: string,
+  { algorithm, taught, ...stage }: Constants,
+  rest: Partial<Case> = {},
+): Case => ({
   name,
+  ...(taught && { taught }),
   stage: { ...STAGE, ...stage, algorithm: { minibatch: MINIBATCH, ...algorithm } },
   ...rest,
 });

@@ -25,14 +25,20 @@ export interface Setting {
   maxTurns: number;
   maxCompletionTokens: number;
   model: object;
-  /** Fields of the supervised stage that every trial begins after. */
-  warmStart: { updatesPerRound: number; successAtLeast: number };
+  /** What every trial begins after. */
+  warmStart: Demonstrations;
   /** Sampled tokens, refills and greedy samples included: a trial ends with the step in which it has them. */
   budget: number;
   /** Measurements on the way, the one before the first step not counted. */
   looks: number;
   /** Tasks of each measurement. */
   tasks: number;
+}
+
+/** Fields of a supervised stage. */
+export interface Demonstrations {
+  updatesPerRound: number;
+  successAtLeast: number;
 }
 
 /** What one side of a comparison does. */
@@ -45,6 +51,8 @@ export interface Case {
     algorithm: object;
     optimizer: { learningRate: number };
   };
+  /** Learns from a teacher: the warm start with more demonstrations. */
+  taught?: true;
   /** In place of `REWARD`. */
   reward?: object;
   /** What is done to each batch before it is learnt from: for what no spec can say. */
@@ -87,7 +95,7 @@ export function withTrials<T>(
   return withPlainStore(options, async (settings) => {
     const store = await ObjectStore.connect(settings.store);
     const environments = inThisProcess(builtInEnvironments);
-    const warmStarts = new Map<string, Promise<WarmStart>>();
+    const supervised = new Map<string, Promise<WarmStart>>();
     const closing: (() => Promise<void>)[] = [async () => store.close()];
     const openLane = async (): Promise<RunTrial> => {
       const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
@@ -95,11 +103,18 @@ export function withTrials<T>(
       const learner = await oneThreadedLearner();
       closing.unshift(() => learner.close());
       const plain = { store, environments, policies, learner };
+      const once = (run: string, make: () => Promise<WarmStart>): Promise<WarmStart> => {
+        const made = supervised.get(run) ?? make();
+        supervised.set(run, made);
+        return made;
+      };
       return async (setting, one, seed) => {
+        const shown = { setting, seed, plain, options };
         const name = `${setting.name}-${seed}`;
-        const warmStart = warmStarts.get(name) ?? warmUp(name, setting, seed, plain, options);
-        warmStarts.set(name, warmStart);
-        return runTrial(await warmStart, { setting, one, seed }, plain, options.signal);
+        const warmStart = await once(name, () => supervise(name, setting.model, setting.warmStart, shown));
+        const teacher = teacherOf(name);
+        if (one.taught) await once(teacher, () => supervise(teacher, { from: name }, TEACHER, shown));
+        return runTrial(warmStart, { setting, one, seed }, plain, options.signal);
       };
     };
     try {
@@ -120,18 +135,27 @@ interface WarmStart {
   success: number;
 }
 
-async function warmUp(
+/** It solves most of what the trials are measured on. */
+const TEACHER: Demonstrations = { updatesPerRound: 20, successAtLeast: 0.85 };
+
+const teacherOf = (warmStart: string): string => `${warmStart}-teacher`;
+
+/** A run that is nothing but a supervised stage. */
+async function supervise(
   run: string,
-  setting: Setting,
-  seed: number,
-  plain: Plain,
-  { say, signal }: BenchOptions,
+  model: object,
+  { updatesPerRound, successAtLeast }: Demonstrations,
+  {
+    setting,
+    seed,
+    plain,
+    options: { say, signal },
+  }: { setting: Setting; seed: number; plain: Plain; options: BenchOptions },
 ): Promise<WarmStart> {
-  const { updatesPerRound, successAtLeast } = setting.warmStart;
   const start = performance.now();
   const spec = {
     ...common(setting, seed),
-    model: setting.model,
+    model,
     reward: REWARD,
     stages: [
       {
@@ -140,6 +164,7 @@ async function warmUp(
         tasks: tasksOf(setting),
         minibatch: 32,
         updatesPerRound,
+        maxRounds: 200,
         optimizer: { learningRate: 0.002, warmupUpdates: 50, beta2: 0.98 },
         graduation: { successAtLeast },
       },
@@ -171,6 +196,7 @@ export const trialSpec = (setting: Setting, one: Case, seed: number, from: strin
       maxSteps: MOST_STEPS,
       graduation: { successAtLeast: 0.5, everySteps: MOST_STEPS },
       ...one.stage,
+      algorithm: { ...one.stage.algorithm, ...(one.taught && { teachers: [{ from: teacherOf(from) }] }) },
     },
   ],
 });

@@ -15,7 +15,7 @@ test('every method has a case, and every case is a spec that is accepted', () =>
   for (const { setting, cases } of all) {
     for (const one of cases) {
       const { stages } = parseSpec(trialSpec(setting, one, 11, 'warm'), 'run', environments);
-      expect(stages).toMatchObject([{ kind: 'rl', ...one.stage }]);
+      expect(stages, one.name).toMatchObject([{ kind: 'rl', ...one.stage }]);
     }
   }
 });
