@@ -1,5 +1,5 @@
 import type { TrainingPorts } from '../../core/ports.ts';
-import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
+import type { CheckpointRef } from '../../core/refs.ts';
 import type { CurriculumSpec, RlStageSpec } from '../../core/spec.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';
@@ -233,7 +233,7 @@ async function runTrial(
       for (const { sampledTokens } of results) tokens += sampledTokens;
       return results;
     },
-    ...(one.alter && { batch: altered(ports.batch, one.alter, plain.store, signal) }),
+    ...(one.alter && { batch: altered(ports, one.alter, plain.store, signal) }),
   };
   const points = [{ tokens: 0, success: warmStart.success }];
   const { steps } = await trainStage(
@@ -280,22 +280,19 @@ async function measure(
   return rate(total(arms));
 }
 
-/** The batches of `batch`, each of them altered. */
+/** What learns is given other batches than those that `ports` makes. */
 function altered(
-  batch: TrainingPorts['batch'],
+  ports: TrainingPorts,
   alter: (batch: TrainBatch) => TrainBatch,
   store: ObjectStore,
   signal: AbortSignal,
 ): TrainingPorts['batch'] {
-  const withOther = async (ref: BlobRef): Promise<BlobRef> => {
-    const other = alter(await loadBatch(store, ref, { signal }));
-    return (
-      await keepBatch(store, ref.key.replace(/\.safetensors$/, '-altered.safetensors'), other, { signal })
-    ).ref;
-  };
   return async (request) => {
-    const built = await batch(request);
-    return { ...built, batch: built.batch && (await withOther(built.batch)) };
+    const built = await ports.batch(request);
+    if (built.batch === null) return built;
+    const batch = alter(await loadBatch(store, built.batch, { signal }));
+    const key = built.batch.key.replace(/\.safetensors$/, '-altered.safetensors');
+    return { ...built, batch: (await keepBatch(store, key, batch, { signal })).ref };
   };
 }
 
