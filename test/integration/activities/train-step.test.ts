@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createTraining } from '../../../activities/training/learner.ts';
+import type { Objective } from '../../../core/algorithms/objective.ts';
+import type { CheckpointRef } from '../../../core/refs.ts';
+import type { TrainRequest } from '../../../core/requests.ts';
+import { RandomStream } from '../../../core/random.ts';
+import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
+import { keepBatch } from '../../../store/batches.ts';
+import { CRITIC, loadCheckpoint, saveCheckpoint } from '../../../store/checkpoints.ts';
+import { openTestStore } from '../../support/test-store.ts';
+import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+
+// Steps of a real learner between checkpoints of a real store.
+
+const { store } = await openTestStore();
+const { signal } = new AbortController();
+let learner: Learner;
+beforeAll(async () => {
+  learner = await createLocalLearner({ backend: 'cpu' });
+});
+afterAll(() => learner?.close());
+
+const optimizer = {
+  learningRate: 1e-3,
+  warmupUpdates: 0,
+  beta1: 0.9,
+  beta2: 0.999,
+  epsilon: 1e-8,
+  maxGradientNorm: 1,
+};
+const clipped: Objective = {
+  kind: 'clipped',
+  temperature: 1,
+  topK: 0,
+  clipRatioLow: 0.2,
+  clipRatioHigh: 0.2,
+  beta: 0,
+  aggregation: 'token',
+  maxCompletionTokens: 16,
+  importanceCap: 0,
+};
+const distill: Objective = {
+  kind: 'distill',
+  divergence: { kind: 'reverse-kl' },
+  temperature: 1,
+  aggregation: 'token',
+  maxCompletionTokens: 16,
+  teacherWeights: [1],
+};
+
+/** Four sequences of twelve tokens, all but the first of which count, in two updates. */
+function someBatch(): TrainBatch {
+  const random = new RandomStream('train step');
+  const numbers = <T>(make: (at: number) => T): T[] => Array.from({ length: 48 }, (_, i) => make(i));
+  return {
+    tokens: Int32Array.from(numbers(() => random.int(0, smallConfig.vocabSize - 1))),
+    offsets: Int32Array.of(0, 12, 24, 36, 48),
+    mask: Float32Array.from(numbers((i) => Number(i % 12 > 0))),
+    streams: {
+      advantages: Float32Array.from(numbers((i) => (i < 24 ? 1 : -1))),
+      rollout: Float32Array.from(numbers(() => -4)),
+      values: new Float32Array(48),
+      returns: Float32Array.from(numbers((i) => i % 3)),
+    },
+    sequences: {},
+    updates: [Int32Array.of(0, 2), Int32Array.of(3, 1)],
+  };
+}
+
+async function requestOf(
+  run: string,
+  change: Partial<TrainRequest>,
+): Promise<(step: number, parent: CheckpointRef) => TrainRequest> {
+  const { ref: batch } = await keepBatch(store, `runs/${run}/batch.safetensors`, someBatch());
+  return (step, parent) => ({
+    run,
+    stage: 'rl',
+    stageStep: step,
+    step,
+    parent,
+    batch,
+    objective: clipped,
+    optimizer,
+    // The moments that the checkpoint begins with are random, squares below 0 among them.
+    resetOptimizer: step === 1,
+    seed: 1,
+    reference: null,
+    ...change,
+  });
+}
+const beginning = (run: string) => saveCheckpoint(store, checkpointAt(0, smallConfig, run));
+
+test('steps with a critic go on from the store as from memory, to the bit', async () => {
+  const critic = { clip: 0.2, optimizer: { ...optimizer, learningRate: 5e-3 } };
+  const [whole, cut] = await Promise.all(
+    ['in-memory', 'from-store'].map((run) => requestOf(run, { critic })),
+  );
+  const training = createTraining({ store, learner });
+  let checkpoint = await beginning('in-memory');
+  for (const step of [1, 2, 3]) ({ checkpoint } = await training.trainStep(whole!(step, checkpoint), signal));
+  let resumed = await beginning('from-store');
+  for (const step of [1, 2, 3]) {
+    // As after a crash: nothing is known but what lies in the store.
+    const anew = createTraining({ store, learner });
+    const { checkpoint: next, metrics } = await anew.trainStep(cut!(step, resumed), signal);
+    expect(metrics.critic!.loss).toBeGreaterThan(0);
+    resumed = next;
+  }
+  expect(resumed.weights).toBe(checkpoint.weights);
+  const [a, b] = [await loadCheckpoint(store, checkpoint), await loadCheckpoint(store, resumed)];
+  expect(b.manifest.files[CRITIC]!.sha256).toBe(a.manifest.files[CRITIC]!.sha256);
+  expect(b.state.critic!.updates).toBe(6);
+});
+
+test('a step of the critic alone leaves the weights of the policy, in a checkpoint of its own', async () => {
+  const first = await beginning('alone');
+  const request = await requestOf('alone', { objective: null, critic: { clip: 0, optimizer } });
+  const { checkpoint } = await createTraining({ store, learner }).trainStep(request(1, first), signal);
+  expect(checkpoint.weights).toBe(first.weights);
+  expect(checkpoint.manifest.key).not.toBe(first.manifest.key);
+  const { state, manifest } = await loadCheckpoint(store, checkpoint);
+  expect([manifest.updates, state.critic!.updates]).toEqual([0, 2]);
+});
+
+test('a student learns from the checkpoints that are named as its teachers, and nothing from itself', async () => {
+  const student = await beginning('student');
+  const teacher = await saveCheckpoint(store, checkpointAt(7, smallConfig, 'teacher'));
+  const training = createTraining({ store, learner });
+  const lossFrom = async (run: string, teachers: CheckpointRef[]) => {
+    const request = await requestOf(run, { objective: distill, teachers });
+    return (await training.trainStep(request(1, student), signal)).metrics.loss;
+  };
+  const ofAnother = await lossFrom('taught', [teacher]);
+  expect(ofAnother).toBeGreaterThan(0.1);
+  expect(await lossFrom('taught-by-itself', [student])).toBeLessThan(0.01 * ofAnother);
+});
