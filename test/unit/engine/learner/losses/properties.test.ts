@@ -37,9 +37,19 @@ const OBJECTIVES: Objective[] = [
   { kind: 'dpo', ...from, variant: 'sigmoid', beta: 0.3, labelSmoothing: 0.1 },
   { kind: 'dpo', ...from, variant: 'ipo', beta: 0.5, labelSmoothing: 0 },
   { kind: 'kto', ...from, beta: 0.2, desirableWeight: 1, undesirableWeight: 1.33 },
+  {
+    kind: 'distill',
+    ...mean,
+    divergence: { kind: 'jsd', beta: 0.4 },
+    temperature: 0.9,
+    teacherWeights: [0.3, 0.7],
+  },
 ];
 const named = OBJECTIVES.map((objective): [string, Objective] => [JSON.stringify(objective), objective]);
-const others = { reference: lively(TINY, 2) };
+const others = {
+  reference: lively(TINY, 2),
+  teachers: [4, 5].map((seed) => ({ config: TINY, weights: lively(TINY, seed) })),
+};
 
 /** Two pairs, of other lengths and masks with every seed, in two updates that both see them all. */
 function pairedBatch(seed: number): TrainBatch {
