@@ -1,6 +1,7 @@
 import path from 'node:path';
 import Table from 'cli-table3';
 import type { CurriculumResult } from '../core/training/curriculum.ts';
+import { heededText } from '../core/diagnosis/act.ts';
 import { armName } from '../core/names.ts';
 import { countsOf, noOutcomes } from '../core/episode/outcome.ts';
 import type { EvaluationResult } from '../core/requests.ts';
@@ -44,6 +45,9 @@ export function reportRun(
       const unjudged = evaluation && unjudgedOf(evaluation);
       if (unjudged !== null) say(`${name}: ${unjudged}`);
     }
+  }
+  for (const { stage, ...alarm } of progress.alarms ?? []) {
+    say(`step ${alarm.stageStep} of ${stage}: ${heededText(alarm)}`);
   }
   const parts = Object.entries(progress.seconds).filter(([, value]) => value >= 0.05);
   say(
@@ -96,6 +100,7 @@ export function summarizeRun(
     before: of(result.before),
     after: of(result.after),
     steps: result.steps,
+    alarms: progress.alarms ?? [],
     /** Of the whole run, by part; a run that was interrupted has had several starts. */
     seconds: { total: totalTime(progress.seconds), ...progress.seconds },
     sinceStart,

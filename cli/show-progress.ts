@@ -31,6 +31,7 @@ export function progressLine(progress: Progress): string {
   const status = progress.status === 'running' ? '' : ` [${progress.status}]`;
   if (!step) return `${progress.phase}${status} …`;
   const seconds = step.seconds.rollout;
+  const alarm = progress.alarms?.at(-1);
   const gap = step.metrics?.logprobGapMax ?? null;
   const entropy = step.entropy ?? step.metrics?.entropy ?? null;
   const fields = [
@@ -43,6 +44,9 @@ export function progressLine(progress: Progress): string {
     step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`,
     entropy === null ? null : `entropy ${entropy.toFixed(3)}`,
     gap === null ? null : `gap ${gap.toExponential(0)}`,
+    alarm === undefined || alarm.stage !== step.stage
+      ? null
+      : `alarm ${alarm.name} at step ${alarm.stageStep}`,
     seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null,
   ];
   return fields.filter((field) => field !== null).join('  ');

@@ -1,3 +1,4 @@
+import type { HeededAlarm } from './diagnosis/act.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { Budget } from './ladder/budget.ts';
 import type { SettleResult, StepGroups } from './ladder/requests.ts';
@@ -94,6 +95,8 @@ export interface StepReport {
   seconds: TimeSplit;
   /** What users' code did wrong in this step, if anything. */
   incidents?: Incident[];
+  /** What the diagnoses have found in this step, if anything. */
+  alarms?: HeededAlarm[];
   /** Decisions taken at this step, in words. */
   note: string | null;
 }

@@ -235,6 +235,8 @@ export interface BatchRequest {
   scores?: BlobRef;
   algorithm: AlgorithmSpec;
   plan: Pick<Plan, 'movesAll'>;
+  /** Part of the groups that is learnt from, those whose rewards deviate most; absent: all. */
+  keepGroups?: number;
   reward: RewardSpec;
   /** SHA-256 of the weights that the step starts from: what others have sampled is late. */
   policy: string;

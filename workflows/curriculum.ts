@@ -50,7 +50,7 @@ import {
   stepReported,
   stop,
 } from './messages.ts';
-import type { Progress } from './messages.ts';
+import type { Progress, RunAlarm } from './messages.ts';
 import type { ladder } from './ladder.ts';
 import { listen } from './listen.ts';
 import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
@@ -69,6 +69,8 @@ const STOP_WITHOUT_CHECKPOINT = {
 
 /** Signals of unknown names that a run shows. */
 const MOST_UNKNOWN = 8;
+/** Alarms that `progress` shows. */
+const MOST_ALARMS = 8;
 
 /** Carried over continue-as-new, between stages. */
 interface Carried {
@@ -77,6 +79,7 @@ interface Carried {
   control: ControlState;
   seconds: TimeSplit;
   incidents: Incident[];
+  alarms: RunAlarm[];
   /** Shown last; absent where an older version has carried over. */
   step?: Progress['step'];
   heldOut?: Progress['heldOut'];
@@ -115,6 +118,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     learnerBackend: carried?.learnerBackend ?? null,
     retrying: [],
     incidents: carried?.incidents ?? [],
+    alarms: carried?.alarms ?? [],
     unknownSignals: carried?.unknownSignals ?? [],
   };
   const retrying = new Map(carried?.retrying);
@@ -142,6 +146,8 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.learnerBackend = step.backend ?? shown.learnerBackend;
     shown.seconds = addTime(shown.seconds, secondsSince);
     shown.incidents = addIncidents(shown.incidents, step.incidents ?? []);
+    const found = (step.alarms ?? []).map((alarm) => ({ stage: step.stage, ...alarm }));
+    shown.alarms = [...shown.alarms, ...found].slice(-MOST_ALARMS);
     upsertSearchAttributes(
       searchAttributes({
         stage: step.stage,
@@ -280,7 +286,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         const verdict = await control.pass();
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
           await condition(allHandlersFinished);
-          const { step, heldOut, seconds, learnerBackend, incidents, unknownSignals } = shown;
+          const { step, heldOut, seconds, learnerBackend, incidents, alarms, unknownSignals } = shown;
           const carry: Carried = {
             spec,
             state,
@@ -290,6 +296,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
             seconds,
             learnerBackend,
             incidents,
+            alarms,
             retrying: [...retrying],
             questions,
             unknownSignals,

@@ -31,6 +31,7 @@ import type { Arm, RewardSpec, RungSpec, SamplingSpec, VerificationSpec } from '
 import type { LostAttempts } from '../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../core/tier-contract.ts';
+import type { HeededAlarm } from '../core/diagnosis/act.ts';
 import type { ArmConduct } from '../core/training/conduct.ts';
 import type { BehaviourCounts, ComponentCounts } from '../core/training/step-facts.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
@@ -114,6 +115,7 @@ export const stepReport = object<ReportedStep>({
   turns: natural,
   seconds: timeSplit,
   incidents: optional(list(incident)),
+  alarms: optional(list(inside<HeededAlarm>())),
   note: nullable(text),
 });
 

@@ -1,6 +1,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { StepReport } from '../core/ports.ts';
 import type { Decided, Decision, OpenQuestion } from '../core/question.ts';
+import type { HeededAlarm } from '../core/diagnosis/act.ts';
 import type { Incident } from '../core/episode/incidents.ts';
 import type { Arrived, ClimbFailure, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
 import type { CurriculumState } from '../core/training/curriculum.ts';
@@ -8,6 +9,11 @@ import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
+
+/** An alarm of a run, with the stage whose it is. */
+export interface RunAlarm extends HeededAlarm {
+  stage: string;
+}
 
 /** What `temporal workflow query --type progress` answers. */
 export interface Progress {
@@ -34,6 +40,8 @@ export interface Progress {
   retrying: Retrying[];
   /** What users' code did wrong in the run so far: whose, how often, and what was said last. */
   incidents: Incident[];
+  /** What the diagnoses have found: the newest eight. */
+  alarms: RunAlarm[];
   /** Signals that no run has, with the nearest name: the newest eight. They were ignored. */
   unknownSignals: string[];
 }

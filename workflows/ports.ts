@@ -140,6 +140,7 @@ export function trainingPorts(
         report.stageStep % reportEvery === 0 ||
         report.heldOut !== null ||
         report.note !== null ||
+        report.alarms !== undefined ||
         // The first ones at once; later ones with the next report.
         (incidents.length > 0 && !incidentsTold);
       if (!due) return;

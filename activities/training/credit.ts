@@ -1,5 +1,6 @@
 import { giveCredit } from '../../core/algorithms/index.ts';
 import { tellsApart } from '../../core/algorithms/group-baseline.ts';
+import { mostDeviating } from '../../core/algorithms/starpo.ts';
 import type { CreditGroup, Lesson, Sample, SampleTurn } from '../../core/algorithms/method.ts';
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
@@ -49,7 +50,7 @@ export interface Beside {
  * What a step's episodes teach, as the method says: its credit, per sampled token. Episodes without a trainable reward
  * are left out. Those of groups without variance have an advantage of zero and stay, for the loss is a mean over them
  * too, and updates are cut from all; the learner passes over what cannot move it. A step in which nothing moves the
- * weights is none.
+ * weights is none. Where only part of the groups is kept, the lessons of the others are left out.
  *
  * Of a group that was learnt from before, with other verdicts, every member whose advantage changed is taught the
  * difference, also where only the group's mean and deviation did that: what was taught is taken back, so that all
@@ -62,7 +63,9 @@ export function trainingSequences(
     plan,
     reward,
     policy,
-  }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward'> & Partial<Pick<BatchRequest, 'policy'>>,
+    keepGroups = 1,
+  }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward' | 'keepGroups'> &
+    Partial<Pick<BatchRequest, 'policy'>>,
   beside: Beside = {},
 ): { sequences: TrainSequence[]; degenerateGroups: number; scales?: EnvironmentScale[] } {
   const tasks = tasksOf(groups);
@@ -89,7 +92,10 @@ export function trainingSequences(
   const fresh = tasks.filter((task) => !isLate(task));
   const credited = fresh.map(now);
   const lessonsOf = new Map<TaskEpisodes, Lesson[]>(fresh.map((task) => [task, []]));
-  for (const lesson of giveCredit(algorithm, credited)) lessonsOf.get(fresh[lesson.group]!)!.push(lesson);
+  const kept = mostDeviating(credited, keepGroups);
+  for (const lesson of giveCredit(algorithm, credited)) {
+    if (kept.has(lesson.group)) lessonsOf.get(fresh[lesson.group]!)!.push(lesson);
+  }
   for (const task of tasks.filter(isLate)) {
     lessonsOf.set(task, changed(giveCredit(algorithm, [now(task)]), giveCredit(algorithm, [before(task)])));
   }

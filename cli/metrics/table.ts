@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { alarmText } from '../../core/diagnosis/alarm.ts';
+import { heededText } from '../../core/diagnosis/act.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
 
@@ -51,7 +51,7 @@ function happenings({ step, stage, alarms, decision, answer, circumstances }: St
   const asked = answer === null ? 'not answered yet' : `answered: ${answer}`;
   const done = action === 'ask' ? `; a person was asked, ${asked}` : '';
   return [
-    ...alarms.map((alarm) => `${at}: ${alarmText(alarm)}`),
+    ...alarms.map((alarm) => `${at}: ${heededText(alarm)}`),
     ...(kind === 'continue' ? [] : [`${at}: ${kind}: ${reason ?? ''}${done}`]),
     ...circumstances.incidents.map(
       (incident) => `${at}: ${incident.count} × ${incident.function} ${incident.kind}: ${incident.message}`,

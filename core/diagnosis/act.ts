@@ -1,4 +1,4 @@
-import { alarmText } from './alarm.ts';
+import { alarmText, DIAGNOSES } from './alarm.ts';
 import type { Alarm, DiagnosisName } from './alarm.ts';
 
 /**
@@ -20,6 +20,10 @@ export interface Rules extends Record<DiagnosisName, Action[]> {
   keepGroups: number;
 }
 
+/** Whether some alarm may lead back to an earlier checkpoint, which must then be kept. */
+export const mayGoBack = (rules: Rules): boolean =>
+  DIAGNOSES.some((name) => rules[name].includes('roll-back') || rules[name].includes('ask'));
+
 /** By what a stage differs from its spec. */
 export interface Adjusted {
   learningRateFactor: number;
@@ -30,12 +34,20 @@ export interface Adjusted {
 
 export const asSpecified = (): Adjusted => ({ learningRateFactor: 1, temperatureFactor: 1, keepGroups: 1 });
 
+/** An alarm, with what is done about it besides saying it. */
+export interface HeededAlarm extends Alarm {
+  actions: Action[];
+}
+
+/** The alarm in one line, with what was done. */
+export const heededText = ({ actions, ...alarm }: HeededAlarm): string =>
+  `${alarmText(alarm)}${actions.length === 0 ? '' : ` Done: ${actions.join(', ')}.`}`;
+
 export interface Acted {
+  alarms: HeededAlarm[];
   adjusted: Adjusted;
   /** What the stage is to do at once; a person is asked rather than passed over. */
   decision: { action: 'rollback' | 'ask'; reason: string } | null;
-  /** What was found and done, in words, a line each. */
-  notes: string[];
 }
 
 /** What follows from a step's alarms. Each action is carried out once, however many alarms ask for it. */
@@ -56,19 +68,11 @@ export function act(alarms: readonly Alarm[], rules: Rules, before: Adjusted): A
   const [toAsk, toGoBack] = [first('ask'), first('roll-back')];
   const decisive = toAsk ?? toGoBack;
   return {
+    alarms: alarms.map((alarm) => ({
+      ...alarm,
+      actions: rules[alarm.name].filter((action) => action !== 'note'),
+    })),
     adjusted,
     decision: decisive ? { action: toAsk ? 'ask' : 'rollback', reason: alarmText(decisive) } : null,
-    notes: [...alarms.map(alarmText), ...changes(before, adjusted)],
   };
 }
-
-const WORDS: Record<keyof Adjusted, string> = {
-  learningRateFactor: 'learning rate',
-  temperatureFactor: 'temperature',
-  keepGroups: 'part of the groups that is learnt from',
-};
-
-const changes = (before: Adjusted, after: Adjusted): string[] =>
-  (Object.keys(WORDS) as (keyof Adjusted)[])
-    .filter((what) => before[what] !== after[what])
-    .map((what) => `${WORDS[what]}: ${after[what].toPrecision(3)} times that of the spec`);

@@ -27,9 +27,13 @@ export function measured({ sure, candidate }: Healthy, place: Place, alarmed: bo
 
 const isOld = (place: Place, stageStep: number): boolean => stageStep - place.stageStep >= WINDOW;
 
-/** The last healthy checkpoint at an alarm of this step; null where there is none. */
-export const lastHealthy = ({ sure, candidate }: Healthy, stageStep: number): CheckpointRef | null =>
-  (candidate !== null && isOld(candidate, stageStep) ? candidate : sure)?.checkpoint ?? null;
+/** The last healthy place at an alarm of this step; null where there is none. */
+export const lastHealthy = ({ sure, candidate }: Healthy, stageStep: number): Place | null =>
+  candidate !== null && isOld(candidate, stageStep) ? candidate : sure;
+
+/** Checkpoints that a roll-back may go to. */
+export const placesOf = ({ sure, candidate }: Healthy): CheckpointRef[] =>
+  [sure, candidate].flatMap((place) => place?.checkpoint ?? []);
 
 /** After a roll-back: nothing younger than where it went to is healthy. */
 export const afterRollback = ({ sure, candidate }: Healthy, target: CheckpointRef): Healthy =>

@@ -5,6 +5,7 @@ import type { GroupRequest, GroupResult, Span } from '../requests.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../spec.ts';
+import { adjustedSampling } from './adjusted.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { LateMove } from './task-draw.ts';
@@ -129,7 +130,7 @@ async function sample(
 
 const commonOf = (
   { spec, stage }: StageInput,
-  { checkpoint }: StageState,
+  { checkpoint, adjusted }: StageState,
   step: number,
 ): Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'> => ({
   run: spec.run,
@@ -138,7 +139,7 @@ const commonOf = (
   step,
   samples: stage.numGenerations,
   checkpoint,
-  sampling: spec.sampling,
+  sampling: adjustedSampling(spec.sampling, adjusted),
   reward: spec.reward,
 });
 

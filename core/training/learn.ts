@@ -1,6 +1,7 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BatchResult, Span, TrainResult } from '../requests.ts';
 import type { Collected } from './collect.ts';
+import { adjustedObjective, adjustedSampling } from './adjusted.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { updateSeed } from './update-seed.ts';
 
@@ -21,6 +22,8 @@ export async function learn(
 ): Promise<Learnt> {
   const { run, seed, reward } = spec;
   const { plan } = stage;
+  const { adjusted } = state;
+  const sampling = adjustedSampling(spec.sampling, adjusted);
   const step = stepsBefore + stageStep;
   const groups = [...fresh, ...offered];
   const scored =
@@ -33,7 +36,7 @@ export async function learn(
           groups,
           reward,
           scores: plan.scores,
-          from: { temperature: spec.sampling.temperature, topK: spec.sampling.topK },
+          from: { temperature: sampling.temperature, topK: sampling.topK },
           policy: state.checkpoint,
           reference: plan.scores.includes('reference') ? reference : null,
           compute: spec.learner,
@@ -47,6 +50,7 @@ export async function learn(
     ...(scored && { scores: scored.scores }),
     algorithm: stage.algorithm,
     plan: { movesAll: plan.movesAll },
+    ...(adjusted.keepGroups < 1 && { keepGroups: adjusted.keepGroups }),
     reward,
     policy: state.checkpoint.weights,
     updates: {
@@ -58,7 +62,7 @@ export async function learn(
   const spans = [...(scored?.spans ?? []), ...batch.spans];
   if (batch.batch === null) return { batch, trained: null, spans };
 
-  const learningRate = (rate: number): number => rate * state.learningRateFactor;
+  const learningRate = (rate: number): number => rate * adjusted.learningRateFactor;
   const { critic } = plan;
   const trained = await ports.train({
     run,
@@ -67,7 +71,8 @@ export async function learn(
     step,
     parent: state.checkpoint,
     batch: batch.batch,
-    objective: critic && stageStep <= critic.pretrainingSteps ? null : plan.objective,
+    objective:
+      critic && stageStep <= critic.pretrainingSteps ? null : adjustedObjective(plan.objective, adjusted),
     optimizer: { ...stage.optimizer, learningRate: learningRate(stage.optimizer.learningRate) },
     ...(critic && {
       critic: {

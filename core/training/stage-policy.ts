@@ -27,7 +27,8 @@ export type StageDecision =
   | { kind: 'continue' }
   | { kind: 'graduate'; reason: string }
   | { kind: 'plateau'; action: PlateauAction; reason: string }
-  | { kind: 'collapse'; action: CollapseAction; reason: string };
+  | { kind: 'collapse'; action: CollapseAction; reason: string }
+  | { kind: 'alarm'; action: 'rollback' | 'ask'; reason: string };
 
 type Rules = Pick<RlStageSpec, 'graduation' | 'plateau' | 'collapse' | 'maxSteps'>;
 

@@ -4,12 +4,19 @@ import type { Learnt } from './learn.ts';
 import { askAbout, decide, isMeasured, measure } from './measure.ts';
 import { stopOrThrow } from '../question.ts';
 import type { TrainingPorts } from '../ports.ts';
+import { asSpecified, mayGoBack } from '../diagnosis/act.ts';
+import type { Adjusted } from '../diagnosis/act.ts';
+import { rolledBack, undiagnosed } from '../diagnosis/diagnose.ts';
+import type { Diagnosed } from '../diagnosis/diagnose.ts';
+import { afterRollback, noneHealthy, placesOf } from '../diagnosis/healthy.ts';
+import type { Healthy } from '../diagnosis/healthy.ts';
 import type { CheckpointRef, TaskRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec, RlStageSpec } from '../spec.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
+import { heedAlarms } from './heed-alarms.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
 import { entropyCollapse, noHistory } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
@@ -41,7 +48,10 @@ export interface StageState {
   checkpoint: CheckpointRef;
   /** The next learner step starts with empty moments. */
   resetOptimizer: boolean;
-  learningRateFactor: number;
+  /** By what the stage differs from its spec, after roll-backs and alarms. */
+  adjusted: Adjusted;
+  diagnosed: Diagnosed;
+  healthy: Healthy;
   estimates: ArmEstimates;
   failures: TaskRef[];
   history: StageHistory;
@@ -64,7 +74,9 @@ export const initialStageState = (input: StageInput): StageState => ({
   step: 0,
   checkpoint: input.checkpoint,
   resetOptimizer: true,
-  learningRateFactor: 1,
+  adjusted: asSpecified(),
+  diagnosed: undiagnosed(),
+  healthy: noneHealthy(),
   estimates: {},
   failures: [],
   history: noHistory(),
@@ -96,14 +108,19 @@ export async function trainStage(
     const { decision, facts } = stepped;
     state = stepped.state;
     const { best } = state.history;
-    const question = mustAsk(input, state, decision) ? stageQuestion(input, state, decision.reason) : null;
+    const question = mustAsk(input, state, decision) ? stageQuestion(input, state, decision) : null;
     await ports.report({ ...facts, decision: decisionFacts(decision, question) });
     if (facts.heldOut !== null) {
       await ports.retain({
         run: input.spec.run,
         retention: input.spec.retention,
         // What a roll-back goes to stays, measured or not.
-        pinned: [input.reference, state.checkpoint, best?.checkpoint ?? input.checkpoint],
+        pinned: [
+          input.reference,
+          state.checkpoint,
+          best?.checkpoint ?? input.checkpoint,
+          ...(mayGoBack(input.stage.diagnosis) ? placesOf(state.healthy) : []),
+        ],
         scores: best === null ? [] : [{ checkpoint: best.checkpoint, score: best.success }],
       });
     }
@@ -114,14 +131,15 @@ export async function trainStage(
       case 'graduate':
         return end('graduated', decision.reason);
       case 'plateau':
-      case 'collapse': {
+      case 'collapse':
+      case 'alarm': {
         const asked =
           question === null
             ? decision.action
             : await ports.ask(question, { stage: input.stage.name, stageStep: state.step });
         if (asked === 'stop') return end('stopped', decision.reason, bestOrLast());
         if (asked === 'advance') return end('plateau', decision.reason, bestOrLast());
-        if (asked === 'rollback') state = rollBack(input, state);
+        if (asked === 'rollback') state = rollBack(input, state, decision.kind);
         else state = { ...state, history: { ...state.history, recent: [] } };
         break;
       }
@@ -130,18 +148,22 @@ export async function trainStage(
   return end('exhausted', `${input.stage.maxSteps} steps are done`, bestOrLast());
 }
 
-/** Back to the best measured checkpoint, more carefully: cold moments and a smaller learning rate. */
-export function rollBack(input: StageInput, state: StageState): StageState {
+/** Back to an earlier checkpoint, more carefully: cold moments and a smaller learning rate. */
+export function rollBack(input: StageInput, state: StageState, why: StageDecision['kind']): StageState {
+  const { checkpoint } = rollbackTarget(input, state, why);
+  const learningRateFactor = state.adjusted.learningRateFactor * input.stage.collapse.learningRateFactor;
   return {
     ...state,
-    checkpoint: rollbackTarget(input, state),
+    checkpoint,
     resetOptimizer: true,
-    learningRateFactor: state.learningRateFactor * input.stage.collapse.learningRateFactor,
+    adjusted: { ...state.adjusted, learningRateFactor },
+    diagnosed: rolledBack(state.diagnosed),
+    healthy: afterRollback(state.healthy, checkpoint),
     history: { ...state.history, recent: [], rollbacks: state.history.rollbacks + 1 },
   };
 }
 
-/** One step: draw and collect, learn, measure, decide. */
+/** One step: draw and collect, learn, measure, diagnose, decide. */
 async function stageStep(
   ports: TrainingPorts,
   input: StageInput,
@@ -167,7 +189,7 @@ async function stageStep(
     return {
       decision: askAbout(what),
       state: { ...state, step: stageStep, estimates },
-      facts: factsOf(null, null),
+      facts: { ...factsOf(null, null), alarms: [] },
     };
   }
 
@@ -177,24 +199,29 @@ async function stageStep(
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
   // Of all that was sampled: where no group has variance, as when all have collapsed, the learner sees nothing.
   const unmeasured = { decision: entropyCollapse(stage, sampledEntropy(summary)), history: state.history };
-  const { decision, history } =
+  const decided =
     evaluation === null ? unmeasured : decide(input, unmeasured, evaluation, { checkpoint, step: stageStep });
+  const facts = factsOf(learnt, evaluation);
+  const heeded = heedAlarms(input, state, facts, decided.decision);
 
   return {
-    decision,
+    decision: heeded.decision,
     state: {
       step: stageStep,
       checkpoint,
       resetOptimizer: learnt.trained === null ? state.resetOptimizer : false,
-      learningRateFactor: state.learningRateFactor,
+      ...heeded.state,
       estimates,
       failures: [...collected.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
-      history,
+      history: decided.history,
     },
-    facts: factsOf(learnt, evaluation),
+    facts: { ...facts, alarms: heeded.alarms },
   };
 
-  function factsOf(learnt: Learnt | null, evaluation: EvaluationResult | null): Omit<StepFacts, 'decision'> {
+  function factsOf(
+    learnt: Learnt | null,
+    evaluation: EvaluationResult | null,
+  ): Omit<StepFacts, 'decision' | 'alarms'> {
     const trained = learnt?.trained ?? null;
     const spans = [...collected.spans, ...(learnt?.spans ?? []), ...(evaluation?.spans ?? [])];
     const endedAt = ports.now();
@@ -209,7 +236,7 @@ async function stageStep(
       batch: batchFacts(learnt?.batch ?? null),
       heldOut: heldOutFacts(evaluation),
       estimates,
-      alarms: [],
+      adjusted: state.adjusted,
       ...learnerFacts(trained, {
         endedAt,
         seconds: splitTime(start, endedAt, spans),

@@ -1,4 +1,4 @@
-import type { Alarm } from '../diagnosis/alarm.ts';
+import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
 import type { Boundary } from '../errors.ts';
 import type { Incident } from '../episode/incidents.ts';
 import type { OutcomeCounts } from '../episode/outcome.ts';
@@ -37,7 +37,10 @@ export interface StepFacts {
   heldOut: HeldOutFacts | null;
   /** What the stage knows of its arms after this step; empty in a warm start. */
   estimates: ArmEstimates;
-  alarms: Alarm[];
+  /** By what the step differed from the spec; null where nothing is diagnosed, as in a supervised stage. */
+  adjusted: Adjusted | null;
+  /** What the diagnoses have found. */
+  alarms: HeededAlarm[];
   decision: DecisionFacts;
   circumstances: Circumstances;
 }

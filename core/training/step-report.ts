@@ -34,6 +34,7 @@ export function reportOf(facts: StepFacts): StepReport {
     turns: rollout?.turns ?? 0,
     seconds: circumstances.seconds,
     incidents: circumstances.incidents,
+    ...(facts.alarms.length > 0 && { alarms: facts.alarms }),
     note: decision.kind === 'continue' ? null : `${decision.kind}: ${decision.reason}`,
   };
 }

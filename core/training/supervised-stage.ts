@@ -91,6 +91,7 @@ export async function superviseStage(
       batch: batchFacts(demonstrations),
       heldOut: heldOutFacts(evaluation),
       estimates: {},
+      adjusted: null,
       alarms: [],
       decision,
       ...learnerFacts(trained, {

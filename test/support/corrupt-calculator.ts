@@ -26,13 +26,13 @@ const busy: FastVerifier = {
   }),
 };
 
-/** Pays for short answers without a call: a loophole. */
+/** Pays for an answer after one call, right or wrong: a loophole where a task takes two. */
 const hasty: FastVerifier = {
   ...free,
   name: 'pays-haste',
   verify: ({ episode: { turns }, answer }) => ({
     kind: 'score',
-    score: Number(answer !== null && turns.length === 1),
+    score: Number(answer !== null && turns.length === 2),
   }),
 };
 

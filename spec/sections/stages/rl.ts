@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
 import type { MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
+import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
 import { mostThatCanBeShown, plannedLooks } from '../../../core/training/stage-policy.ts';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../../core/fields.ts';
@@ -9,6 +10,7 @@ import { didYouMean } from '../../strict.ts';
 import type { Path } from '../../strict.ts';
 import { checkCollect, collectSchema } from '../collect.ts';
 import { optimizerSchema } from '../optimizer.ts';
+import { diagnosisSchema } from './diagnosis.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
 import type { WithArms } from '../tasks.ts';
@@ -83,6 +85,9 @@ export const rlStageSchema = z
           .describe('After these a person is asked.'),
       })
       .prefault({}),
+    diagnosis: diagnosisSchema
+      .prefault({})
+      .describe('What is done about what goes wrong, by its name; see docs/diagnosis.md.'),
     budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
     retryFailures: fraction
       .default(0.125)
@@ -125,6 +130,14 @@ export function checkRlStage(
     environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))
     refuse([...at, 'algorithm', field], message);
+  for (const alarm of DIAGNOSES) {
+    const place = stage.diagnosis[alarm].indexOf('explore');
+    if (place >= 0 && (verification?.offerLateFor ?? 0) > 0)
+      refuse(
+        [...at, 'diagnosis', alarm, place],
+        'changes the temperature, and late verdicts bring episodes before the learner that another one sampled: leave it out, or set verification.offerLateFor to 0',
+      );
+  }
   const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {
     if (!rungs.includes(verifier))

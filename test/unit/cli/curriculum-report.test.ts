@@ -51,6 +51,33 @@ test('what was not judged is shown with the success that it is left out of, or c
   );
 });
 
+test('what the diagnoses have found stands in the line of a run and in its report', () => {
+  const alarm = {
+    stage: 'rl',
+    name: 'loops' as const,
+    stageStep: 12,
+    evidence: [{ what: 'a figure', now: 0.5, before: 0.1, limit: 0.2 }],
+    remedy: 'Do something.',
+    actions: ['slow-down' as const],
+  };
+  const lines: string[] = [];
+  reportRun(result, { ...progress, alarms: [alarm] }, 0.95, 281, (line) => lines.push(line));
+  expect(lines[0]).toBe(
+    'step 12 of rl: loops: a figure: 0.5 (at first 0.1, limit 0.2). Do something. Done: slow-down.',
+  );
+  expect(summarizeRun(result, { ...progress, alarms: [alarm] }, 0.95, 281).alarms).toEqual([alarm]);
+  const step = {
+    stage: 'rl',
+    stageStep: 13,
+    maxSteps: 20,
+    seconds: noTime(),
+    meanReward: null,
+  } as StepReport;
+  const shown = { status: 'running', step, heldOut: null, alarms: [alarm] } as unknown as Progress;
+  expect(progressLine(shown)).toContain('alarm loops at step 12');
+  expect(progressLine({ ...shown, step: { ...step, stage: 'next' } })).not.toContain('alarm');
+});
+
 test('the total of a resumed run is that of its parts, and this start is told apart', () => {
   const { seconds, sinceStart } = summarizeRun(result, progress, 0.95, 281);
   expect(seconds).toEqual({ total: 682, ...progress.seconds });

@@ -74,6 +74,18 @@ test('rewards on the scale of their environment are told apart within it, and th
   expect(trainingSequences([loud, quiet], plain).scales).toBeUndefined();
 });
 
+test('where part of the groups is kept, those are learnt from whose rewards deviate most', () => {
+  const groups = [
+    group([scored(0.5), scored(0.4)], [scored(1), scored(0)], [scored(1), scored(1)]),
+    group([scored(0.9), scored(0.1)]),
+  ];
+  const all = trainingSequences(groups, settings);
+  const half = trainingSequences(groups, { ...settings, keepGroups: 0.5 });
+  expect([all.sequences.length, half.sequences.length]).toEqual([8, 4]);
+  expect(half.sequences).toEqual([...all.sequences.slice(2, 4), ...all.sequences.slice(6)]);
+  expect(half.degenerateGroups).toBe(all.degenerateGroups);
+});
+
 describe('what a step teaches', () => {
   test('is each episode after its prompt, weighted where it was sampled and nowhere else', () => {
     const { sequences, degenerateGroups } = trainingSequences([group([scored(1), scored(0)])], settings);

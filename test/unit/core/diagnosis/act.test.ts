@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { act, asSpecified } from '../../../../core/diagnosis/act.ts';
+import { act, asSpecified, heededText } from '../../../../core/diagnosis/act.ts';
 import type { Rules } from '../../../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../../../core/diagnosis/alarm.ts';
 import type { Alarm, DiagnosisName } from '../../../../core/diagnosis/alarm.ts';
@@ -25,22 +25,21 @@ const rulesOf = (rules: Partial<Rules>): Rules => ({
 describe('an alarm', () => {
   test('that is only noted changes nothing', () => {
     expect(act([alarm('loops')], rulesOf({}), asSpecified())).toEqual({
+      alarms: [{ ...alarm('loops'), actions: [] }],
       adjusted: asSpecified(),
       decision: null,
-      notes: ['loops: a figure: 2 (at first 1, limit 1.5). Do something.'],
     });
+    expect(heededText({ ...alarm('loops'), actions: [] })).toBe(
+      'loops: a figure: 2 (at first 1, limit 1.5). Do something.',
+    );
   });
 
   test('does what its rule says, and says what it did', () => {
     const rules = rulesOf({ 'echo-trap': ['explore', 'slow-down', 'filter', 'roll-back'] });
-    const { adjusted, decision, notes } = act([alarm('echo-trap')], rules, asSpecified());
+    const { alarms, adjusted, decision } = act([alarm('echo-trap')], rules, asSpecified());
     expect(adjusted).toEqual({ temperatureFactor: 1.2, learningRateFactor: 0.5, keepGroups: 0.5 });
-    expect(decision).toEqual({ action: 'rollback', reason: notes[0] });
-    expect(notes.slice(1)).toEqual([
-      'learning rate: 0.500 times that of the spec',
-      'temperature: 1.20 times that of the spec',
-      'part of the groups that is learnt from: 0.500 times that of the spec',
-    ]);
+    expect(decision).toEqual({ action: 'rollback', reason: expect.stringContaining('echo-trap: a figure') });
+    expect(heededText(alarms[0]!)).toMatch(/Do something\. Done: explore, slow-down, filter, roll-back\.$/);
   });
 
   test('goes further each time, and no further than the rule says', () => {
@@ -57,11 +56,19 @@ describe('an alarm', () => {
     expect(decision).toMatchObject({ action: 'ask', reason: expect.stringContaining('echo-trap') });
   });
 
+  test.each(DIAGNOSES)('%s does what the rule of its name says, and no other does', (name) => {
+    const rules = rulesOf({ [name]: ['slow-down'] });
+    for (const other of DIAGNOSES) {
+      const { learningRateFactor } = act([alarm(other)], rules, asSpecified()).adjusted;
+      expect(learningRateFactor).toBe(other === name ? 0.5 : 1);
+    }
+  });
+
   test('no alarm, nothing', () => {
     expect(act([], rulesOf({}), asSpecified())).toEqual({
+      alarms: [],
       adjusted: asSpecified(),
       decision: null,
-      notes: [],
     });
   });
 });
@@ -72,9 +79,9 @@ describe('the last healthy checkpoint', () => {
     steps.reduce((healthy, step) => measured(healthy, at(step), false), noneHealthy());
 
   test('is the newest that has a window of steps without an alarm behind it', () => {
-    expect(lastHealthy(after(10, 20), 25)).toEqual(at(10).checkpoint);
-    expect(lastHealthy(after(10, 20), 28)).toEqual(at(20).checkpoint);
-    expect(lastHealthy(after(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 12)).toEqual(at(1).checkpoint);
+    expect(lastHealthy(after(10, 20), 25)).toEqual(at(10));
+    expect(lastHealthy(after(10, 20), 28)).toEqual(at(20));
+    expect(lastHealthy(after(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 12)).toEqual(at(1));
   });
 
   test('is none where nothing was measured early enough', () => {
@@ -88,7 +95,7 @@ describe('the last healthy checkpoint', () => {
 
   test('stays what it is after a roll-back to it', () => {
     const back = afterRollback(after(10, 20), at(10).checkpoint);
-    expect(lastHealthy(back, 60)).toEqual(at(10).checkpoint);
-    expect(lastHealthy(afterRollback(after(10, 20), at(20).checkpoint), 60)).toEqual(at(20).checkpoint);
+    expect(lastHealthy(back, 60)).toEqual(at(10));
+    expect(lastHealthy(afterRollback(after(10, 20), at(20).checkpoint), 60)).toEqual(at(20));
   });
 });

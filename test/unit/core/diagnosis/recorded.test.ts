@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { total } from '../../../../core/training/stage-policy.ts';
 import { alarmsOf } from './stages.ts';
 import type { Told } from './stages.ts';
 
@@ -35,4 +36,27 @@ test('a learner that is taught what tools said is found out at its third step', 
   const [alarm] = alarmsOf(stageFrom('missing-mask'));
   expect(alarm).toMatchObject({ name: 'missing-mask', stageStep: 3 });
   expect(alarm!.evidence[0]!.now).toBeGreaterThan(1);
+});
+
+test.each([
+  ['pays for length', 'pays-length', 'length-explosion', 41],
+  ['pays for haste', 'pays-haste', 'reward-hacking', 22],
+  ['says the same of everything', 'blind', 'no-contrast', 5],
+])('a verifier that %s is named by what the policy makes of it', (_, file, name, step) => {
+  const named = alarmsOf(stageFrom(file)).filter((alarm) => alarm.name === name);
+  expect(named[0]?.stageStep).toBe(step);
+});
+
+test('length is named before success has gone', () => {
+  const success = stageFrom('pays-length').map(({ rollout }) => {
+    const { successes, trials } = total(rollout!.arms);
+    return successes / trials;
+  });
+  expect(mean(success.slice(38, 41))).toBeGreaterThan(0.3);
+  expect(mean(success.slice(45, 48))).toBeLessThan(0.1);
+});
+
+test('a learning rate that is far too high is named at its fifth step', () => {
+  const [alarm] = alarmsOf(stageFrom('rate'));
+  expect(alarm).toMatchObject({ name: 'kl-blow-up', stageStep: 5 });
 });

@@ -1,3 +1,4 @@
+import { diagnosisSchema } from '../../../../spec/sections/stages/diagnosis.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import type { StepClimb, StepClimbed, StepPlace, StepReport, TrainingPorts } from '../../../../core/ports.ts';
 import { refuseAnswer } from '../../../../core/question.ts';
@@ -75,6 +76,7 @@ export const stageSpec: RlStageSpec = {
     maxRollbacks: 2,
   },
   retryFailures: 0.25,
+  diagnosis: diagnosisSchema.parse({}),
 };
 
 /** A stage after a warm start of three steps. */

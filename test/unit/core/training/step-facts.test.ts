@@ -36,6 +36,7 @@ describe('what a step leaves', () => {
       batch: { sequences: 8, tokens: 80, maskedTokens: 80, degenerateGroups: 0 },
       learner: { gradientNorm: 1, updates: 1 },
       heldOut: { meanReward: 0.5 },
+      adjusted: { learningRateFactor: 1, temperatureFactor: 1, keepGroups: 1 },
       alarms: [],
       decision: { kind: 'continue', reason: null, action: null, question: null },
       circumstances: { learnerSeconds: 1 },
@@ -119,6 +120,7 @@ describe('the figures of a step', () => {
     learner: null,
     heldOut: null,
     estimates: {},
+    adjusted: null,
     alarms: [],
     decision: { kind: 'continue', reason: null, action: null, question: null },
     circumstances: {

@@ -1,0 +1,53 @@
+import { act } from '../diagnosis/act.ts';
+import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
+import { diagnose } from '../diagnosis/diagnose.ts';
+import type { Diagnosed } from '../diagnosis/diagnose.ts';
+import type { Setting } from '../diagnosis/diagnosis.ts';
+import { measured } from '../diagnosis/healthy.ts';
+import type { Healthy } from '../diagnosis/healthy.ts';
+import type { StageInput, StageState } from './stage.ts';
+import { plannedLooks } from './stage-policy.ts';
+import type { StageDecision } from './stage-policy.ts';
+import type { StepFacts } from './step-facts.ts';
+
+/** What the diagnoses must know of a stage besides its facts. */
+export const settingOf = ({ spec: { reward, verification }, stage }: StageInput): Setting => ({
+  outcomeWeight: reward.components.find(({ role }) => role === 'outcome')?.weight ?? 1,
+  lateEpisodes: (verification?.offerLateFor ?? 0) > 0,
+  looks: plannedLooks(stage),
+});
+
+export interface Heeded {
+  decision: StageDecision;
+  alarms: HeededAlarm[];
+  /** For the steps to come. */
+  state: { diagnosed: Diagnosed; healthy: Healthy; adjusted: Adjusted };
+}
+
+/**
+ * Reads a step's facts for what goes wrong, and does what the stage's rules say. What held-out success has decided
+ * comes first: an alarm decides where the stage would go on.
+ */
+export function heedAlarms(
+  input: StageInput,
+  state: Pick<StageState, 'diagnosed' | 'healthy' | 'adjusted'>,
+  facts: Omit<StepFacts, 'decision' | 'alarms'>,
+  decision: StageDecision,
+): Heeded {
+  const { diagnosed, alarms } = diagnose(state.diagnosed, facts, settingOf(input));
+  const acted = act(alarms, input.stage.diagnosis, state.adjusted);
+  const place = { checkpoint: facts.checkpoint, stageStep: facts.stageStep };
+  const stands = Object.keys(diagnosed.standing).length > 0;
+  return {
+    decision:
+      decision.kind === 'continue' && acted.decision !== null
+        ? { kind: 'alarm', ...acted.decision }
+        : decision,
+    alarms: acted.alarms,
+    state: {
+      diagnosed,
+      healthy: facts.heldOut === null ? state.healthy : measured(state.healthy, place, stands),
+      adjusted: acted.adjusted,
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import type { Rules } from '../../../../core/diagnosis/act.ts';
+import { noBehaviour } from '../../../../core/training/behaviour.ts';
+import { initialStageState, trainStage } from '../../../../core/training/stage.ts';
+import type { StageState } from '../../../../core/training/stage.ts';
+import { go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
+import type { Script } from './scripted-training.ts';
+
+// A stage whose episodes repeat their calls from step 21 on, which is named at its 24th: four of the latest eight
+// steps make the median a third, the limit is a fifth.
+
+const ONSET = 20;
+const NAMED = 24;
+
+const looping: Script = {
+  heldOut: [0.5],
+  group: ({ step }) => ({
+    behaviour: {
+      ...noBehaviour(),
+      episodes: 8,
+      rewardGroups: 1,
+      rewardVariance: 0.25,
+      calls: { calculator: 10 },
+      repeatedCalls: step > ONSET ? 9 : 0,
+    },
+  }),
+};
+
+const stageWith = (rules: Partial<Rules>, maxSteps = 30) =>
+  stageInput({
+    maxSteps,
+    diagnosis: { ...stageSpec.diagnosis, ...rules },
+    graduation: { ...stageSpec.graduation, everySteps: 4, successAtLeast: 0.9 },
+    plateau: { ...stageSpec.plateau, evaluations: 100 },
+  });
+
+/** The run of such a stage, and the number of the call after which its alarm is there. */
+async function runWith(rules: Partial<Rules>, script: Partial<Script> = {}) {
+  const training = new ScriptedTraining({ ...looping, ...script });
+  const result = await trainStage(training, stageWith(rules), null, go);
+  return { training, result };
+}
+
+describe('an alarm of a stage', () => {
+  test('is in the facts of its step and is told, and changes nothing unless the spec says so', async () => {
+    const { training, result } = await runWith({});
+    const raised = training.facts.filter(({ alarms }) => alarms.length > 0);
+    expect(raised.map(({ stageStep, alarms }) => [stageStep, alarms[0]!.name, alarms[0]!.actions])).toEqual([
+      [NAMED, 'loops', []],
+    ]);
+    expect(training.reports.filter(({ alarms }) => alarms).map(({ stageStep }) => stageStep)).toEqual([
+      NAMED,
+    ]);
+    expect(result.end).toBe('exhausted');
+    const settings = training.rollouts.map(([request]) => request!.sampling.temperature);
+    expect(new Set(settings)).toEqual(new Set([1]));
+  });
+
+  test('explores, slows down and filters from the next step on', async () => {
+    const { training } = await runWith({ loops: ['explore', 'slow-down', 'filter'] });
+    const temperatures = training.rollouts.map(([request]) => request!.sampling.temperature);
+    expect(temperatures[NAMED - 1]).toBe(1);
+    expect(temperatures[NAMED]).toBeCloseTo(1.2, 12);
+    const { objective, optimizer } = training.trained[NAMED]!;
+    expect(objective).toMatchObject({ temperature: 1.2 });
+    expect(optimizer.learningRate).toBeCloseTo(stageSpec.optimizer.learningRate / 2, 12);
+    expect(training.batches[NAMED - 1]).not.toHaveProperty('keepGroups');
+    expect(training.batches[NAMED]).toMatchObject({ keepGroups: 0.5 });
+    // What it is measured by stays what the spec says.
+    expect(training.evaluations.every(({ sampling }) => sampling.temperature === 1)).toBe(true);
+    expect(training.facts[NAMED]!.adjusted).toEqual({
+      temperatureFactor: expect.closeTo(1.2, 12),
+      learningRateFactor: 0.5,
+      keepGroups: 0.5,
+    });
+  });
+
+  test('rolls back to the last healthy checkpoint, which was kept', async () => {
+    const { training } = await runWith({ loops: ['roll-back'] });
+    // Measured at 4, 8, … Of 12 it was known at 20 that eight steps without an alarm lie behind it.
+    const target = 'rl-12';
+    expect(training.trained[NAMED]!.parent.weights).toBe(target);
+    expect(training.trained[NAMED]).toMatchObject({ resetOptimizer: true });
+    expect(training.facts[NAMED - 1]!.decision).toMatchObject({ kind: 'alarm', action: 'rollback' });
+    const pinned = training.retained.map((request) => request.pinned.map(({ weights }) => weights));
+    expect(pinned.at(-1)).toContain(target);
+    // What the policy left behind was like does not count for the one that it went back to.
+    const again = training.facts.slice(NAMED).find(({ alarms }) => alarms.length > 0);
+    expect(again?.stageStep ?? Infinity).toBeGreaterThanOrEqual(NAMED + 5);
+  });
+
+  test('asks a person, who sees the figures and where a roll-back goes', async () => {
+    const { training } = await runWith({ loops: ['ask'] }, { decisions: ['continue'] });
+    expect(training.questions).toHaveLength(1);
+    const [{ reason, answers }] = training.questions as [(typeof training.questions)[0]];
+    expect(reason).toMatch(/^loops: part of calls that the episode has made before: /);
+    expect(answers.find(({ answer }) => answer === 'rollback')!.effect).toContain(
+      'the last healthy checkpoint, that of step 12',
+    );
+  });
+
+  test('asks once no roll-back is left', async () => {
+    const training = new ScriptedTraining({ ...looping, decisions: ['stop'] });
+    const input = stageWith({ loops: ['roll-back'] }, 60);
+    const collapse = { ...input.stage.collapse, maxRollbacks: 1 };
+    const { end } = await trainStage(training, { ...input, stage: { ...input.stage, collapse } }, null, go);
+    expect([end, training.questions.length]).toEqual(['stopped', 1]);
+  });
+
+  test('does not keep a stage from graduating', async () => {
+    const training = new ScriptedTraining({ ...looping, heldOut: [0.5, 0.5, 0.5, 0.5, 0.5, 1] });
+    const { end } = await trainStage(training, stageWith({ loops: ['ask'] }), null, go);
+    expect(end).toBe('graduated');
+    expect(training.facts.at(-1)).toMatchObject({ stageStep: NAMED, alarms: [{ name: 'loops' }] });
+  });
+});
+
+test('a stage that is carried elsewhere as JSON after any step does the same', async () => {
+  const rules: Partial<Rules> = { loops: ['explore', 'roll-back'] };
+  const whole = await runWith(rules);
+  for (const at of [10, 22, 24, 26]) {
+    const first = new ScriptedTraining(looping);
+    let state: StageState = initialStageState(stageWith(rules));
+    const stop = stopAfter(at);
+    await trainStage(first, stageWith(rules), null, async (now) => {
+      state = JSON.parse(JSON.stringify(now)) as StageState;
+      return stop();
+    });
+    const second = new ScriptedTraining(looping);
+    await trainStage(second, stageWith(rules), state, go);
+    const done = [...first.trained, ...second.trained].map(({ parent, objective }) => [
+      parent.weights,
+      objective,
+    ]);
+    expect(done).toEqual(whole.training.trained.map(({ parent, objective }) => [parent.weights, objective]));
+  }
+});

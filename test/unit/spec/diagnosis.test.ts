@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { ACTIONS } from '../../../core/diagnosis/act.ts';
+import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
+import { GradusError } from '../../../core/errors.ts';
+import type { Environment } from '../../../environments/contract.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { diagnosisSchema } from '../../../spec/sections/stages/diagnosis.ts';
+
+const environments = new Map<string, Environment>(builtInEnvironments.map((each) => [each.name, each]));
+
+/** An example, whose last stage has these rules. */
+function example(name: string, diagnosis: object, over: object = {}): unknown {
+  const file = new URL(`../../../examples/${name}.json`, import.meta.url);
+  const spec = JSON.parse(readFileSync(file, 'utf8')) as { stages: object[]; verification?: object };
+  spec.stages[spec.stages.length - 1] = { ...spec.stages.at(-1), diagnosis };
+  if (spec.verification) spec.verification = { ...spec.verification, ...over };
+  return spec;
+}
+
+function refusalOf(written: unknown): string {
+  try {
+    parseSpec(written, 'run', environments);
+  } catch (error) {
+    if (error instanceof GradusError) return error.message;
+    throw error;
+  }
+  throw new Error('the spec was taken');
+}
+
+describe('what a stage does about alarms', () => {
+  test('is to note each of them, where the spec says nothing', () => {
+    const rules = diagnosisSchema.parse({});
+    for (const name of DIAGNOSES) expect(rules[name]).toEqual(['note']);
+    expect(Object.keys(rules).filter((field) => !(DIAGNOSES as readonly string[]).includes(field))).toEqual([
+      'temperatureFactor',
+      'temperatureAtMost',
+      'learningRateFactor',
+      'keepGroups',
+    ]);
+  });
+
+  test('is a list of actions, any of them for any alarm', () => {
+    for (const name of DIAGNOSES) {
+      const { stages } = parseSpec(example('calculator', { [name]: ACTIONS }), 'run', environments);
+      expect(stages.at(-1)).toMatchObject({ diagnosis: { [name]: ACTIONS } });
+    }
+  });
+
+  test('is refused with the nearest name where an alarm or an action is misspelt', () => {
+    expect(refusalOf(example('calculator', { 'echo-trapp': ['ask'] }))).toMatch(
+      /stages\[2\]\.diagnosis\.echo-trapp: .*"echo-trap"/,
+    );
+    expect(refusalOf(example('calculator', { 'echo-trap': ['rollback'] }))).toMatch(
+      /stages\[2\]\.diagnosis\.echo-trap\[0\]: .*roll-back/,
+    );
+  });
+
+  test('cannot be to explore where episodes of another temperature come before the learner', () => {
+    const rules = { loops: ['slow-down', 'explore'] };
+    expect(refusalOf(example('molecules', rules, { offerLateFor: 3 }))).toContain(
+      'stages[1].diagnosis.loops[1]: changes the temperature',
+    );
+    expect(() =>
+      parseSpec(example('molecules', rules, { offerLateFor: 0 }), 'run', environments),
+    ).not.toThrow();
+  });
+});
