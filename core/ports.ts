@@ -11,6 +11,8 @@ import type {
   GroupRequest,
   GroupResult,
   LearnerMetrics,
+  RelabelRequest,
+  RelabelResult,
   RetentionRequest,
   ScoreRequest,
   ScoreResult,
@@ -39,6 +41,8 @@ export interface TrainingPorts {
   rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
   /** The same of tasks whose episodes are stored. Only asked where a stage collects so. */
   stored(request: StoredRequest): Promise<GroupResult[]>;
+  /** Only asked where the method's plan relabels. */
+  relabel(request: RelabelRequest): Promise<RelabelResult>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
   /** Only asked where the method's plan has scores. */

@@ -46,10 +46,14 @@ export interface GroupRequest {
   checkpoint: CheckpointRef;
   sampling: SamplingSpec;
   reward: RewardSpec;
+  /** Probability that an episode begins with a call of a tool that was drawn at random. */
+  toolChoice?: number;
+  /** Trajectories in which all of the tasks were failed: each gets a hint made of what went wrong there. */
+  failed?: BlobRef;
 }
 
 /** A group whose tasks have been drawn: they are in its parts, and pass through no history again. */
-export type OpenGroup = Omit<GroupRequest, 'tasks' | 'retries' | 'reward'>;
+export type OpenGroup = Omit<GroupRequest, 'tasks' | 'retries' | 'reward' | 'failed'>;
 
 /** Starts all episodes of a group. */
 export interface AdvanceRequest {
@@ -175,6 +179,24 @@ export interface GroupResult {
   spans: Span[];
   /** What users' code did wrong, if anything. */
   incidents?: Incident[];
+}
+
+/** Looks for failed episodes that solved another task than theirs. */
+export interface RelabelRequest {
+  run: string;
+  stage: string;
+  step: number;
+  groups: BlobRef[];
+  reward: RewardSpec;
+  /** For the tokenizer. */
+  checkpoint: CheckpointRef;
+}
+
+export interface RelabelResult {
+  /** Null where there was none. */
+  trajectories: BlobRef | null;
+  spans: Span[];
+  incidents: Incident[];
 }
 
 /** A step of tasks whose episodes are stored already. */
@@ -379,6 +401,8 @@ export interface InitializeRequest {
   maxCompletionTokens: number;
   /** Checkpoints of other runs that stages name, as they name them: a model with other tokens is refused. */
   checkpoints?: Record<string, CheckpointRef>;
+  /** Those of them that sample in the model's place: they must speak as it does. */
+  speaking?: string[];
 }
 
 export interface OpenRunRequest {

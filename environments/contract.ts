@@ -213,6 +213,16 @@ export interface Environment {
   task(ref: TaskRef): Task;
   /** An expert's way through a task. `index` draws among several ways (and, now and then, a malformed one with negative weight). */
   demonstrate(task: Task, index: number): Demonstration;
+  /**
+   * What to tell whoever tries a task again after this attempt at it has failed; null: nothing of its own. Only what it says
+   * may give the answer away: without it Gradus says what tools and verifiers said, and never the expected answer.
+   */
+  hint?(candidate: Candidate): string | null;
+  /**
+   * Another task, for which an episode that failed its own is a success, as if that one had been asked: with the prompt and
+   * whatever verifiers read, and no task of another split; null where there is none. Verifiers have the last word.
+   */
+  relabel?(candidate: Candidate): Omit<Task, 'ref'> | null;
   /** How many different tasks a split has at a level, for bounds checks; Infinity where it is practically endless. */
   taskCount(split: Split, level: number): number;
   /**

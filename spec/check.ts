@@ -8,5 +8,6 @@ export type Refuse = (path: Path, message: string) => void;
 /** What a spec may name of an environment. */
 export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'> & {
   verifiers: readonly Pick<VerifierFacts, 'name' | 'tier'>[];
+  relabels?: boolean;
 };
 export type SpecEnvironments = ReadonlyMap<string, SpecEnvironment>;

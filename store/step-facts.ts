@@ -35,6 +35,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         rewardSum: count,
         rewardCount: count,
         sampledTokens: count,
+        otherTokens: count.optional(),
         sampledLogprob: count,
         turns: count,
         episodes: count,

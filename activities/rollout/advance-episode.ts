@@ -23,6 +23,8 @@ export interface AdvanceContext {
   /** Longest sequence that the model can hold, prompt included, tokens. */
   maxPositions: number;
   promptTokens: readonly number[];
+  /** What the first turn begins with, whatever the policy would have: masked out. */
+  beginning?: readonly number[];
   /** Unique in the run. */
   episodeId: string;
   /** Unique among the sessions of the policy. */
@@ -45,14 +47,16 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
   const room = roomOf(context);
   while (episode.status.kind === 'running') {
     if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
+    const begun = episode.turns.length === 0 ? (context.beginning ?? []) : [];
+    for (const token of begun.slice(0, room)) append(episode, token, 0, 0);
     const left = room - episode.tokens.length;
     if (left <= 0) return truncate(episode, 'tokens');
-    const sampled = await sampleTurn(context, episode, left);
+    const sampled = await sampleTurn(context, episode, left, begun);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
       append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!, sampled.kept?.[i]);
     }
-    const text = tokenizer.decode(sampled.tokens);
+    const text = tokenizer.decode([...begun, ...sampled.tokens]);
     const turn: Turn = { start, end: episode.tokens.length, text, action: dialect.parse(text) };
     episode.turns.push(turn);
     if (sampled.finish === 'length') return truncate(episode, 'tokens');

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Episode, EpisodeStatus, RolloutGroup } from '../../core/episode/episode.ts';
+import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { ids } from '../../core/names.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
@@ -19,11 +19,14 @@ import type {
 import { attemptsOf } from '../../environments/host/facts.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { advanceEpisode, observe } from './advance-episode.ts';
+import { beginCall } from './begin-call.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
+import { hintsFor } from './hints.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
+import { loadTrajectories } from '../../store/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
 import { episodeOf, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
@@ -182,18 +185,32 @@ async function startGroup(
     return { ...drawn, index: drawn.index % count };
   });
   const prompts = await promptsOf(deps.environments, refs, asker);
-  const tasks = refs.map((ref, i) => {
-    const prompt = prompts[i]!;
+  const hints = request.failed
+    ? await hintsFor(
+        deps.environments,
+        refs,
+        await loadTrajectories(deps.store, request.failed, { signal: asker.signal }),
+        request.reward,
+        asker,
+      )
+    : null;
+  const tasks = refs.map((ref, i): GroupTask => {
+    const [prompt, hint] = [prompts[i]!, hints?.[i]];
     const again = i < request.retries && { retried: true as const };
-    if (prompt instanceof GradusError) return { ref, prompt: '', promptTokens: [], ...again };
+    if (prompt instanceof GradusError || hint instanceof GradusError)
+      return { ref, prompt: '', promptTokens: [], ...again };
     const dialect = lease.dialectFor(environmentOf(deps.environments, ref.environment));
-    const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
-    return { ref, prompt, promptTokens, ...again };
+    const tokensOf = (content: string) => dialect.promptTokens([{ role: 'user', content }]);
+    if (hint === undefined) return { ref, prompt, promptTokens: tokensOf(prompt), ...again };
+    const hinted = `${prompt}\n\n${hint}`;
+    return { ref, prompt: hinted, promptTokens: tokensOf(hinted), learntBehind: tokensOf(prompt) };
   });
-  const statusOf = (prompt: string | GradusError): EpisodeStatus =>
-    prompt instanceof GradusError
-      ? { kind: 'failed', boundary: 'environment', reason: prompt.message }
+  const statusOf = (task: number): EpisodeStatus => {
+    const problem = [prompts[task], hints?.[task]].find((said) => said instanceof GradusError);
+    return problem
+      ? { kind: 'failed', boundary: 'environment', reason: problem.message }
       : { kind: 'running' };
+  };
   const episodes: Episode[] = tasks.flatMap((_, task) =>
     Array.from({ length: request.samples }, (_, sample) => ({
       task,
@@ -202,7 +219,7 @@ async function startGroup(
       mask: [],
       logprobs: [],
       turns: [],
-      status: statusOf(prompts[task]!),
+      status: statusOf(task),
     })),
   );
   return {
@@ -253,26 +270,30 @@ async function advanceOne(
     return;
   }
   const environment = environmentOf(deps.environments, task.ref.environment);
+  const { tokenizer } = lease;
+  const dialect = lease.dialectFor(environment);
+  const { seed, stage, step, firstTask, toolChoice = 0 } = request;
+  const keyOfEpisode = (what: string) =>
+    randomKey(seed, what, stage, step, firstTask + episode.task, episode.sample);
   try {
     await advanceEpisode(
       {
         policy: lease.policy,
-        tokenizer: lease.tokenizer,
-        dialect: lease.dialectFor(environment),
+        tokenizer,
+        dialect,
         environment,
+        beginning: beginCall(
+          { dialect, tokenizer },
+          environment.tools,
+          toolChoice,
+          keyOfEpisode('tool-choice'),
+        ),
         sampling: request.sampling,
         maxPositions: room,
         promptTokens: task.promptTokens,
         episodeId: `${longName(request)}/${index}`,
         session,
-        key: randomKey(
-          request.seed,
-          'rollout',
-          request.stage,
-          request.step,
-          request.firstTask + episode.task,
-          episode.sample,
-        ),
+        key: keyOfEpisode('rollout'),
         ...asker,
       },
       episode,

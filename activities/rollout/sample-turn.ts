@@ -8,12 +8,13 @@ const PIECE_TOKENS = 32;
 /**
  * One turn of the policy, of `most` tokens at most. Where only the text tells that a turn is over, it is sampled in
  * pieces and cut after the token that ends it. Neither changes what is kept: a draw is a function of its position, and
- * where a turn ends depends on nothing behind it.
+ * where a turn ends depends on nothing behind it. `begun` is what the continuation has of the turn already.
  */
 export async function sampleTurn(
   { policy, tokenizer, dialect, sampling, ...context }: AdvanceContext,
   { tokens: continuation, mask }: Pick<Episode, 'tokens' | 'mask'>,
   most: number,
+  begun: readonly number[] = [],
 ): Promise<SampleResult> {
   const sample = (soFar: readonly number[], maxNewTokens: number): Promise<SampleResult> =>
     policy.sample(
@@ -44,9 +45,10 @@ export async function sampleTurn(
     tokens.push(...piece.tokens);
     logprobs.push(...piece.logprobs);
     kept.push(...(piece.kept ?? []));
-    if (dialect.isOver(tokenizer.decode(tokens))) {
+    const isOver = (sampled: readonly number[]) => dialect.isOver!(tokenizer.decode([...begun, ...sampled]));
+    if (isOver(tokens)) {
       let end = start + 1;
-      while (!dialect.isOver(tokenizer.decode(tokens.slice(0, end)))) end++;
+      while (!isOver(tokens.slice(0, end))) end++;
       return { ...upTo(end, piece), finish: 'stop' };
     }
     const full = tokens.length >= most || piece.tokens.length === 0;

@@ -19,6 +19,8 @@ const SMALLEST_LESSON = 1e-6;
 
 /** The episodes of one task. */
 export interface TaskEpisodes extends Pick<GroupTask, 'ref' | 'promptTokens'> {
+  /** Sampled behind another prompt than this one. */
+  hindsight: boolean;
   /** SHA-256 of the weights that sampled. */
   weights: string;
   episodes: Episode[];
@@ -27,9 +29,10 @@ export interface TaskEpisodes extends Pick<GroupTask, 'ref' | 'promptTokens'> {
 /** In the order in which scores, credit and batches have them. */
 export const tasksOf = (groups: readonly RolloutGroup[]): TaskEpisodes[] =>
   groups.flatMap((group) =>
-    group.tasks.map(({ ref, promptTokens }, task) => ({
+    group.tasks.map(({ ref, promptTokens, learntBehind }, task) => ({
       ref,
-      promptTokens,
+      promptTokens: learntBehind ?? promptTokens,
+      hindsight: learntBehind !== undefined,
       weights: group.weights,
       episodes: group.episodes.filter((episode) => episode.task === task),
     })),
@@ -80,6 +83,7 @@ export function trainingSequences(
     outcomeOf: (episode: Episode) => Outcome | undefined,
   ): CreditGroup => ({
     environment: task.ref.environment,
+    ...(task.hindsight && { hindsight: true }),
     samples: task.episodes.map((episode) =>
       sampleOf(episode, outcomeOf(episode), reward, scaleOf(task), scoresOf.get(episode) ?? {}),
     ),
@@ -114,7 +118,7 @@ export function trainingSequences(
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
   return {
     sequences: teaches ? sequences : [],
-    degenerateGroups: credited.filter((group) => !tellsApart(group)).length,
+    degenerateGroups: credited.filter((group) => !group.hindsight && !tellsApart(group)).length,
     ...(reward.normalization && { scales }),
   };
 }

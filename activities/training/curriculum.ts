@@ -6,6 +6,8 @@ import type {
   DemonstrationsRequest,
   InitializeRequest,
   OpenRunRequest,
+  RelabelRequest,
+  RelabelResult,
   RetentionRequest,
   StepAnswerRequest,
   StepFactsRequest,
@@ -40,6 +42,7 @@ import {
   saveCheckpoint,
   textOf,
 } from '../../store/checkpoints.ts';
+import type { ModelFiles } from '../../store/checkpoints.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
 import { batchKey, runKey } from '../../store/keys.ts';
 import { CREATED_BY } from '../../store/manifest.ts';
@@ -47,13 +50,15 @@ import type { Kept, ObjectStore } from '../../store/object-store.ts';
 import { runClaims } from '../../store/run-claim.ts';
 import { applyRetention, collectGarbage } from '../../store/retention.ts';
 import { keepStepAnswer, keepStepFacts } from '../../store/step-facts.ts';
-import { loadTrajectories } from '../../store/trajectories.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
 import { trainingSequences } from './credit.ts';
 import { scoresCodec } from './scores.ts';
 import { assertStored, collectStored } from './stored-episodes.ts';
+import { relabelled } from './relabel.ts';
 import { packBatch } from './training-batch.ts';
 import { assertSameTokens, namedCheckpoints, pinNamed } from './named-checkpoints.ts';
 import type { Durable } from '../durable.ts';
+import { IncidentList } from '../incident-list.ts';
 
 export interface CurriculumDependencies {
   store: ObjectStore;
@@ -102,7 +107,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
      * than a checkpoint that a stage names.
      */
     async initializeModel(request: InitializeRequest, signal: AbortSignal): Promise<CheckpointRef> {
-      const { run, seed, model, arms, maxCompletionTokens, checkpoints = {} } = request;
+      const { run, seed, model, arms, maxCompletionTokens } = request;
       if (model.kind === 'from') {
         const { config, files } = await loadPolicy(store, model.checkpoint, { signal });
         if (maxCompletionTokens >= config.maxPositions) {
@@ -112,10 +117,10 @@ export function createCurriculum(deps: CurriculumDependencies) {
             `sampling.maxCompletionTokens = ${maxCompletionTokens} leaves no room for a prompt in the ${config.maxPositions} positions of ${model.checkpoint.manifest.key}: lower it`,
           );
         }
-        await assertSameTokens(store, { config, files }, checkpoints, signal);
         const { checkpoint, dialect } = model;
-        if (!dialect) return adoptCheckpoint(store, checkpoint, run, { signal });
-        return adoptCheckpoint(store, checkpoint, run, { signal, replaced: withDialect(files, dialect) });
+        const replaced: ModelFiles = dialect ? withDialect(files, dialect) : new Map();
+        await assertSameTokens(store, { config, files: new Map([...files, ...replaced]) }, request, signal);
+        return adoptCheckpoint(store, checkpoint, run, { signal, replaced });
       }
       const names = [...new Set(arms.map((arm) => arm.environment))];
       const corpus = await corpusOf(
@@ -132,7 +137,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
         eos: stopTokens(tokenizer),
         pad: tokenizer.idOf(PAD),
       });
-      await assertSameTokens(store, { config, files }, checkpoints, signal);
+      await assertSameTokens(store, { config, files }, request, signal);
       return saveCheckpoint(
         store,
         {
@@ -157,21 +162,28 @@ export function createCurriculum(deps: CurriculumDependencies) {
     async buildDemonstrations(request: DemonstrationsRequest, signal: AbortSignal): Promise<BatchResult> {
       const start = Date.now();
       const files = await loadModelFiles(store, request.checkpoint, { signal });
-      const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
-      const config = tokenizerConfigOf(files);
-      const dialectFor = ({ tools }: Speaking): Dialect =>
-        openDialect(
-          tokenizer,
-          config,
-          tools.map(({ described }) => described),
-        );
-      const sequences = await demonstrationSequences(environments, dialectFor, request, signal);
+      const sequences = await demonstrationSequences(environments, dialectsOf(files), request, signal);
       const key = batchKey(request.run, request.stage, request.round);
       return finish(await keepBatch(store, key, packBatch(sequences, request.updates), { signal }), 0, start);
     },
 
     /** The tasks of a step whose episodes are stored already, as if they had been rolled out. */
     collectStored: (request: StoredRequest, signal: AbortSignal) => collectStored(store, request, signal),
+
+    /** Failed episodes of a step that solved another task than theirs, kept as one more group of it. */
+    async relabelEpisodes(request: RelabelRequest, signal: AbortSignal): Promise<RelabelResult> {
+      const start = Date.now();
+      const incidents = new IncidentList();
+      const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
+      const dialectFor = dialectsOf(await loadModelFiles(store, request.checkpoint, { signal }));
+      const group = await relabelled(environments, dialectFor, groups, request, incidents.asker(signal));
+      const kept = group && (await keepTrajectories(store, request, group, { signal }));
+      return {
+        trajectories: kept?.ref ?? null,
+        spans: [{ part: 'verification', start, end: Date.now() }],
+        incidents: incidents.all,
+      };
+    },
 
     /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
     async buildBatch(request: BatchRequest, signal: AbortSignal): Promise<BatchResult> {
@@ -205,6 +217,18 @@ export function createCurriculum(deps: CurriculumDependencies) {
       await collectGarbage(store, run, { signal });
     },
   };
+}
+
+/** What a checkpoint speaks with an environment's tools. */
+function dialectsOf(files: ModelFiles): (environment: Speaking) => Dialect {
+  const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+  const config = tokenizerConfigOf(files);
+  return ({ tools }) =>
+    openDialect(
+      tokenizer,
+      config,
+      tools.map(({ described }) => described),
+    );
 }
 
 function finish(

@@ -1,6 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { GradusError } from '../../core/errors.ts';
+import type { Plan } from '../../core/algorithms/method.ts';
 import { readCheckpointName } from '../../core/fields.ts';
+import type { InitializeRequest } from '../../core/requests.ts';
 import type { CurriculumSpec } from '../../core/spec.ts';
+import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import { jsonOf, loadModelFiles, textOf } from '../../store/checkpoints.ts';
 import type { Policy } from '../../store/checkpoints.ts';
@@ -10,6 +14,11 @@ import { pinCheckpoints } from '../../store/retention.ts';
 
 // Checkpoints of other runs that stages name: teachers.
 
+const namesIn = ({ teachers, hindsight }: Plan): string[] => [
+  ...teachers,
+  ...(hindsight?.teacher ? [hindsight.teacher] : []),
+];
+
 type Named = Pick<CurriculumSpec, 'checkpoints'>;
 
 /** Throws GradusError('store', 'no-checkpoint') that says which there are. */
@@ -18,7 +27,7 @@ export async function namedCheckpoints(
   stages: CurriculumSpec['stages'],
   signal: AbortSignal,
 ): Promise<Named> {
-  const names = [...new Set(stages.flatMap((stage) => (stage.kind === 'rl' ? stage.plan.teachers : [])))];
+  const names = [...new Set(stages.flatMap((stage) => (stage.kind === 'rl' ? namesIn(stage.plan) : [])))];
   if (names.length === 0) return {};
   const found = names.map(async (name) => [
     name,
@@ -44,13 +53,13 @@ export async function pinNamed(
 }
 
 /**
- * Throws GradusError('spec', 'invalid') unless a model has the very tokens of the checkpoints that stages name, and those
- * hold sequences as long.
+ * Throws GradusError('spec', 'invalid') unless a model has the very tokens of the checkpoints that stages name, those
+ * hold sequences as long, and those that sample in its place write as it does.
  */
 export async function assertSameTokens(
   store: ObjectStore,
   model: Pick<Policy, 'config' | 'files'>,
-  checkpoints: NonNullable<Named['checkpoints']>,
+  { checkpoints = {}, speaking = [] }: Pick<InitializeRequest, 'checkpoints' | 'speaking'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { vocabSize, maxPositions } = model.config;
@@ -67,5 +76,8 @@ export async function assertSameTokens(
       throw refuse('its tokenizer.json is another: begin both with the same checkpoint or import');
     if (config.maxPositions < maxPositions)
       throw refuse(`it holds ${config.maxPositions} positions, and the model ${maxPositions}`);
+    const spoken = [files, model.files].map(tokenizerConfigOf);
+    if (speaking.includes(name) && !isDeepStrictEqual(spoken[0], spoken[1]))
+      throw refuse('its tokenizer_config.json is another: its turns would not be ones that the model writes');
   }
 }

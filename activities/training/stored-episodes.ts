@@ -111,7 +111,11 @@ async function sourceOf(
     if (step < (steps?.from ?? 1) || step > (steps?.to ?? Infinity)) continue;
     const ref = (await store.head(key, { signal }))!;
     const { tasks } = await loadTrajectories(store, ref, { signal });
-    const ofStage = [...tasks.keys()].filter((task) => names.has(armName(tasks[task]!.ref)));
+    // What was sampled behind a hint was another stage's to learn from.
+    const ofStage = [...tasks.keys()].filter((task) => {
+      const { ref: of, learntBehind } = tasks[task]!;
+      return names.has(armName(of)) && !learntBehind;
+    });
     if (ofStage.length > 0) source.push({ ref, tasks: ofStage });
   }
   if (source.length > 0) return source;

@@ -99,22 +99,31 @@ export async function verify(
   return outcome!;
 }
 
-async function verdictsOf(
-  environment: HostedEnvironment,
-  members: readonly Unverified[],
-  { components, ensembles = [], ladder }: RewardSpec,
-  asker: Asker,
-): Promise<(Said[] | GradusError)[]> {
-  // Where the lowest rung has been overruled by a dearer one, it is not asked again.
+/** The fast verifiers that a reward asks; its lowest rung only where the ladder is given. */
+export function verifiersOf({
+  components,
+  ensembles = [],
+  ladder,
+}: Pick<RewardSpec, 'components' | 'ensembles' | 'ladder'>): string[] {
   const others = components.flatMap(({ verifier }) => {
     if (verifier === LADDER) return [];
     return ensembles.find(({ name }) => name === verifier)?.verifiers ?? [verifier];
   });
-  const named = ladder ? [...others, ladder.verifier] : others;
+  return [...new Set(ladder ? [...others, ladder.verifier] : others)];
+}
+
+async function verdictsOf(
+  environment: HostedEnvironment,
+  members: readonly Unverified[],
+  reward: RewardSpec,
+  asker: Asker,
+): Promise<(Said[] | GradusError)[]> {
+  // Where the lowest rung has been overruled by a dearer one, it is not asked again.
+  const { ladder: _, ...withoutLadder } = reward;
+  const others = verifiersOf(withoutLadder);
+  const named = verifiersOf(reward);
   const ask = async (verifiers: readonly string[], some: readonly Unverified[]) =>
-    verifiers.length === 0
-      ? some.map((): Said[] => [])
-      : environment.verdicts([...new Set(verifiers)], some, asker);
+    verifiers.length === 0 ? some.map((): Said[] => []) : environment.verdicts(verifiers, some, asker);
   const climbed = members.filter(({ climbed }) => climbed);
   const fresh = members.filter(({ climbed }) => !climbed);
   const said = new Map<Unverified, Said[] | GradusError>();
@@ -128,9 +137,18 @@ async function verdictsOf(
 function verdictsOrFailure(
   { climbed }: Unverified,
   said: Said[] | GradusError,
-  { components, ensembles = [], ladder }: RewardSpec,
+  reward: RewardSpec,
 ): VerdictOfVerifier[] | Outcome {
   if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
+  return verdictsIn(said, reward, climbed);
+}
+
+/** What the components of the reward go by; `climbed` is what the dearest rung has said. */
+export function verdictsIn(
+  said: readonly Said[],
+  { components, ensembles = [], ladder }: RewardSpec,
+  climbed?: VerdictOfVerifier,
+): VerdictOfVerifier[] {
   const by = (name: string): VerdictOfVerifier => {
     const { fault: _, ...verdict } = said.find(({ verifier }) => verifier === name)!;
     return verdict;

@@ -68,7 +68,7 @@ async function* prompts(given: string | undefined): AsyncGenerator<string> {
 
 /** Nobody's environment: a call of any tool is told that there is none. */
 function withoutTools(): HostedEnvironment {
-  const facts = { name: 'none', file: '', levels: [], tools: [], verifiers: [] };
+  const facts = { name: 'none', file: '', levels: [], tools: [], verifiers: [], relabels: false };
   return new HostedEnvironment(
     { ...facts, taskCounts: { train: {}, heldout: {}, test: {} } },
     {

@@ -6,6 +6,7 @@ import { dpo } from './dpo.ts';
 import { gigpo } from './gigpo.ts';
 import { grpo } from './grpo.ts';
 import { gspo } from './gspo.ts';
+import { hindsight } from './hindsight.ts';
 import { kto } from './kto.ts';
 import type { CreditGroup, Lesson, Method, MethodContext, Plan } from './method.ts';
 import { opd } from './opd.ts';
@@ -37,6 +38,7 @@ const METHODS = {
   dpo,
   kto,
   opd,
+  hindsight,
 };
 
 export const METHOD_KINDS = Object.keys(METHODS) as (keyof typeof METHODS)[];
@@ -65,6 +67,7 @@ export const algorithmSchema = z.discriminatedUnion('kind', [
   dpo.schema,
   kto.schema,
   opd.schema,
+  hindsight.schema,
 ]);
 
 /** Each method is asked about its own section only. */

@@ -31,6 +31,8 @@ export interface MethodContext {
   late: boolean;
   /** Episodes are stored ones, and none is sampled. */
   stored: boolean;
+  /** One of the environments says what other tasks an episode has solved. */
+  relabels: boolean;
   /** Those that the stage draws tasks of, once each. */
   environments: readonly string[];
 }
@@ -58,6 +60,8 @@ export interface Plan {
   /** Sequences per optimizer update at most, and passes over the batch. */
   minibatch: number;
   epochs: number;
+  /** What failed is asked again, or learnt as something else. */
+  hindsight: HindsightPlan | null;
   /** How often more tasks are drawn in place of those that teach nothing, at most; 0: never. */
   refills: number;
 }
@@ -70,9 +74,19 @@ export interface CriticPlan {
   pretrainingSteps: number;
 }
 
+export interface HindsightPlan {
+  /** Samples of each failed task with a hint; 0: none. */
+  corrections: number;
+  /** Who is given it, as the spec names checkpoints; null: the policy itself. */
+  teacher: string | null;
+  relabel: boolean;
+}
+
 /** One task's samples. */
 export interface CreditGroup {
   environment: string;
+  /** Sampled with a hint, or for another task; what the samples learn from is the prompt that they should have needed. */
+  hindsight?: boolean;
   samples: readonly Sample[];
   /** Reward of the greedy sample, where the plan asks for one; null where it has none that counts. */
   greedy: number | null;

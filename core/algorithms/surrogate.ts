@@ -113,6 +113,7 @@ export const planOf = (
   reference: false,
   teachers: [],
   movesAll: false,
+  hindsight: null,
   refills: 0,
   minibatch,
   epochs: numIterations,

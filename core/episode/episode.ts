@@ -70,6 +70,11 @@ export interface GroupTask {
   promptTokens: number[];
   /** Drawn again because it had been failed. */
   retried?: true;
+  /**
+   * The prompt that the episodes are learnt behind, where that is not the one that they were sampled behind: without its
+   * hint, or of the task that they have solved instead.
+   */
+  learntBehind?: number[];
 }
 
 /** Episodes that advance together: G samples of one task in training, one sample of many tasks in an evaluation. */

@@ -1,12 +1,12 @@
 import { addIncidents } from '../episode/incidents.ts';
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, TaskRef } from '../refs.ts';
-import type { GroupRequest, GroupResult, Span } from '../requests.ts';
+import type { GroupRequest, GroupResult, RelabelResult, Span } from '../requests.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../spec.ts';
-import { adjustedSampling } from './adjusted.ts';
 import type { StageInput, StageState } from './stage.ts';
+import { samplingAt } from './exploration.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { LateMove } from './task-draw.ts';
 
@@ -20,6 +20,8 @@ export interface Collected {
   moves: readonly LateMove[];
   /** One sample of each task, of the likeliest token each time; where the plan asks for it. */
   greedy: BlobRef[];
+  /** Tokens that were sampled besides those of the summary: for baselines, and with hints. */
+  otherTokens: number;
   /** Failed tasks that wait to be drawn again. */
   failures: TaskRef[];
   spans: Span[];
@@ -62,6 +64,7 @@ async function takeStored(
     offered: [],
     moves: [],
     greedy: [],
+    otherTokens: 0,
     failures,
     spans: groups.flatMap(({ spans }) => spans),
   };
@@ -113,18 +116,31 @@ async function sample(
   }
   const greedy = plan.greedy ? await rollOutGreedily(ports, requests, tasks.length) : [];
 
+  const corrections = await correct(ports, input, requests, rolledOut, tasks.length);
+  const relabelled = await relabel(ports, input, state, step, rolledOut);
+
   const climbed = input.spec.verification ? await climb(ports, input, step, rolledOut) : null;
   const results = climbed?.groups ?? rolledOut;
   const summary = summarize(results);
-  summary.incidents = addIncidents(climbed?.incidents ?? [], summary.incidents);
+  for (const incidents of [
+    climbed?.incidents,
+    relabelled?.incidents,
+    ...corrections.map((group) => group.incidents),
+  ])
+    summary.incidents = addIncidents(incidents ?? [], summary.incidents);
   return {
     summary,
-    groups: trajectoriesOf(results),
+    groups: [
+      ...trajectoriesOf(results),
+      ...trajectoriesOf(corrections),
+      ...trajectoriesOf(relabelled ? [relabelled] : []),
+    ],
     offered: climbed?.offered ?? [],
     moves: climbed?.moves ?? [],
     greedy: trajectoriesOf(greedy),
+    otherTokens: sampledTokensOf([...greedy, ...corrections]),
     failures: first.failures,
-    spans: [...[...rolledOut, ...greedy].flatMap(({ spans }) => spans), ...(climbed?.spans ?? [])],
+    spans: [...rolledOut, ...greedy, ...corrections, relabelled, climbed].flatMap((one) => one?.spans ?? []),
   };
 }
 
@@ -139,7 +155,8 @@ const commonOf = (
   step,
   samples: stage.numGenerations,
   checkpoint,
-  sampling: adjustedSampling(spec.sampling, adjusted),
+  sampling: samplingAt(stage, spec.sampling, step, adjusted),
+  ...(stage.exploration?.toolChoice && { toolChoice: stage.exploration.toolChoice }),
   reward: spec.reward,
 });
 
@@ -147,8 +164,17 @@ const commonOf = (
 const tellingApart = (results: readonly GroupResult[]): number =>
   results.reduce((sum, { behaviour }) => sum + behaviour.rewardGroups - behaviour.equalRewards, 0);
 
-const trajectoriesOf = (results: readonly GroupResult[]): BlobRef[] =>
+const sampledTokensOf = (results: readonly GroupResult[]): number =>
+  results.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0);
+
+const trajectoriesOf = (results: readonly Pick<GroupResult, 'trajectories'>[]): BlobRef[] =>
   results.flatMap(({ trajectories }) => (trajectories === null ? [] : [trajectories]));
+
+/** Without tools that are drawn: what is a baseline, or a correction, is the policy's own. */
+function unexplored(request: GroupRequest): GroupRequest {
+  const { toolChoice: _, ...own } = request;
+  return own;
+}
 
 /** The same tasks again, one sample each, with nothing left to chance. */
 function rollOutGreedily(
@@ -157,7 +183,7 @@ function rollOutGreedily(
   tasks: number,
 ): Promise<GroupResult[]> {
   return ports.rollout(
-    requests.map((request) => ({
+    requests.map(unexplored).map((request) => ({
       ...request,
       group: requests.length + request.group,
       firstTask: tasks + request.firstTask,
@@ -165,6 +191,49 @@ function rollOutGreedily(
       sampling: { ...request.sampling, topK: 1, topP: 1 },
     })),
   );
+}
+
+/** Failed tasks again, with hints made of what went wrong; where the plan asks for it. */
+async function correct(
+  ports: TrainingPorts,
+  { spec, stage }: StageInput,
+  requests: readonly GroupRequest[],
+  rolledOut: readonly GroupResult[],
+  tasks: number,
+): Promise<GroupResult[]> {
+  const { hindsight } = stage.plan;
+  if (!hindsight || hindsight.corrections === 0) return [];
+  const again = requests.map(unexplored).flatMap((request, i): GroupRequest[] => {
+    const { trajectories, failedTasks } = rolledOut[i]!;
+    if (trajectories === null || failedTasks.length === 0) return [];
+    return [
+      {
+        ...request,
+        group: requests.length + request.group,
+        firstTask: tasks + request.firstTask,
+        tasks: failedTasks,
+        retries: 0,
+        samples: hindsight.corrections,
+        ...(hindsight.teacher !== null && { checkpoint: spec.checkpoints![hindsight.teacher]! }),
+        failed: trajectories,
+      },
+    ];
+  });
+  return again.length === 0 ? [] : ports.rollout(again);
+}
+
+/** Failed episodes that solved another task; where the plan asks for it. */
+async function relabel(
+  ports: TrainingPorts,
+  { spec, stage }: StageInput,
+  { checkpoint }: StageState,
+  step: number,
+  rolledOut: readonly GroupResult[],
+): Promise<RelabelResult | null> {
+  const groups = trajectoriesOf(rolledOut.filter(({ failedTasks }) => failedTasks.length > 0));
+  if (!stage.plan.hindsight?.relabel || groups.length === 0) return null;
+  const { run, reward } = spec;
+  return ports.relabel({ run, stage: stage.name, step, groups, reward, checkpoint });
 }
 
 /** Groups that failed as a whole have nothing to climb with. `incidents` are of the rollout of those that climb. */

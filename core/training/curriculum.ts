@@ -99,7 +99,12 @@ async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<Curr
     model: spec.model,
     arms: uniqueArms(spec),
     maxCompletionTokens: spec.sampling.maxCompletionTokens,
-    ...(spec.checkpoints && { checkpoints: spec.checkpoints }),
+    ...(spec.checkpoints && {
+      checkpoints: spec.checkpoints,
+      speaking: spec.stages.flatMap((stage) =>
+        stage.kind === 'rl' && stage.plan.hindsight?.teacher ? [stage.plan.hindsight.teacher] : [],
+      ),
+    }),
   });
   return { checkpoint, reference: null, before: null, steps: 0, stages: [] };
 }

@@ -6,9 +6,9 @@ import type { BatchFacts, DecisionFacts, HeldOutFacts, RolloutFacts, StepFacts }
 
 // Parts of a step's facts, of what was done in it.
 
-export function rolloutFacts(summary: RolloutSummary): RolloutFacts {
+export function rolloutFacts(summary: RolloutSummary, otherTokens = 0): RolloutFacts {
   const { behaviour, failures, failedTasks: _, incidents: __, ...counts } = summary;
-  return { ...counts, ...behaviour, failedGroups: failures };
+  return { ...counts, ...behaviour, ...(otherTokens > 0 && { otherTokens }), failedGroups: failures };
 }
 
 export const batchFacts = (made: BatchResult | null): BatchFacts | null =>

@@ -1,8 +1,8 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BatchResult, Span, TrainResult } from '../requests.ts';
 import type { Collected } from './collect.ts';
-import { adjustedObjective, adjustedSampling } from './adjusted.ts';
 import type { StageInput, StageState } from './stage.ts';
+import { objectiveAt, samplingAt } from './exploration.ts';
 import { updateSeed } from './update-seed.ts';
 
 export interface Learnt {
@@ -23,7 +23,7 @@ export async function learn(
   const { run, seed, reward } = spec;
   const { plan } = stage;
   const { adjusted } = state;
-  const sampling = adjustedSampling(spec.sampling, adjusted);
+  const sampling = samplingAt(stage, spec.sampling, stageStep, adjusted);
   const step = stepsBefore + stageStep;
   const groups = [...fresh, ...offered];
   const scored =
@@ -71,8 +71,7 @@ export async function learn(
     step,
     parent: state.checkpoint,
     batch: batch.batch,
-    objective:
-      critic && stageStep <= critic.pretrainingSteps ? null : adjustedObjective(plan.objective, adjusted),
+    objective: critic && stageStep <= critic.pretrainingSteps ? null : objectiveAt(plan.objective, sampling),
     optimizer: { ...stage.optimizer, learningRate: learningRate(stage.optimizer.learningRate) },
     ...(critic && {
       critic: {

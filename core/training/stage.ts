@@ -232,7 +232,7 @@ async function stageStep(
       step: input.stepsBefore + stageStep,
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: trained?.checkpoint ?? state.checkpoint,
-      rollout: rolloutFacts(summary),
+      rollout: rolloutFacts(summary, collected.otherTokens),
       batch: batchFacts(learnt?.batch ?? null),
       heldOut: heldOutFacts(evaluation),
       estimates,

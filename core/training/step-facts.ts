@@ -54,7 +54,9 @@ export interface RolloutFacts extends BehaviourCounts {
   rewardSum: number;
   rewardCount: number;
   sampledTokens: number;
-  /** Sum of their log-probs when sampled, nats: the negative mean is an estimate of the policy's entropy. */
+  /** Tokens that were sampled besides, for baselines and corrections; absent where there were none. */
+  otherTokens?: number;
+  /** Sum of the log-probs of `sampledTokens` when sampled, nats: the negative mean is an estimate of the policy's entropy. */
   sampledLogprob: number;
   turns: number;
   /** Why groups failed as a whole. */

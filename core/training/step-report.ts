@@ -29,7 +29,9 @@ export function reportOf(facts: StepFacts): StepReport {
     metrics: learner === null ? null : { ...learner, seconds: circumstances.learnerSeconds ?? 0 },
     outcomes: rollout?.outcomes ?? noOutcomes(),
     degenerateGroups: batch?.degenerateGroups ?? 0,
-    sampledTokens: rollout?.sampledTokens ?? heldOut?.sampledTokens ?? 0,
+    sampledTokens: rollout
+      ? rollout.sampledTokens + (rollout.otherTokens ?? 0)
+      : (heldOut?.sampledTokens ?? 0),
     entropy: rollout === null ? null : sampledEntropy(rollout),
     turns: rollout?.turns ?? 0,
     seconds: circumstances.seconds,

@@ -35,6 +35,13 @@ export interface AskKinds {
     item: HostCandidate & { verifier: string; answer: TierAnswer };
     answer: Meaning;
   };
+  /** What to tell whoever tries again. */
+  hints: { item: HostCandidate & { evidence: readonly string[] }; answer: string };
+  /** Another task that an episode has solved, with what fast verifiers say of that; null where there is none. */
+  relabellings: {
+    item: HostCandidate & { verifiers: readonly string[] };
+    answer: { prompt: string; said: Said[] } | null;
+  };
   findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
 }
 
@@ -92,6 +99,10 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
       return [`tool ${(item as ToolCall).name}`];
     case 'calls':
       return [`tool ${(item as AskKinds['calls']['item']).call.name}`];
+    case 'hints':
+      return ['hint()'];
+    case 'relabellings':
+      return ['relabel()'];
     case 'verdicts':
       return (item as AskKinds['verdicts']['item']).verifiers.map((name) => `verifier ${name}`);
     default:
@@ -101,6 +112,6 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
 
 /** The boundary at which what goes wrong in an ask has crossed into Gradus. */
 export function boundaryOf(kind: AskKind): Boundary {
-  if (kind === 'tasks' || kind === 'demonstrations') return 'environment';
+  if (['tasks', 'demonstrations', 'hints', 'relabellings'].includes(kind)) return 'environment';
   return kind === 'calls' || kind === 'refusals' ? 'tool' : 'verifier';
 }

@@ -39,6 +39,8 @@ export interface EnvironmentFacts {
   levels: readonly number[];
   tools: readonly ToolFacts[];
   verifiers: readonly VerifierFacts[];
+  /** It says what other tasks an episode has solved. */
+  relabels: boolean;
   taskCounts: Record<Split, Record<number, TaskCount>>;
 }
 
@@ -58,6 +60,7 @@ export function factsOf(environment: Environment, file: string): EnvironmentFact
       limits: limitsOf(tool),
     })),
     verifiers: verifiers.map(verifierFacts),
+    relabels: environment.relabel !== undefined,
     taskCounts: { train: counts('train'), heldout: counts('heldout'), test: counts('test') },
   };
 }

@@ -36,6 +36,7 @@ export class HostedEnvironment {
   readonly levels: readonly number[];
   readonly tools: readonly ToolFacts[];
   readonly verifiers: readonly VerifierFacts[];
+  readonly relabels: boolean;
   private readonly taskCounts: Record<Split, Record<number, TaskCount>>;
   private readonly transport: Transport;
 
@@ -45,6 +46,7 @@ export class HostedEnvironment {
     this.levels = facts.levels;
     this.tools = facts.tools;
     this.verifiers = facts.verifiers;
+    this.relabels = facts.relabels;
     this.taskCounts = facts.taskCounts;
     this.transport = transport;
   }
@@ -93,6 +95,25 @@ export class HostedEnvironment {
   ): Promise<(Said[] | GradusError)[]> {
     const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
     return this.all('verdicts', items, asker);
+  }
+
+  /** What to tell whoever tries tasks again that these candidates failed; `evidence` is what verifiers said of each. */
+  hints(
+    failed: readonly (HostCandidate & { evidence: readonly string[] })[],
+    asker: Asker,
+  ): Promise<(string | GradusError)[]> {
+    const items = failed.map(({ ref, episode, evidence }) => ({ ref, episode: seen(episode), evidence }));
+    return this.all('hints', items, asker);
+  }
+
+  /** Other tasks that candidates have solved, with what the named fast verifiers say; null where there is none. */
+  relabellings(
+    verifiers: readonly string[],
+    failed: readonly HostCandidate[],
+    asker: Asker,
+  ): Promise<(AskKinds['relabellings']['answer'] | GradusError)[]> {
+    const items = failed.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
+    return this.all('relabellings', items, asker);
   }
 
   /** What a verifier of a tier would be asked about candidates; null where it is not worth asking. */

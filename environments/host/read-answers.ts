@@ -101,6 +101,9 @@ export function readTask(said: unknown): Read<Task> {
   return 'fault' in task ? task : { value: said as Task };
 }
 
+/** The environment's own words; null: it has none. */
+export const readHint = (said: unknown): Read<string | null> => read(evidence.nullable(), said, 'hint');
+
 export function readDemonstration(said: unknown): Read<Demonstration> {
   const demonstration = read(demonstrationShape, said, 'demonstration');
   if ('fault' in demonstration) return demonstration;

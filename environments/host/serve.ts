@@ -6,9 +6,17 @@ import { boundaryOf, fromError } from './asks.ts';
 import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Meaning, Said } from './asks.ts';
 import { errorOfUsers, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
-import { readDemonstration, readFinding, readSubject, readTask, readVerdict } from './read-answers.ts';
+import {
+  readDemonstration,
+  readFinding,
+  readHint,
+  readSubject,
+  readTask,
+  readVerdict,
+} from './read-answers.ts';
 import type { Read } from './read-answers.ts';
 import { attemptCall, refuseCall } from './tool-call.ts';
+import { whatWentWrong } from './what-went-wrong.ts';
 
 export interface ServeContext {
   signal: AbortSignal;
@@ -93,6 +101,14 @@ async function answerTo(
       );
       return { prompt: task.prompt, demonstration };
     }
+    case 'hints': {
+      const { evidence, ...failed } = item as AskKinds['hints']['item'];
+      return hintFor(environment, candidateOf(environment, failed), evidence);
+    }
+    case 'relabellings': {
+      const { verifiers, ...failed } = item as AskKinds['relabellings']['item'];
+      return relabelled(environment, candidateOf(environment, failed), verifiers, context.signal);
+    }
     case 'refusals':
       return refuseCall(item as AskKinds['refusals']['item'], environment.tools, context.signal);
     case 'calls': {
@@ -170,6 +186,27 @@ function candidateOf(environment: Environment, { ref, episode }: HostCandidate):
     answer: status.kind === 'answered' ? status.answer : null,
     tools: environment.tools.map(({ name }) => name),
   };
+}
+
+function hintFor(environment: Environment, candidate: Candidate, evidence: readonly string[]): string {
+  const own = promised(environment, 'hint()', 'hint', () =>
+    readHint(environment.hint?.(ownCopy(candidate)) ?? null),
+  );
+  return own ?? whatWentWrong(candidate, evidence);
+}
+
+async function relabelled(
+  environment: Environment,
+  candidate: Candidate,
+  verifiers: readonly string[],
+  signal: AbortSignal,
+): Promise<AskKinds['relabellings']['answer']> {
+  const other: unknown = environment.relabel?.(ownCopy(candidate)) ?? null;
+  if (other === null) return null;
+  const { ref } = candidate.task;
+  const task = { ...promised(environment, 'relabel()', 'relabel', () => readTask(other)), ref };
+  const said = verifiers.map((name) => verdictOf(environment, name, ownCopy({ ...candidate, task }), signal));
+  return { prompt: task.prompt, said: await Promise.all(said) };
 }
 
 /** For one verifier: what it changes in it no other one is to see. `info` is the environment's own. */

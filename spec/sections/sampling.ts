@@ -4,13 +4,14 @@ import type { Refuse } from '../check.ts';
 import { count, positive } from '../../core/fields.ts';
 import { MOST_POSITIONS } from './model.ts';
 
+export const temperature = z
+  .number()
+  .min(0.01, 'must be at least 0.01: below it there is nothing to explore')
+  .max(100, 'must be at most 100: above it every token is as likely');
+
 export const samplingSchema = z
   .strictObject({
-    temperature: z
-      .number()
-      .min(0.01, 'must be at least 0.01: below it there is nothing to explore')
-      .max(100, 'must be at most 100: above it every token is as likely')
-      .default(1),
+    temperature: temperature.default(1),
     topK: count(MOST_KEPT, 'what each token is sampled among is kept with it; 0 keeps all tokens', 0)
       .default(0)
       .describe(

@@ -9,6 +9,7 @@ import { amount, budget, count, fraction, givenName, name, positive } from '../.
 import { didYouMean } from '../../strict.ts';
 import type { Path } from '../../strict.ts';
 import { checkCollect, collectSchema } from '../collect.ts';
+import { explorationSchema } from '../exploration.ts';
 import { optimizerSchema } from '../optimizer.ts';
 import { diagnosisSchema } from './diagnosis.ts';
 import type { SamplingSpec } from '../sampling.ts';
@@ -38,6 +39,7 @@ export const rlStageSchema = z
     numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
     maxSteps: count(1e6, 'write another stage'),
     collect: collectSchema,
+    exploration: explorationSchema,
     algorithm: algorithmSchema.prefault({}),
     optimizer: optimizerSchema(3e-4),
     graduation: z.strictObject({
@@ -122,10 +124,13 @@ export function checkRlStage(
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
   checkStepSize(stage, at, refuse);
+  if (stage.exploration && stage.collect.kind === 'stored')
+    refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
   checkCollect(stage.collect, verification !== undefined, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
     late: (verification?.offerLateFor ?? 0) > 0,
+    relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
     stored: stage.collect.kind === 'stored',
     environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))

@@ -19,12 +19,19 @@ const vocabSize = 512;
 const saved = (
   run: string,
   step: number,
-  { json = tokenizerJson, ...over }: { json?: string } & Partial<ModelConfig> = {},
+  {
+    json = tokenizerJson,
+    speaks = {},
+    ...over
+  }: { json?: string; speaks?: object } & Partial<ModelConfig> = {},
 ) => {
   const config = { ...smallConfig, vocabSize, ...over };
   return saveCheckpoint(store, {
     ...checkpointAt(step, config, run),
-    files: newModelFiles(config, json),
+    files: new Map([
+      ...newModelFiles(config, json),
+      ['tokenizer_config.json', new TextEncoder().encode(JSON.stringify(speaks))],
+    ]),
   });
 };
 const { model: _, ...tiny } = tinySpec();
@@ -37,10 +44,13 @@ const specWith = (teachers: object[]) => ({
 });
 const open = (workflowId: string, teachers: object[]) =>
   curriculum.openRun({ spec: specWith(teachers), workflowId, firstExecutionRunId: workflowId }, signal);
-const initialize = async (run: string, teacher: string) => {
+const initialize = async (run: string, teacher: string, speaking: string[] = []) => {
   const { model, checkpoints } = await open(run, [{ from: teacher }]);
   const sizes = { seed: 1, arms: [], maxCompletionTokens: 40 };
-  return curriculum.initializeModel({ ...sizes, run, model, ...(checkpoints && { checkpoints }) }, signal);
+  return curriculum.initializeModel(
+    { ...sizes, run, model, ...(checkpoints && { checkpoints }), speaking },
+    signal,
+  );
 };
 
 await saved('student', 0);
@@ -91,4 +101,15 @@ test.each<[string, Parameters<typeof saved>[2], string]>([
     message: expect.stringContaining(message) as string,
   });
   expect((await findCheckpoints(store, `taught-by-${name}`)).checkpoints).toEqual([]);
+});
+
+test('one that samples in place of the model must write as it does; one that only compares need not', async () => {
+  await saved('otherwise', 1, { speaks: { chat_template: 'other' } });
+  expect(await initialize('compared', 'otherwise')).toMatchObject({ step: 0 });
+  await expect(initialize('corrected', 'otherwise', ['otherwise'])).rejects.toMatchObject({
+    boundary: 'spec',
+    message: expect.stringContaining('its tokenizer_config.json is another') as string,
+  });
+  await saved('alike', 1);
+  expect(await initialize('corrected', 'alike', ['alike'])).toMatchObject({ step: 0 });
 });

@@ -63,6 +63,11 @@ describe('refuses', () => {
       { collect: { kind: 'stored', stage: 'rl', steps: { from: 3, to: 2 } } },
       'stages[2].collect.steps.to: is before from = 3',
     ],
+    [
+      'exploration of what is not sampled',
+      { exploration: { toolChoice: 0.1 } },
+      'stages[2].exploration: does nothing where no task is sampled',
+    ],
     ['another kind', { collect: { kind: 'storred', stage: 'rl' } }, 'stages[2].collect.kind'],
     ['fields of the other kind', { collect: { kind: 'on-policy', stage: 'rl' } }, 'stages[2].collect.stage'],
   ])('%s', (_, over, message) => {

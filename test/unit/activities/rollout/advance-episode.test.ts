@@ -74,6 +74,37 @@ function expectSound(episode: Episode): void {
 }
 
 describe('an episode', () => {
+  test('may begin with what the policy did not sample, and learns nothing from that', async () => {
+    const beginning = tokenizer.encode('<tool_call>{"name":"calculator"');
+    const rest = ',"arguments":{"expression":"12+7"}}</tool_call>';
+    const { episode, policy } = await play(calculatorEnvironment(), [rest, { answer: '19' }], { beginning });
+    expect(policy.requests[0]).toMatchObject({
+      continuation: beginning,
+      mask: beginning.map(() => 0),
+    });
+    expect(episode.tokens.slice(0, beginning.length)).toEqual(beginning);
+    expect(episode.mask.slice(0, beginning.length + 1)).toEqual([...beginning.map(() => 0), 1]);
+    const [first, second] = episode.turns;
+    expect(first).toMatchObject({
+      start: beginning.length,
+      text: `<tool_call>{"name":"calculator"${rest}`,
+      action: { kind: 'call', call: { name: 'calculator', arguments: { expression: '12+7' } } },
+      observation: { text: '19' },
+    });
+    expect(second).toMatchObject({ action: { kind: 'answer', answer: '19' } });
+  });
+
+  test('that has no room for more than its beginning is cut there', async () => {
+    const beginning = tokenizer.encode('<tool_call>{"name":"calculator"');
+    const cut = { ...sampling, maxCompletionTokens: 2 };
+    const { episode } = await play(calculatorEnvironment(), [], { beginning, sampling: cut });
+    expect(episode).toMatchObject({
+      mask: [0, 0],
+      turns: [],
+      status: { kind: 'truncated', limit: 'tokens' },
+    });
+  });
+
   test('calls its tool, reads the answer, and answers', async () => {
     const { episode, policy, context } = await play(calculatorEnvironment(), [
       calculate('12+7'),

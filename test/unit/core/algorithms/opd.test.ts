@@ -52,6 +52,7 @@ describe('is refused', () => {
     lora: false,
     late: false,
     stored: false,
+    relabels: false,
     environments: ['calculator', 'proofs', 'molecules'],
   };
   test.each<[string, object, string, string]>([

@@ -52,6 +52,7 @@ const sample = fc
 
 const group: fc.Arbitrary<CreditGroup> = fc.record({
   environment: fc.constantFrom('calculator', 'molecules'),
+  hindsight: fc.boolean(),
   samples: fc.array(sample, { minLength: 1, maxLength: 5 }),
   greedy: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
 });
@@ -60,6 +61,7 @@ const step = fc.array(group, { minLength: 1, maxLength: 4 });
 /** As many pairs and successes as there are, so that none depends on its place. */
 const WRITTEN: Record<string, object> = {
   rft: { mostPerTask: 4096, negatives: 0.5 },
+  hindsight: { mostPerTask: 4096 },
   dpo: { pairsPerTask: 2048 },
   ppo: { klCoefficient: 0.1 },
   'starpo-s': { keepGroups: 1 },

@@ -11,6 +11,8 @@ import type {
   EvaluationResult,
   GroupRequest,
   GroupResult,
+  RelabelRequest,
+  RelabelResult,
   RetentionRequest,
   ScoreRequest,
   ScoreResult,
@@ -114,6 +116,7 @@ export interface Script {
 export class ScriptedTraining implements TrainingPorts {
   readonly rollouts: GroupRequest[][] = [];
   readonly takenFromStore: StoredRequest[] = [];
+  readonly relabelled: RelabelRequest[] = [];
   readonly evaluations: EvaluationRequest[] = [];
   readonly demonstrationRounds: DemonstrationsRequest[] = [];
   readonly scored: ScoreRequest[] = [];
@@ -169,6 +172,12 @@ export class ScriptedTraining implements TrainingPorts {
     const asked = { run, stage, step, seed, checkpoint: policy, reward: judged, sampling, tasks, ...places };
     const [group] = this.answer([asked]);
     return [{ ...group!, sampledTokens: 0, sampledLogprob: 0 }];
+  }
+
+  async relabel(request: RelabelRequest): Promise<RelabelResult> {
+    this.relabelled.push(request);
+    const trajectories = { key: `relabelled/${request.step}`, sha256: 'x', bytes: 1 };
+    return { trajectories, spans: [], incidents: [] };
   }
 
   async evaluate(request: EvaluationRequest): Promise<EvaluationResult> {

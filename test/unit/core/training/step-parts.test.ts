@@ -150,6 +150,63 @@ describe('stored episodes', () => {
   });
 });
 
+describe('hindsight', () => {
+  const failing: Script['group'] = ({ tasks, group, failed }: GroupRequest) =>
+    failed ? { sampledTokens: 7 } : { failedTasks: group % 2 === 0 ? tasks : [], sampledTokens: 10 };
+
+  test('asks failed tasks again with a hint, in places of their own, and learns from that besides', async () => {
+    const ports = await train({ kind: 'hindsight', corrections: 3 }, { group: failing });
+    const [first, again] = ports.rollouts;
+    expect(again).toMatchObject(
+      [0, 2].map((i) => ({
+        tasks: first![i]!.tasks,
+        samples: 3,
+        group: 4 + i,
+        firstTask: 4 + i,
+        checkpoint: first![i]!.checkpoint,
+        failed: { key: `rl/1/${i}` },
+      })),
+    );
+    expect(ports.batches[0]!.groups.map(({ key }) => key)).toEqual([
+      'rl/1/0',
+      'rl/1/1',
+      'rl/1/2',
+      'rl/1/3',
+      'rl/1/4',
+      'rl/1/6',
+    ]);
+    // What they cost counts, and what they are worth does not: success is that without hints.
+    expect(ports.reports[0]).toMatchObject({ outcomes: { scored: 4 * 8 } });
+    expect(ports.reports[0]!.sampledTokens).toBe(4 * 10 + 2 * 7);
+    expect(ports.relabelled).toEqual([]);
+  });
+
+  test('asks a teacher where the method names one', async () => {
+    const ports = new ScriptedTraining({ heldOut: [0.5], group: failing });
+    const algorithm = algorithmWith({ kind: 'hindsight', teacher: 'expert@9' }, sampling);
+    const checkpoints = { 'expert@9': checkpoint('expert', 9) };
+    await trainStage(ports, stageInput({ ...algorithm, maxSteps: 1 }, { checkpoints }), null, go);
+    expect(ports.rollouts[1]!.map(({ checkpoint: of }) => of)).toEqual([
+      checkpoints['expert@9'],
+      checkpoints['expert@9'],
+    ]);
+    expect(ports.trained[0]).not.toHaveProperty('teachers');
+  });
+
+  test('asks nothing where nothing failed', async () => {
+    const ports = await train({ kind: 'hindsight', relabel: true }, {});
+    expect(ports.rollouts).toHaveLength(1);
+    expect(ports.relabelled).toEqual([]);
+  });
+
+  test('looks for other tasks that failed episodes solved', async () => {
+    const ports = await train({ kind: 'hindsight', corrections: 0, relabel: true }, { group: failing });
+    expect(ports.rollouts).toHaveLength(1);
+    expect(ports.relabelled).toMatchObject([{ step: 1, groups: [{ key: 'rl/1/0' }, { key: 'rl/1/2' }] }]);
+    expect(ports.batches[0]!.groups.at(-1)!.key).toBe('relabelled/1');
+  });
+});
+
 test('a critic is trained beside the policy by its own rate, at first alone', async () => {
   const critic = { learningRate: 0.004, valueClip: 0.5, pretrainingSteps: 2 };
   const ports = await train({ kind: 'ppo', critic }, {}, 3);

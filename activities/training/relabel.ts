@@ -1,0 +1,59 @@
+import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
+import { composeReward, succeeded } from '../../core/episode/reward.ts';
+import { GradusError } from '../../core/errors.ts';
+import type { RelabelRequest } from '../../core/requests.ts';
+import type { Dialect } from '../../engine/dialect/contract.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import { verdictsIn, verifiersOf } from '../verification/verify-episodes.ts';
+import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+
+/**
+ * The failed episodes that solved another task, as a group of one episode a task: each is learnt behind the prompt of the
+ * task that it did solve. Environments that say nothing of other tasks are not asked; an episode whose other task the
+ * verifiers do not confirm is left out. `null` where none is left.
+ */
+export async function relabelled(
+  environments: Environments,
+  dialectFor: (environment: HostedEnvironment) => Dialect,
+  groups: readonly RolloutGroup[],
+  { reward }: Pick<RelabelRequest, 'reward'>,
+  asker: Asker,
+): Promise<RolloutGroup | null> {
+  const { components } = reward;
+  const failed = groups.flatMap((group) =>
+    group.episodes
+      .filter(({ outcome }) => outcome?.kind === 'scored' && succeeded(components, outcome) === false)
+      .map((episode) => ({ group, task: group.tasks[episode.task]!, episode })),
+  );
+  const verifiers = verifiersOf(reward);
+  const names = [...new Set(failed.map(({ task }) => task.ref.environment))];
+  const found = new Map<Episode, { task: GroupTask; episode: Episode }>();
+  for (const name of names) {
+    const environment = environmentOf(environments, name);
+    if (!environment.relabels) continue;
+    const asked = failed.filter(({ task }) => task.ref.environment === name);
+    const items = asked.map(({ task: { ref }, episode }) => ({ ref, episode }));
+    const answers = await environment.relabellings(verifiers, items, asker);
+    answers.forEach((answer, i) => {
+      // What went wrong there was told to the asker.
+      if (answer === null || answer instanceof GradusError) return;
+      const { task, episode } = asked[i]!;
+      const outcome = composeReward(reward, verdictsIn(answer.said, reward));
+      if (succeeded(components, outcome) !== true) return;
+      const { prompt } = answer;
+      const learntBehind = dialectFor(environment).promptTokens([{ role: 'user', content: prompt }]);
+      found.set(episode, { task: { ...task, prompt, learntBehind }, episode: { ...episode, outcome } });
+    });
+  }
+  const first = failed.find(({ episode }) => found.has(episode))?.group;
+  if (!first) return null;
+  const kept = failed.flatMap(({ episode }) => found.get(episode) ?? []);
+  return {
+    id: 'relabelled',
+    weights: first.weights,
+    temperature: first.temperature,
+    tasks: kept.map(({ task }) => task),
+    episodes: kept.map(({ episode }, task) => ({ ...episode, task })),
+  };
+}

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { createRollout } from '../../../activities/rollout/rollout.ts';
+import { trainingSequences } from '../../../activities/training/credit.ts';
+import { createCurriculum } from '../../../activities/training/curriculum.ts';
+import { createVerification } from '../../../activities/verification/verifiers.ts';
+import type { GroupRequest } from '../../../core/requests.ts';
+import { newModelFiles } from '../../../engine/new-model-files.ts';
+import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
+import { defineEnvironment } from '../../../environments/contract.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { saveCheckpoint } from '../../../store/checkpoints.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import { creditBy } from '../../support/algorithm.ts';
+import { tokenizer, tokenizerJson } from '../../support/fixture-tokenizer.ts';
+import { groupRequest } from '../../support/group-request.ts';
+import { poolSaying } from '../../support/saying.ts';
+import { openTestStore } from '../../support/test-store.ts';
+import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+
+const { store } = await openTestStore();
+const signal = new AbortController().signal;
+
+/** Every task is answered by 21, and an answer solves the task that asks for it. */
+const environment = defineEnvironment({
+  ...calculatorEnvironment('echo'),
+  task: (ref) => ({ ref, prompt: `Say 21 (${ref.index})`, answer: '21' }),
+  relabel: ({ answer }) =>
+    answer === null ? null : { prompt: `Say ${answer}`, answer: answer === '8' ? 'eight' : answer },
+});
+const environments = inThisProcess([environment]);
+const ref = (index: number) => ({ environment: 'echo', split: 'train' as const, level: 1, index });
+
+/** One group of two samples a task, which all say the same. */
+async function rollOut(run: string, saying: string, over: Partial<GroupRequest> = {}) {
+  const group = groupRequest(run, [ref(0), ref(1)], { samples: 2, ...over });
+  const policies = poolSaying(saying);
+  const { part } = await createRollout({ store, policies, environments }).advance({ group }, signal);
+  const verification = createVerification({ store, environments });
+  return verification.verifyGroup({ group, part, followed: [] }, signal);
+}
+const settings = creditBy({ kind: 'hindsight', ownSuccesses: false });
+const rewarded = { ...settings, reward: groupRequest('', []).reward };
+const textOf = (tokens: readonly number[]) => tokenizer.decode(tokens);
+
+test('what failed is asked again with a hint, and learnt without it', async () => {
+  const { trajectories, failedTasks } = await rollOut('corrected', '<answer>7</answer>');
+  expect(failedTasks).toEqual([ref(0), ref(1)]);
+  const again = { group: 1, firstTask: 2, tasks: [failedTasks[1]!], failed: trajectories! };
+  const corrected = await rollOut('corrected', '<answer>21</answer>', again);
+  const group = await loadTrajectories(store, corrected.trajectories!);
+  const [task] = group.tasks;
+  expect(group.tasks).toHaveLength(1);
+  expect(task!.prompt).toBe('Say 21 (1)\n\nAn earlier attempt failed: the answer 7 was wrong. Try again.');
+  expect(textOf(task!.promptTokens)).toContain('An earlier attempt failed');
+
+  const { sequences } = trainingSequences([group], rewarded);
+  expect(sequences).toHaveLength(2);
+  for (const { tokens, mask } of sequences) {
+    expect(textOf(tokens)).toContain('Say 21 (1)');
+    expect(textOf(tokens)).not.toContain('An earlier attempt');
+    expect(textOf(tokens.filter((_, i) => mask[i] === 1))).toContain('21');
+  }
+
+  const failedAgain = await rollOut('corrected', '<answer>9</answer>', { ...again, group: 2 });
+  const wrong = await loadTrajectories(store, failedAgain.trajectories!);
+  expect(trainingSequences([wrong], rewarded).sequences).toEqual([]);
+});
+
+test('a correction that is sampled again after its worker was lost has the same bytes', async () => {
+  const { trajectories, failedTasks } = await rollOut('again', '<answer>7</answer>');
+  const group = groupRequest('again', failedTasks, { group: 1, firstTask: 2, failed: trajectories! });
+  const rollout = createRollout({ store, policies: poolSaying('<answer>21</answer>'), environments });
+  const first = await rollout.advance({ group }, signal);
+  await store.remove([first.part.key]);
+  expect((await rollout.advance({ group }, signal)).part).toEqual(first.part);
+});
+
+test('an episode that solved another task is learnt behind the prompt of that one', async () => {
+  const config = { ...smallConfig, vocabSize: 512 };
+  const files = newModelFiles(config, tokenizerJson);
+  const checkpoint = await saveCheckpoint(store, { ...checkpointAt(1, config, 'relabelled'), files });
+  const { reward } = groupRequest('', []);
+  const curriculum = createCurriculum({ store, environments });
+  const relabel = async (run: string, saying: string) => {
+    const { trajectories } = await rollOut(run, saying);
+    const request = { run, stage: 'rl', step: 1, groups: [trajectories!], reward, checkpoint };
+    const { spans: _, ...first } = await curriculum.relabelEpisodes(request, signal);
+    const { spans: __, ...second } = await curriculum.relabelEpisodes(request, signal);
+    expect(second).toEqual(first);
+    return first.trajectories;
+  };
+
+  const group = await loadTrajectories(store, (await relabel('relabelled', '<answer>7</answer>'))!);
+  expect(group.episodes).toHaveLength(4);
+  expect(group.tasks.map(({ prompt }) => prompt)).toEqual(Array(4).fill('Say 7'));
+  const { sequences } = trainingSequences([group], rewarded);
+  expect(sequences.map(({ tokens }) => textOf(tokens).includes('Say 7'))).toEqual(Array(4).fill(true));
+  expect(textOf(sequences[0]!.tokens)).not.toContain('Say 21');
+
+  // A success needs no other task, and what the verifiers do not confirm is none.
+  expect(await relabel('solved', '<answer>21</answer>')).toBeNull();
+  expect(await relabel('unconfirmed', '<answer>8</answer>')).toBeNull();
+});

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import {
+  algorithmSchema,
+  giveCredit,
+  planAlgorithm,
+  refuseAlgorithm,
+} from '../../../../core/algorithms/index.ts';
+import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
+import { sampling } from '../training/scripted-training.ts';
+
+const specOf = (over: object = {}) => algorithmSchema.parse({ kind: 'hindsight', ...over });
+const sample = (success: boolean | null): Sample => ({
+  reward: success === null ? null : Number(success),
+  success,
+  mask: [1, 0, 1],
+  turns: [],
+  rollout: [-1, 0, -1],
+  scores: {},
+  truncated: false,
+});
+const group = (successes: (boolean | null)[], hindsight = false): CreditGroup => ({
+  environment: 'calculator',
+  samples: successes.map(sample),
+  greedy: null,
+  ...(hindsight && { hindsight }),
+});
+const taught = (groups: CreditGroup[], over: object = {}) =>
+  giveCredit(specOf(over), groups).map((lesson) => [lesson.group, lesson.sample, lesson.advantages]);
+
+test('corrections that succeed are imitated, and what fails, hinted or not, teaches nothing', () => {
+  const groups = [group([false, true, null]), group([false, true, true], true)];
+  expect(taught(groups)).toEqual([
+    [0, 1, [1, 0, 1]],
+    [1, 1, [1, 0, 1]],
+    [1, 2, [1, 0, 1]],
+  ]);
+  expect(taught(groups, { ownSuccesses: false }).map(([g]) => g)).toEqual([1, 1]);
+  expect(taught(groups, { mostPerTask: 1 }).map(([g, s]) => [g, s])).toEqual([
+    [0, 1],
+    [1, 1],
+  ]);
+});
+
+test('its plan asks again, of the policy itself or of a teacher', () => {
+  const planOf = (over: object) => planAlgorithm(specOf(over), sampling);
+  expect(planOf({})).toMatchObject({
+    objective: { kind: 'supervised' },
+    hindsight: { corrections: 4, teacher: null, relabel: false },
+  });
+  expect(planOf({ teacher: 'expert@9', relabel: true, corrections: 1 }).hindsight).toEqual({
+    corrections: 1,
+    teacher: 'expert@9',
+    relabel: true,
+  });
+  expect(planOf({ teacher: 'expert' }).teachers).toEqual([]);
+});
+
+describe('is refused', () => {
+  const context = { lora: false, late: false, stored: false, relabels: false, environments: ['calculator'] };
+  test.each([
+    [{ corrections: 0 }, 'corrections', 'rft imitates successes alone'],
+    [{ corrections: 0, teacher: 'expert', relabel: true }, 'teacher', 'asked for nothing'],
+    [{ relabel: true }, 'relabel', 'no environment of the stage'],
+  ])('where it would do nothing: %o', (over, field, message) => {
+    expect(refuseAlgorithm(specOf(over), context)).toMatchObject([
+      { field, message: expect.stringContaining(message) as string },
+    ]);
+  });
+
+  test('and not where it does something', () => {
+    const relabels = { ...context, relabels: true };
+    expect(refuseAlgorithm(specOf(), context)).toEqual([]);
+    expect(refuseAlgorithm(specOf({ corrections: 0, relabel: true }), relabels)).toEqual([]);
+  });
+});
