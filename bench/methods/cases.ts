@@ -1,5 +1,6 @@
 import { METHOD_KINDS } from '../../core/algorithms/index.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
+import { REWARD } from './trial.ts';
 import type { Case, Setting } from './trial.ts';
 
 /** A model of 0.1 M parameters that knows how to call, and does it right about half of the time. */
@@ -74,9 +75,19 @@ export const caseOf = (
   ...rest,
 });
 
+/** What `process` lives by: each turn is paid for a sub-goal of its own. */
+const TURNS_PAID = {
+  components: [...REWARD.components, { verifier: 'sub-goals', role: 'bonus', weight: 0 }],
+  rules: [{ kind: 'process', verifier: 'sub-goals', by: 'turns', weight: 0.1 }],
+};
+
 export const METHOD_CASES: readonly Case[] = METHOD_KINDS.map((kind) => {
   const { algorithm, ...stage } = CONSTANTS[kind] ?? {};
-  return caseOf(kind, { ...stage, algorithm: { kind, ...algorithm } });
+  return caseOf(
+    kind,
+    { ...stage, algorithm: { kind, ...algorithm } },
+    kind === 'process' ? { reward: TURNS_PAID } : {},
+  );
 });
 
 /** Observations count as if the policy had sampled them, with the advantage of the token before. */

@@ -24,6 +24,7 @@ const schema = z.strictObject({
 export const cispo: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: false,
   plan: (spec, sampling) => {
     const { clipRatioHigh, entropyBonus: bonus, maxRefills } = spec;

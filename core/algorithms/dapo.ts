@@ -33,6 +33,7 @@ const schema = z.strictObject({
 export const dapo: Method<typeof schema> = {
   schema,
   perGroup: true,
+  readsTurns: false,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), { refills: spec.maxRefills }),

@@ -30,6 +30,7 @@ const schema = z.strictObject({
 export const dpo: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);

@@ -44,6 +44,7 @@ const schema = z.strictObject({
 export const gigpo: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: true,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0, movesAll: spec.beta > 0 }),

@@ -43,6 +43,7 @@ const schema = z.strictObject({
 export const grpo: Method<typeof schema> = {
   schema,
   perGroup: true,
+  readsTurns: false,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), {

@@ -23,6 +23,7 @@ const schema = z.strictObject({
 export const gspo: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: false,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);

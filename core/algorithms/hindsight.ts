@@ -44,6 +44,7 @@ const schema = z.strictObject({
 
 export const hindsight: Method<typeof schema> = {
   schema,
+  readsTurns: false,
   perGroup: false,
   offPolicy: false,
   plan: (spec) =>

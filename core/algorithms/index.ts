@@ -70,8 +70,13 @@ export const algorithmSchema = z.discriminatedUnion('kind', [
   hindsight.schema,
 ]);
 
+/** Those that read what single turns are paid. */
+export const READ_TURNS = METHOD_KINDS.filter((kind) => METHODS[kind].readsTurns);
+
 /** Each method is asked about its own section only. */
 const methodOf = ({ kind }: AlgorithmSpec) => METHODS[kind] as unknown as Method<z.ZodObject, AlgorithmSpec>;
+
+export const readsTurns = (spec: AlgorithmSpec): boolean => methodOf(spec).readsTurns;
 
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
   methodOf(spec).plan(spec, sampling);

@@ -22,6 +22,7 @@ const schema = z.strictObject({
 export const kto: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);

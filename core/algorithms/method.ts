@@ -13,6 +13,8 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   readonly perGroup: boolean;
   /** Learns as well from what another policy has sampled: stored episodes may come before it. */
   readonly offPolicy: boolean;
+  /** Credit reads the rewards of single turns. */
+  readonly readsTurns: boolean;
   /** The section of the spec, strict. */
   readonly schema: Schema;
   /** What a stage needs to know; made once, when the spec is read. */
@@ -33,6 +35,8 @@ export interface MethodContext {
   stored: boolean;
   /** One of the environments says what other tasks an episode has solved. */
   relabels: boolean;
+  /** A rule of the reward pays single turns. */
+  turnRewards: boolean;
   /** Those that the stage draws tasks of, once each. */
   environments: readonly string[];
 }

@@ -57,6 +57,7 @@ type Spec = z.output<typeof schema>;
 export const opd: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, maxCompletionTokens } = ofSamples(sampling);

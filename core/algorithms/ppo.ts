@@ -46,6 +46,7 @@ const schema = z.strictObject({
 export const ppo: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: true,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), {

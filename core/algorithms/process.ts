@@ -46,6 +46,7 @@ const schema = z.strictObject({
 export const process: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: true,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0, movesAll: spec.beta > 0 }),
@@ -66,7 +67,15 @@ export const process: Method<typeof schema> = {
         ),
       }));
     }),
-  refuse: refuseImportance,
+  refuse: (spec, context) =>
+    context.turnRewards
+      ? refuseImportance(spec, context)
+      : [
+          {
+            field: 'kind',
+            message: 'nothing pays single turns: give reward.rules { "kind": "process", "by": "turns", … }',
+          },
+        ],
 };
 
 /** Standardized rewards, one a turn, of each sample. */

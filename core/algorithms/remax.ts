@@ -30,6 +30,7 @@ const schema = z.strictObject({
 export const remax: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: false,
   plan: (spec, sampling) => {
     const { entropyBonus: bonus, aggregation, importanceCap, importanceRule, minibatch } = spec;

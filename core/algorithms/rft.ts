@@ -30,6 +30,7 @@ const schema = z.strictObject({
 export const rft: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: false,
   offPolicy: true,
   plan: (spec) => planOf(spec, { kind: 'supervised' }, { refills: spec.maxRefills }),
   credit: (groups, { mostPerTask, negatives }) =>

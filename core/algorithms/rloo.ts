@@ -36,6 +36,7 @@ const schema = z.strictObject({
 export const rloo: Method<typeof schema> = {
   schema,
   perGroup: true,
+  readsTurns: false,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), {

@@ -39,6 +39,7 @@ const schema = z.strictObject({
 export const vapo: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: true,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {

@@ -36,6 +36,7 @@ const schema = z.strictObject({
 export const vtrace: Method<typeof schema> = {
   schema,
   perGroup: false,
+  readsTurns: true,
   offPolicy: false,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, importanceCap: 0, importanceRule: 'truncate' }, sampling), {

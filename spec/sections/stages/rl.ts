@@ -116,14 +116,14 @@ export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: Samplin
 export function checkRlStage(
   stage: WrittenRlStage,
   verification: WrittenVerification | undefined,
-  context: Pick<MethodContext, 'lora'>,
+  { sampling, ...context }: Pick<MethodContext, 'lora' | 'turnRewards'> & { sampling: SamplingSpec },
   earlier: readonly { kind: string; name: string }[],
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
-  checkStepSize(stage, at, refuse);
+  checkStepSize(stage, planAlgorithm(stage.algorithm, sampling), at, refuse);
   if (stage.exploration && stage.collect.kind === 'stored')
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
   checkCollect(stage.collect, verification !== undefined, earlier, [...at, 'collect'], refuse);
@@ -164,21 +164,26 @@ export function checkRlStage(
 
 function checkStepSize(
   { groupsPerStep, groupsPerWorkflow, numGenerations }: WrittenRlStage,
+  plan: Pick<Plan, 'refills' | 'greedy'>,
   at: Path,
   refuse: Refuse,
 ): void {
-  const episodes = groupsPerStep * numGenerations;
+  // Refills draw as many tasks again, at most; a greedy sample is one more of each.
+  const { refills, greedy } = plan;
+  const rounds = 1 + refills;
+  const refilled = refills === 0 ? '' : ` and ${refills} refills`;
+  const episodes = rounds * groupsPerStep * numGenerations;
   if (episodes > MOST_EPISODES) {
     refuse(
       [...at, 'groupsPerStep'],
-      `makes ${episodes} episodes a step with ${numGenerations} samples each, at most ${MOST_EPISODES}: lower it and take more steps`,
+      `makes ${episodes} episodes a step with ${numGenerations} samples each${refilled}, at most ${MOST_EPISODES}: lower it and take more steps`,
     );
   }
-  const workflows = Math.ceil(groupsPerStep / groupsPerWorkflow);
+  const workflows = rounds * (greedy ? 2 : 1) * Math.ceil(groupsPerStep / groupsPerWorkflow);
   if (workflows > MOST_WORKFLOWS) {
     refuse(
       [...at, 'groupsPerWorkflow'],
-      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step, at most ${MOST_WORKFLOWS}: raise it`,
+      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step${refilled}, at most ${MOST_WORKFLOWS}: raise it`,
     );
   }
   const together = Math.min(groupsPerStep, groupsPerWorkflow) * numGenerations;

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { READ_TURNS, readsTurns } from '../../../core/algorithms/index.ts';
 import { HELD_OUT } from '../../../core/names.ts';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
 import type { WrittenModel } from '../model.ts';
+import type { WrittenReward } from '../reward.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import type { WrittenVerification } from '../verification.ts';
 import { checkRlStage, rlStageOf, rlStageSchema } from './rl.ts';
@@ -40,7 +42,17 @@ const RESERVED = [
 
 export function checkStages(
   stages: WrittenStages,
-  { model, verification }: { model: WrittenModel; verification?: WrittenVerification | undefined },
+  {
+    model,
+    sampling,
+    reward,
+    verification,
+  }: {
+    model: WrittenModel;
+    sampling: SamplingSpec;
+    reward: WrittenReward;
+    verification?: WrittenVerification | undefined;
+  },
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
@@ -50,7 +62,15 @@ export function checkStages(
       'a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, or name a checkpoint in model.from',
     );
   }
-  const context = { lora: model.lora !== undefined };
+  const ofTurns = (reward.rules ?? []).findIndex((rule) => rule.kind === 'process' && rule.by === 'turns');
+  const isRead = stages.some((stage) => stage.kind === 'rl' && readsTurns(stage.algorithm));
+  if (ofTurns >= 0 && !isRead) {
+    refuse(
+      ['reward', 'rules', ofTurns, 'by'],
+      `no stage reads what single turns are paid: choose a method that does (${READ_TURNS.join(', ')}), or minimum, product or mean`,
+    );
+  }
+  const context = { lora: model.lora !== undefined, turnRewards: ofTurns >= 0, sampling };
   // Names become folders, which some file systems do not tell apart by case.
   const names = stages.map(({ name }) => name.toLowerCase());
   stages.forEach((stage, s) => {

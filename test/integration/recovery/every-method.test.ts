@@ -28,6 +28,10 @@ const [warmStart, rl] = tiny.stages;
 const nameOf = (kind: string): string => kind.replaceAll('+', 'p');
 const spec = {
   ...tiny,
+  reward: {
+    components: [...tiny.reward.components, { verifier: 'sub-goals', role: 'bonus', weight: 0 }],
+    rules: [{ kind: 'process', verifier: 'sub-goals', by: 'turns', weight: 0.1 }],
+  },
   stages: [
     warmStart,
     ...KINDS.map((kind) => ({

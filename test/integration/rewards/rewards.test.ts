@@ -22,8 +22,11 @@ afterAll(async () => {
   await installation?.remove();
 });
 
+const tiny = tinySpec({ maxSteps: 2 });
+const [warmStart, rl] = tiny.stages;
 const spec = {
-  ...tinySpec({ maxSteps: 2 }),
+  ...tiny,
+  stages: [warmStart, { ...rl, algorithm: { kind: 'gigpo', minibatch: 32 } }],
   reward: {
     components: [
       { verifier: 'both', role: 'outcome', weight: 1 },

@@ -75,8 +75,8 @@ describe('the outcome keeps at least half', () => {
   test('counting what each turn may be paid, for as many as there may be', () => {
     const components = [OUTCOME, { verifier: 'sub-goals', role: 'bonus', weight: 0 }];
     const rules = [{ kind: 'process', verifier: 'sub-goals', by: 'turns', weight: 0.11 }];
-    expect(refusalOf({ components, rules }, { sampling: { maxTurns: 10 } })).toEqual([tooMuch]);
-    expect(refusalOf({ components, rules }, { sampling: { maxTurns: 9 } })).toEqual([]);
+    expect(refusalOf({ components, rules }, { sampling: { maxTurns: 10 } })).toContain(tooMuch);
+    expect(refusalOf({ components, rules }, { sampling: { maxTurns: 9 } })).not.toContain(tooMuch);
   });
 
   test('unless the spec says so by name, and only where it means something', () => {

@@ -56,7 +56,14 @@ test('its plan asks again, of the policy itself or of a teacher', () => {
 });
 
 describe('is refused', () => {
-  const context = { lora: false, late: false, stored: false, relabels: false, environments: ['calculator'] };
+  const context = {
+    lora: false,
+    late: false,
+    stored: false,
+    relabels: false,
+    turnRewards: false,
+    environments: ['calculator'],
+  };
   test.each([
     [{ corrections: 0 }, 'corrections', 'rft imitates successes alone'],
     [{ corrections: 0, teacher: 'expert', relabel: true }, 'teacher', 'asked for nothing'],

@@ -53,6 +53,7 @@ describe('is refused', () => {
     late: false,
     stored: false,
     relabels: false,
+    turnRewards: false,
     environments: ['calculator', 'proofs', 'molecules'],
   };
   test.each<[string, object, string, string]>([

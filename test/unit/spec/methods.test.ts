@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { GradusError } from '../../../core/errors.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+const tiny = tinySpec({ maxSteps: 2 });
+const [warmStart, rl] = tiny.stages;
+const subGoals = { verifier: 'sub-goals', role: 'bonus', weight: 0 };
+const ofTurns = { kind: 'process', verifier: 'sub-goals', by: 'turns', weight: 0.1 };
+
+/** What is wrong with a spec whose one stage says this. */
+function problems(stage: object, rules: object[] = []): string[] {
+  const spec = {
+    ...tiny,
+    reward: { components: [...tiny.reward.components, subGoals], rules },
+    stages: [warmStart, { ...rl, ...stage }],
+  };
+  try {
+    parseSpec(spec, 'run', new Map(builtInEnvironments.map((one) => [one.name, one])));
+    return [];
+  } catch (error) {
+    if (!(error instanceof GradusError)) throw error;
+    return error.message
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim());
+  }
+}
+
+describe('a step that is refilled is bounded by all that it may draw', () => {
+  const wide = { groupsPerStep: 400, groupsPerWorkflow: 1, numGenerations: 4 };
+
+  test('its child workflows', () => {
+    expect(problems({ ...wide, algorithm: { kind: 'dapo', maxRefills: 1 } })).toEqual([]);
+    expect(problems({ ...wide, algorithm: { kind: 'dapo', maxRefills: 2 } })).toEqual([
+      'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 400 tasks of a step and 2 refills, at most 1000: raise it',
+    ]);
+    expect(problems({ ...wide, groupsPerStep: 600, algorithm: { kind: 'remax' } })).toEqual([
+      'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 600 tasks of a step, at most 1000: raise it',
+    ]);
+  });
+
+  test('its episodes', () => {
+    const many = { groupsPerStep: 512, groupsPerWorkflow: 32, numGenerations: 64 };
+    expect(problems({ ...many, algorithm: { kind: 'grpo' } })).toEqual([]);
+    expect(problems({ ...many, algorithm: { kind: 'grpo', maxRefills: 3 } })[0]).toMatch(
+      /^stages\[1\]\.groupsPerStep: makes 131072 episodes a step with 64 samples each and 3 refills, at most 65536/,
+    );
+  });
+});
+
+describe('what single turns are paid', () => {
+  test('must be read by a method of the run', () => {
+    expect(problems({ algorithm: { kind: 'gigpo' } }, [ofTurns])).toEqual([]);
+    expect(problems({ algorithm: { kind: 'grpo' } }, [ofTurns])[0]).toMatch(
+      /^reward\.rules\[0\]\.by: no stage reads what single turns are paid: choose a method that does \(.*gigpo.*\)/,
+    );
+  });
+
+  test('must be there for a method that lives by it', () => {
+    expect(problems({ algorithm: { kind: 'process' } }, [ofTurns])).toEqual([]);
+    expect(problems({ algorithm: { kind: 'process' } })[0]).toMatch(
+      /^stages\[1\]\.algorithm\.kind: nothing pays single turns/,
+    );
+  });
+});
