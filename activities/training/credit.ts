@@ -108,16 +108,22 @@ export function trainingSequences(
       .get(task)!
       .map((lesson) =>
         sequenceOf(
-          task,
+          lesson.promptOf === undefined
+            ? task
+            : { ...task, promptTokens: fresh[lesson.promptOf]!.promptTokens },
           lesson,
           scoresOf.get(task.episodes[lesson.sample]!) ?? {},
           isLate(task) || (policy !== undefined && task.weights !== policy),
         ),
       ),
   );
+  const longest = Math.max(0, ...sequences.map(({ label, tokens }) => (label === 0 ? 0 : tokens.length)));
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
   return {
-    sequences: teaches ? sequences : [],
+    // A completion after a longer prompt than its own may have no room in the model.
+    sequences: teaches
+      ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest)
+      : [],
     degenerateGroups: credited.filter((group) => !group.hindsight && !tellsApart(group)).length,
     ...(reward.normalization && { scales }),
   };
@@ -207,7 +213,8 @@ const turnsOf = (
     end,
     // A part of the whole: on its scale, but for the mean, which is taken off the whole.
     reward: (rewards?.[i] ?? 0) / deviation,
-    state: i === 0 ? '' : (turns[i - 1]!.observation?.text ?? ''),
+    // No observation is the prompt, not even an empty one.
+    state: i === 0 ? 'prompt' : `read ${turns[i - 1]!.observation?.text ?? ''}`,
   }));
 
 function sequenceOf(

@@ -10,6 +10,7 @@ import type { CurriculumSpec } from '../../core/spec.ts';
 import { loadModelFiles, textOf } from '../../store/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { didYouMean } from '../../spec/strict.ts';
 import { assertStage, specOfRun } from '../../store/find-run.ts';
 import { rolloutsPrefix, storedKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
@@ -27,9 +28,20 @@ export async function assertStored(
 ): Promise<void> {
   for (const stage of stages) {
     if (stage.kind !== 'rl' || stage.collect.kind !== 'stored' || stage.collect.run === undefined) continue;
-    const { run } = stage.collect;
+    const { run, stage: from } = stage.collect;
     const spec = await specOfRun(store, run, { signal });
     await assertStage(store, run, stage.collect.stage, { signal });
+    const source = spec?.stages.find(({ name }) => name === from);
+    if (source?.kind !== 'rl') {
+      throw new GradusError(
+        'spec',
+        'invalid',
+        `the curriculum spec was refused; nothing was started.\n  stages: ${stage.name} learns from ${from} of ${run}, which is no stage that rolls out to learn${didYouMean(
+          from,
+          (spec?.stages ?? []).filter(({ kind }) => kind === 'rl').map(({ name }) => name),
+        )}`,
+      );
+    }
     if (isDeepStrictEqual({ ...spec?.reward, truncated: null }, { ...reward, truncated: null })) continue;
     throw new GradusError(
       'spec',
@@ -110,11 +122,14 @@ async function sourceOf(
     const step = stepOf(key);
     if (step < (steps?.from ?? 1) || step > (steps?.to ?? Infinity)) continue;
     const ref = (await store.head(key, { signal }))!;
-    const { tasks } = await loadTrajectories(store, ref, { signal });
+    const { tasks, episodes } = await loadTrajectories(store, ref, { signal });
     // What was sampled behind a hint was another stage's to learn from.
     const ofStage = [...tasks.keys()].filter((task) => {
       const { ref: of, learntBehind } = tasks[task]!;
-      return names.has(armName(of)) && !learntBehind;
+      // What an evaluation asked is no task to learn from.
+      // Alone it is a greedy sample, which was drawn to compare with: a stage has two of a task or more.
+      const alone = episodes.filter(({ task: own }) => own === task).length < 2;
+      return !alone && of.split === 'train' && names.has(armName(of)) && !learntBehind;
     });
     if (ofStage.length > 0) source.push({ ref, tasks: ofStage });
   }

@@ -14,8 +14,8 @@ export interface TrainSequence {
   late?: true;
   /** Sequences of one number are the two of a preference, and stay in one update. */
   pair?: number;
-  /** 1: preferred, or desirable; −1: the other. */
-  label?: 1 | -1;
+  /** 1: preferred, or desirable; −1: the other; 0: neither. */
+  label?: 1 | -1 | 0;
   /** The number of the teacher that it follows; absent: all of them by weight. */
   teacher?: number;
 }

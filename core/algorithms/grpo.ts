@@ -48,7 +48,6 @@ export const grpo: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), {
       reference: spec.beta > 0,
-      movesAll: spec.beta > 0,
       refills: spec.maxRefills,
     }),
   credit: (groups, { scaleRewards }) => groupRelative(groups, scaleRewards),

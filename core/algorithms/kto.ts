@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { amount, positive } from '../fields.ts';
-import type { Method } from './method.ts';
+import type { Lesson, Method } from './method.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
 
 /**
  * KTO, Kahneman–Tversky optimization (Ethayarajh et al. 2024, arXiv 2402.01306, eqs. 7 and 8): single samples, desirable
  * where they succeed and undesirable where they fail, without pairs.
  *
+ *   z0 = max(0, mean of log π/π_ref of completions put after the prompt of another task), which the step's other tasks give;
  *   loss: λ_D (1 − σ(β (log π/π_ref − z0))) of the desirable, λ_U (1 − σ(β (z0 − log π/π_ref))) of the others.
  */
 const schema = z.strictObject({
@@ -33,12 +34,22 @@ export const kto: Method<typeof schema> = {
       { reference: true },
     );
   },
-  credit: (groups) =>
-    groups.flatMap(({ samples }, group) =>
-      samples.flatMap(({ mask, reward, success }, sample) => {
+  credit: (groups) => {
+    const judged = groups.flatMap(({ samples }, group) =>
+      samples.flatMap(({ mask, reward, success }, sample): Lesson[] => {
         if (reward === null || success === null) return [];
         const label = success ? 1 : -1;
         return [{ group, sample, advantages: mask.map((bit) => bit * label), label }];
       }),
-    ),
+    );
+    if (groups.length < 2) return judged;
+    const mismatched = judged.map(({ group, sample, advantages }): Lesson => ({
+      group,
+      sample,
+      advantages: advantages.map(() => 0),
+      label: 0,
+      promptOf: (group + 1) % groups.length,
+    }));
+    return [...judged, ...mismatched];
+  },
 };

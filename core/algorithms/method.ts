@@ -131,8 +131,10 @@ export interface Lesson {
   returns?: number[];
   /** Two lessons of one number are the two of a preference. */
   pair?: number;
-  /** 1: preferred, or desirable; −1: the other. */
-  label?: 1 | -1;
+  /** 1: preferred, or desirable; −1: the other; 0: neither, but what the others are compared with. */
+  label?: 1 | -1 | 0;
+  /** The completion stands after the prompt of this group, not of its own. */
+  promptOf?: number;
   /** Place of the only teacher that it is learnt from; absent: all of them, by weight. */
   teacher?: number;
 }

@@ -48,8 +48,7 @@ export const process: Method<typeof schema> = {
   perGroup: false,
   readsTurns: true,
   offPolicy: false,
-  plan: (spec, sampling) =>
-    planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0, movesAll: spec.beta > 0 }),
+  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0 }),
   credit: (groups, { over, outcomeShare, gamma }) =>
     groups.flatMap(({ samples }, group) => {
       const known = samples.flatMap((of, sample) => (of.reward === null ? [] : [{ sample, of }]));

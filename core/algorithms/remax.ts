@@ -4,6 +4,7 @@ import type { Method } from './method.ts';
 import {
   entropyBonus,
   importance,
+  MOST_EPISODES,
   ofSamples,
   passes,
   planOf,
@@ -23,7 +24,8 @@ const schema = z.strictObject({
   kind: z.literal('remax'),
   ...entropyBonus,
   aggregation: tokenMean.aggregation.default('dr-grpo'),
-  minibatch: passes.minibatch,
+  // One update a step: without a ratio to the old policy further ones would go on as if nothing had moved.
+  minibatch: passes.minibatch.default(MOST_EPISODES),
   ...importance,
 });
 

@@ -41,7 +41,6 @@ export const rloo: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), {
       reference: spec.beta > 0,
-      movesAll: spec.beta > 0,
       refills: spec.maxRefills,
     }),
   credit: (groups) =>

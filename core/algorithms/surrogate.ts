@@ -100,6 +100,11 @@ export function refuseImportance({ importanceCap }: { importanceCap: number }, {
   return [];
 }
 
+/** Whether a loss has more to it than advantages: a KL to the reference, or an entropy that is to be held up. */
+const pullsAlways = (objective: Objective): boolean =>
+  (objective.kind === 'clipped' && objective.beta > 0) ||
+  ('entropyBonus' in objective && (objective.entropyBonus ?? 0) > 0);
+
 /** A plan without scores, critic and refills; what differs is given. */
 export const planOf = (
   { minibatch, numIterations }: { minibatch: number; numIterations: number },
@@ -112,7 +117,7 @@ export const planOf = (
   critic: null,
   reference: false,
   teachers: [],
-  movesAll: false,
+  movesAll: pullsAlways(objective),
   hindsight: null,
   refills: 0,
   minibatch,

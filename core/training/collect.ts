@@ -20,6 +20,8 @@ export interface Collected {
   moves: readonly LateMove[];
   /** One sample of each task, of the likeliest token each time; where the plan asks for it. */
   greedy: BlobRef[];
+  /** Why there is none of them, where the plan asks for it. */
+  greedyFailure?: string | undefined;
   /** Tokens that were sampled besides those of the summary: for baselines, and with hints. */
   otherTokens: number;
   /** Failed tasks that wait to be drawn again. */
@@ -101,9 +103,11 @@ async function sample(
   const tasks = [...first.tasks];
   const requests = shareOut(first.tasks, stage.groupsPerWorkflow, common, first.retries);
   const rolledOut = await ports.rollout(requests);
+  let latest = rolledOut;
   for (let refill = 1; refill <= plan.refills; refill++) {
     const missing = stage.groupsPerStep - tellingApart(rolledOut);
-    if (missing <= 0) break;
+    // Where no group has two rewards, a tool is away or verdicts are to come: other tasks would fare no better.
+    if (missing <= 0 || !latest.some(({ behaviour }) => behaviour.rewardGroups > 0)) break;
     const used = refill * stage.groupsPerStep;
     const more = drawTasks({ ...draw, used, count: missing, failures: [], retryFailures: 0 });
     const next = shareOut(more.tasks, stage.groupsPerWorkflow, common, 0, {
@@ -112,7 +116,8 @@ async function sample(
     });
     requests.push(...next);
     tasks.push(...more.tasks);
-    rolledOut.push(...(await ports.rollout(next)));
+    latest = await ports.rollout(next);
+    rolledOut.push(...latest);
   }
   const greedy = plan.greedy ? await rollOutGreedily(ports, requests, tasks.length) : [];
 
@@ -125,6 +130,7 @@ async function sample(
   for (const incidents of [
     climbed?.incidents,
     relabelled?.incidents,
+    ...greedy.map((group) => group.incidents),
     ...corrections.map((group) => group.incidents),
   ])
     summary.incidents = addIncidents(incidents ?? [], summary.incidents);
@@ -138,6 +144,7 @@ async function sample(
     offered: climbed?.offered ?? [],
     moves: climbed?.moves ?? [],
     greedy: trajectoriesOf(greedy),
+    greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
     otherTokens: sampledTokensOf([...greedy, ...corrections]),
     failures: first.failures,
     spans: [...rolledOut, ...greedy, ...corrections, relabelled, climbed].flatMap((one) => one?.spans ?? []),

@@ -180,10 +180,12 @@ async function stageStep(
     stage: stage.name,
     step: stageStep,
   });
-  if (rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0) {
+  const nothing = rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0;
+  if (nothing || collected.greedyFailure !== undefined) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
-    const what =
-      collected.groups.length === 0
+    const what = !nothing
+      ? `every greedy sample of step ${stageStep} failed, which the others are compared with: ${collected.greedyFailure}`
+      : collected.groups.length === 0
         ? `every rollout group of step ${stageStep} failed: ${summary.failures[0] ?? 'no reason given'}`
         : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}${causesOf(summary.incidents)}`;
     return {

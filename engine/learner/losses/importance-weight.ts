@@ -1,6 +1,7 @@
 import type { Tensor1D } from '@tensorflow/tfjs';
 import type { ImportanceCorrection } from '../../../core/algorithms/objective.ts';
 import type { Tf } from '../tensorflow/backend.ts';
+import { customGradient } from '../tensorflow/custom-gradient.ts';
 
 /** exp(target − rollout) [N], truncated or masked by `importanceRule`, `importanceCap` > 0; `target` needs no gradient. */
 export function importanceWeight(
@@ -9,11 +10,20 @@ export function importanceWeight(
   rollout: Tensor1D,
   { importanceCap, importanceRule = 'truncate' }: ImportanceCorrection,
 ): Tensor1D {
-  const weight = tf.exp<Tensor1D>(tf.sub(target, rollout));
-  if (importanceRule === 'truncate') return tf.minimum(weight, importanceCap);
-  const within = tf.logicalAnd(
-    tf.greaterEqual(weight, 1 / importanceCap),
-    tf.lessEqual(weight, importanceCap),
-  );
-  return tf.where<Tensor1D>(within, weight, tf.zerosLike(weight));
+  if (importanceRule === 'truncate') {
+    return tf.minimum(tf.exp<Tensor1D>(tf.sub(target, rollout)), importanceCap);
+  }
+  // In one piece, for a comparison has no gradient, not even of zero.
+  return customGradient<[Tensor1D, Tensor1D], [], Tensor1D>(
+    tf,
+    (target, rollout) => {
+      const weight = tf.exp<Tensor1D>(tf.sub(target, rollout));
+      const within = tf.logicalAnd(
+        tf.greaterEqual(weight, 1 / importanceCap),
+        tf.lessEqual(weight, importanceCap),
+      );
+      return { value: tf.where<Tensor1D>(within, weight, tf.zerosLike(weight)), saved: [] };
+    },
+    (dy) => [tf.zerosLike(dy), tf.zerosLike(dy)],
+  )(target, rollout);
 }

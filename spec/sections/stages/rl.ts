@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
-import type { MethodContext, Plan } from '../../../core/algorithms/method.ts';
+import type { CriticPlan, MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
 import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
 import { mostThatCanBeShown, plannedLooks } from '../../../core/training/stage-policy.ts';
@@ -126,6 +126,13 @@ export function checkRlStage(
   checkStepSize(stage, planAlgorithm(stage.algorithm, sampling), at, refuse);
   if (stage.exploration && stage.collect.kind === 'stored')
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
+  const { critic } = stage.algorithm as { critic?: CriticPlan };
+  if (critic && critic.pretrainingSteps >= stage.maxSteps) {
+    refuse(
+      [...at, 'algorithm', 'critic', 'pretrainingSteps'],
+      `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps`,
+    );
+  }
   checkCollect(stage.collect, verification !== undefined, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
@@ -164,22 +171,23 @@ export function checkRlStage(
 
 function checkStepSize(
   { groupsPerStep, groupsPerWorkflow, numGenerations }: WrittenRlStage,
-  plan: Pick<Plan, 'refills' | 'greedy'>,
+  plan: Pick<Plan, 'refills' | 'greedy' | 'hindsight'>,
   at: Path,
   refuse: Refuse,
 ): void {
   // Refills draw as many tasks again, at most; a greedy sample is one more of each.
-  const { refills, greedy } = plan;
+  const { refills, greedy, hindsight } = plan;
   const rounds = 1 + refills;
+  const samples = numGenerations + Number(greedy) + (hindsight?.corrections ?? 0);
   const refilled = refills === 0 ? '' : ` and ${refills} refills`;
-  const episodes = rounds * groupsPerStep * numGenerations;
+  const episodes = rounds * groupsPerStep * samples;
   if (episodes > MOST_EPISODES) {
     refuse(
       [...at, 'groupsPerStep'],
-      `makes ${episodes} episodes a step with ${numGenerations} samples each${refilled}, at most ${MOST_EPISODES}: lower it and take more steps`,
+      `makes ${episodes} episodes a step with ${samples} samples each${refilled}, at most ${MOST_EPISODES}: lower it and take more steps`,
     );
   }
-  const workflows = rounds * (greedy ? 2 : 1) * Math.ceil(groupsPerStep / groupsPerWorkflow);
+  const workflows = rounds * (greedy || hindsight ? 2 : 1) * Math.ceil(groupsPerStep / groupsPerWorkflow);
   if (workflows > MOST_WORKFLOWS) {
     refuse(
       [...at, 'groupsPerWorkflow'],

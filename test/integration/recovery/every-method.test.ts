@@ -18,6 +18,7 @@ const OF_METHOD: Partial<Record<(typeof METHOD_KINDS)[number], object>> = {
   ppo: { klCoefficient: 0.05, entropyBonus: 0.01 },
   'reinforce++': { baseline: 'none', klCoefficient: 0.05 },
   dapo: { maxRefills: 3 },
+  vapo: { critic: { pretrainingSteps: 1 } },
 };
 
 let installation: TestInstallation;

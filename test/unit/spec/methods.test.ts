@@ -65,3 +65,18 @@ describe('what single turns are paid', () => {
     );
   });
 });
+
+test('a critic that is trained alone to the end of the stage is refused', () => {
+  const graduation = { ...rl.graduation, successAtLeast: 0.5 };
+  expect(problems({ maxSteps: 5, graduation, algorithm: { kind: 'vapo' } })).toEqual([
+    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps',
+  ]);
+  expect(problems({ maxSteps: 6, graduation, algorithm: { kind: 'vapo' } })).toEqual([]);
+});
+
+test('the corrections of hindsight count among the episodes of a step', () => {
+  const many = { groupsPerStep: 512, groupsPerWorkflow: 32, numGenerations: 64 };
+  expect(problems({ ...many, algorithm: { kind: 'hindsight', corrections: 128 } })[0]).toMatch(
+    /^stages\[1\]\.groupsPerStep: makes 98304 episodes a step with 192 samples each/,
+  );
+});

@@ -75,7 +75,11 @@ const specOf = (kind: string) => algorithmSchema.parse({ kind, ...WRITTEN[kind] 
 
 /** Lessons by the sample that they are of, each with what it says. */
 const said = (lessons: readonly Lesson[], groups: readonly CreditGroup[]) =>
-  new Map(lessons.map((lesson) => [groups[lesson.group]!.samples[lesson.sample]!, lesson] as const));
+  new Map(
+    lessons
+      .filter(({ label }) => label !== 0)
+      .map((lesson) => [groups[lesson.group]!.samples[lesson.sample]!, lesson] as const),
+  );
 
 const close = (a: readonly number[] | undefined, b: readonly number[] | undefined): void => {
   expect(a?.length).toBe(b?.length);

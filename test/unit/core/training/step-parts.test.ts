@@ -68,6 +68,11 @@ describe('a step is refilled', () => {
     expect(first![0]!.tasks[0]!.index).toBe(16);
   });
 
+  test('not while there is nothing to tell apart, be it that a tool is away or that verdicts are to come', async () => {
+    const outage = await train(dapo, { group: () => ({ behaviour: noBehaviour(), rewardCount: 0 }) });
+    expect(outage.rollouts).toHaveLength(1);
+  });
+
   test('or not at all', async () => {
     const ports = await train({}, { group: tellApart([]) });
     expect(ports.rollouts).toHaveLength(1);
@@ -86,6 +91,21 @@ test('a greedy sample of each task is a baseline, and counts nowhere else', asyn
   expect(new Set(places).size).toBe(places.length);
   expect(ports.batches[0]).toMatchObject({ groups: { length: 4 }, greedy: { length: 4 } });
   expect(ports.reports[0]).toMatchObject({ outcomes: { scored: 4 * 8 } });
+});
+
+test('a person is asked where every greedy sample failed: the stage would go on and learn nothing', async () => {
+  const ports = await train(
+    { kind: 'remax' },
+    {
+      group: ({ samples }) => (samples === 1 ? { trajectories: null, failure: 'the tool is away' } : {}),
+      decisions: ['stop'],
+    },
+    3,
+  );
+  expect(ports.questions.map(({ reason }) => reason)).toEqual([
+    expect.stringMatching(/^every greedy sample of step 1 failed.*: the tool is away/),
+  ]);
+  expect(ports.trained).toEqual([]);
 });
 
 describe('tokens are scored before credit', () => {

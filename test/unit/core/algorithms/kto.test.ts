@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
+import type { CreditGroup } from '../../../../core/algorithms/method.ts';
+
+const group = (rewards: (number | null)[]): CreditGroup => ({
+  environment: 'toy',
+  greedy: null,
+  samples: rewards.map((reward) => ({
+    reward,
+    success: reward === null ? null : reward === 1,
+    mask: [1, 0, 1],
+    turns: [{ start: 0, end: 3, reward: 0, state: 'prompt' }],
+    rollout: [-1, 0, -1],
+    scores: {},
+    truncated: false,
+  })),
+});
+const credit = (groups: CreditGroup[]) => giveCredit(algorithmSchema.parse({ kind: 'kto' }), groups);
+
+test('every completion is put after the prompt of another task, too, for its reference point', () => {
+  const lessons = credit([group([1, 0]), group([null, 1]), group([0])]);
+  expect(lessons.map(({ group: g, sample, label, promptOf }) => [g, sample, label, promptOf])).toEqual([
+    [0, 0, 1, undefined],
+    [0, 1, -1, undefined],
+    [1, 1, 1, undefined],
+    [2, 0, -1, undefined],
+    [0, 0, 0, 1],
+    [0, 1, 0, 1],
+    [1, 1, 0, 2],
+    [2, 0, 0, 0],
+  ]);
+  // They are compared with, and teach nothing themselves.
+  expect(lessons.filter(({ label }) => label === 0).flatMap(({ advantages }) => advantages)).toEqual(
+    Array<number>(12).fill(0),
+  );
+});
+
+test('and a step of one task has none', () => {
+  expect(credit([group([1, 0])]).map(({ label }) => label)).toEqual([1, -1]);
+});

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { scoreEpisodes } from '../../../../activities/training/scores.ts';
+import { packBatch } from '../../../../activities/training/training-batch.ts';
+import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';
+import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
+import type { Learner, TrainState } from '../../../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { algorithmWith } from '../../../support/algorithm.ts';
+import { freshState, lively, randomBatch, settings, TINY } from './tiny.ts';
+
+// A step of each method from episodes to weights, where the parts must fit: what sampling has cut, scores, streams, losses.
+
+let learner: Learner;
+beforeAll(async () => {
+  learner = await createLocalLearner({ backend: 'cpu' });
+});
+afterAll(() => learner.close());
+
+const SAMPLING = { temperature: 1, topK: 4, topP: 1, maxTurns: 8, maxCompletionTokens: 160 };
+const REWARD = {
+  components: [{ verifier: 'v', role: 'outcome' as const, weight: 1, gatedBy: null }],
+  truncated: 'train' as const,
+};
+const turn = { text: '', action: { kind: 'answer' as const, answer: '' } };
+
+/** Two tasks, each sampled four times among few ids. */
+const groups = [1, 2].map((index): RolloutGroup => ({
+  id: `group-${index}`,
+  weights: '',
+  temperature: 1,
+  tasks: [
+    {
+      ref: { environment: 'e', split: 'train', level: 1, index },
+      prompt: '',
+      promptTokens: [1, 2, 3].slice(0, 1 + index),
+    },
+  ],
+  episodes: [1, 0, 1, 0].map((reward, sample): Episode => {
+    const tokens = [4 + sample, 5, 6, 7];
+    return {
+      task: 0,
+      sample,
+      tokens,
+      mask: [1, 1, 0, 1],
+      logprobs: [-1, -1, 0, -1],
+      kept: tokens.map((token, i) => (i === 2 ? [] : [1, 2, token])),
+      turns: [
+        { start: 0, end: 2, ...turn },
+        { start: 3, end: 4, ...turn },
+      ],
+      status: { kind: 'answered', answer: '' },
+      outcome: {
+        kind: 'scored',
+        reward,
+        components: [{ verifier: 'v', version: '1', score: reward, contribution: reward }],
+      },
+    };
+  }),
+}));
+
+const CRITIC = { clip: 0.2, optimizer: settings(null).optimizer };
+const moved = ({ weights }: Pick<TrainState, 'weights'>): boolean => {
+  const before = freshState().weights;
+  const all = [...weights].flatMap(([name, { data }]) =>
+    Array.from(data, (value, i) => value - before.get(name)!.data[i]!),
+  );
+  expect(all.every(Number.isFinite)).toBe(true);
+  return all.some((change) => change !== 0);
+};
+
+const written = (kind: string) => (kind === 'opd' ? { kind, teachers: [{ from: 'teacher' }] } : { kind });
+type Written = Parameters<typeof algorithmWith>[0];
+
+it.each(METHOD_KINDS.map((kind) => [kind] as const))(
+  '%s learns from what was sampled among the likeliest ids',
+  async (kind) => {
+    const { algorithm, plan } = algorithmWith(written(kind) as Written, SAMPLING);
+    const reference = lively(TINY, 9);
+    const scores =
+      plan.scores.length === 0
+        ? undefined
+        : await scoreEpisodes(
+            learner,
+            { state: freshState(), reference },
+            groups,
+            { reward: REWARD, scores: plan.scores, from: SAMPLING },
+            new AbortController().signal,
+          );
+    const { sequences } = trainingSequences(
+      groups,
+      { algorithm, plan, reward: REWARD },
+      {
+        ...(scores && { scores }),
+        ...(plan.greedy && { greedy: groups.map((one) => ({ ...one, episodes: one.episodes.slice(1, 2) })) }),
+      },
+    );
+    const { state } = await learner.step(
+      freshState(),
+      packBatch(sequences, { minibatch: 16, epochs: 1, seed: 1 }),
+      settings(plan.objective, plan.critic ? { critic: CRITIC } : {}),
+      {
+        reference,
+        teachers: plan.teachers.map(() => ({ config: TINY, weights: lively(TINY, 5) })),
+      },
+    );
+    expect(moved(state)).toBe(true);
+    expect(state.critic !== undefined).toBe(plan.critic !== null);
+  },
+);
+
+it.each(['grpo', 'ppo', 'remax'] as const)(
+  '%s drops tokens whose importance is out of bounds, in a step of one update as in others',
+  async (kind) => {
+    const { plan } = algorithmWith({ kind, importanceCap: 2, importanceRule: 'mask' });
+    const { state } = await learner.step(freshState(), randomBatch(4), settings(plan.objective));
+    expect(moved(state)).toBe(true);
+  },
+);
