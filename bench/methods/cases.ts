@@ -65,7 +65,7 @@ const CONSTANTS: Partial<Record<(typeof METHOD_KINDS)[number], Constants>> = {
   vapo: { algorithm: { alpha: 1 } },
   // One update a step: its loss has no ratio, so samples of an earlier policy with advantages below 0 drive it away.
   remax: { algorithm: { minibatch: 128 } },
-  // Without completions of other prompts its z₀ is 0, and only β holds what fails from being driven away.
+  // At the rate of the others it forgets everything (docs/log.md): what fails is made less likely without a bound.
   kto: { optimizer: { learningRate: 1e-4 } },
   opd: { taught: true },
 };

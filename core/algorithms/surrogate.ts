@@ -19,8 +19,12 @@ export const passes = {
 };
 
 export const clip = {
-  clipRatioLow: positive(1, 'a ratio is never below 0').default(0.2),
-  clipRatioHigh: positive(100, 'above it nothing is clipped').default(0.28),
+  clipRatioLow: positive(1, 'a ratio is never below 0')
+    .default(0.2)
+    .describe('How far below 1 the ratio to the old policy still counts, where the advantage is negative.'),
+  clipRatioHigh: positive(100, 'above it nothing is clipped')
+    .default(0.28)
+    .describe('How far above 1 the ratio to the old policy still counts, where the advantage is positive.'),
 };
 
 export const klToReference = {
