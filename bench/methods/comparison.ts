@@ -34,6 +34,7 @@ const kept = z.object({
       seed: z.number(),
       points: z.array(z.object({ tokens: z.number(), success: z.number() })),
       steps: z.number(),
+      weights: z.string(),
       seconds: z.number(),
     }),
   ),

@@ -65,6 +65,8 @@ export interface Trial {
   /** Ascending; the first is the warm start, with 0 tokens. */
   points: { tokens: number; success: number }[];
   steps: number;
+  /** SHA-256 of what it ended with. */
+  weights: string;
   seconds: number;
 }
 
@@ -236,7 +238,7 @@ async function runTrial(
     ...(one.alter && { batch: altered(ports, one.alter, plain.store, signal) }),
   };
   const points = [{ tokens: 0, success: warmStart.success }];
-  const { steps } = await trainStage(
+  const { steps, checkpoint: learnt } = await trainStage(
     counted,
     { spec, stage, checkpoint, reference: checkpoint, stepsBefore: 0, tasksBefore: 0 },
     null,
@@ -255,7 +257,7 @@ async function runTrial(
       return tokens >= setting.budget ? 'stop' : 'go';
     },
   );
-  return { case: one.name, seed, points, steps, seconds: seconds(start) };
+  return { case: one.name, seed, points, steps, weights: learnt.weights, seconds: seconds(start) };
 }
 
 /** Success on tasks that nothing is learnt from and nothing decided by, in a measurement that costs no tokens. */

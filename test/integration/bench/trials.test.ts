@@ -52,9 +52,8 @@ test('trials begin alike, end with the step in which they have their tokens, and
     // Without its last step it had not had them: no step has twice the mean.
     expect(tokens * (1 - 2 / steps)).toBeLessThan(1500);
   }
-  const [masked, altered] = first.map(({ points }) => points.map(({ tokens }) => tokens));
-  // What was learnt was something else, so something else was sampled.
-  expect(altered).not.toEqual(masked);
+  // Of the same samples something else was learnt.
+  expect(new Set(all.map(({ weights }) => weights)).size).toBe(3);
 
   const file = JSON.parse(await readFile(path.join(out, 'small.json'), 'utf8')) as { trials: unknown[] };
   expect(file.trials).toEqual(all);

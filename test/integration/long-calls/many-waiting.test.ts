@@ -116,7 +116,8 @@ async function rollOut(episodes: number) {
     bytesPerCall: left.bytes / (episodes * CALLS),
     mostRead: Math.max(...bytesRead),
     spans: result.spans.length,
-    resultBytes: JSON.stringify(result).length,
+    // How many spans there are is a matter of when calls came back, and is bounded by itself.
+    resultBytes: JSON.stringify({ ...result, spans: [] }).length,
     seconds,
   };
   const { calls, ...shown } = measured;
