@@ -27,9 +27,9 @@ export async function readLedger(
   run: string,
   options: CallOptions = {},
 ): Promise<LedgerEntry[]> {
-  const entries: LedgerEntry[] = [];
+  const pages: LedgerEntry[][] = [];
   for (const { key } of await store.list(ledgerPrefix(run), options)) {
-    entries.push(...((await store.find(key, ledgerPages, options)) ?? []));
+    pages.push((await store.find(key, ledgerPages, options)) ?? []);
   }
-  return entries;
+  return pages.flat();
 }

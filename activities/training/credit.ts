@@ -103,8 +103,9 @@ export function trainingSequences(
   for (const task of tasks.filter(isLate)) {
     lessonsOf.set(task, changed(giveCredit(algorithm, [now(task)]), giveCredit(algorithm, [before(task)])));
   }
-  const sequences = tasks.flatMap((task) =>
-    lessonsOf
+  const sequences = tasks.flatMap((task) => {
+    const late = isLate(task) || (policy !== undefined && task.weights !== policy);
+    return lessonsOf
       .get(task)!
       .map((lesson) =>
         sequenceOf(
@@ -113,11 +114,14 @@ export function trainingSequences(
             : { ...task, promptTokens: fresh[lesson.promptOf]!.promptTokens },
           lesson,
           scoresOf.get(task.episodes[lesson.sample]!) ?? {},
-          isLate(task) || (policy !== undefined && task.weights !== policy),
+          late,
         ),
-      ),
+      );
+  });
+  const longest = sequences.reduce(
+    (most, { label, tokens }) => (label === 0 ? most : Math.max(most, tokens.length)),
+    0,
   );
-  const longest = Math.max(0, ...sequences.map(({ label, tokens }) => (label === 0 ? 0 : tokens.length)));
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
   return {
     // A completion after a longer prompt than its own may have no room in the model.

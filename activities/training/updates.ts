@@ -13,7 +13,7 @@ export function updatesOf(
 ): Int32Array[] {
   const units = typeof sequences === 'number' ? Array.from({ length: sequences }, (_, i) => [i]) : sequences;
   const updates: Int32Array[] = [];
-  const largest = Math.max(1, ...units.map(({ length }) => length));
+  const largest = units.reduce((most, { length }) => Math.max(most, length), 1);
   const perUpdate = Math.max(1, Math.floor(minibatch / largest));
   for (let epoch = 0; epoch < epochs; epoch++) {
     const order = new RandomStream(seed, 'learner', 'minibatches', epoch).shuffle([...units]);

@@ -78,7 +78,7 @@ export async function writeParquet(
     rows = [];
   };
   for await (const page of pages) {
-    rows.push(...page);
+    rows = rows.concat(page);
     if (rows.length >= ROWS) await flush();
   }
   if (rows.length > 0) await flush();

@@ -109,6 +109,12 @@ describe('what a step teaches', () => {
     ]);
   });
 
+  test('is as many episodes as any step may have', () => {
+    const samples = Array.from({ length: 4096 }, (_, i) => scored(i % 2));
+    const groups = Array.from({ length: 64 }, () => group(samples));
+    expect(trainingSequences(groups, settings).sequences).toHaveLength(262_144);
+  });
+
   test('says of what other weights have sampled that it is late', () => {
     const groups = [group([scored(1), scored(0)]), { ...group([scored(1), scored(0)]), weights: 'earlier' }];
     const { sequences } = trainingSequences(groups, { ...settings, policy: 'w' });

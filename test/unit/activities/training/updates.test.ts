@@ -33,3 +33,12 @@ it('lets no update be one of a few sequences that were left over', () => {
     ),
   );
 });
+
+it('cuts as many sequences as any step may have', () => {
+  const most = 262_144;
+  const pairs = Array.from({ length: most / 2 }, (_, pair) => [2 * pair, 2 * pair + 1]);
+  for (const sequences of [most, pairs]) {
+    const updates = updatesOf(sequences, { minibatch: 4096, epochs: 1, seed: 3 });
+    expect(updates.map(({ length }) => length)).toEqual(Array(64).fill(4096));
+  }
+});
