@@ -1,5 +1,6 @@
 import type { Episode } from '../episode/episode.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
+import { plainCharacters } from '../plain-characters.ts';
 
 /** What a rule reads of a sample of a task: of one that verifiers could be asked about. */
 export interface JudgedSample {
@@ -20,10 +21,10 @@ export const sampledTokens = ({ mask }: JudgedSample['episode']): number =>
 
 /**
  * What an answer comes down to, so that two that say the same are equal: as the first verifier says that knows, else
- * its letters with Unicode's variants and white space made alike. null where there is no answer.
+ * its letters, with variants of characters (`plainCharacters`) and white space made alike. null where there is no answer.
  */
 export function canonicalAnswer({ episode: { status }, verdicts }: JudgedSample): string | null {
   if (status.kind !== 'answered') return null;
   const said = verdicts.find(({ canonical }) => canonical !== undefined)?.canonical;
-  return said ?? status.answer.normalize('NFKC').replace(/\s+/gu, ' ').trim();
+  return said ?? plainCharacters(status.answer).replace(/\s+/gu, ' ').trim();
 }

@@ -1,20 +1,24 @@
+import { plainCharacters } from '../../core/plain-characters.ts';
 import type { FastVerifier } from '../contract.ts';
 
-/** Numbers with an optional sign, thousands separators (all of one kind) and a decimal point. */
-const NUMBER = /^([+-]?)(\d{1,3}(?:([,'_ ])\d{3}(?:\3\d{3})*)|\d+)?(?:\.(\d*))?$/u;
+/**
+ * Numbers with an optional sign, thousands separators (all of one kind) and a decimal point. `0,123` has none: nobody
+ * writes so what is 123, and half the world what is 0.123.
+ */
+const NUMBER = /^([+-]?) ?([1-9]\d{0,2}(?:([,'_ ])\d{3}(?:\3\d{3})*)|\d+)?(?:\.(\d*))?$/u;
 
 /**
- * What an answer says, however it is written: white space collapsed, any minus and space of Unicode the plain one,
- * and of a number only its value (no thousands separators, no zeros at the ends, no plus, no minus zero).
+ * What an answer says, however it is written: characters in their plain form (`plainCharacters`), white space collapsed,
+ * any minus and space of Unicode the plain one, and of a number only its value (no thousands separators, no zeros at the
+ * ends, no plus, no minus zero). Lines are no thousands: a number stands in one of them.
  */
 export function normalizeAnswer(answer: string): string {
-  const text = answer
-    .normalize('NFKC')
-    .replace(/[\u2212\u2010-\u2015\uFE63\uFF0D]/gu, '-')
-    .replace(/\s+/gu, ' ')
+  const text = plainCharacters(answer)
+    .replace(/[\u2212\u2010-\u2015\uFE63]/gu, '-')
+    .replace(/[\t\p{Zs}]/gu, ' ')
     .trim();
-  const match = NUMBER.exec(text.replace(/^([+-]) /u, '$1'));
-  if (match === null || (match[2] === undefined && !match[4])) return text;
+  const match = NUMBER.exec(text);
+  if (match === null || (match[2] === undefined && !match[4])) return text.replace(/\s+/gu, ' ');
   const whole = (match[2] ?? '').replace(/\D/gu, '').replace(/^0+(?=\d)/u, '') || '0';
   const fraction = (match[4] ?? '').replace(/0+$/u, '');
   const value = fraction === '' ? whole : `${whole}.${fraction}`;
@@ -25,7 +29,7 @@ export function normalizeAnswer(answer: string): string {
 export function exactMatch(): FastVerifier {
   return {
     name: 'exact-match',
-    version: '1',
+    version: '2',
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, answer }) => {

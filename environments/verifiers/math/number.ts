@@ -14,7 +14,8 @@ const MOST_DIGITS = 200;
 const MOST_EXPONENT = 300;
 
 const INTEGER = String.raw`\d+`;
-const WHOLE = String.raw`\d{1,3}(?:(?<separator>[ ,'_])\d{3}(?:\k<separator>\d{3})*)(?!\d)|\d+`;
+/** Thousands do not begin with a 0: `0,123` is two numbers, or 0.123, and never 123. */
+const WHOLE = String.raw`[1-9]\d{0,2}(?:(?<separator>[ ,'_])\d{3}(?:\k<separator>\d{3})*)(?!\d)|\d+`;
 /** Groups: separator, decimals, what repeats. */
 const DECIMAL = new RegExp(String.raw`^(${WHOLE})?(?:\.(\d*)(?:\\overline\{(\d+)\}|\((\d+)\))?)?`, 'u');
 const FRACTION = new RegExp(String.raw`^\\frac\{\s*([+-]?)(${INTEGER})\s*\}\{\s*(${INTEGER})\s*\}`, 'u');

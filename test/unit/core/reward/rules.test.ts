@@ -98,6 +98,7 @@ describe('agreement', () => {
     );
     expect(scores(majority, [half!, same!, other!])).toEqual([1, 1, 0]);
     expect(scores(majority, answers('a  b', ' a b', 'c'))).toEqual([1, 1, 0]);
+    expect(scores(majority, answers('１９', '19', '1⁹'))).toEqual([1, 1, 0]);
   });
 
   test('that is unanimous pays all alike, also for what is wrong: nothing tells the two apart', () => {

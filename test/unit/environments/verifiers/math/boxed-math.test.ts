@@ -125,6 +125,13 @@ describe('in a box', () => {
     ['', ''],
     ['NaN', '0'],
     ['\\infty', '-\\infty'],
+    ['5²', '52'],
+    ['5²', '25'],
+    ['5½', '51/2'],
+    ['⑩', '10'],
+    ['1/2³', '1/23'],
+    ['0,123', '123'],
+    ['0{,}123', '123'],
   ])('%s does not say %s', async (given, expected) => {
     if (given !== '' || expected !== '') expect(await score(given, expected)).toBe(0);
     expect((await saying(given, expected)).score).toBe(0);
