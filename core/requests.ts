@@ -321,28 +321,37 @@ export interface TrainRequest {
 }
 
 /**
- * Of the tokens that the step computed, in nats unless said otherwise. Loss and norm are means over its updates. What is
- * said of the policy is 0 in a step that trains the critic alone.
+ * Of the tokens that the step computed, in nats unless said otherwise. Loss and norm are means over its updates. null is
+ * what was not measured: all that is said of the policy, in a step that trains the critic alone.
  */
 export interface LearnerMetrics {
-  loss: number;
+  loss: number | null;
   /** L2 norm before clipping. */
-  gradientNorm: number;
-  entropy: number;
-  /** K3 estimate of KL(policy ‖ reference), 0 without a reference; the divergence from the teachers where there are such. */
-  kl: number;
-  /** Part of the masked tokens whose ratio was clipped. */
-  clipFraction: number;
+  gradientNorm: number | null;
+  entropy: number | null;
+  /**
+   * K3 estimate of KL(policy ‖ reference), or the divergence from the teachers where there are such; null where the loss
+   * computes neither.
+   */
+  kl: number | null;
+  /** Part of the masked tokens whose ratio was clipped; null of a loss without a clip. */
+  clipFraction: number | null;
   /**
    * Of an objective that prefers: mean reward β log(π / π_ref) of what is preferred or desirable less that of what is
-   * not, and the share of pairs or sequences on the right side.
+   * not, and the share of pairs or sequences on the right side: means over the updates that had such, null without.
    */
-  preference?: { margin: number; accuracy: number };
+  preference?: { margin: number | null; accuracy: number | null };
   /**
-   * Of the critic, where one was trained: its loss and norm, the part of the tokens whose value was held, and the share of
-   * the returns' variance that its values explained before each update (null where returns do not vary).
+   * Of the critic, where one was trained: its loss and norm, the part of the tokens whose value was held (null where none
+   * ever is), and the share of the returns' variance that its values explained before each update (null where returns do
+   * not vary).
    */
-  critic?: { loss: number; gradientNorm: number; clipFraction: number; explainedVariance: number | null };
+  critic?: {
+    loss: number;
+    gradientNorm: number;
+    clipFraction: number | null;
+    explainedVariance: number | null;
+  };
   /**
    * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines, over what the
    * weights that the step starts from have sampled: in late episodes it would be drift. null where nothing is such.
@@ -350,7 +359,7 @@ export interface LearnerMetrics {
   logprobGapMax: number | null;
   logprobGapMean: number | null;
   updates: number;
-  /** Tokens that went through forward and backward, without padding: those of episodes that nothing is learnt from do not. */
+  /** Tokens that went through forward and backward, of the policy unless the critic is trained alone, without padding. Those of episodes that nothing is learnt from do not. */
   tokens: number;
   seconds: number;
 }

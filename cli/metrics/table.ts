@@ -26,7 +26,7 @@ const COLUMNS: readonly [head: string, name: string, text: (value: number) => st
   ['cut off %', 'episodes/truncated', percent],
 ];
 
-/** One line a step, and below it what was decided, asked and answered. */
+/** One line a step, with a dash for what was not measured, and below it what was decided, asked and answered. */
 export function metricsTable(steps: readonly StoredStep[]): string {
   const table = new Table({
     head: ['step', 'stage', ...COLUMNS.map(([head]) => head)],
@@ -37,7 +37,7 @@ export function metricsTable(steps: readonly StoredStep[]): string {
     const figures = figuresOf(step);
     const cells = COLUMNS.map(([, name, text]) => {
       const value = figures[name];
-      return value === undefined ? '' : text(value);
+      return value === undefined ? '–' : text(value);
     });
     table.push([step.step, step.stage, ...cells]);
   }

@@ -7,6 +7,10 @@ export interface Setting {
   outcomeWeight: number;
   /** Episodes of earlier steps may come before the learner again. */
   lateEpisodes: boolean;
+  /** What `kl` is measured to: a stage that learns from teachers begins far from them. */
+  klTo: 'reference' | 'teachers';
+  /** A ratio of whole sequences is clipped, so that being clipped is the rule and not a sign. */
+  clipsSequences: boolean;
   /** Evaluations that the stage makes if nothing ends it. */
   looks: number;
 }

@@ -45,7 +45,8 @@ export type Signals = Record<Signal, number | null>;
 /** `part` of `all`, or null of nothing. */
 const share = (part: number, all: number): number | null => (all > 0 ? finite(part / all) : null);
 
-const finite = (x: number): number | null => (Number.isFinite(x) ? x : null);
+const finite = (x: number | null | undefined): number | null =>
+  typeof x === 'number' && Number.isFinite(x) ? x : null;
 
 export function signalsOf({
   rollout,
@@ -60,13 +61,13 @@ export function signalsOf({
     variance: rollout && share(rollout.rewardVariance, rollout.rewardGroups),
     equal: rollout && share(rollout.equalRewards, rollout.rewardGroups),
     entropy: rollout && share(-rollout.sampledLogprob, rollout.sampledTokens),
-    gradientNorm: learner && finite(learner.gradientNorm),
-    // Exactly 0: nobody has asked for it.
-    kl: learner && learner.kl !== 0 ? finite(learner.kl) : null,
-    clipped: learner && finite(learner.clipFraction),
-    gap: learner && learner.logprobGapMean !== null ? finite(learner.logprobGapMean) : null,
+    gradientNorm: finite(learner?.gradientNorm),
+    kl: finite(learner?.kl),
+    clipped: finite(learner?.clipFraction),
+    gap: finite(learner?.logprobGapMean),
     learnt: rollout && batch && share(batch.maskedTokens, rollout.sampledTokens),
-    length: rollout && share(rollout.sampledTokens, rollout.episodes),
+    // Of stored episodes nothing was sampled here.
+    length: rollout && (rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, rollout.episodes)),
     truncated: rollout && share(rollout.truncated, rollout.episodes),
     unknown: rollout && share(rollout.unknownTools, calls),
     repeated: rollout && share(rollout.repeatedCalls, calls),

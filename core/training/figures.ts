@@ -54,7 +54,8 @@ function ofRollout(rollout: RolloutFacts): [string, number | null][] {
     ]),
     ...ofSuccess('train', rollout.arms),
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
-    figure('episodes/tokens', share(rollout.sampledTokens, episodes)),
+    // Of stored episodes nothing was sampled here.
+    figure('episodes/tokens', rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, episodes)),
     figure('episodes/longest', episodes === 0 ? null : rollout.longest),
     figure('episodes/turns', share(turns, episodes)),
     figure('episodes/truncated', share(rollout.truncated, episodes)),

@@ -14,6 +14,8 @@ import type { StepFacts } from './step-facts.ts';
 export const settingOf = ({ spec: { reward, verification }, stage }: StageInput): Setting => ({
   outcomeWeight: reward.components.find(({ role }) => role === 'outcome')?.weight ?? 1,
   lateEpisodes: (verification?.offerLateFor ?? 0) > 0,
+  klTo: stage.plan.teachers.length > 0 ? 'teachers' : 'reference',
+  clipsSequences: stage.plan.objective.kind === 'gspo',
   looks: plannedLooks(stage),
 });
 

@@ -15,6 +15,7 @@ export const cispo = (settings: CispoObjective): TokenLoss => ({
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,
+  clips: true,
   needs: ['advantages'],
   movesAll: (settings.entropyBonus ?? 0) !== 0,
   reads: (single) => ['advantages', ...(single ? [] : (['old'] as const))],

@@ -18,6 +18,7 @@ export const clipped = (settings: ClippedObjective): TokenLoss => ({
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,
+  clips: true,
   needs: ['advantages', ...(settings.importanceCap > 0 ? (['rollout'] as const) : [])],
   movesAll: settings.beta > 0 || (settings.entropyBonus ?? 0) !== 0,
   reads: (single) => [

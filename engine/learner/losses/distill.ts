@@ -18,6 +18,7 @@ export const distill = (settings: DistillObjective): DistributionLoss => ({
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: 0 },
   ofSamples: true,
+  clips: false,
   needs: [],
   problemOf: ({ sequences: { teacher } }) => {
     const odd = teacher?.find(

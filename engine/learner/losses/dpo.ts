@@ -16,6 +16,7 @@ export const dpo = (settings: DpoObjective): CoupledLoss => ({
   kind: 'coupled',
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: false,
+  clips: false,
   needs: [],
   needsOfSequences: ['pair', 'label'],
   problemOf: (batch) => {
@@ -57,7 +58,8 @@ export const dpo = (settings: DpoObjective): CoupledLoss => ({
       margin += beta * difference;
       right += Number(difference > 0);
     }
-    const count = Math.max(1, pairs.length);
+    if (pairs.length === 0) return { loss, slopes, preference: { margin: null, accuracy: null } };
+    const count = pairs.length;
     return { loss: loss / count, slopes, preference: { margin: margin / count, accuracy: right / count } };
   },
 });

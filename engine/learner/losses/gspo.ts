@@ -13,6 +13,7 @@ export const gspo = (settings: GspoObjective): CoupledLoss => ({
   kind: 'coupled',
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,
+  clips: true,
   needs: ['advantages'],
   movesAll: false,
   reads: (single) => ['advantages', ...(single ? [] : (['old'] as const))],

@@ -15,6 +15,7 @@ export const kto = (settings: KtoObjective): CoupledLoss => ({
   kind: 'coupled',
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: false,
+  clips: false,
   needs: [],
   needsOfSequences: ['label'],
   prefers: true,
@@ -43,11 +44,13 @@ export const kto = (settings: KtoObjective): CoupledLoss => ({
       right += Number(value > 0.5);
       rewards[side > 0 ? 'desirable' : 'undesirable'].push(settings.beta * ratio);
     }
-    const count = Math.max(1, judged.length);
-    const margin = meanOf(rewards.desirable) - meanOf(rewards.undesirable);
+    if (judged.length === 0) return { loss, slopes, preference: { margin: null, accuracy: null } };
+    const [desirable, undesirable] = [meanOf(rewards.desirable), meanOf(rewards.undesirable)];
+    const margin = desirable === null || undesirable === null ? null : desirable - undesirable;
+    const count = judged.length;
     return { loss: loss / count, slopes, preference: { margin, accuracy: right / count } };
   },
 });
 
-const meanOf = (values: readonly number[]): number =>
-  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+const meanOf = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -22,6 +22,8 @@ interface LossFacts {
   readonly needsOfSequences?: readonly SequenceStream[];
   /** What is wrong with a batch that has all of that, if anything. */
   problemOf?(batch: TrainBatch): string | null;
+  /** Whether it can leave out or hold what has moved too far. */
+  readonly clips: boolean;
   /** Whether it tells how the policy orders what is preferred and what is not. */
   readonly prefers?: true;
   /** Whether a sequence moves the weights whose every advantage is 0. */
@@ -79,12 +81,12 @@ export interface CoupledResult {
   preference?: Preference;
 }
 
-/** How the policy orders what is preferred or desirable, and what is not. */
+/** How the policy orders what is preferred or desirable, and what is not; null where an update has no such. */
 export interface Preference {
   /** Mean reward β log(π / π_ref) of the former less that of the latter. */
-  margin: number;
+  margin: number | null;
   /** Share of pairs, or of sequences, on the right side. */
-  accuracy: number;
+  accuracy: number | null;
 }
 
 /** A sum over tokens of a divergence between whole distributions, the policy's and its teachers': a program of its own. */

@@ -15,6 +15,7 @@ export const reinforce = (settings: ReinforceObjective): TokenLoss => ({
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,
+  clips: false,
   needs: ['advantages', ...(settings.importanceCap > 0 ? (['rollout'] as const) : [])],
   movesAll: (settings.entropyBonus ?? 0) !== 0,
   reads: () => ['advantages', ...(settings.importanceCap > 0 ? (['rollout'] as const) : [])],

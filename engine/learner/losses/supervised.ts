@@ -13,6 +13,7 @@ export const supervised: TokenLoss = {
   key: 'supervised',
   from: { temperature: 1, topK: 0 },
   ofSamples: false,
+  clips: false,
   needs: ['advantages'],
   movesAll: false,
   reads: () => [],

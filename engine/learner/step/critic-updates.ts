@@ -66,7 +66,7 @@ export function criticUpdates(
     metrics: () => ({
       loss: sums.loss / updates.length,
       gradientNorm: sums.gradientNorm / updates.length,
-      clipFraction: sums.clipped / Math.max(1, sums.tokens),
+      clipFraction: clip > 0 ? sums.clipped / Math.max(1, sums.tokens) : null,
       explainedVariance: targets.variance() > 0 ? 1 - residuals.variance() / targets.variance() : null,
     }),
   };

@@ -43,15 +43,14 @@ export interface PolicyInputs {
 type PolicyMetrics = Omit<TrainMetrics, 'updates' | 'seconds' | 'critic'>;
 
 /** Of a step that trains the critic alone. */
-export const NO_POLICY: PolicyMetrics = {
-  loss: 0,
-  gradientNorm: 0,
-  entropy: 0,
-  kl: 0,
-  clipFraction: 0,
+export const NO_POLICY: Omit<PolicyMetrics, 'tokens'> = {
+  loss: null,
+  gradientNorm: null,
+  entropy: null,
+  kl: null,
+  clipFraction: null,
   logprobGapMax: null,
   logprobGapMean: null,
-  tokens: 0,
 };
 
 export function policyUpdates(
@@ -80,6 +79,8 @@ export function policyUpdates(
   const single = updates.length === 1;
 
   const wanted = loss.reads(single);
+  // What prefers reads the reference, too, but by whole sequences, of which there is no K3.
+  const measuresKl = loss.kind === 'distribution' || (loss.kind === 'token' && wanted.includes('reference'));
   const scored = batch.streams.reference === undefined && wanted.includes('reference');
   const passes = Number(wanted.includes('old')) + Number(scored);
   const all = passes > 0 ? pack(computed) : [];
@@ -105,7 +106,8 @@ export function policyUpdates(
   const fixed = loss.kind === 'distribution' ? teachers.flatMap(({ tensors }) => tensors) : [];
   const shares = loss.kind === 'distribution' ? loss.shares(batch).map(counted) : [];
 
-  const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, margin: 0, accuracy: 0, tokens: 0 };
+  const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
+  const [margins, accuracies]: number[][] = [[], []];
   let parentLogprobs: Float32Array | undefined;
   return {
     passes: passes * all.length + passesOfUpdate * updates.reduce((sum, { rows }) => sum + rows.length, 0),
@@ -164,8 +166,8 @@ export function policyUpdates(
       sums.entropy += entropy;
       sums.kl += kl;
       sums.clipped += coupled?.clipped?.reduce((sum, bit) => sum + bit, 0) ?? clipped;
-      sums.margin += coupled?.preference?.margin ?? 0;
-      sums.accuracy += coupled?.preference?.accuracy ?? 0;
+      margins!.push(...known(coupled?.preference?.margin));
+      accuracies!.push(...known(coupled?.preference?.accuracy));
       sums.tokens += result.tokens;
     },
     metrics: () => {
@@ -177,17 +179,20 @@ export function policyUpdates(
         loss: sums.loss / updates.length,
         gradientNorm: sums.gradientNorm / updates.length,
         entropy: sums.entropy / tokens,
-        kl: sums.kl / tokens,
-        clipFraction: sums.clipped / tokens,
-        ...(loss.prefers && {
-          preference: { margin: sums.margin / updates.length, accuracy: sums.accuracy / updates.length },
-        }),
+        kl: measuresKl ? sums.kl / tokens : null,
+        clipFraction: loss.clips ? sums.clipped / tokens : null,
+        ...(loss.prefers && { preference: { margin: meanOf(margins!), accuracy: meanOf(accuracies!) } }),
         ...logprobGap(batch.streams.rollout, maskOf(batch, own), parentLogprobs!),
         tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
       };
     },
   };
 }
+
+const known = (value: number | null | undefined): number[] => (typeof value === 'number' ? [value] : []);
+
+const meanOf = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const nothingCut = ({ tokens }: TrainBatch): KeptSets => ({
   ids: new Int32Array(0),

@@ -1,6 +1,7 @@
 import type { Backend } from '../tensorflow/backend.ts';
 import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from '../contract.ts';
 import { criticUpdates } from './critic-updates.ts';
+import { lengthOf } from '../batch/sequences.ts';
 import type { DeviceState } from './device-state.ts';
 import type { PolicyInputs } from './policy-updates.ts';
 import { NO_POLICY, policyUpdates } from './policy-updates.ts';
@@ -52,7 +53,10 @@ export async function trainStep(
     await critic?.update(update);
   }
   return {
-    ...(policy?.metrics() ?? NO_POLICY),
+    ...(policy?.metrics() ?? {
+      ...NO_POLICY,
+      tokens: batch.updates.reduce((sum, update) => sum + lengthOf(batch, [...update]), 0),
+    }),
     ...(critic && { critic: critic.metrics() }),
     updates: batch.updates.length,
     seconds: (performance.now() - started) / 1000,

@@ -129,7 +129,7 @@ test('a student learns from the checkpoints that are named as its teachers, and 
   const training = createTraining({ store, learner });
   const lossFrom = async (run: string, teachers: CheckpointRef[]) => {
     const request = await requestOf(run, { objective: distill, teachers });
-    return (await training.trainStep(request(1, student), signal)).metrics.loss;
+    return (await training.trainStep(request(1, student), signal)).metrics.loss!;
   };
   const ofAnother = await lossFrom('taught', [teacher]);
   expect(ofAnother).toBeGreaterThan(0.1);

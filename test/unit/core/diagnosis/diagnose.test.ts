@@ -11,6 +11,36 @@ const looping = (step: number) => factsOf(step, { repeated: 0.9 });
 const fine = (step: number) => factsOf(step, { repeated: 0 });
 const steps = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
+describe('no alarm', () => {
+  const clipping = steps(60).map((step) => factsOf(step, { gradientNorm: 1, clipped: 0.6 }));
+  const far = steps(60).map((step) => factsOf(step, { gradientNorm: 1, kl: 3 / step ** 0.3 }));
+
+  test('is raised by a clip of whole sequences, by bounds that a good part of them is beyond', () => {
+    expect(alarmsOf(clipping).map(({ name }) => name)).toContain('kl-blow-up');
+    expect(alarmsOf(clipping, { clipsSequences: true })).toEqual([]);
+  });
+
+  test('is raised by a student that begins far from its teachers', () => {
+    expect(alarmsOf(far).map(({ name }) => name)).toContain('kl-blow-up');
+    expect(alarmsOf(far, { klTo: 'teachers' })).toEqual([]);
+  });
+
+  test('is raised by a policy whose gradient is there for the first time after the critic was trained alone', () => {
+    const stage = steps(60).map((step) => {
+      const facts = factsOf(step, {
+        gradientNorm: 1,
+        success: 0.5,
+        variance: step <= 20 ? 0.2 : 0.05,
+        entropy: step <= 20 ? 1 : 0.3,
+        duplicates: 0.1,
+      });
+      if (step <= 10) facts.learner!.gradientNorm = null;
+      return facts;
+    });
+    expect(alarmsOf(stage)).toEqual([]);
+  });
+});
+
 describe('an alarm', () => {
   test('is raised once, and once more where it still holds after twenty steps', () => {
     expect(alarmsOf(steps(50).map(looping)).map(({ stageStep }) => stageStep)).toEqual([5, 25, 45]);
@@ -98,6 +128,14 @@ describe('whatever a step lacks', () => {
       null,
       null,
     ]);
+  });
+
+  test('what was not measured is not known: a critic that is trained alone, episodes that are stored ones', () => {
+    const facts = factsOf(1, { gradientNorm: 2, length: 30 });
+    Object.assign(facts.learner!, { gradientNorm: null, entropy: null, kl: null, clipFraction: null });
+    Object.assign(facts.rollout!, { sampledTokens: 0, sampledLogprob: 0 });
+    const { gradientNorm, kl, clipped, length, entropy } = signalsOf(facts);
+    expect([gradientNorm, kl, clipped, length, entropy]).toEqual([null, null, null, null, null]);
   });
 
   test('signals come back from the facts that were made of them', () => {

@@ -14,7 +14,13 @@ import { arm } from '../training/scripted-training.ts';
 /** What the diagnoses read of a step. */
 export type Told = Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut'>;
 
-export const setting: Setting = { outcomeWeight: 1, lateEpisodes: false, looks: 20 };
+export const setting: Setting = {
+  outcomeWeight: 1,
+  lateEpisodes: false,
+  klTo: 'reference',
+  clipsSequences: false,
+  looks: 20,
+};
 
 const EPISODES = 512;
 const GROUPS = 64;
@@ -73,8 +79,8 @@ export function factsOf(
             loss: 0,
             gradientNorm: signals.gradientNorm,
             entropy: known(signals.entropy),
-            kl: known(signals.kl),
-            clipFraction: known(signals.clipped),
+            kl: signals.kl ?? null,
+            clipFraction: signals.clipped ?? null,
             logprobGapMax: signals.gap ?? null,
             logprobGapMean: signals.gap ?? null,
             updates: 1,

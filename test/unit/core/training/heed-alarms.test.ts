@@ -5,6 +5,8 @@ import { initialStageState, trainStage } from '../../../../core/training/stage.t
 import type { StageState } from '../../../../core/training/stage.ts';
 import { go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
+import { settingOf } from '../../../../core/training/heed-alarms.ts';
+import { algorithmWith } from '../../../support/algorithm.ts';
 
 // A stage whose episodes repeat their calls from step 21 on, which is named at its 24th: four of the latest eight
 // steps make the median a third, the limit is a fifth.
@@ -134,4 +136,14 @@ test('a stage that is carried elsewhere as JSON after any step does the same', a
     ]);
     expect(done).toEqual(whole.training.trained.map(({ parent, objective }) => [parent.weights, objective]));
   }
+});
+
+test('diagnoses are told what is clipped and what the KL is measured to', () => {
+  const of = (written: Parameters<typeof algorithmWith>[0]) => {
+    const { clipsSequences, klTo } = settingOf(stageInput(algorithmWith(written)));
+    return [clipsSequences, klTo];
+  };
+  expect(of({ kind: 'grpo' })).toEqual([false, 'reference']);
+  expect(of({ kind: 'gspo' })).toEqual([true, 'reference']);
+  expect(of({ kind: 'opd', teachers: [{ from: 'teacher' }] })).toEqual([false, 'teachers']);
 });

@@ -56,8 +56,8 @@ describe('products in bfloat16', () => {
     expect(rounded.metrics.logprobGapMax).toBeGreaterThan(1e-5);
     expect(rounded.metrics.logprobGapMax).toBeLessThan(0.02);
     expect(rounded.metrics.logprobGapMean).toBeLessThan(0.005);
-    expect(rounded.metrics.loss).toBeCloseTo(same.metrics.loss, 2);
-    expect(rounded.metrics.gradientNorm / exact.metrics.gradientNorm).toBeGreaterThan(0.5);
+    expect(rounded.metrics.loss).toBeCloseTo(same.metrics.loss!, 2);
+    expect(rounded.metrics.gradientNorm! / exact.metrics.gradientNorm!).toBeGreaterThan(0.5);
   });
 
   it('leave weights in float32, which differ from those of full precision by less than the rate', async () => {
@@ -98,7 +98,7 @@ describe('gradient checkpointing', () => {
     const recomputed = await step({ gradientCheckpointing: true });
     // Adam divides by the size of a gradient: where that is all but zero its rounding shows.
     expect(largestDifference(recomputed.state.weights, kept.state.weights)).toBeLessThan(1e-4);
-    expect(recomputed.metrics.gradientNorm).toBeCloseTo(kept.metrics.gradientNorm, 5);
+    expect(recomputed.metrics.gradientNorm).toBeCloseTo(kept.metrics.gradientNorm!, 5);
     const eager = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
     try {
       const there = await eager.step(parent(), batch, plan({ gradientCheckpointing: true }));
@@ -119,8 +119,8 @@ describe('gradients accumulated over micro-batches', () => {
     const whole = await step();
     for (const microBatchTokens of [48, 100]) {
       const parts = await step({ microBatchTokens });
-      expect(parts.metrics.loss).toBeCloseTo(whole.metrics.loss, 5);
-      expect(parts.metrics.gradientNorm).toBeCloseTo(whole.metrics.gradientNorm, 4);
+      expect(parts.metrics.loss).toBeCloseTo(whole.metrics.loss!, 5);
+      expect(parts.metrics.gradientNorm).toBeCloseTo(whole.metrics.gradientNorm!, 4);
       expect(largestDifference(parts.state.weights, whole.state.weights)).toBeLessThan(1e-3);
       const again = await step({ microBatchTokens });
       expect(bytes(again.state.weights).equals(bytes(parts.state.weights))).toBe(true);

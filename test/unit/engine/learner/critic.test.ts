@@ -68,6 +68,16 @@ describe('a critic', () => {
       const done = await learner.step(state, batch, settings(null, { critic }));
       state = done.state;
       explained = done.metrics.critic!.explainedVariance;
+      // Nothing of the policy was measured, and nothing was held.
+      expect(done.metrics).toMatchObject({
+        loss: null,
+        gradientNorm: null,
+        entropy: null,
+        kl: null,
+        clipFraction: null,
+        critic: { clipFraction: null },
+        tokens: batch.tokens.length,
+      });
     }
     expect(explained).toBeGreaterThan(0.9);
     expect(bytes(state.weights).equals(before)).toBe(true);

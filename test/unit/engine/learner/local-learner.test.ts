@@ -34,7 +34,7 @@ describe('a supervised step', () => {
     for (let i = 0; i < 60; i++) {
       const step = await learner.step(state, demonstrations, settings({ kind: 'supervised' }));
       state = step.state;
-      loss = step.metrics.loss;
+      loss = step.metrics.loss!;
     }
     expect(loss).toBeLessThan(0.3);
     expect(state.updates).toBe(60);
@@ -43,7 +43,7 @@ describe('a supervised step', () => {
   it('makes negative examples less likely', async () => {
     const first = await learner.step(freshState(), withAdvantages(-1), settings({ kind: 'supervised' }));
     const second = await learner.step(first.state, withAdvantages(-1), settings({ kind: 'supervised' }));
-    expect(second.metrics.loss).toBeLessThan(first.metrics.loss);
+    expect(second.metrics.loss).toBeLessThan(first.metrics.loss!);
   });
 
   it('splits an epoch into minibatches and counts updates and tokens', async () => {
@@ -103,7 +103,7 @@ describe('a GRPO step', () => {
     });
     expect(pulled.metrics.gradientNorm).toBeGreaterThan(0);
     expect(pulled.metrics.kl).toBeGreaterThan(0);
-    expect(pulled.metrics.loss).toBeCloseTo(0.5 * pulled.metrics.kl, 5);
+    expect(pulled.metrics.loss).toBeCloseTo(0.5 * pulled.metrics.kl!, 5);
   });
 
   it('measures no KL against itself', async () => {

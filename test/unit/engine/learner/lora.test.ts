@@ -56,7 +56,7 @@ describe('a LoRA step', () => {
     for (let i = 0; i < 80; i++) {
       const step = await learner.step(state, imitate, settings({ kind: 'supervised' }));
       state = step.state;
-      losses.push(step.metrics.loss);
+      losses.push(step.metrics.loss!);
     }
     expect(losses.at(-1)!).toBeLessThan(0.6 * losses[0]!);
   });
@@ -72,7 +72,7 @@ describe('a LoRA step', () => {
     // Log-probs under the parent, by way of their gap to the same rollout.
     expect(adapted.metrics.logprobGapMax).toBeCloseTo(plain.metrics.logprobGapMax!, 4);
     expect(adapted.metrics.logprobGapMean).toBeCloseTo(plain.metrics.logprobGapMean!, 5);
-    expect(adapted.metrics.entropy).toBeCloseTo(plain.metrics.entropy, 5);
+    expect(adapted.metrics.entropy).toBeCloseTo(plain.metrics.entropy!, 5);
   });
 
   it('goes on to the bit from a copy of its state, in this process or another', async () => {

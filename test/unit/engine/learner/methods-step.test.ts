@@ -95,7 +95,7 @@ it.each(METHOD_KINDS.map((kind) => [kind] as const))(
         ...(plan.greedy && { greedy: groups.map((one) => ({ ...one, episodes: one.episodes.slice(1, 2) })) }),
       },
     );
-    const { state } = await learner.step(
+    const { state, metrics } = await learner.step(
       freshState(),
       packBatch(sequences, { minibatch: 16, epochs: 1, seed: 1 }),
       settings(plan.objective, plan.critic ? { critic: CRITIC } : {}),
@@ -106,8 +106,20 @@ it.each(METHOD_KINDS.map((kind) => [kind] as const))(
     );
     expect(moved(state)).toBe(true);
     expect(state.critic !== undefined).toBe(plan.critic !== null);
+    const { objective } = plan;
+    const divergent = objective.kind === 'distill' || (objective.kind === 'clipped' && objective.beta > 0);
+    const clips = ['clipped', 'gspo', 'cispo'].includes(objective.kind);
+    expect([metrics.kl !== null, metrics.clipFraction !== null]).toEqual([divergent, clips]);
   },
 );
+
+it('the KL to the reference is a figure where the loss has one', async () => {
+  const { plan } = algorithmWith({ kind: 'grpo', beta: 0.1 });
+  const { metrics } = await learner.step(freshState(), randomBatch(4), settings(plan.objective), {
+    reference: lively(TINY, 9),
+  });
+  expect(metrics.kl).toBeGreaterThan(0);
+});
 
 it.each(['grpo', 'ppo', 'remax'] as const)(
   '%s drops tokens whose importance is out of bounds, in a step of one update as in others',

@@ -57,7 +57,7 @@ describe.each(divergences)('distillation by $kind', (divergence) => {
       const lossAt = async (by: number) => {
         const moved = data.map((value, i) => value + (by * direction[i]!) / norm);
         const weights = new Map([...before, [name, { shape, data: moved }] as const]);
-        return (await step([wider, alike], plan, batch, weights)).metrics.loss;
+        return (await step([wider, alike], plan, batch, weights)).metrics.loss!;
       };
       const h = 4e-3;
       const slope = ((await lossAt(h)) - (await lossAt(-h))) / (2 * h);
@@ -68,15 +68,15 @@ describe.each(divergences)('distillation by $kind', (divergence) => {
 
   it('teaches nothing where the student is its teacher, and brings it nearer to another', async () => {
     const itself = await step([{ config: TINY, weights: freshState().weights }], objective(divergence));
-    expect(Math.abs(itself.metrics.loss)).toBeLessThan(1e-6);
+    expect(Math.abs(itself.metrics.loss!)).toBeLessThan(1e-6);
     expect(itself.metrics.gradientNorm).toBeLessThan(1e-5);
     let state = freshState();
     const losses: number[] = [];
     for (let i = 0; i < 30; i++) {
       const done = await learner.step(state, batch, settings(objective(divergence)), { teachers: [wider] });
       state = done.state;
-      losses.push(done.metrics.loss);
-      expect(done.metrics.kl).toBeCloseTo(done.metrics.loss, 4);
+      losses.push(done.metrics.loss!);
+      expect(done.metrics.kl).toBeCloseTo(done.metrics.loss!, 4);
     }
     expect(losses.at(-1)!).toBeLessThan(0.5 * losses[0]!);
   });
@@ -93,7 +93,7 @@ describe.each(divergences)('distillation by $kind', (divergence) => {
     for (const [index, teacher] of [wider, alike].entries()) {
       const alone = await step([teacher], objective(divergence));
       const of = await named(index);
-      expect(of.metrics.loss).toBeCloseTo(alone.metrics.loss, 5);
+      expect(of.metrics.loss).toBeCloseTo(alone.metrics.loss!, 5);
       expect(largestDifference(of.state.weights, alone.state.weights)).toBeLessThan(1e-7);
     }
     await expect(named(2)).rejects.toMatchObject({ type: 'batch' });

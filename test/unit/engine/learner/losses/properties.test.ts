@@ -93,7 +93,7 @@ describe.each(named)('%s', (_, objective) => {
         const b = await step(inOrder(batch, order), objective);
         // Moments, for Adam's division by √v makes a move of what is all but 0.
         expect(largestDifference(a.state.firstMoments, b.state.firstMoments)).toBeLessThan(1e-5);
-        expect(b.metrics.loss).toBeCloseTo(a.metrics.loss, 4);
+        expect(b.metrics.loss).toBeCloseTo(a.metrics.loss!, 4);
       }),
       { numRuns: 4 },
     );
@@ -227,8 +227,8 @@ describe('a batch of pairs', () => {
     const a = await step(batch, dpo);
     const given = { ...batch, streams: { ...batch.streams, reference } };
     const b = await learner.step(freshState(), given, settings(dpo));
-    expect(b.metrics.loss).toBeCloseTo(a.metrics.loss, 5);
-    expect(b.metrics.preference!.margin).toBeCloseTo(a.metrics.preference!.margin, 4);
+    expect(b.metrics.loss).toBeCloseTo(a.metrics.loss!, 5);
+    expect(b.metrics.preference!.margin).toBeCloseTo(a.metrics.preference!.margin!, 4);
     expect(largestDifference(a.state.firstMoments, b.state.firstMoments)).toBeLessThan(1e-5);
   });
 
@@ -237,7 +237,7 @@ describe('a batch of pairs', () => {
     for (let i = 0; i < 10; i++) {
       const done = await learner.step(state, pairedBatch(4), settings(dpo), others);
       state = done.state;
-      right = done.metrics.preference!.accuracy;
+      right = done.metrics.preference!.accuracy!;
     }
     expect(right).toBe(1);
   });

@@ -218,9 +218,9 @@ describe('a learner in a process of its own', () => {
     const once = inUpdates(batch, { minibatch: 20 });
     const a = await native.step(freshState(), once, plan, { reference });
     const b = await wasm.step(freshState(), once, plan, { reference });
-    expect(b.metrics.loss).toBeCloseTo(a.metrics.loss, 4);
-    expect(b.metrics.gradientNorm).toBeCloseTo(a.metrics.gradientNorm, 4);
-    expect(b.metrics.entropy).toBeCloseTo(a.metrics.entropy, 4);
+    expect(b.metrics.loss).toBeCloseTo(a.metrics.loss!, 4);
+    expect(b.metrics.gradientNorm).toBeCloseTo(a.metrics.gradientNorm!, 4);
+    expect(b.metrics.entropy).toBeCloseTo(a.metrics.entropy!, 4);
     expect(largestDifference(a.state.firstMoments, b.state.firstMoments)).toBeLessThan(1e-4);
   });
 

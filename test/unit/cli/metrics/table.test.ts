@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { metricsTable } from '../../../../cli/metrics/table.ts';
+import { figuresOf } from '../../../../core/training/figures.ts';
+import type { StepFacts } from '../../../../core/training/step-facts.ts';
+import { trainStage } from '../../../../core/training/stage.ts';
+import { go, ScriptedTraining, stageInput } from '../../core/training/scripted-training.ts';
+
+test('what was not measured is a dash and no figure, and a measured 0 is a 0', async () => {
+  const ports = new ScriptedTraining({ heldOut: [0.5] });
+  await trainStage(ports, stageInput({ maxSteps: 1 }), null, go);
+  const [facts] = ports.facts as [StepFacts];
+  const learner = { ...facts.learner!, kl: null, clipFraction: 0, gradientNorm: null };
+  const rollout = { ...facts.rollout!, sampledTokens: 0, sampledLogprob: 0 };
+  const step = { ...facts, learner, rollout, answer: null };
+  const lines = metricsTable([step]).split('\n');
+  const [heads, cells] = lines
+    .filter((line) => line.startsWith('│'))
+    .map((line) => line.split('│').map((cell) => cell.trim()));
+  const shown = Object.fromEntries(heads!.map((head, i) => [head, cells![i]]));
+  expect(shown).toMatchObject({
+    KL: '–',
+    '|gradient|': '–',
+    entropy: '–',
+    tokens: '–',
+    'clipped %': '0.0',
+  });
+  const figures = figuresOf(step);
+  for (const name of ['learner/kl', 'learner/gradient-norm', 'policy/entropy', 'episodes/tokens'])
+    expect(figures).not.toHaveProperty([name]);
+  expect(figures).toHaveProperty(['learner/clip-fraction'], 0);
+});
