@@ -50,10 +50,22 @@ export interface GroupRequest {
   toolChoice?: number;
   /** Trajectories in which all of the tasks were failed: each gets a hint made of what went wrong there. */
   failed?: BlobRef;
+  /** More samples of these tasks branch off what there is of them. */
+  grows?: Growth;
+}
+
+/** How a tree goes on. */
+export interface Growth {
+  /** Trajectories of the group that it began with, and of those that have grown it since, in their order. */
+  trees: BlobRef[];
+  /** Draws that a state should have before the search goes deeper. */
+  width: number;
+  /** How much what was tried seldom is preferred, in units of reward. */
+  exploration: number;
 }
 
 /** A group whose tasks have been drawn: they are in its parts, and pass through no history again. */
-export type OpenGroup = Omit<GroupRequest, 'tasks' | 'retries' | 'reward' | 'failed'>;
+export type OpenGroup = Omit<GroupRequest, 'tasks' | 'retries' | 'reward' | 'failed' | 'grows'>;
 
 /** Starts all episodes of a group. */
 export interface AdvanceRequest {

@@ -16,7 +16,7 @@ import { searchAttributes } from './search-attributes.ts';
  */
 export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
   parentOf();
-  const { tasks: _, retries: __, failed: ___, reward, ...open } = group;
+  const { tasks: _, retries: __, failed: ___, grows: ____, reward, ...open } = group;
   const first = await rolloutActivities.advance({ group });
   const followed = await Promise.all(first.pages.map((page, number) => followChild(open, page, number)));
   const result = await verifierActivities.verifyGroup({

@@ -10,6 +10,7 @@ import type {
   DueCallsRequest,
   GatherRequest,
   GroupRequest,
+  Growth,
   LongCall,
   OpenGroup,
   ResumeRequest,
@@ -22,6 +23,8 @@ import { advanceEpisode, observe } from './advance-episode.ts';
 import { beginCall } from './begin-call.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
+import { inTurns } from '../../engine/in-pieces.ts';
+import { branchesOf } from './branches.ts';
 import { hintsFor } from './hints.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey } from '../../store/keys.ts';
@@ -54,7 +57,9 @@ export function createRollout(deps: RolloutDependencies) {
       const lease = await deps.policies.lease(request.checkpoint);
       try {
         const incidents = new IncidentList();
-        const group = await startGroup(deps, request, lease, incidents.asker(signal));
+        const group = request.grows
+          ? await growGroup(deps.store, request, request.grows, signal)
+          : await startGroup(deps, request, lease, incidents.asker(signal));
         const number = ++advances;
         await together(signal, group.episodes, (episode, shared) => {
           const followed = { task: group.tasks[episode.task]!, episode };
@@ -173,6 +178,26 @@ async function openEpisode(
   return { task, episode };
 }
 
+/** The same tasks as the trees have, each with more samples. */
+async function growGroup(
+  store: ObjectStore,
+  request: GroupRequest,
+  { trees: refs, ...search }: Growth,
+  signal: AbortSignal,
+): Promise<RolloutGroup> {
+  const trees = await Promise.all(refs.map((ref) => loadTrajectories(store, ref, { signal })));
+  const { id, tasks } = trees[0]!;
+  const episodes = await inTurns(branchesOf(trees, request.samples, search, request.reward), signal);
+  return { ...headOf(request), grows: id, tasks, episodes };
+}
+
+/** What a group is, whatever is in it. */
+const headOf = ({ group, checkpoint, sampling }: GroupRequest) => ({
+  id: `group-${String(group).padStart(4, '0')}`,
+  weights: checkpoint.weights,
+  temperature: sampling.temperature,
+});
+
 async function startGroup(
   deps: RolloutDependencies,
   request: GroupRequest,
@@ -222,13 +247,7 @@ async function startGroup(
       status: statusOf(task),
     })),
   );
-  return {
-    id: `group-${String(request.group).padStart(4, '0')}`,
-    weights: request.checkpoint.weights,
-    temperature: request.sampling.temperature,
-    tasks,
-    episodes,
-  };
+  return { ...headOf(request), tasks, episodes };
 }
 
 /** In order, with one question to each environment. */

@@ -26,17 +26,27 @@ export interface TaskEpisodes extends Pick<GroupTask, 'ref' | 'promptTokens'> {
   episodes: Episode[];
 }
 
-/** In the order in which scores, credit and batches have them. */
-export const tasksOf = (groups: readonly RolloutGroup[]): TaskEpisodes[] =>
-  groups.flatMap((group) =>
-    group.tasks.map(({ ref, promptTokens, learntBehind }, task) => ({
+/** In the order in which scores, credit and batches have them: the episodes of a tree are of one task, whenever sampled. */
+export function tasksOf(groups: readonly RolloutGroup[]): TaskEpisodes[] {
+  const trees = new Map<string, TaskEpisodes[]>();
+  return groups.flatMap((group) => {
+    const episodesOf = (task: number) => group.episodes.filter((episode) => episode.task === task);
+    const grown = group.grows === undefined ? undefined : trees.get(group.grows);
+    if (grown) {
+      grown.forEach(({ episodes }, task) => episodes.push(...episodesOf(task)));
+      return [];
+    }
+    const tasks = group.tasks.map(({ ref, promptTokens, learntBehind }, task) => ({
       ref,
       promptTokens: learntBehind ?? promptTokens,
       hindsight: learntBehind !== undefined,
       weights: group.weights,
-      episodes: group.episodes.filter((episode) => episode.task === task),
-    })),
-  );
+      episodes: episodesOf(task),
+    }));
+    trees.set(group.id, tasks);
+    return tasks;
+  });
+}
 
 /** Whether credit can be given for an episode: what has none is not scored either. */
 export const isCredited = ({ outcome }: Episode, { truncated }: Pick<RewardSpec, 'truncated'>): boolean =>
@@ -196,16 +206,23 @@ function sampleOf(
   scale: RewardScale,
   scores: Sample['scores'],
 ): Sample {
+  const inherited = episode.inherited?.turns ?? 0;
   return {
     reward: outcome ? scaledOutcome(outcome, reward.truncated, scale) : null,
     success: outcome ? succeeded(reward.components, outcome) : null,
-    mask: episode.mask,
-    turns: turnsOf(episode, outcome ? turnRewards(reward, outcome) : null, scale),
+    tokens: episode.tokens,
+    mask: ownMask(episode),
+    turns: turnsOf(episode, outcome ? turnRewards(reward, outcome) : null, scale).slice(inherited),
+    before: episode.turns.slice(0, inherited),
     rollout: episode.logprobs,
     scores,
     truncated: outcome?.kind === 'truncated',
   };
 }
+
+/** Without what another sample has sampled, and learns from. */
+const ownMask = ({ mask, inherited }: Episode): (0 | 1)[] =>
+  inherited ? mask.map((bit, at) => (at < inherited.tokens ? 0 : bit)) : mask;
 
 const turnsOf = (
   { turns }: Episode,
@@ -223,16 +240,16 @@ const turnsOf = (
 
 function sequenceOf(
   { promptTokens, episodes }: TaskEpisodes,
-  { sample, advantages, returns, pair, label, teacher }: Lesson,
+  { sample, advantages, mask, returns, pair, label, teacher }: Lesson,
   { values }: Sample['scores'],
   late: boolean,
 ): TrainSequence {
-  const { tokens, mask, logprobs, kept } = episodes[sample]!;
+  const { tokens, logprobs, kept } = episodes[sample]!;
   const nothing = promptTokens.map(() => 0);
   const afterPrompt = (perToken: ArrayLike<number>): number[] => [...nothing, ...Array.from(perToken)];
   return {
     tokens: [...promptTokens, ...tokens],
-    mask: afterPrompt(mask),
+    mask: afterPrompt(mask ?? ownMask(episodes[sample]!)),
     streams: {
       advantages: afterPrompt(advantages),
       rollout: afterPrompt(logprobs),

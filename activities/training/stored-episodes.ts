@@ -159,7 +159,7 @@ async function assertSameTokenizer(
 }
 
 /** Some tasks of a group, with their episodes as they are: nothing of them was learnt from here. */
-const taken = (group: RolloutGroup, tasks: readonly number[], id: string): RolloutGroup => ({
+const taken = ({ grows: _, ...group }: RolloutGroup, tasks: readonly number[], id: string): RolloutGroup => ({
   ...group,
   id,
   tasks: tasks.map((task) => {

@@ -13,7 +13,7 @@ import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-
  */
 export function* countBehaviour(
   reward: RewardSpec,
-  { tasks, episodes }: RolloutGroup,
+  { tasks, episodes, grows }: RolloutGroup,
 ): InPieces<BehaviourCounts> {
   let counts = noBehaviour();
   for (const episode of episodes) {
@@ -22,13 +22,17 @@ export function* countBehaviour(
   }
   for (const task of tasks.keys()) {
     const samples = episodes.filter((episode) => episode.task === task);
-    counts = addBehaviour(counts, { ...noBehaviour(), ...ofSamples(reward, samples) });
+    counts = addBehaviour(counts, { ...noBehaviour(), ...ofSamples(reward, samples, grows !== undefined) });
   }
   return counts;
 }
 
-/** What is only seen where the samples of a task lie side by side. */
-function ofSamples({ truncated }: RewardSpec, samples: readonly Episode[]): Partial<BehaviourCounts> {
+/** What is only seen where the samples of a task lie side by side; rewards are not compared where `chosen` ones are. */
+function ofSamples(
+  { truncated }: RewardSpec,
+  samples: readonly Episode[],
+  chosen: boolean,
+): Partial<BehaviourCounts> {
   const answers = samples.flatMap(({ status }) => (status.kind === 'answered' ? [status.answer] : []));
   const calls = samples.flatMap((episode) => [...new Set(callsOf(episode))]);
   const texts = samples.map(({ turns }) => JSON.stringify(turns.map(({ text }) => text)));
@@ -40,12 +44,13 @@ function ofSamples({ truncated }: RewardSpec, samples: readonly Episode[]): Part
     answers: answers.length,
     duplicateAnswers: repeated(answers),
     duplicateEpisodes: repeated(texts),
-    ...(known >= 2 && {
-      rewardGroups: 1,
-      equalRewards: Number(degenerate),
-      rewardVariance: deviation ** 2,
-      rewardDeviation: deviation,
-    }),
+    ...(known >= 2 &&
+      !chosen && {
+        rewardGroups: 1,
+        equalRewards: Number(degenerate),
+        rewardVariance: deviation ** 2,
+        rewardDeviation: deviation,
+      }),
   };
 }
 

@@ -32,10 +32,11 @@ export function tallyOutcomes(
   for (const episode of group.episodes) {
     const outcome = episode.outcome!;
     outcomes[outcome.kind]++;
-    result.sampledTokens += episode.mask.reduce<number>((sum, bit) => sum + bit, 0);
+    const { turns = 0, tokens = 0 } = episode.inherited ?? {};
+    result.sampledTokens += episode.mask.slice(tokens).reduce<number>((sum, bit) => sum + bit, 0);
     // 0 where a token was not sampled.
-    result.sampledLogprob += episode.logprobs.reduce((sum, logprob) => sum + logprob, 0);
-    result.turns += episode.turns.length;
+    result.sampledLogprob += episode.logprobs.slice(tokens).reduce((sum, logprob) => sum + logprob, 0);
+    result.turns += episode.turns.length - turns;
     const earned = trainableReward(outcome, reward.truncated);
     if (earned !== null) {
       result.rewardSum += earned;
@@ -46,12 +47,13 @@ export function tallyOutcomes(
     const { ref, retried } = group.tasks[episode.task]!;
     const arm = { environment: ref.environment, level: ref.level };
     const sum: ArmTally = arms.get(armName(arm)) ?? { arm, successes: 0, trials: 0 };
-    if (!retried) arms.set(armName(arm), sum);
-    for (const counted of retried ? [perTask[episode.task]!] : [sum, perTask[episode.task]!]) {
+    const chosen = retried ?? group.grows !== undefined;
+    if (!chosen) arms.set(armName(arm), sum);
+    for (const counted of chosen ? [perTask[episode.task]!] : [sum, perTask[episode.task]!]) {
       counted.trials++;
       if (success) counted.successes++;
     }
-    if (!retried && isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
+    if (!chosen && isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
   }
   return {
     ...result,
@@ -59,7 +61,12 @@ export function tallyOutcomes(
     outcomes,
     // An evaluation's tasks are never trained on.
     failedTasks: group.tasks
-      .filter(({ ref }, i) => ref.split === 'train' && 2 * perTask[i]!.successes < perTask[i]!.trials)
+      .filter(
+        ({ ref }, i) =>
+          group.grows === undefined &&
+          ref.split === 'train' &&
+          2 * perTask[i]!.successes < perTask[i]!.trials,
+      )
       .map(({ ref }) => ref),
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { SamplingSpec } from '../spec.ts';
+import { agentq } from './agentq.ts';
 import { cispo } from './cispo.ts';
 import { dapo } from './dapo.ts';
 import { dpo } from './dpo.ts';
@@ -36,6 +37,7 @@ const METHODS = {
   process,
   rft,
   dpo,
+  agentq,
   kto,
   opd,
   hindsight,
@@ -65,6 +67,7 @@ export const algorithmSchema = z.discriminatedUnion('kind', [
   process.schema,
   rft.schema,
   dpo.schema,
+  agentq.schema,
   kto.schema,
   opd.schema,
   hindsight.schema,

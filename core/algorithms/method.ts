@@ -33,6 +33,8 @@ export interface MethodContext {
   late: boolean;
   /** Episodes are stored ones, and none is sampled. */
   stored: boolean;
+  /** Samples of a task branch off others. */
+  tree: boolean;
   /** One of the environments says what other tasks an episode has solved. */
   relabels: boolean;
   /** A rule of the reward pays single turns. */
@@ -101,9 +103,13 @@ export interface Sample {
   /** null: pending, abstained, failed by infrastructure, or left out by the spec. It then acts on nothing. */
   reward: number | null;
   success: boolean | null;
-  /** 1 where the policy sampled, 0 for observations. */
+  tokens: readonly number[];
+  /** 1 where the policy sampled, 0 for observations, and for what was sampled in the sample that this one branched off. */
   mask: readonly (0 | 1)[];
+  /** The sample's own. */
   turns: readonly SampleTurn[];
+  /** Turns of the sample that this one branched off, which come before its own. */
+  before: readonly Pick<SampleTurn, 'start' | 'end'>[];
   /** Log-probs when sampled, nats; 0 where the mask is. */
   rollout: ArrayLike<number>;
   scores: Partial<Record<Score, ArrayLike<number>>>;
@@ -127,6 +133,8 @@ export interface Lesson {
   sample: number;
   /** Per token of the completion, 0 where the mask is. */
   advantages: number[];
+  /** Part of the sample's mask: the tokens that the lesson is about. Absent: all of it. */
+  mask?: (0 | 1)[];
   /** What the critic is to predict, likewise. */
   returns?: number[];
   /** Two lessons of one number are the two of a preference. */

@@ -50,6 +50,8 @@ export interface Episode {
   /** Ids that each token was sampled among, ascending; empty where nothing was cut. Absent where sampling cuts nothing. */
   kept?: number[][];
   turns: Turn[];
+  /** What it has of another sample of its task, which sampled it: it branched off before the next turn. */
+  inherited?: { sample: number; turns: number; tokens: number };
   status: EpisodeStatus;
   outcome?: Outcome;
   /** What it was judged to be when its group was last learnt from: only what has changed since is taught. */
@@ -83,6 +85,8 @@ export interface RolloutGroup {
   /** SHA-256 of the weights that sampled. */
   weights: string;
   temperature: number;
+  /** Id of the group of the same step whose samples these are more of: of the same tasks, in a tree. */
+  grows?: string;
   tasks: GroupTask[];
   episodes: Episode[];
 }

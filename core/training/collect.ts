@@ -119,13 +119,16 @@ async function sample(
     latest = await ports.rollout(next);
     rolledOut.push(...latest);
   }
-  const greedy = plan.greedy ? await rollOutGreedily(ports, requests, tasks.length) : [];
+  const grown = await grow(ports, stage, requests, rolledOut);
+  const after = { group: requests.length + grown.length, firstTask: tasks.length };
+  const greedy = plan.greedy ? await rollOutGreedily(ports, requests, after) : [];
 
-  const corrections = await correct(ports, input, requests, rolledOut, tasks.length);
+  const corrections = await correct(ports, input, requests, rolledOut, after);
+  const sampled = [...rolledOut, ...grown];
   const relabelled = await relabel(ports, input, state, step, rolledOut);
 
-  const climbed = input.spec.verification ? await climb(ports, input, step, rolledOut) : null;
-  const results = climbed?.groups ?? rolledOut;
+  const climbed = input.spec.verification ? await climb(ports, input, step, sampled) : null;
+  const results = climbed?.groups ?? sampled;
   const summary = summarize(results);
   for (const incidents of [
     climbed?.incidents,
@@ -147,7 +150,7 @@ async function sample(
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
     otherTokens: sampledTokensOf([...greedy, ...corrections]),
     failures: first.failures,
-    spans: [...rolledOut, ...greedy, ...corrections, relabelled, climbed].flatMap((one) => one?.spans ?? []),
+    spans: [...sampled, ...greedy, ...corrections, relabelled, climbed].flatMap((one) => one?.spans ?? []),
   };
 }
 
@@ -160,7 +163,7 @@ const commonOf = (
   seed: spec.seed,
   stage: stage.name,
   step,
-  samples: stage.numGenerations,
+  samples: stage.collect.kind === 'tree' ? stage.collect.roots : stage.numGenerations,
   checkpoint,
   sampling: samplingAt(stage, spec.sampling, step, adjusted),
   ...(stage.exploration?.toolChoice && { toolChoice: stage.exploration.toolChoice }),
@@ -183,17 +186,55 @@ function unexplored(request: GroupRequest): GroupRequest {
   return own;
 }
 
+/**
+ * The rest of the samples of a tree, round by round, where the stage collects trees: each round branches off what those
+ * before it have left, in groups of its own, whose numbers follow. A group that failed as a whole does not grow.
+ */
+async function grow(
+  ports: TrainingPorts,
+  { collect: how, numGenerations }: StageInput['stage'],
+  requests: readonly GroupRequest[],
+  rolledOut: readonly GroupResult[],
+): Promise<GroupResult[]> {
+  if (how.kind !== 'tree') return [];
+  const { roots, branches, width, exploration } = how;
+  const growing = requests.flatMap((request, i) => {
+    const { trajectories } = rolledOut[i]!;
+    return trajectories === null ? [] : [{ request, trees: [trajectories] }];
+  });
+  const grown: GroupResult[] = [];
+  for (let samples = roots; samples < numGenerations; samples += branches) {
+    const results = await ports.rollout(
+      growing.map(({ request, trees }, i) => ({
+        ...request,
+        group: requests.length + grown.length + i,
+        samples: Math.min(branches, numGenerations - samples),
+        grows: { trees: [...trees], width, exploration },
+      })),
+    );
+    results.forEach(({ trajectories }, i) => trajectories && growing[i]!.trees.push(trajectories));
+    grown.push(...results);
+  }
+  return grown;
+}
+
+/** Numbers of the groups and tasks of a step that have been given out. */
+interface Numbered {
+  group: number;
+  firstTask: number;
+}
+
 /** The same tasks again, one sample each, with nothing left to chance. */
 function rollOutGreedily(
   ports: TrainingPorts,
   requests: readonly GroupRequest[],
-  tasks: number,
+  after: Numbered,
 ): Promise<GroupResult[]> {
   return ports.rollout(
     requests.map(unexplored).map((request) => ({
       ...request,
-      group: requests.length + request.group,
-      firstTask: tasks + request.firstTask,
+      group: after.group + request.group,
+      firstTask: after.firstTask + request.firstTask,
       samples: 1,
       sampling: { ...request.sampling, topK: 1, topP: 1 },
     })),
@@ -206,7 +247,7 @@ async function correct(
   { spec, stage }: StageInput,
   requests: readonly GroupRequest[],
   rolledOut: readonly GroupResult[],
-  tasks: number,
+  after: Numbered,
 ): Promise<GroupResult[]> {
   const { hindsight } = stage.plan;
   if (!hindsight || hindsight.corrections === 0) return [];
@@ -216,8 +257,8 @@ async function correct(
     return [
       {
         ...request,
-        group: requests.length + request.group,
-        firstTask: tasks + request.firstTask,
+        group: after.group + request.group,
+        firstTask: after.firstTask + request.firstTask,
         tasks: failedTasks,
         retries: 0,
         samples: hindsight.corrections,

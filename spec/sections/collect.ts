@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { count, name, runName } from '../../core/fields.ts';
+import { amount, count, name, runName } from '../../core/fields.ts';
 import type { Refuse } from '../check.ts';
 import { didYouMean } from '../strict.ts';
 import type { Path } from '../strict.ts';
+import type { WrittenVerification } from './verification.ts';
 
 const step = count(1e6, 'no stage has more steps');
 
@@ -23,21 +24,59 @@ export const collectSchema = z
       .describe(
         "Episodes of the stage's tasks that an earlier stage or another run has left, in an order drawn by the seed, again and again. Nothing is sampled: numGenerations, groupsPerWorkflow and retryFailures say nothing then.",
       ),
+    z
+      .strictObject({
+        kind: z.literal('tree'),
+        roots: count(4095, 'draw more tasks instead')
+          .default(4)
+          .describe('Samples that begin at the prompt; the others of numGenerations branch off.'),
+        branches: count(4095, 'draw more tasks instead')
+          .default(4)
+          .describe('Samples of each round: where they branch off is chosen by those of the rounds before.'),
+        width: count(4096, 'no state has more samples', 2)
+          .default(2)
+          .describe('Turns that are drawn in a state before the search goes deeper.'),
+        exploration: amount(1000, 'rewards would count for nothing')
+          .default(0.5)
+          .describe(
+            'How much a turn that was seldom tried is preferred to one that brought more, in units of reward; 0 follows the rewards alone.',
+          ),
+      })
+      .describe(
+        'The policy that learns samples them, and those of a task form a tree over turns: a part of them goes on from where another one stood.',
+      ),
   ])
   .prefault({ kind: 'on-policy' });
 
 export type CollectSpec = z.output<typeof collectSchema>;
 
+/** Rounds after the first in which the samples of a task are drawn. */
+export const roundsOf = (collect: CollectSpec, numGenerations: number): number =>
+  collect.kind === 'tree' ? Math.max(0, Math.ceil((numGenerations - collect.roots) / collect.branches)) : 0;
+
 /** `earlier` are the stages of the run before this one. */
 export function checkCollect(
-  collect: CollectSpec,
-  verified: boolean,
+  { collect, numGenerations }: { collect: CollectSpec; numGenerations: number },
+  verification: WrittenVerification | undefined,
   earlier: readonly { kind: string; name: string }[],
   at: Path,
   refuse: Refuse,
 ): void {
+  if (collect.kind === 'tree') {
+    if (collect.roots >= numGenerations)
+      refuse(
+        [...at, 'roots'],
+        `are all of the ${numGenerations} samples of a task, and none branches off: lower it, or raise numGenerations`,
+      );
+    if ((verification?.offerLateFor ?? 0) > 0)
+      refuse(
+        at,
+        'late verdicts are made good in groups of their own, and a tree grows over several: set verification.offerLateFor to 0, or leave out collect',
+      );
+    return;
+  }
   if (collect.kind !== 'stored') return;
-  if (verified)
+  if (verification)
     refuse(at, 'stored episodes climb no ladder of verifiers: leave it out, or leave out verification');
   const { run, stage, steps } = collect;
   if (steps?.to !== undefined && steps.to < steps.from)

@@ -8,7 +8,7 @@ import type { Refuse, SpecEnvironments } from '../../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../../core/fields.ts';
 import { didYouMean } from '../../strict.ts';
 import type { Path } from '../../strict.ts';
-import { checkCollect, collectSchema } from '../collect.ts';
+import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { optimizerSchema } from '../optimizer.ts';
 import { diagnosisSchema } from './diagnosis.ts';
@@ -133,12 +133,13 @@ export function checkRlStage(
       `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps`,
     );
   }
-  checkCollect(stage.collect, verification !== undefined, earlier, [...at, 'collect'], refuse);
+  checkCollect(stage, verification, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
     late: (verification?.offerLateFor ?? 0) > 0,
     relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
     stored: stage.collect.kind === 'stored',
+    tree: stage.collect.kind === 'tree',
     environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))
     refuse([...at, 'algorithm', field], message);
@@ -170,7 +171,7 @@ export function checkRlStage(
 }
 
 function checkStepSize(
-  { groupsPerStep, groupsPerWorkflow, numGenerations }: WrittenRlStage,
+  { groupsPerStep, groupsPerWorkflow, numGenerations, collect }: WrittenRlStage,
   plan: Pick<Plan, 'refills' | 'greedy' | 'hindsight'>,
   at: Path,
   refuse: Refuse,
@@ -187,11 +188,15 @@ function checkStepSize(
       `makes ${episodes} episodes a step with ${samples} samples each${refilled}, at most ${MOST_EPISODES}: lower it and take more steps`,
     );
   }
-  const workflows = rounds * (greedy || hindsight ? 2 : 1) * Math.ceil(groupsPerStep / groupsPerWorkflow);
+  const grown = roundsOf(collect, numGenerations);
+  const workflows =
+    rounds *
+    (1 + grown + Number(greedy || hindsight !== null)) *
+    Math.ceil(groupsPerStep / groupsPerWorkflow);
   if (workflows > MOST_WORKFLOWS) {
     refuse(
       [...at, 'groupsPerWorkflow'],
-      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step${refilled}, at most ${MOST_WORKFLOWS}: raise it`,
+      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step${refilled}${grown === 0 ? '' : ` and ${grown} rounds of a tree`}, at most ${MOST_WORKFLOWS}: raise it`,
     );
   }
   const together = Math.min(groupsPerStep, groupsPerWorkflow) * numGenerations;

@@ -8,7 +8,9 @@ const group = (rewards: (number | null)[]): CreditGroup => ({
   samples: rewards.map((reward) => ({
     reward,
     success: reward === null ? null : reward === 1,
+    tokens: [7, 8, 9],
     mask: [1, 0, 1],
+    before: [],
     turns: [{ start: 0, end: 3, reward: 0, state: 'prompt' }],
     rollout: [-1, 0, -1],
     scores: {},

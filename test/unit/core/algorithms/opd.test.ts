@@ -13,8 +13,10 @@ const plan = (over: object) => planAlgorithm(opd(over), sampling);
 const sample: Sample = {
   reward: 0,
   success: false,
+  tokens: [7, 8, 9],
   mask: [1, 0, 1],
   turns: [],
+  before: [],
   rollout: [-1, 0, -1],
   scores: {},
   truncated: false,
@@ -52,6 +54,7 @@ describe('is refused', () => {
     lora: false,
     late: false,
     stored: false,
+    tree: false,
     relabels: false,
     turnRewards: false,
     environments: ['calculator', 'proofs', 'molecules'],

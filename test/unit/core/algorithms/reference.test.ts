@@ -38,7 +38,9 @@ const groupOf = ({ samples, greedy_reward: greedy }: Case['groups'][number]): Cr
   samples: samples.map((written): Sample => ({
     reward: written.reward,
     success: written.reward === null ? null : written.reward === 1,
+    tokens: written.mask.map((_, t) => t),
     mask: written.mask,
+    before: [],
     rollout: written.rollout ?? written.mask.map(() => 0),
     scores: {
       ...(written.values && { values: written.values }),

@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { statesOf, treeOf } from '../episode/tree.ts';
+import type { Action, State } from '../episode/tree.ts';
+import { amount, count, fraction, positive } from '../fields.ts';
+import type { CreditGroup, Lesson, Method } from './method.ts';
+import { ofSamples, passes, planOf } from './surrogate.ts';
+
+/**
+ * Agent Q (Putta et al. 2024, arXiv 2408.07199): a tree is searched for turns that turn out better than others from the
+ * same state, and DPO learns to prefer them.
+ *
+ *   Q(s, a) = α · mean reward of the samples that went through a + (1 − α) · the turn's own reward
+ *   loss: −log σ(β (log π/π_ref of the better turn − log π/π_ref of the worse one)), over the tokens of these turns alone
+ *
+ * The better with the worse of the actions of one state, where their Q differ by more than `margin`; of a task those
+ * that differ most. The search is the stage's `collect`.
+ */
+const schema = z.strictObject({
+  kind: z.literal('agentq'),
+  beta: positive(100, 'the reference would hold it')
+    .default(0.1)
+    .describe('How strongly the reference holds.'),
+  alpha: fraction
+    .default(1)
+    .describe('What the rewards of samples count for; the rest is the own reward of the turn.'),
+  margin: amount(100, 'no pair would be left')
+    .default(0.1)
+    .describe('Two actions make a pair where their values differ by more, in units of reward.'),
+  pairsPerTask: count(2048, 'a task has no more pairs').default(8),
+  ...passes,
+});
+
+export const agentq: Method<typeof schema> = {
+  schema,
+  perGroup: false,
+  readsTurns: true,
+  offPolicy: false,
+  plan: (spec, sampling) => {
+    const { temperature, topK } = ofSamples(sampling);
+    const { beta } = spec;
+    return planOf(
+      spec,
+      { kind: 'dpo', temperature, topK, variant: 'sigmoid', beta, labelSmoothing: 0 },
+      { reference: true },
+    );
+  },
+  credit: (groups, spec) => {
+    let pair = 0;
+    return groups.flatMap((group, g) =>
+      pairsOf(group, spec).flatMap(({ better, worse }): Lesson[] => {
+        const lesson = ({ sample, turn }: OwnTurn, label: 1 | -1): Lesson => {
+          const { start, end } = group.samples[sample]!.turns[turn]!;
+          const mask = group.samples[sample]!.mask.map((bit, at) => (at >= start && at < end ? bit : 0));
+          return { group: g, sample, advantages: mask.map((bit) => bit * label), mask, pair, label };
+        };
+        const lessons = [lesson(better, 1), lesson(worse, -1)];
+        pair++;
+        return lessons;
+      }),
+    );
+  },
+  refuse: ({ alpha }, { tree, turnRewards }) => {
+    if (!tree)
+      return [
+        {
+          field: 'kind',
+          message:
+            'agentq prefers turns to others from the same state: let the stage search for them, with collect { "kind": "tree" }',
+        },
+      ];
+    if (alpha < 1 && !turnRewards)
+      return [
+        {
+          field: 'alpha',
+          message:
+            'no rule of the reward pays single turns: leave it at 1, or give one { "kind": "process", "by": "turns" }',
+        },
+      ];
+    return [];
+  },
+};
+
+/** A turn that a sample drew itself, by its place among those. */
+interface OwnTurn {
+  sample: number;
+  turn: number;
+}
+
+interface Pair {
+  better: OwnTurn;
+  worse: OwnTurn;
+  gap: number;
+}
+
+function pairsOf(
+  { samples }: CreditGroup,
+  { alpha, margin, pairsPerTask }: { alpha: number; margin: number; pairsPerTask: number },
+): Pair[] {
+  const known = [...samples.keys()].filter((sample) => samples[sample]!.reward !== null);
+  const root = treeOf(
+    known.map((sample) => {
+      const { tokens, before, turns, reward } = samples[sample]!;
+      return { tokens, turns: [...before, ...turns], inherited: before.length, reward: reward! };
+    }),
+  );
+  if (!root) return [];
+  const drawn = ({ drawnAt, value }: Action): { own: OwnTurn; worth: number }[] => {
+    if (!drawnAt) return [];
+    const sample = known[drawnAt.sample]!;
+    const { before, turns } = samples[sample]!;
+    const turn = drawnAt.turn - before.length;
+    return [{ own: { sample, turn }, worth: alpha * value + (1 - alpha) * turns[turn]!.reward }];
+  };
+  const pairsAt = ({ actions }: State): Pair[] => {
+    const ranked = actions.flatMap(drawn).toSorted((a, b) => b.worth - a.worth);
+    const pairs: Pair[] = [];
+    for (let n = 0; 2 * n + 1 < ranked.length; n++) {
+      const [better, worse] = [ranked[n]!, ranked[ranked.length - 1 - n]!];
+      const gap = better.worth - worse.worth;
+      if (!(gap > margin)) break;
+      pairs.push({ better: better.own, worse: worse.own, gap });
+    }
+    return pairs;
+  };
+  return statesOf(root)
+    .flatMap(pairsAt)
+    .toSorted((a, b) => b.gap - a.gap)
+    .slice(0, pairsPerTask);
+}

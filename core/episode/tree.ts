@@ -1,0 +1,140 @@
+/** A sample of a task, as a path through the tree of all of them. */
+export interface Path {
+  tokens: readonly number[];
+  /** Where the sampled tokens of each turn begin, and one past the last. */
+  turns: readonly { start: number; end: number }[];
+  /** The first so many turns are another sample's, which this one branched off. */
+  inherited: number;
+  reward: number;
+}
+
+/** What the policy has before it when a turn begins; its place is that of the first sample that came here. */
+export interface State {
+  /** How many samples drew an action here; those that inherited theirs are not counted. */
+  draws: number;
+  actions: Action[];
+  place: Place;
+}
+
+/** The tokens of a turn; equal tokens in one state are one action. */
+export interface Action {
+  /** Samples that went through it. */
+  visits: number;
+  /** Mean of their rewards. */
+  value: number;
+  /** The first sample that drew it; null where only those are given that inherited it. */
+  drawnAt: Place | null;
+  /** Where it led to, by what was observed; empty where samples ended with it. */
+  next: State[];
+}
+
+/** A turn of a sample, by their places among samples and turns. */
+export interface Place {
+  sample: number;
+  turn: number;
+}
+
+/** null where no sample is given. Equal samples in another order give the same tree, but for places and their order. */
+export function treeOf(paths: readonly Path[]): State | null {
+  if (paths.length === 0) return null;
+  const root = emptyState({ sample: 0, turn: 0 });
+  const actions = new Map<State, Map<string, Action>>();
+  const states = new Map<Action, Map<string, State>>();
+  paths.forEach(({ tokens, turns, inherited, reward }, sample) => {
+    let state = root;
+    turns.forEach(({ start, end }, turn) => {
+      const known = within(actions, state);
+      // A first turn may begin with tokens that nobody sampled.
+      const key = keyOf(tokens, turn === 0 ? 0 : start, end);
+      let action = known.get(key);
+      if (!action) {
+        action = { visits: 0, value: 0, drawnAt: null, next: [] };
+        known.set(key, action);
+        state.actions.push(action);
+      }
+      if (turn >= inherited) {
+        state.draws++;
+        action.drawnAt ??= { sample, turn };
+      }
+      action.visits++;
+      action.value += (reward - action.value) / action.visits;
+      const following = turns[turn + 1];
+      if (!following) return;
+      const read = within(states, action);
+      const observed = keyOf(tokens, end, following.start);
+      let next = read.get(observed);
+      if (!next) {
+        next = emptyState({ sample, turn: turn + 1 });
+        read.set(observed, next);
+        action.next.push(next);
+      }
+      state = next;
+    });
+  });
+  return root;
+}
+
+/** All states, each before those that it leads to. */
+export function statesOf(root: State): State[] {
+  const states = [root];
+  for (const { actions } of states) for (const { next } of actions) states.push(...next);
+  return states;
+}
+
+/**
+ * Where the next samples of a task branch off: from the root on to the action of the largest
+ *
+ *   value + exploration · √(ln N / (1 + n)), N samples having gone through the state and n through the action
+ *
+ * (UCB1, Auer et al. 2002, in the form of Agent Q, Putta et al. 2024, arXiv 2408.07199), until a state has fewer than `width`
+ * draws. What has been chosen counts as a visit of unknown worth for those chosen after it. A state all of whose
+ * actions led to an end is passed by; where nothing is left to search, samples begin anew, at the root.
+ */
+export function chooseBranches(
+  root: State,
+  count: number,
+  { width, exploration }: { width: number; exploration: number },
+): Place[] {
+  const pending = new Map<State | Action, number>();
+  const expected = (of: State | Action): number => pending.get(of) ?? 0;
+  const drawsOf = (state: State): number => state.draws + expected(state);
+  const visitsOf = (action: Action): number => action.visits + expected(action);
+  const expect = (of: State | Action): unknown => pending.set(of, expected(of) + 1);
+
+  // What is closed stays so.
+  const closed = new Set<State>();
+  const isOpen = (state: State): boolean => {
+    if (closed.has(state)) return false;
+    const open = drawsOf(state) < width || state.actions.some(leadsOn);
+    if (!open) closed.add(state);
+    return open;
+  };
+  const leadsOn = ({ next }: Action): boolean => next.some(isOpen);
+
+  return Array.from({ length: count }, () => {
+    let state = root;
+    while (drawsOf(state) >= width) {
+      const open = state.actions.filter(leadsOn);
+      if (open.length === 0) break;
+      const all = state.actions.reduce((sum, action) => sum + visitsOf(action), 0);
+      const bound = (action: Action): number =>
+        action.value + exploration * Math.sqrt(Math.log(all) / (1 + visitsOf(action)));
+      const best = open.reduce((a, b) => (bound(b) > bound(a) ? b : a));
+      expect(best);
+      state = best.next.find(isOpen)!;
+    }
+    expect(state);
+    return state.place;
+  });
+}
+
+const emptyState = (place: Place): State => ({ draws: 0, actions: [], place });
+
+const keyOf = (tokens: readonly number[], from: number, to: number): string =>
+  tokens.slice(from, to).join(' ');
+
+function within<K, V>(maps: Map<K, Map<string, V>>, key: K): Map<string, V> {
+  const found = maps.get(key) ?? new Map<string, V>();
+  maps.set(key, found);
+  return found;
+}
