@@ -67,6 +67,8 @@ const CONSTANTS: Partial<Record<(typeof METHOD_KINDS)[number], Constants>> = {
   remax: { algorithm: { minibatch: 128 } },
   // At the rate of the others it forgets everything (docs/log.md): what fails is made less likely without a bound.
   kto: { optimizer: { learningRate: 1e-4 } },
+  // Half of the samples branch off, a quarter of them by what the others of it have brought.
+  agentq: { collect: { kind: 'tree', roots: 4, branches: 2 } },
   opd: { taught: true },
 };
 

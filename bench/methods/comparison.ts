@@ -62,6 +62,8 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
     await replaceFile(file, `${JSON.stringify({ setting, trials }, null, 1)}\n`);
     await replaceFile(picture, pictureOf(comparison, trials));
   };
+  // One after the other: two lanes may end at once.
+  let written = Promise.resolve();
   await withTrials(LANES, options, async (lanes) => {
     const waiting = jobs.keys();
     const work = async (run: RunTrial): Promise<void> => {
@@ -71,7 +73,8 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
         const trial = await run(setting, one, seed);
         done[job] = { digest, ...trial };
         say(`  ${one.name}, seed ${seed}: ${inWords(trial)}`);
-        await write();
+        written = written.then(write);
+        await written;
       }
     };
     await Promise.all(lanes.map(work));

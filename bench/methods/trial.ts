@@ -48,6 +48,7 @@ export interface Case {
   stage: {
     groupsPerStep: number;
     numGenerations: number;
+    collect?: object;
     algorithm: object;
     optimizer: { learningRate: number };
   };

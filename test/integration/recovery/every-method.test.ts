@@ -8,10 +8,11 @@ import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
 // One durable run that goes through every method, two steps each, and ends with the same weights when workers are killed
-// while a critic's values are scored, while it is updated, and while a step is refilled.
+// while a critic's values are scored, while it is updated, while a step is refilled, and while a tree grows.
 
 /** Long enough to be hit. */
 const HIT = { groupsPerStep: 24, maxSteps: 3 };
+const LONG = ['ppo', 'dapo', 'agentq'];
 /** A teacher is a run of its own: `opd` is in teachers-and-hindsight.test.ts. */
 const KINDS = METHOD_KINDS.filter((kind) => kind !== 'opd');
 const OF_METHOD: Partial<Record<(typeof METHOD_KINDS)[number], object>> = {
@@ -19,6 +20,7 @@ const OF_METHOD: Partial<Record<(typeof METHOD_KINDS)[number], object>> = {
   'reinforce++': { baseline: 'none', klCoefficient: 0.05 },
   dapo: { maxRefills: 3 },
   vapo: { critic: { pretrainingSteps: 1 } },
+  agentq: { alpha: 0.8, margin: 0 },
 };
 
 let installation: TestInstallation;
@@ -41,9 +43,14 @@ const spec = {
       numGenerations: 4,
       algorithm: { kind, minibatch: 16, ...OF_METHOD[kind] },
       graduation: { ...rl.graduation, successAtLeast: 0.5, everySteps: 2, tasks: 8 },
-      ...(['ppo', 'dapo'].includes(kind) && HIT),
+      ...(LONG.includes(kind) && HIT),
       // Two samples are often worth the same, and the task is replaced.
       ...(kind === 'dapo' && { numGenerations: 2 }),
+      ...(kind === 'agentq' && {
+        ...HIT,
+        numGenerations: 8,
+        collect: { kind: 'tree', roots: 2, branches: 3 },
+      }),
     })),
   ],
 };
@@ -60,7 +67,7 @@ test('every method takes its steps in a durable run', () => {
   const ran = leftAlone.stages.map(({ name, steps }) => [name, steps]);
   expect(leftAlone.end).toBe('completed');
   for (const kind of KINDS) {
-    expect(ran).toContainEqual([nameOf(kind), ['ppo', 'dapo'].includes(kind) ? 3 : 2]);
+    expect(ran).toContainEqual([nameOf(kind), LONG.includes(kind) ? HIT.maxSteps : 2]);
   }
 });
 
@@ -73,6 +80,8 @@ test('and a run whose workers are killed where methods differ ends with the same
   await during((step) => ids.group('killed', nameOf('dapo'), step, 3), 'advance', 'rollout');
   await during(() => ids.stage('killed', 'ppo'), 'scoreTokens', 'learner');
   await during(() => ids.stage('killed', 'ppo'), 'trainStep', 'learner');
+  // Three groups of roots, three of the first round; this is of the second.
+  await during((step) => ids.group('killed', 'agentq', step, 6), 'advance', 'rollout');
   const result = await run.result();
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
 }, 400_000);

@@ -35,6 +35,13 @@ test('stored episodes may be of an earlier stage, or of another run', () => {
   expect(parse({ collect }).stages[2]).toMatchObject({ collect: { ...collect, steps: { from: 1, to: 4 } } });
 });
 
+test('a tree says how it grows, and numGenerations counts all of its samples', () => {
+  const collect = { kind: 'tree', roots: 2 };
+  const stage = parse({ collect, algorithm: { kind: 'agentq' } }).stages[2];
+  expect(stage).toMatchObject({ collect: { roots: 2, branches: 4, width: 2, exploration: 0.5 } });
+  expect(parse({ collect, algorithm: { kind: 'grpo' } }).stages[2]).toMatchObject({ collect });
+});
+
 describe('refuses', () => {
   test.each<[string, object, string]>([
     [
@@ -67,6 +74,27 @@ describe('refuses', () => {
       'exploration of what is not sampled',
       { exploration: { toolChoice: 0.1 } },
       'stages[2].exploration: does nothing where no task is sampled',
+    ],
+    [
+      'a tree that nothing branches off',
+      { collect: { kind: 'tree', roots: 8 }, numGenerations: 8, algorithm: {} },
+      'stages[2].collect.roots: are all of the 8 samples of a task',
+    ],
+    [
+      'agentq without a tree',
+      { collect: { kind: 'on-policy' }, algorithm: { kind: 'agentq' } },
+      'stages[2].algorithm.kind: agentq prefers turns to others from the same state',
+    ],
+    [
+      'more rounds than a history can name',
+      {
+        collect: { kind: 'tree', roots: 1, branches: 1 },
+        groupsPerStep: 32,
+        groupsPerWorkflow: 1,
+        numGenerations: 64,
+        algorithm: {},
+      },
+      'makes 2048 child workflows of the 32 tasks of a step and 63 rounds of a tree, at most 1000: raise it',
     ],
     ['another kind', { collect: { kind: 'storred', stage: 'rl' } }, 'stages[2].collect.kind'],
     ['fields of the other kind', { collect: { kind: 'on-policy', stage: 'rl' } }, 'stages[2].collect.stage'],

@@ -238,3 +238,61 @@ test('a critic is trained beside the policy by its own rate, at first alone', as
   expect(ports.trained[2]!.optimizer.learningRate).toBe(stageSpec.optimizer.learningRate);
   expect((await train({}, {})).trained[0]).not.toHaveProperty('critic');
 });
+
+describe('a tree', () => {
+  const collect = { kind: 'tree', roots: 2, branches: 4, width: 2, exploration: 0.5 } as const;
+  async function growTree(script: Partial<Script> = {}, over: Partial<RlStageSpec> = {}) {
+    const ports = new ScriptedTraining({ heldOut: [0.5], ...script });
+    await trainStage(
+      ports,
+      stageInput({ collect, numGenerations: 8, groupsPerWorkflow: 2, maxSteps: 1, ...over }),
+      null,
+      go,
+    );
+    return ports;
+  }
+  const keysOf = (groups: readonly { key: string }[]) => groups.map(({ key }) => key);
+
+  test('grows in rounds, each from all before it, until a task has its samples', async () => {
+    const { rollouts, batches } = await growTree();
+    const [roots, first, second, ...rest] = rollouts;
+    expect(rest).toEqual([]);
+    expect(roots!.map(({ group, samples, grows }) => [group, samples, grows])).toEqual([
+      [0, 2, undefined],
+      [1, 2, undefined],
+    ]);
+    expect(first!.map(({ group, samples, grows }) => [group, samples, keysOf(grows!.trees)])).toEqual([
+      [2, 4, ['rl/1/0']],
+      [3, 4, ['rl/1/1']],
+    ]);
+    expect(second!.map(({ group, samples, grows }) => [group, samples, keysOf(grows!.trees)])).toEqual([
+      [4, 2, ['rl/1/0', 'rl/1/2']],
+      [5, 2, ['rl/1/1', 'rl/1/3']],
+    ]);
+    expect(second!.map(({ tasks, firstTask }) => [tasks, firstTask])).toEqual(
+      roots!.map(({ tasks, firstTask }) => [tasks, firstTask]),
+    );
+    expect(second![0]!.grows).toMatchObject({ width: 2, exploration: 0.5 });
+    expect(keysOf(batches[0]!.groups)).toEqual([0, 1, 2, 3, 4, 5].map((group) => `rl/1/${group}`));
+  });
+
+  test('is not grown where its beginning failed as a whole, and goes on without a round that did', async () => {
+    const failed = { trajectories: null, failure: 'no worker' };
+    const { rollouts } = await growTree({ group: ({ group }) => ([1, 2].includes(group) ? failed : {}) });
+    expect(
+      rollouts.map((groups) =>
+        groups.map(({ group, grows }) => [group, ...keysOf(grows?.trees ?? [])].join(' ')),
+      ),
+    ).toEqual([['0', '1'], ['2 rl/1/0'], ['3 rl/1/0']]);
+  });
+
+  test('has greedy samples of its tasks under numbers that no round has', async () => {
+    const { rollouts } = await growTree({}, algorithmWith({ kind: 'remax' }, sampling));
+    const numbers = rollouts.flat().map(({ group }) => group);
+    expect(numbers).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(rollouts.at(-1)!.map(({ samples, grows }) => [samples, grows])).toEqual([
+      [1, undefined],
+      [1, undefined],
+    ]);
+  });
+});
