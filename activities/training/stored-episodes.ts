@@ -159,19 +159,22 @@ async function assertSameTokenizer(
 }
 
 /** Some tasks of a group, with their episodes as they are: nothing of them was learnt from here. */
-const taken = ({ grows: _, ...group }: RolloutGroup, tasks: readonly number[], id: string): RolloutGroup => ({
-  ...group,
-  id,
-  tasks: tasks.map((task) => {
-    const { retried: _, ...first } = group.tasks[task]!;
-    return first;
-  }),
-  episodes: tasks.flatMap((task, place) =>
-    group.episodes
-      .filter((episode) => episode.task === task)
-      .map((episode) => asFirstLearnt({ ...episode, task: place })),
-  ),
-});
+function taken(group: RolloutGroup, tasks: readonly number[], id: string): RolloutGroup {
+  const { grows: _, ...alone } = group;
+  return {
+    ...alone,
+    id,
+    tasks: tasks.map((task) => {
+      const { retried: __, ...first } = group.tasks[task]!;
+      return first;
+    }),
+    episodes: tasks.flatMap((task, place) =>
+      group.episodes
+        .filter((episode) => episode.task === task)
+        .map((episode) => asFirstLearnt({ ...episode, task: place })),
+    ),
+  };
+}
 
 function asFirstLearnt(episode: Episode): Episode {
   const { learntAs: _, ...first } = episode;
