@@ -38,6 +38,8 @@ export interface EpisodeRow {
   promptTokens: number;
   sampledTokens: number;
   observationTokens: number;
+  /** Of both: those that another sample of its task has sampled or read, and it branched off behind them. */
+  inheritedTokens: number;
   /** Of all sampled tokens when sampled, nats. */
   logprobSum: number;
   answer: string | null;
@@ -132,6 +134,7 @@ function ofEpisode(episode: Episode, reward: RewardSpec) {
     calls: episode.turns.filter(({ action }) => action.kind === 'call').length,
     sampledTokens,
     observationTokens: episode.tokens.length - sampledTokens,
+    inheritedTokens: episode.inherited?.tokens ?? 0,
     logprobSum: episode.logprobs.reduce((sum, logprob) => sum + logprob, 0),
     answer: episode.status.kind === 'answered' ? episode.status.answer : null,
     scores: Object.fromEntries(components.map(({ verifier, score }) => [verifier, score])),

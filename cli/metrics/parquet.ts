@@ -45,6 +45,7 @@ const columnsFor = (parts: readonly string[]): Column[] => [
   column('prompt_tokens', integer, ({ promptTokens }) => promptTokens),
   column('sampled_tokens', integer, ({ sampledTokens }) => sampledTokens),
   column('observation_tokens', integer, ({ observationTokens }) => observationTokens),
+  column('inherited_tokens', integer, ({ inheritedTokens }) => inheritedTokens),
   column('logprob_sum', real, ({ logprobSum }) => logprobSum),
   column('answer', text, ({ answer }) => answer),
   ...parts.flatMap((part) => [
