@@ -318,7 +318,7 @@ export interface TrainRequest {
   /** null: the critic alone is trained. */
   objective: Objective | null;
   optimizer: OptimizerSpec;
-  /** A critic learns beside the policy, and begins with the first step that has one. Absent: it stays as it is, if there is one. */
+  /** A critic learns beside the policy, and begins with the first step that has one. Absent: if there is one, it ends. */
   critic?: { clip: number; optimizer: OptimizerSpec };
   /** Start with empty moments and a cold learning rate. */
   resetOptimizer: boolean;

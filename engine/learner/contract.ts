@@ -102,7 +102,7 @@ export interface TrainState {
 /**
  * A network of the policy's shape that predicts returns: weights under the policy's names, and `value_head.weight` [1, d]
  * and `value_head.bias` [1]. All of it is trained, also beside an adapter. It begins as a copy of the policy under a head
- * of zeros, with the first step that trains it; a step that does not leaves it as it is.
+ * of zeros, with the first step that trains one; a step that trains none leaves none behind it.
  */
 export interface CriticState {
   weights: Weights;

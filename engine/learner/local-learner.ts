@@ -78,11 +78,18 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
       checkState(given);
       forget();
     }
-    const parent = settings.critic && !given.critic ? { ...given, critic: beginCritic(given) } : given;
+    const parent = settings.critic
+      ? { ...given, critic: given.critic ?? beginCritic(given) }
+      : withoutCritic(given);
     // An update changes what the device holds in place: it is this step's alone until it ends well.
     const device = last?.device ?? uploadState(backend, parent);
     last = undefined;
-    if (settings.critic) device.critic ??= uploadCritic(backend, config, parent.critic!);
+    if (parent.critic) {
+      device.critic ??= uploadCritic(backend, config, parent.critic);
+    } else {
+      device.critic?.dispose();
+      delete device.critic;
+    }
     const beside = uploadOthers(parent, {
       reference: needsReference ? reference : undefined,
       teachers: settings.objective?.kind === 'distill' ? teachers : [],
@@ -108,9 +115,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
         secondMoments,
         updates: parent.updates + (settings.objective ? updates : 0),
         ...(parent.critic && {
-          critic: settings.critic
-            ? downloadCritic(config, device.critic!, parent.critic.updates + updates)
-            : parent.critic,
+          critic: downloadCritic(config, device.critic!, parent.critic.updates + updates),
         }),
       };
       last = { state, device };
@@ -154,4 +159,10 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
       runner.close();
     },
   };
+}
+
+/** A policy that learns without its critic leaves it behind: it would no longer know what is to come. */
+function withoutCritic(state: TrainState): TrainState {
+  const { critic: _, ...rest } = state;
+  return rest;
 }

@@ -123,6 +123,21 @@ test('a step of the critic alone leaves the weights of the policy, in a checkpoi
   expect([manifest.updates, state.critic!.updates]).toEqual([0, 2]);
 });
 
+test('a stage without a critic leaves none in its checkpoints', async () => {
+  const training = createTraining({ store, learner });
+  const first = await beginning('ends');
+  const beside = await requestOf('ends', { critic: { clip: 0, optimizer } });
+  const { checkpoint } = await training.trainStep(beside(1, first), signal);
+  const after = await requestOf('ends', {});
+  const { checkpoint: last } = await training.trainStep(after(2, checkpoint), signal);
+  const [before, { manifest, state }] = [
+    await loadCheckpoint(store, checkpoint),
+    await loadCheckpoint(store, last),
+  ];
+  expect(before.manifest.files[CRITIC]).toBeDefined();
+  expect([manifest.files[CRITIC], state.critic]).toEqual([undefined, undefined]);
+});
+
 test('a student learns from the checkpoints that are named as its teachers, and nothing from itself', async () => {
   const student = await beginning('student');
   const teacher = await saveCheckpoint(store, checkpointAt(7, smallConfig, 'teacher'));
