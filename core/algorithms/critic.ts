@@ -1,14 +1,8 @@
 import { z } from 'zod';
 import { amount, count, positive } from '../fields.ts';
+import { standardizedTogether } from '../statistics/standardized.ts';
 import type { CreditGroup, Lesson, Sample, Score } from './method.ts';
-import {
-  atSampled,
-  overCompletion,
-  sampledAt,
-  scoreOf,
-  standardizedTogether,
-  tokenRewards,
-} from './sampled.ts';
+import { atSampled, overCompletion, sampledAt, scoreOf, tokenRewards } from './sampled.ts';
 
 // What methods with a critic have in common: a network of its own that predicts, before each token, what is still to
 // come. Values, rewards and advantages here are of the sampled tokens in a row [N]; after the last of them nothing comes,

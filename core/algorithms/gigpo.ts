@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { amount, fraction } from '../fields.ts';
+import { centered, standardized } from '../statistics/standardized.ts';
 import type { Method, Sample } from './method.ts';
-import { centered, standardized } from './sampled.ts';
 import {
   clip,
   clippedObjective,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fraction } from '../fields.ts';
+import { standardized, standardizedTogether } from '../statistics/standardized.ts';
 import type { Method, Sample } from './method.ts';
-import { standardized, standardizedTogether } from './sampled.ts';
 import {
   clip,
   clippedObjective,

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { amount } from '../fields.ts';
+import { centered, standardizedTogether } from '../statistics/standardized.ts';
 import type { CreditGroup, Method, Sample } from './method.ts';
-import { centered, overCompletion, sampledAt, standardizedTogether, tokenRewards } from './sampled.ts';
+import { overCompletion, sampledAt, tokenRewards } from './sampled.ts';
 import {
   clip,
   clippedObjective,

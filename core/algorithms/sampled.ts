@@ -42,35 +42,3 @@ export function tokenRewards(sample: Sample, klCoefficient: number): number[] {
   if (rewards.length > 0) rewards[rewards.length - 1]! += sample.reward!;
   return rewards;
 }
-
-const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
-
-/** With n − 1; 0 for fewer than two values. */
-export function deviationOf(values: readonly number[]): number {
-  if (values.length < 2) return 0;
-  const center = mean(values);
-  return Math.sqrt(values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1));
-}
-
-const SMALLEST_DEVIATION = 1e-8;
-
-/** (x − mean) / deviation; all 0 where they do not differ. */
-export function standardized(values: readonly number[]): number[] {
-  const deviation = deviationOf(values);
-  if (deviation < SMALLEST_DEVIATION) return values.map(() => 0);
-  const center = mean(values);
-  return values.map((value) => (value - center) / deviation);
-}
-
-/** x − mean. */
-export function centered(values: readonly number[]): number[] {
-  const center = mean(values);
-  return values.map((value) => value - center);
-}
-
-/** All lists standardized together, as one. */
-export function standardizedTogether(lists: readonly (readonly number[])[]): number[][] {
-  const flat = standardized(lists.flat());
-  let next = 0;
-  return lists.map((list) => list.map(() => flat[next++]!));
-}

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { fraction, positive } from '../fields.ts';
+import { deviationOf } from '../statistics/standardized.ts';
 import { criticFields, criticScores, fromCritic, gae, plus } from './critic.ts';
 import type { CreditGroup, Method } from './method.ts';
-import { deviationOf } from './sampled.ts';
 import {
   clip,
   clippedObjective,

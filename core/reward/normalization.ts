@@ -1,6 +1,7 @@
 import type { Outcome, TruncatedRule } from '../episode/outcome.ts';
 import { trainableReward } from '../episode/outcome.ts';
 import type { RolloutGroup } from '../episode/episode.ts';
+import { deviationOf, isRounding, meanOf } from '../statistics/standardized.ts';
 
 /** What the rewards of one environment are brought to one scale by: (reward − mean) / deviation. */
 export interface RewardScale {
@@ -18,8 +19,6 @@ export interface EnvironmentScale extends RewardScale {
 
 /** Leaves a reward as it is, to the bit. */
 export const NO_SCALE: RewardScale = { mean: 0, deviation: 1 };
-
-const SMALLEST_DEVIATION = 1e-8;
 
 /**
  * The scale of every environment that a step has rewards of, by name. In a stage of several environments the one whose
@@ -49,10 +48,12 @@ export function rewardScales(
 /** In ascending order, so that the order of episodes does not even change the rounding. */
 function momentsOf(rewards: readonly number[]): Omit<EnvironmentScale, 'environment'> {
   const sorted = rewards.toSorted((a, b) => a - b);
-  const mean = sorted.reduce((a, b) => a + b, 0) / sorted.length;
-  const variance = sorted.reduce((sum, r) => sum + (r - mean) ** 2, 0) / Math.max(1, sorted.length - 1);
-  const deviation = Math.sqrt(variance);
-  return { episodes: sorted.length, mean, deviation: deviation < SMALLEST_DEVIATION ? 1 : deviation };
+  const deviation = deviationOf(sorted);
+  return {
+    episodes: sorted.length,
+    mean: meanOf(sorted),
+    deviation: isRounding(deviation) ? 1 : deviation,
+  };
 }
 
 /** `trainableReward` on a scale. */
