@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { amount, count, positive } from '../fields.ts';
 import { standardizedTogether } from '../statistics/standardized.ts';
 import type { CreditGroup, Lesson, Sample, Score } from './method.ts';
-import { atSampled, overCompletion, sampledAt, scoreOf, tokenRewards } from './sampled.ts';
+import { atSampled, overCompletion, rewardedOf, sampledAt, scoreOf, tokenRewards } from './sampled.ts';
 
 // What methods with a critic have in common: a network of its own that predicts, before each token, what is still to
 // come. Values, rewards and advantages here are of the sampled tokens in a row [N]; after the last of them nothing comes,
@@ -72,10 +72,10 @@ export function fromCritic(
   { klCoefficient, whitenAdvantages }: { klCoefficient: number; whitenAdvantages: boolean },
   estimate: (rewards: number[], values: number[], sample: Sample) => Estimate,
 ): Lesson[] {
-  const estimates = groups.flatMap(({ samples }, group) =>
-    samples.flatMap((of, sample) => {
+  const estimates = groups.flatMap((ofTask, group) =>
+    rewardedOf(ofTask).flatMap(({ sample, of }) => {
       const places = sampledAt(of);
-      if (of.reward === null || places.length === 0) return [];
+      if (places.length === 0) return [];
       const values = atSampled(places, scoreOf(of, 'values'));
       return [{ group, sample, of, ...estimate(tokenRewards(of, klCoefficient), values, of) }];
     }),

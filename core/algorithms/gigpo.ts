@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { amount, fraction } from '../fields.ts';
 import { centered, standardized } from '../statistics/standardized.ts';
 import type { Method, Sample } from './method.ts';
+import { rewardedOf } from './sampled.ts';
+import type { Rewarded } from './sampled.ts';
 import {
   clip,
   clippedObjective,
@@ -49,8 +51,8 @@ export const gigpo: Method<typeof schema> = {
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0 }),
   credit: (groups, { omega, gamma, scaleRewards }) => {
     const scaled = scaleRewards === 'group' ? standardized : centered;
-    return groups.flatMap(({ samples }, group) => {
-      const known = samples.flatMap((of, sample) => (of.reward === null ? [] : [{ sample, of }]));
+    return groups.flatMap((ofTask, group) => {
+      const known = rewardedOf(ofTask);
       const rewards = known.map(({ of }) => turnRewards(of));
       const episodes = scaled(rewards.map((ofTurns) => ofTurns.reduce((a, b) => a + b, 0)));
       const after = rewards.map((ofTurns) => discounted(ofTurns, gamma));
@@ -73,9 +75,9 @@ export const gigpo: Method<typeof schema> = {
 };
 
 /** One a turn: its own, and the outcome at the last. */
-function turnRewards({ turns, reward }: Sample): number[] {
+function turnRewards({ turns, reward }: Rewarded): number[] {
   const rewards = turns.map((turn) => turn.reward);
-  if (rewards.length > 0) rewards[rewards.length - 1]! += reward!;
+  if (rewards.length > 0) rewards[rewards.length - 1]! += reward;
   return rewards;
 }
 

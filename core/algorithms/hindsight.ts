@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { checkpointName, count } from '../fields.ts';
+import { spread } from './method.ts';
 import type { CreditGroup, Lesson, Method } from './method.ts';
 import { passes, planOf } from './surrogate.ts';
 
@@ -79,6 +80,8 @@ export const hindsight: Method<typeof schema> = {
 };
 
 const successes = ({ samples }: CreditGroup, group: number): Lesson[] =>
-  samples.flatMap(({ mask, reward, success }, sample) =>
-    reward !== null && success ? [{ group, sample, advantages: mask.map(Number) }] : [],
+  spread(
+    group,
+    samples,
+    samples.map(({ reward, success }) => (reward !== null && success ? 1 : null)),
   );

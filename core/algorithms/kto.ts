@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { amount, positive } from '../fields.ts';
+import { spread } from './method.ts';
 import type { Lesson, Method } from './method.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
 
@@ -35,13 +36,15 @@ export const kto: Method<typeof schema> = {
     );
   },
   credit: (groups) => {
-    const judged = groups.flatMap(({ samples }, group) =>
-      samples.flatMap(({ mask, reward, success }, sample): Lesson[] => {
-        if (reward === null || success === null) return [];
-        const label = success ? 1 : -1;
-        return [{ group, sample, advantages: mask.map((bit) => bit * label), label }];
-      }),
-    );
+    const judged = groups.flatMap(({ samples }, group) => {
+      const labels = samples.map(({ reward, success }) =>
+        reward === null || success === null ? null : success ? 1 : -1,
+      );
+      return spread(group, samples, labels).map((lesson): Lesson => ({
+        ...lesson,
+        label: labels[lesson.sample]!,
+      }));
+    });
     if (groups.length < 2) return judged;
     const mismatched = judged.map(({ group, sample, advantages }): Lesson => ({
       group,

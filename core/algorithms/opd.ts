@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { checkpointName, givenName, positive } from '../fields.ts';
+import { spread } from './method.ts';
 import type { Lesson, Method, MethodContext } from './method.ts';
 import type { Divergence } from './objective.ts';
 import { ofSamples, passes, planOf, tokenMean } from './surrogate.ts';
@@ -77,11 +78,11 @@ export const opd: Method<typeof schema> = {
   credit: (groups, { teachers }) =>
     groups.flatMap(({ samples, environment }, group) => {
       const teacher = teachers.findIndex(({ environments }) => environments?.includes(environment));
-      return samples.flatMap(({ mask, reward }, sample): Lesson[] =>
-        reward === null
-          ? []
-          : [{ group, sample, advantages: mask.map(Number), ...(teacher >= 0 && { teacher }) }],
-      );
+      return spread(
+        group,
+        samples,
+        samples.map(({ reward }) => (reward === null ? null : 1)),
+      ).map((lesson): Lesson => ({ ...lesson, ...(teacher >= 0 && { teacher }) }));
     }),
   refuse: (spec, context) => [
     ...refuseTeachers(spec, context),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { fraction } from '../fields.ts';
 import { standardized, standardizedTogether } from '../statistics/standardized.ts';
 import type { Method, Sample } from './method.ts';
+import { rewardedOf } from './sampled.ts';
 import {
   clip,
   clippedObjective,
@@ -50,9 +51,9 @@ export const process: Method<typeof schema> = {
   offPolicy: false,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0 }),
   credit: (groups, { over, outcomeShare, gamma }) =>
-    groups.flatMap(({ samples }, group) => {
-      const known = samples.flatMap((of, sample) => (of.reward === null ? [] : [{ sample, of }]));
-      const outcomes = standardized(known.map(({ of }) => of.reward!));
+    groups.flatMap((ofTask, group) => {
+      const known = rewardedOf(ofTask);
+      const outcomes = standardized(known.map(({ of }) => of.reward));
       const turns = comparedTurns(
         known.map(({ of }) => of),
         over,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { amount } from '../fields.ts';
 import { centered, standardizedTogether } from '../statistics/standardized.ts';
-import type { CreditGroup, Method, Sample } from './method.ts';
-import { overCompletion, sampledAt, tokenRewards } from './sampled.ts';
+import type { CreditGroup, Method } from './method.ts';
+import { overCompletion, rewardedOf, sampledAt, tokenRewards } from './sampled.ts';
 import {
   clip,
   clippedObjective,
@@ -76,17 +76,14 @@ interface Shaped {
   values: number[];
 }
 
-const knownOf = ({ samples }: CreditGroup): { sample: number; of: Sample }[] =>
-  samples.flatMap((of, sample) => (of.reward === null ? [] : [{ sample, of }]));
-
 function fromGroup(group: CreditGroup): Shaped[] {
-  const known = knownOf(group);
-  const advantages = centered(known.map(({ of }) => of.reward!));
+  const known = rewardedOf(group);
+  const advantages = centered(known.map(({ of }) => of.reward));
   return known.map(({ sample, of }, i) => ({ sample, values: sampledAt(of).map(() => advantages[i]!) }));
 }
 
 const fromRewards = (group: CreditGroup, klCoefficient: number): Shaped[] =>
-  knownOf(group).map(({ sample, of }) => {
+  rewardedOf(group).map(({ sample, of }) => {
     const values = tokenRewards(of, klCoefficient);
     for (let t = values.length - 2; t >= 0; t--) values[t]! += values[t + 1]!;
     return { sample, values };

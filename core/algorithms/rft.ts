@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { amount } from '../fields.ts';
+import { spread } from './method.ts';
 import type { Lesson, Method } from './method.ts';
 import { passes, planOf, refills } from './surrogate.ts';
 
@@ -35,11 +36,11 @@ export const rft: Method<typeof schema> = {
   plan: (spec) => planOf(spec, { kind: 'supervised' }, { refills: spec.maxRefills }),
   credit: (groups, { mostPerTask, negatives }) =>
     groups.flatMap(({ samples }, group) => {
-      const lessons = (success: boolean, weight: number): Lesson[] =>
-        samples.flatMap((of, sample) =>
-          of.reward === null || of.success !== success
-            ? []
-            : [{ group, sample, advantages: of.mask.map((bit) => bit * weight) }],
+      const lessons = (succeeded: boolean, weight: number): Lesson[] =>
+        spread(
+          group,
+          samples,
+          samples.map(({ reward, success }) => (reward !== null && success === succeeded ? weight : null)),
         );
       return [
         ...lessons(true, 1).slice(0, mostPerTask),

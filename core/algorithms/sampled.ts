@@ -1,7 +1,16 @@
-import type { Sample } from './method.ts';
+import type { CreditGroup, Sample } from './method.ts';
 
 // An episode as credit sees it: its sampled tokens in a row. What follows the last token of a turn is the first token of
 // the next one; observations are part of the state, and nobody acts in them.
+
+/** A sample that has a reward. */
+export type Rewarded = Sample & { reward: number };
+
+const isRewarded = (sample: Sample): sample is Rewarded => sample.reward !== null;
+
+/** The samples of a group that act on something, each with its place in the group. */
+export const rewardedOf = ({ samples }: Pick<CreditGroup, 'samples'>): { sample: number; of: Rewarded }[] =>
+  samples.flatMap((of, sample) => (isRewarded(of) ? [{ sample, of }] : []));
 
 /** Places of the sampled tokens [N] in a completion, in order. */
 export const sampledAt = ({ mask }: Pick<Sample, 'mask'>): number[] =>
@@ -28,7 +37,7 @@ export function scoreOf({ scores }: Sample, name: keyof Sample['scores']): Array
  * Rewards of the sampled tokens [N]: −β k1 of each, k1 = log π(a) − log π_ref(a) under the policy that sampled (Ziegler et
  * al. 2019, eq. 2), a turn's own reward at its last token, and the outcome at the last of all.
  */
-export function tokenRewards(sample: Sample, klCoefficient: number): number[] {
+export function tokenRewards(sample: Rewarded, klCoefficient: number): number[] {
   const places = sampledAt(sample);
   const rewards = places.map(() => 0);
   if (klCoefficient !== 0) {
@@ -39,6 +48,6 @@ export function tokenRewards(sample: Sample, klCoefficient: number): number[] {
     const last = places.indexOf(end - 1);
     if (reward !== 0) rewards[last]! += reward;
   }
-  if (rewards.length > 0) rewards[rewards.length - 1]! += sample.reward!;
+  if (rewards.length > 0) rewards[rewards.length - 1]! += sample.reward;
   return rewards;
 }
