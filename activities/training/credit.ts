@@ -1,6 +1,5 @@
 import { giveCredit } from '../../core/algorithms/index.ts';
-import { tellsApart } from '../../core/algorithms/group-baseline.ts';
-import { mostDeviating } from '../../core/algorithms/starpo.ts';
+import { mostDeviating, tellsApart } from '../../core/algorithms/group-baseline.ts';
 import type { CreditGroup, Lesson, Sample, SampleTurn } from '../../core/algorithms/method.ts';
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { fraction, positive } from '../fields.ts';
-import { deviationOf } from '../statistics/standardized.ts';
 import { criticFields, criticScores, fromCritic, gae, plus } from './critic.ts';
-import type { CreditGroup, Method } from './method.ts';
+import { mostDeviating } from './group-baseline.ts';
+import type { Method } from './method.ts';
 import {
   clip,
   clippedObjective,
@@ -28,7 +28,7 @@ const schema = z.strictObject({
   keepGroups: positive(1, 'that keeps all')
     .default(0.5)
     .describe(
-      'Share of the groups that is learnt from: those whose rewards deviate most; rounded up to one group.',
+      'Share of the groups that is learnt from: those whose rewards deviate most; rounded down, but one at least.',
     ),
   gamma: fraction.default(1).describe('Discount from token to token.'),
   lambda: fraction.default(1).describe('Of GAE, from token to token.'),
@@ -62,12 +62,3 @@ export const starpo: Method<typeof schema> = {
   },
   refuse: refuseImportance,
 };
-
-/** Places of the groups whose known rewards deviate most; of equal ones the earlier. At least one, where there is one. */
-export function mostDeviating(groups: readonly CreditGroup[], keep: number): Set<number> {
-  const deviations = groups.map(({ samples }) =>
-    deviationOf(samples.flatMap(({ reward }) => (reward === null ? [] : [reward]))),
-  );
-  const ranked = [...groups.keys()].toSorted((a, b) => deviations[b]! - deviations[a]! || a - b);
-  return new Set(ranked.slice(0, Math.max(1, Math.floor(keep * groups.length))));
-}

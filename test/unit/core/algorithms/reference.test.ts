@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
 import type { AlgorithmSpec } from '../../../../core/algorithms/index.ts';
-import { tellsApart } from '../../../../core/algorithms/group-baseline.ts';
+import { mostDeviating, tellsApart } from '../../../../core/algorithms/group-baseline.ts';
 import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
-import { mostDeviating } from '../../../../core/algorithms/starpo.ts';
 
 // Against PyTorch code that was written from the papers alone: test/reference/methods.
 
