@@ -38,11 +38,7 @@ export const agentq: Method<typeof schema> = {
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { beta } = spec;
-    return planOf(
-      spec,
-      { kind: 'dpo', temperature, topK, variant: 'sigmoid', beta, labelSmoothing: 0 },
-      { reference: true },
-    );
+    return planOf(spec, { kind: 'dpo', temperature, topK, variant: 'sigmoid', beta, labelSmoothing: 0 });
   },
   credit: (groups, spec) => {
     let pair = 0;

@@ -35,11 +35,7 @@ export const dpo: Method<typeof schema> = {
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { variant, beta, labelSmoothing } = spec;
-    return planOf(
-      spec,
-      { kind: 'dpo', temperature, topK, variant, beta, labelSmoothing },
-      { reference: true },
-    );
+    return planOf(spec, { kind: 'dpo', temperature, topK, variant, beta, labelSmoothing });
   },
   credit: (groups, { pairsPerTask }) => {
     let pair = 0;

@@ -48,7 +48,7 @@ export const gigpo: Method<typeof schema> = {
   perGroup: false,
   readsTurns: true,
   offPolicy: false,
-  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0 }),
+  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
   credit: (groups, { omega, gamma, scaleRewards }) => {
     const scaled = scaleRewards === 'group' ? standardized : centered;
     return groups.flatMap((ofTask, group) => {

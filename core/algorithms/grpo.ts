@@ -45,11 +45,7 @@ export const grpo: Method<typeof schema> = {
   perGroup: true,
   readsTurns: false,
   offPolicy: false,
-  plan: (spec, sampling) =>
-    planOf(spec, clippedObjective(spec, sampling), {
-      reference: spec.beta > 0,
-      refills: spec.maxRefills,
-    }),
+  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
   credit: (groups, { scaleRewards }) => groupRelative(groups, scaleRewards),
   refuse: refuseImportance,
 };

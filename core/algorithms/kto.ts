@@ -29,11 +29,7 @@ export const kto: Method<typeof schema> = {
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { beta, desirableWeight, undesirableWeight } = spec;
-    return planOf(
-      spec,
-      { kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight },
-      { reference: true },
-    );
+    return planOf(spec, { kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight });
   },
   credit: (groups) => {
     const judged = groups.flatMap(({ samples }, group) => {

@@ -49,7 +49,7 @@ export const process: Method<typeof schema> = {
   perGroup: false,
   readsTurns: true,
   offPolicy: false,
-  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { reference: spec.beta > 0 }),
+  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
   credit: (groups, { over, outcomeShare, gamma }) =>
     groups.flatMap((ofTask, group) => {
       const known = rewardedOf(ofTask);

@@ -46,7 +46,6 @@ export const reinforcePlusPlus: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
       scores: spec.klCoefficient > 0 ? ['reference'] : [],
-      reference: spec.beta > 0,
     }),
   credit: (groups, { baseline, klCoefficient }) => {
     const shaped = groups.flatMap((group, g) =>

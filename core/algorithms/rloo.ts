@@ -38,11 +38,7 @@ export const rloo: Method<typeof schema> = {
   perGroup: true,
   readsTurns: false,
   offPolicy: false,
-  plan: (spec, sampling) =>
-    planOf(spec, clippedObjective(spec, sampling), {
-      reference: spec.beta > 0,
-      refills: spec.maxRefills,
-    }),
+  plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
   credit: (groups) =>
     groups.flatMap(({ samples }, group) => spread(group, samples, leaveOneOut(samples.map((s) => s.reward)))),
   refuse: refuseImportance,

@@ -109,7 +109,10 @@ const pullsAlways = (objective: Objective): boolean =>
   (objective.kind === 'clipped' && objective.beta > 0) ||
   ('entropyBonus' in objective && (objective.entropyBonus ?? 0) > 0);
 
-/** A plan without scores, critic and refills; what differs is given. */
+const readsReference = (objective: Objective): boolean =>
+  objective.kind === 'clipped' ? objective.beta > 0 : objective.kind === 'dpo' || objective.kind === 'kto';
+
+/** A plan without scores, critic and refills, with the reference that its objective reads; what differs is given. */
 export const planOf = (
   { minibatch, numIterations }: { minibatch: number; numIterations: number },
   objective: Objective,
@@ -119,7 +122,7 @@ export const planOf = (
   scores: [],
   greedy: false,
   critic: null,
-  reference: false,
+  reference: readsReference(objective),
   teachers: [],
   movesAll: pullsAlways(objective),
   hindsight: null,

@@ -7,6 +7,7 @@ import {
   planAlgorithm,
 } from '../../../../core/algorithms/index.ts';
 import type { CreditGroup, Lesson, Sample } from '../../../../core/algorithms/method.ts';
+import { lossOf } from '../../../../engine/learner/losses/index.ts';
 
 const logprob = fc.double({ min: -8, max: -0.01, noNaN: true });
 const small = fc.double({ min: -2, max: 2, noNaN: true });
@@ -159,6 +160,13 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
         }),
       );
     });
+
+  test('has the learner hold a reference where its loss reads one, and nowhere else', () => {
+    const held = [spec, ...('beta' in spec ? [algorithmSchema.parse({ ...spec, beta: 0.5 })] : [])];
+    for (const { objective, reference } of held.map((one) => planAlgorithm(one, SAMPLING))) {
+      expect(reference).toBe(lossOf(objective).reads(true).includes('reference'));
+    }
+  });
 
   test('asks for what it reads: without the scores of its plan there is no credit, and without others there is', () => {
     const { scores } = planAlgorithm(spec, SAMPLING);
