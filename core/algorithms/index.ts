@@ -101,7 +101,5 @@ export function refuseAlgorithm(
     const message = `${spec.kind} learns from what the policy itself has just sampled: choose ${OFF_POLICY.join(', ')}, or leave out collect`;
     return [{ field: 'kind', message }];
   }
-  if (context.stored && 'maxRefills' in spec && spec.maxRefills > 0)
-    return [{ field: 'maxRefills', message: 'does nothing where no task is sampled: leave it out' }];
   return method.refuse?.(spec, context) ?? [];
 }

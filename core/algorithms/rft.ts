@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { amount } from '../fields.ts';
 import { spread } from './method.ts';
 import type { Lesson, Method } from './method.ts';
-import { passes, planOf, refills } from './surrogate.ts';
+import { passes, planOf } from './surrogate.ts';
 
 /**
  * RFT, rejection sampling fine-tuning (Yuan et al. 2023, arXiv 2308.01825), with several stages expert iteration (Anthony et
@@ -25,7 +25,6 @@ const schema = z.strictObject({
     .default(0)
     .describe('Weight of samples that fail; 0 leaves them out.'),
   ...passes,
-  ...refills,
 });
 
 export const rft: Method<typeof schema> = {
@@ -33,7 +32,7 @@ export const rft: Method<typeof schema> = {
   perGroup: false,
   readsTurns: false,
   offPolicy: true,
-  plan: (spec) => planOf(spec, { kind: 'supervised' }, { refills: spec.maxRefills }),
+  plan: (spec) => planOf(spec, { kind: 'supervised' }),
   credit: (groups, { mostPerTask, negatives }) =>
     groups.flatMap(({ samples }, group) => {
       const lessons = (succeeded: boolean, weight: number): Lesson[] =>

@@ -50,11 +50,6 @@ describe('refuses', () => {
       'stages[2].algorithm.kind: grpo learns from what the policy itself has just sampled: choose rft, dpo, kto, opd',
     ],
     [
-      'refills of what is not sampled',
-      { algorithm: { kind: 'rft', maxRefills: 2 } },
-      'stages[2].algorithm.maxRefills: does nothing where no task is sampled',
-    ],
-    [
       'a stage that comes later',
       { collect: { kind: 'stored', stage: 'offline' } },
       'stages[2].collect.stage: "offline" is no earlier stage with episodes',
