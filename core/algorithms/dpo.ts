@@ -27,6 +27,9 @@ const schema = z.strictObject({
   ...passes,
 });
 
+/** Of `ipo`, which then wants 500 nats between two samples: longer ones than are trained here differ by less. */
+const LEAST_IPO_BETA = 1e-3;
+
 export const dpo: Method<typeof schema> = {
   schema,
   perGroup: false,
@@ -56,10 +59,19 @@ export const dpo: Method<typeof schema> = {
         }),
     );
   },
-  refuse: ({ variant, labelSmoothing }) =>
-    variant === 'ipo' && labelSmoothing > 0
+  refuse: ({ variant, labelSmoothing, beta }) => [
+    ...(variant === 'ipo' && labelSmoothing > 0
       ? [{ field: 'labelSmoothing', message: 'does nothing for ipo: leave it out, or choose sigmoid' }]
-      : [],
+      : []),
+    ...(variant === 'ipo' && beta < LEAST_IPO_BETA
+      ? [
+          {
+            field: 'beta',
+            message: `makes ipo drive the log-ratios of a pair 1 / (2 beta) = ${1 / (2 * beta)} nats apart, where nothing of the policy is left: give ${LEAST_IPO_BETA} or more`,
+          },
+        ]
+      : []),
+  ],
 };
 
 /** Best with worst, second best with second worst, and so on, while rewards differ. */

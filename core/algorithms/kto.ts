@@ -51,4 +51,13 @@ export const kto: Method<typeof schema> = {
     }));
     return [...judged, ...mismatched];
   },
+  refuse: ({ desirableWeight, undesirableWeight }) =>
+    desirableWeight === 0 && undesirableWeight === 0
+      ? [
+          {
+            field: 'desirableWeight',
+            message: 'is 0 as undesirableWeight is, and nothing would be learnt: give one of them more',
+          },
+        ]
+      : [],
 };

@@ -39,6 +39,8 @@ export interface MethodContext {
   relabels: boolean;
   /** A rule of the reward pays single turns. */
   turnRewards: boolean;
+  /** The checkpoint of another run that the stage's policy is when it begins, as the spec names it, where it is one. */
+  beginsWith?: string | undefined;
   /** Those that the stage draws tasks of, once each. */
   environments: readonly string[];
 }

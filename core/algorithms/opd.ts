@@ -101,8 +101,18 @@ function weightsOf({ teachers }: Spec): number[] {
 }
 
 /** Teachers are merged, or each has environments of its own, all that the stage has. */
-function refuseTeachers({ teachers }: Spec, { environments: used }: MethodContext) {
+function refuseTeachers({ teachers }: Spec, { environments: used, beginsWith }: MethodContext) {
   const refused = (message: string) => [{ field: 'teachers', message }];
+  const names = teachers.map(({ from }) => from);
+  const again = names.find((name, i) => names.indexOf(name) !== i);
+  if (again !== undefined)
+    return refused(
+      `${again} is named twice, and would be in memory twice: name it once, with its weight or with all of its environments`,
+    );
+  if (names.every((name) => name === beginsWith))
+    return refused(
+      `${beginsWith} is what the stage begins with (model.from), and a student at no distance from its teacher learns nothing: name another checkpoint`,
+    );
   const named = teachers.flatMap(({ environments }) => environments ?? []);
   if (named.length === 0) return [];
   if (teachers.some(({ environments }) => !environments))

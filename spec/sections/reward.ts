@@ -161,13 +161,31 @@ export function checkReward(
   const context = { verifiers: names.filter(single), components: names, sampling, stages };
   checkRules(rules, context, ['reward', 'rules'], refuse);
   checkBalance(reward, sampling, refuse);
-  const scalesAnyway = ({ algorithm }: RewardContext['stages'][number]): boolean =>
-    algorithm.kind === 'grpo' && algorithm.scaleRewards === 'group';
-  if (reward.normalization && stages.every(scalesAnyway)) {
+  if (reward.normalization && stages.every(({ algorithm }) => ignoresScale(algorithm))) {
     refuse(
       ['reward', 'normalization'],
-      'does nothing where all stages divide by the deviation of the group: leave it out, or set algorithm.scaleRewards to "none"',
+      'does nothing where all stages divide by the deviation of the group, or only ask which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
     );
+  }
+}
+
+/** Whether credit is the same on any scale of an environment's rewards: by the group's own, by their order, by success, or by none. */
+function ignoresScale(algorithm: AlgorithmSpec): boolean {
+  switch (algorithm.kind) {
+    case 'grpo':
+      return algorithm.scaleRewards === 'group';
+    case 'dapo':
+    case 'gspo':
+    case 'cispo':
+    case 'process':
+    case 'dpo':
+    case 'kto':
+    case 'rft':
+    case 'hindsight':
+    case 'opd':
+      return true;
+    default:
+      return false;
   }
 }
 

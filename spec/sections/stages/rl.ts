@@ -116,7 +116,10 @@ export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: Samplin
 export function checkRlStage(
   stage: WrittenRlStage,
   verification: WrittenVerification | undefined,
-  { sampling, ...context }: Pick<MethodContext, 'lora' | 'turnRewards'> & { sampling: SamplingSpec },
+  {
+    sampling,
+    ...context
+  }: Pick<MethodContext, 'lora' | 'turnRewards' | 'beginsWith'> & { sampling: SamplingSpec },
   earlier: readonly { kind: string; name: string }[],
   at: Path,
   environments: SpecEnvironments,
@@ -126,6 +129,14 @@ export function checkRlStage(
   checkStepSize(stage, planAlgorithm(stage.algorithm, sampling), at, refuse);
   if (stage.exploration && stage.collect.kind === 'stored')
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
+  const schedule = stage.exploration?.temperature;
+  if (schedule && schedule.from === schedule.to)
+    refuse(
+      [...at, 'exploration', 'temperature', 'to'],
+      schedule.to === sampling.temperature
+        ? 'is the same as from and as sampling.temperature: leave the schedule out'
+        : 'is the same as from, and nothing changes over the steps: give another one, or set sampling.temperature',
+    );
   const { critic } = stage.algorithm as { critic?: CriticPlan };
   if (critic && critic.pretrainingSteps >= stage.maxSteps) {
     refuse(

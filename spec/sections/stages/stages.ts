@@ -86,6 +86,15 @@ export function checkStages(
       refuse([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
     }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, at, environments, refuse);
-    else checkRlStage(stage, verification, context, stages.slice(0, s), at, environments, refuse);
+    else
+      checkRlStage(
+        stage,
+        verification,
+        { ...context, beginsWith: s === 0 ? model.from : undefined },
+        stages.slice(0, s),
+        at,
+        environments,
+        refuse,
+      );
   });
 }

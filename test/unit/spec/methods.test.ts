@@ -36,6 +36,17 @@ describe('a step that is refilled is bounded by all that it may draw', () => {
     expect(problems({ ...wide, algorithm: { kind: 'dapo', maxRefills: 2 } })).toEqual([
       'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 400 tasks of a step and 2 refills, at most 1000: raise it',
     ]);
+    const few = { groupsPerStep: 10, groupsPerWorkflow: 1, numGenerations: 4 };
+    expect(problems({ ...few, algorithm: { kind: 'dapo', maxRefills: 99 } })).toEqual([]);
+    expect(problems({ ...few, algorithm: { kind: 'dapo', maxRefills: 100 } })).toEqual([
+      'stages[1].groupsPerWorkflow: makes 1010 child workflows of the 10 tasks of a step and 100 refills, at most 1000: raise it',
+    ]);
+    const tree = { kind: 'tree', roots: 1, branches: 1 };
+    expect(
+      problems({ ...few, groupsPerStep: 100, collect: tree, algorithm: { kind: 'dapo', maxRefills: 2 } }),
+    ).toEqual([
+      'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 100 tasks of a step and 2 refills and 3 rounds of a tree, at most 1000: raise it',
+    ]);
     expect(problems({ ...wide, groupsPerStep: 600, algorithm: { kind: 'remax' } })).toEqual([
       'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 600 tasks of a step, at most 1000: raise it',
     ]);
@@ -79,4 +90,69 @@ test('the corrections of hindsight count among the episodes of a step', () => {
   expect(problems({ ...many, algorithm: { kind: 'hindsight', corrections: 128 } })[0]).toMatch(
     /^stages\[1\]\.groupsPerStep: makes 98304 episodes a step with 192 samples each/,
   );
+});
+
+describe('what would do nothing is refused', () => {
+  const at = (field: string, message: string) => [
+    expect.stringMatching(new RegExp(`^stages\\[1\\]\\.${field}: .*${message}`)),
+  ];
+
+  test('kto by which neither sort counts', () => {
+    const weights = (desirableWeight: number, undesirableWeight: number) =>
+      problems({ algorithm: { kind: 'kto', desirableWeight, undesirableWeight } });
+    expect(weights(0, 0)).toEqual(at('algorithm.desirableWeight', 'give one of them more'));
+    expect([...weights(0, 1), ...weights(1, 0)]).toEqual([]);
+  });
+
+  test('ipo whose target nothing of the policy would be left at', () => {
+    const beta = (of: number, variant: string) => problems({ algorithm: { kind: 'dpo', variant, beta: of } });
+    expect(beta(1e-6, 'ipo')).toEqual(at('algorithm.beta', '= 500000 nats apart.* give 0.001 or more'));
+    expect([...beta(1e-3, 'ipo'), ...beta(1e-6, 'sigmoid')]).toEqual([]);
+  });
+
+  test('a teacher twice', () => {
+    const teachers = (...from: string[]) =>
+      problems({ algorithm: { kind: 'opd', teachers: from.map((one) => ({ from: one })) } });
+    expect(teachers('one', 'other', 'one')).toEqual(at('algorithm.teachers', 'one is named twice'));
+    expect(teachers('one', 'one@3')).toEqual([]);
+  });
+
+  test('a schedule of temperatures that goes nowhere', () => {
+    const schedule = (from: number, to: number) =>
+      problems({ exploration: { temperature: { from, to, steps: 10 } } });
+    const field = 'exploration.temperature.to';
+    expect(schedule(1, 1)).toEqual(at(field, 'leave the schedule out'));
+    expect(schedule(1.2, 1.2)).toEqual(at(field, 'or set sampling.temperature'));
+    expect(schedule(1.2, 1)).toEqual([]);
+  });
+
+  test('refills of rft, which learns from tasks that all samples solve', () => {
+    expect(problems({ algorithm: { kind: 'rft', maxRefills: 2 } })).toEqual(
+      at('algorithm.maxRefills', 'this is of kind "rft"'),
+    );
+  });
+});
+
+test('a student begins at some distance from its teacher', () => {
+  const of = (from: string, stages: object[]) => {
+    const spec = { ...tiny, model: { from }, stages };
+    try {
+      parseSpec(spec, 'run', new Map(builtInEnvironments.map((one) => [one.name, one])));
+      return null;
+    } catch (error) {
+      return (error as GradusError).message.split('\n')[1]!.trim();
+    }
+  };
+  const taughtBy = (...from: string[]) => ({
+    ...rl,
+    name: 'taught',
+    algorithm: { kind: 'opd', teachers: from.map((one) => ({ from: one })) },
+  });
+  expect(of('start', [taughtBy('start')])).toMatch(
+    /^stages\[0\]\.algorithm\.teachers: start is what the stage begins with \(model\.from\)/,
+  );
+  // What has learnt meanwhile is held near by, and a mixture is somewhere else.
+  expect(of('start', [rl, taughtBy('start')])).toBeNull();
+  expect(of('start', [taughtBy('start', 'other')])).toBeNull();
+  expect(of('start', [taughtBy('other')])).toBeNull();
 });

@@ -216,7 +216,7 @@ describe('a reward is refused, with the path and what to write,', () => {
     [
       'for a normalization that is divided away',
       { normalization: 'environment' },
-      'reward.normalization: does nothing where all stages divide by the deviation of the group: leave it out, or set algorithm.scaleRewards to "none"',
+      'reward.normalization: does nothing where all stages divide by the deviation of the group, or only ask which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
     ],
   ])('%s', (_, reward, problem) => {
     expect(refusalOf(reward)).toEqual([problem]);
@@ -230,6 +230,22 @@ describe('a reward is refused, with the path and what to write,', () => {
     expect(refusalOf(reward, { stage: { numGenerations: 256 } })).toEqual([]);
   });
 });
+
+test.each(['dapo', 'gspo', 'cispo', 'dpo', 'kto', 'rft', 'hindsight'])(
+  'a normalization is refused where %s alone reads rewards, on whatever scale',
+  (kind) => {
+    expect(refusalOf({ normalization: 'environment' }, { stage: { algorithm: { kind } } })).toEqual([
+      expect.stringMatching(/^reward\.normalization: does nothing/),
+    ]);
+  },
+);
+
+test.each(['rloo', 'ppo', 'gigpo', 'remax', 'reinforce++'])(
+  'a normalization is taken where %s reads rewards',
+  (kind) => {
+    expect(refusalOf({ normalization: 'environment' }, { stage: { algorithm: { kind } } })).toEqual([]);
+  },
+);
 
 test('rewards are normalized where that changes what is learnt', () => {
   const stage = { algorithm: { scaleRewards: 'none' } };

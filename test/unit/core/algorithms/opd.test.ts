@@ -67,7 +67,13 @@ describe('is refused', () => {
       'teachers',
       'either every',
     ],
-    ['two of one task', { teachers: [...byTask, byTask[1]!] }, 'teachers', 'molecules has two teachers'],
+    [
+      'two of one task',
+      { teachers: [...byTask, { ...byTask[1]!, from: 'd' }] },
+      'teachers',
+      'molecules has two teachers',
+    ],
+    ['one twice', { teachers: [...byTask, byTask[1]!] }, 'teachers', 'named twice'],
     ['a task without one', { teachers: [byTask[0]!] }, 'teachers', 'no teacher names molecules'],
     [
       'a task that there is not',
