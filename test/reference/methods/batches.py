@@ -52,6 +52,38 @@ class Inputs:
                 raise ValueError(name)
         return made
 
+    def tree(self, size, *, roots, left_out=()):
+        """A task's samples, most of which go on from where others stood: three actions of one or two tokens, two
+        observations. Rewards are of a thousand values, so that hardly two are alike."""
+        samples = []
+        for i in range(size):
+            source = self.random.choice(samples) if i >= roots else None
+            inherited = self.random.randrange(len(source["turns"])) if source else 0
+            start = source["turns"][inherited]["start"] if inherited else 0
+            tokens = source["tokens"][:start] if source else []
+            mask = [0] * start
+            turns = source["turns"][:inherited] if source else []
+            for k in range(inherited, inherited + self.random.randint(1, 3)):
+                if k > inherited:
+                    observation = self.random.choice([[8], [8, 9]])
+                    tokens = tokens + observation
+                    mask = mask + [0] * len(observation)
+                drawn = self.random.choice([[1], [2], [2, 3]])
+                turns = turns + [{"start": len(tokens), "end": len(tokens) + len(drawn)}]
+                tokens = tokens + drawn
+                mask = mask + [1] * len(drawn)
+            samples.append(
+                {
+                    "tokens": tokens,
+                    "mask": mask,
+                    "turns": turns,
+                    "inherited": inherited,
+                    "reward": None if i in left_out else short(self.random.uniform(-0.5, 1)),
+                    "turn_rewards": [short(self.random.uniform(0, 0.5)) for _ in turns],
+                }
+            )
+        return {"task": "task-0", "samples": samples}
+
     def groups(self, rewards, *, streams=(), turns=None):
         """One group for each list of rewards; None is a reward that is left out. Every third sample ends with an
         observation."""

@@ -137,6 +137,18 @@ def filters():
         )
 
 
+def trees():
+    shapes = [(6, 2, ()), (9, 3, (1,)), (14, 4, (0, 5)), (24, 4, ()), (3, 3, (0, 1, 2))]
+    for seed, (size, roots, left_out) in enumerate(shapes):
+        groups = [Inputs(400 + 10 * seed + g).tree(size, roots=roots, left_out=left_out) for g in range(2)]
+        name = f"{size} samples, {roots} of them roots, {len(left_out)} left out"
+        settings = {"alpha": [1.0, 0.6, 0.8, 1.0, 1.0][seed], "margin": [0.0, 0.1, 0.05, 0.3, 0.0][seed]}
+        yield case("agentq", name, {**settings, "pairsPerTask": [8, 8, 3, 4, 8][seed]}, groups)
+        if left_out != (0, 1, 2):
+            settings = {"width": 2 + seed % 2, "exploration": [0.5, 0.0, 2.0, 0.3][seed], "count": [3, 4, 8, 16][seed]}
+            yield case("tree-search", name, settings, groups)
+
+
 def cases():
-    for family in (group_baselines, critics, off_policy, turns, filters):
+    for family in (group_baselines, critics, off_policy, turns, filters, trees):
         yield from family()

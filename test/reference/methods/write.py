@@ -9,7 +9,16 @@ import torch
 import credit_cases
 import libraries
 import loss_cases
-from papers import critic, filters, group_baselines, policy_losses, preference_losses, teacher_losses, turn_credit
+from papers import (
+    critic,
+    filters,
+    group_baselines,
+    policy_losses,
+    preference_losses,
+    teacher_losses,
+    tree_search,
+    turn_credit,
+)
 
 HERE = pathlib.Path(__file__).parent
 
@@ -30,6 +39,8 @@ CREDIT = {
     "dynamic-sampling": filters.dynamic_sampling,
     "top-deviation": filters.top_deviation,
     "soft-overlong": filters.soft_overlong,
+    "agentq": tree_search.agentq,
+    "tree-search": tree_search.branches,
 }
 
 LOSSES = {
