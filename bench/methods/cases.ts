@@ -1,11 +1,22 @@
 import { METHOD_KINDS } from '../../core/algorithms/index.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
-import { REWARD } from './trial.ts';
+import { readMolecule } from '../../environments/molecules/rdkit.ts';
 import type { Case, Setting } from './trial.ts';
+
+/** That of the demo. */
+const REWARD = {
+  components: [
+    { verifier: 'exact-match', role: 'outcome', weight: 1 },
+    { verifier: 'format', role: 'bonus', weight: 0.05, gatedBy: 'exact-match' },
+    { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
+  ],
+};
 
 /** A model of 0.1 M parameters that knows how to call, and does it right about half of the time. */
 export const SETTING: Setting = {
   name: 'one-call',
+  environment: 'calculator',
+  reward: REWARD,
   levels: [1],
   maxTurns: 3,
   maxCompletionTokens: 40,
@@ -32,6 +43,26 @@ export const MANY_TURNS: Setting = {
   maxCompletionTokens: 80,
   budget: 90_000,
 };
+
+const MOLECULE = { verifier: 'molecule', role: 'outcome', weight: 1 };
+
+/** Molecules that the fast tier is asked about alone: any that it takes is as good as another. */
+export const MOLECULES: Setting = {
+  ...SETTING,
+  name: 'molecules',
+  environment: 'molecules',
+  canonical: (answer) => readMolecule(answer)?.smiles ?? answer,
+  reward: { components: [MOLECULE] },
+  levels: [1, 2, 3],
+  maxTurns: 2,
+  maxCompletionTokens: 48,
+};
+
+/** That of `MOLECULES`, and what is unlike the other samples of its task is paid for it. */
+export const paidForDiversity = (by: 'count' | 'similarity') => ({
+  components: [MOLECULE],
+  rules: [{ kind: 'diversity', by, weight: 0.5 }],
+});
 
 /** A quarter of the tokens: to see that everything works. */
 export const quickly = (setting: Setting): Setting => ({

@@ -1,7 +1,7 @@
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, pairedDifference } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';
-import { caseOf, MANY_TURNS, quickly, SETTING, unmasked } from './cases.ts';
+import { caseOf, MANY_TURNS, MOLECULES, paidForDiversity, quickly, SETTING, unmasked } from './cases.ts';
 import { chosen, compare, seedsOf } from './comparison.ts';
 import type { Case, Setting, Trial } from './trial.ts';
 
@@ -11,7 +11,15 @@ interface Claim {
   claim: string;
   ours: string;
   anchor: string;
+  /** Default: success. */
+  measure?: Measure;
 }
+
+const MEASURES = {
+  success: ({ points }: Trial) => points.at(-1)!.success,
+  'distinct answers': ({ distinct }: Trial) => distinct,
+};
+type Measure = keyof typeof MEASURES;
 
 interface Group {
   name: string;
@@ -98,12 +106,38 @@ const THREE_CALLS: Group = {
   ],
 };
 
+const DIVERSITY: Group = {
+  name: 'claims-diversity',
+  title: 'Claims about diversity: molecules',
+  setting: MOLECULES,
+  cases: [
+    caseOf('plain', {}),
+    caseOf('count', {}, { reward: paidForDiversity('count') }),
+    caseOf('similarity', {}, { reward: paidForDiversity('similarity') }),
+  ],
+  claims: (['count', 'similarity'] as const).flatMap((by): Claim[] => [
+    {
+      name: `diversity-${by}`,
+      claim: `molecules: different right ones, with a bonus by ${by} vs without`,
+      ours: by,
+      anchor: 'plain',
+      measure: 'distinct answers',
+    },
+    {
+      name: `success-${by}`,
+      claim: `molecules: success, with a bonus by ${by} vs without`,
+      ours: by,
+      anchor: 'plain',
+    },
+  ]),
+};
+
 /** What is measured together, in one setting. */
-export const GROUPS: readonly Group[] = [ONE_CALL, THREE_CALLS];
+export const GROUPS: readonly Group[] = [ONE_CALL, THREE_CALLS, DIVERSITY];
 
 /**
  * What is said of training agents (shared texts and the papers that they cite), at equal sampled tokens from the same warm
- * start: `ours` is success with what is recommended, `anchor` without; medians over the seeds, and their paired difference.
+ * start: `ours` is success with what is recommended, `anchor` without, or what else a claim measures; medians over the seeds, and their paired difference.
  */
 export async function* claimsBench(options: BenchOptions): AsyncGenerator<BenchRow> {
   const wanted = chosen(
@@ -123,15 +157,15 @@ export async function* claimsBench(options: BenchOptions): AsyncGenerator<BenchR
       },
       options,
     );
-    for (const { claim, ours, anchor } of claims) {
-      const sides = { ours: after(trials, ours), anchor: after(trials, anchor) };
+    for (const { claim, ours, anchor, measure = 'success' } of claims) {
+      const sides = { ours: after(trials, ours, measure), anchor: after(trials, anchor, measure) };
       yield {
-        ...benchRow({ bench: 'claims', case: claim, unit: 'success', better: 'more', ...sides }),
+        ...benchRow({ bench: 'claims', case: claim, unit: measure, better: 'more', ...sides }),
         difference: pairedDifference(sides),
       };
     }
   }
 }
 
-const after = (trials: readonly Trial[], name: string): number[] =>
-  trials.filter((trial) => trial.case === name).map(({ points }) => points.at(-1)!.success);
+const after = (trials: readonly Trial[], name: string, measure: Measure): number[] =>
+  trials.filter((trial) => trial.case === name).map(MEASURES[measure]);

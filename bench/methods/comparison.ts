@@ -34,6 +34,7 @@ const kept = z.object({
       seed: z.number(),
       points: z.array(z.object({ tokens: z.number(), success: z.number() })),
       steps: z.number(),
+      distinct: z.number(),
       weights: z.string(),
       seconds: z.number(),
     }),
@@ -85,7 +86,7 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
 
 function pictureOf({ title, setting, seeds, panels }: Comparison, trials: readonly Trial[]): string {
   const lines = [
-    `${setting.budget.toLocaleString('en')} sampled tokens of calculator level ${setting.levels.join(', ')} each, from the same warm start; success on ${setting.tasks} unseen tasks, in %.`,
+    `${setting.budget.toLocaleString('en')} sampled tokens of ${setting.environment} level ${setting.levels.join(', ')} each, from the same warm start; success on ${setting.tasks} unseen tasks, in %.`,
     `Lines: the mean of ${seeds.length} seed(s); bands: from the lowest to the highest; dashed: the warm start.`,
   ];
   return curvesPage({ title, lines }, panels, trials, setting.budget);

@@ -1,6 +1,7 @@
 import type { TrainingPorts } from '../../core/ports.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { CurriculumSpec, RlStageSpec } from '../../core/spec.ts';
+import { succeeded } from '../../core/episode/reward.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { trainStage } from '../../core/training/stage.ts';
@@ -10,7 +11,9 @@ import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { builtInEnvironments } from '../../environments/index.ts';
 import { keepBatch, loadBatch } from '../../store/batches.ts';
+import { rolloutKey } from '../../store/keys.ts';
 import { ObjectStore } from '../../store/object-store.ts';
+import { loadTrajectories, rolloutKeys } from '../../store/trajectories.ts';
 import type { BenchOptions } from '../bench.ts';
 import { oneThreadedLearner } from '../one-threaded.ts';
 import { plainRun, plainTraining } from '../plain-run.ts';
@@ -21,6 +24,11 @@ import { withPlainStore } from '../plain-store.ts';
 export interface Setting {
   /** Of this setting alone: warm starts are named after it. */
   name: string;
+  environment: string;
+  /** What answers are told apart by, where they have several spellings. */
+  canonical?: (answer: string) => string;
+  /** Of each side that has none of its own. */
+  reward: object;
   levels: readonly number[];
   maxTurns: number;
   maxCompletionTokens: number;
@@ -54,7 +62,7 @@ export interface Case {
   };
   /** Learns from a teacher: the warm start with more demonstrations. */
   taught?: true;
-  /** In place of `REWARD`. */
+  /** In place of that of the setting. */
   reward?: object;
   /** What is done to each batch before it is learnt from: for what no spec can say. */
   alter?: (batch: TrainBatch) => TrainBatch;
@@ -66,21 +74,16 @@ export interface Trial {
   /** Ascending; the first is the warm start, with 0 tokens. */
   points: { tokens: number; success: number }[];
   steps: number;
+  /** Different right answers of the last measurement. */
+  distinct: number;
   /** SHA-256 of what it ended with. */
   weights: string;
   seconds: number;
 }
 
-/** That of the demo. */
-export const REWARD = {
-  components: [
-    { verifier: 'exact-match', role: 'outcome', weight: 1 },
-    { verifier: 'format', role: 'bonus', weight: 0.05, gatedBy: 'exact-match' },
-    { verifier: 'tool-shaping', role: 'penalty', weight: 0.2 },
-  ],
-};
-
 const STAGE = 'rl';
+/** The measurements of a trial. */
+const AFTER = 'after';
 /** More than any trial does: it ends by its tokens. */
 const MOST_STEPS = 100_000;
 
@@ -159,7 +162,7 @@ async function supervise(
   const spec = {
     ...common(setting, seed),
     model,
-    reward: REWARD,
+    reward: setting.reward,
     stages: [
       {
         kind: 'supervised',
@@ -191,7 +194,7 @@ async function supervise(
 export const trialSpec = (setting: Setting, one: Case, seed: number, from: string) => ({
   ...common(setting, seed),
   model: { from },
-  reward: one.reward ?? REWARD,
+  reward: one.reward ?? setting.reward,
   stages: [
     {
       name: STAGE,
@@ -258,7 +261,8 @@ async function runTrial(
       return tokens >= setting.budget ? 'stop' : 'go';
     },
   );
-  return { case: one.name, seed, points, steps, weights: learnt.weights, seconds: seconds(start) };
+  const distinct = await distinctAnswers(plain.store, setting, spec, steps);
+  return { case: one.name, seed, points, steps, distinct, weights: learnt.weights, seconds: seconds(start) };
 }
 
 /** Success on tasks that nothing is learnt from and nothing decided by, in a measurement that costs no tokens. */
@@ -271,7 +275,7 @@ async function measure(
   const { arms } = await ports.evaluate({
     run,
     seed,
-    name: 'after',
+    name: AFTER,
     step,
     checkpoint,
     arms: evaluation.arms,
@@ -281,6 +285,25 @@ async function measure(
     reward,
   });
   return rate(total(arms));
+}
+
+/** Among the right answers of the last measurement of a stage of so many steps. */
+async function distinctAnswers(
+  store: ObjectStore,
+  { canonical = (answer) => answer }: Setting,
+  { run, reward }: CurriculumSpec,
+  steps: number,
+): Promise<number> {
+  const right = new Set<string>();
+  for (const key of await rolloutKeys(store, run, AFTER)) {
+    if (!key.startsWith(rolloutKey(run, AFTER, steps, '').replace(/\.json$/, ''))) continue;
+    const { episodes } = await loadTrajectories(store, (await store.head(key))!);
+    for (const { status, outcome } of episodes) {
+      if (status.kind === 'answered' && succeeded(reward.components, outcome!))
+        right.add(canonical(status.answer));
+    }
+  }
+  return right.size;
 }
 
 /** What learns is given other batches than those that `ports` makes. */
@@ -299,7 +322,7 @@ function altered(
   };
 }
 
-const tasksOf = ({ levels }: Setting) => [{ environment: 'calculator', levels: [...levels] }];
+const tasksOf = ({ environment, levels }: Setting) => [{ environment, levels: [...levels] }];
 
 const common = (setting: Setting, seed: number) => ({
   seed,

@@ -8,6 +8,7 @@ const trial = (name: string, seed: number, successes: number[]): Trial => ({
   seed,
   points: successes.map((success, i) => ({ tokens: 500 * i, success })),
   steps: 1,
+  distinct: 1,
   weights: 'f00d',
   seconds: 1,
 });
