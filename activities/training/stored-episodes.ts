@@ -19,11 +19,12 @@ import { tally } from '../verification/tally.ts';
 
 /**
  * Throws GradusError('spec', 'invalid') or ('store', 'no-run' | 'no-stage') where a stage cannot learn from the stored
- * episodes of another run: what they were worth there must be what they are worth here.
+ * episodes of another run: what they were worth there must be what they are worth here, and a token that was sampled
+ * among many must have so many to be compared with.
  */
 export async function assertStored(
   store: ObjectStore,
-  { stages, reward }: Pick<CurriculumSpec, 'stages' | 'reward'>,
+  { stages, reward, sampling }: Pick<CurriculumSpec, 'stages' | 'reward' | 'sampling'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (const stage of stages) {
@@ -32,24 +33,27 @@ export async function assertStored(
     const spec = await specOfRun(store, run, { signal });
     await assertStage(store, run, stage.collect.stage, { signal });
     const source = spec?.stages.find(({ name }) => name === from);
-    if (source?.kind !== 'rl') {
-      throw new GradusError(
-        'spec',
-        'invalid',
-        `the curriculum spec was refused; nothing was started.\n  stages: ${stage.name} learns from ${from} of ${run}, which is no stage that rolls out to learn${didYouMean(
-          from,
-          (spec?.stages ?? []).filter(({ kind }) => kind === 'rl').map(({ name }) => name),
-        )}`,
+    if (!spec || source?.kind !== 'rl') {
+      const names = (spec?.stages ?? []).filter(({ kind }) => kind === 'rl').map(({ name }) => name);
+      throw refused(
+        `${stage.name} learns from ${from} of ${run}, which is no stage that rolls out to learn${didYouMean(from, names)}`,
       );
     }
-    if (isDeepStrictEqual({ ...spec?.reward, truncated: null }, { ...reward, truncated: null })) continue;
-    throw new GradusError(
-      'spec',
-      'invalid',
-      `the curriculum spec was refused; nothing was started.\n  stages: ${stage.name} learns from episodes of ${run}, which were judged by another reward: give this run the same`,
-    );
+    const learns = `${stage.name} learns from episodes of ${run}, which were`;
+    if (!isDeepStrictEqual({ ...spec.reward, truncated: null }, { ...reward, truncated: null }))
+      throw refused(`${learns} judged by another reward: give this run the same`);
+    const [here, there] = [sampling.topK, spec.sampling.topK];
+    if (here > 0 && there > here)
+      throw refused(`${learns} sampled among ${there} tokens: raise sampling.topK to that, or set it to 0`);
   }
 }
+
+const refused = (why: string): GradusError =>
+  new GradusError(
+    'spec',
+    'invalid',
+    `the curriculum spec was refused; nothing was started.\n  stages: ${why}`,
+  );
 
 /** The groups that a stage's episodes lie in, and which of their tasks are the stage's. */
 type Source = { ref: BlobRef; tasks: number[] }[];

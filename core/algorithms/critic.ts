@@ -48,6 +48,8 @@ export const criticScores = ({ klCoefficient }: { klCoefficient: number }, more:
 export interface Estimate {
   advantages: number[];
   returns: number[];
+  /** What each advantage counts for in the gradient; absent: 1. */
+  weights?: number[];
 }
 
 /** δ_t = r_t + γ V_{t+1} − V_t, A_t = δ_t + γ λ A_{t+1} (Schulman et al. 2016, eqs. 11 and 16). */
@@ -66,26 +68,35 @@ export function gae(
   return advantages;
 }
 
-/** What a method makes of rewards and values, for every sample that has a reward; whitened over the batch, if asked. */
+/**
+ * What a method makes of rewards and values, for every sample that has a reward; whitened over the batch, if asked, and
+ * then weighed: a mean that is taken off is a baseline, and a gradient without bias weighs it with the rest. `policyOf`
+ * gives the log-probs [T] that the KL in the reward is of.
+ */
 export function fromCritic(
   groups: readonly CreditGroup[],
   { klCoefficient, whitenAdvantages }: { klCoefficient: number; whitenAdvantages: boolean },
   estimate: (rewards: number[], values: number[], sample: Sample) => Estimate,
+  policyOf: (sample: Sample) => ArrayLike<number> = ({ rollout }) => rollout,
 ): Lesson[] {
   const estimates = groups.flatMap((ofTask, group) =>
     rewardedOf(ofTask).flatMap(({ sample, of }) => {
       const places = sampledAt(of);
       if (places.length === 0) return [];
       const values = atSampled(places, scoreOf(of, 'values'));
-      return [{ group, sample, of, ...estimate(tokenRewards(of, klCoefficient), values, of) }];
+      const rewards = tokenRewards(of, klCoefficient, policyOf(of));
+      return [{ group, sample, of, ...estimate(rewards, values, of) }];
     }),
   );
   const raw = estimates.map(({ advantages }) => advantages);
   const advantages = whitenAdvantages ? standardizedTogether(raw) : raw;
-  return estimates.map(({ group, sample, of, returns }, i) => ({
+  return estimates.map(({ group, sample, of, returns, weights }, i) => ({
     group,
     sample,
-    advantages: overCompletion(of, advantages[i]!),
+    advantages: overCompletion(
+      of,
+      weights ? advantages[i]!.map((advantage, n) => weights[n]! * advantage) : advantages[i]!,
+    ),
     returns: overCompletion(of, returns),
   }));
 }

@@ -34,7 +34,7 @@ export const dapo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), { refills: spec.maxRefills }),
   credit: (groups) => groupRelative(groups, 'group').filter(({ group }) => tellsApart(groups[group]!)),

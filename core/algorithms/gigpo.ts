@@ -47,7 +47,7 @@ export const gigpo: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: true,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
   credit: (groups, { omega, gamma, scaleRewards }) => {
     const scaled = scaleRewards === 'group' ? standardized : centered;

@@ -44,7 +44,7 @@ export const grpo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
   credit: (groups, { scaleRewards }) => groupRelative(groups, scaleRewards),
   refuse: refuseImportance,

@@ -50,6 +50,9 @@ export type AlgorithmSpec = z.output<(typeof METHODS)[keyof typeof METHODS]['sch
 
 const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 
+/** Those of them that weigh samples only where the spec says so. */
+const OFF_POLICY_WEIGHTED = OFF_POLICY.filter((kind) => 'importanceCap' in METHODS[kind].schema.shape);
+
 /** `stages[].algorithm`: GRPO where no `kind` is given. */
 export const algorithmSchema = z.discriminatedUnion('kind', [
   grpo.schema,
@@ -98,8 +101,11 @@ export function refuseAlgorithm(
     return [{ field: 'kind', message }];
   }
   if (context.stored && !method.offPolicy) {
-    const message = `${spec.kind} learns from what the policy itself has just sampled: choose ${OFF_POLICY.join(', ')}, or leave out collect`;
+    const others = OFF_POLICY.filter((kind) => !OFF_POLICY_WEIGHTED.includes(kind));
+    const message = `${spec.kind} learns from what the policy itself has just sampled: choose ${others.join(', ')}, or with an importanceCap (2, say) ${OFF_POLICY_WEIGHTED.join(', ')}, or leave out collect`;
     return [{ field: 'kind', message }];
   }
+  if (context.stored && 'maxRefills' in spec && spec.maxRefills > 0)
+    return [{ field: 'maxRefills', message: 'does nothing where no task is sampled: set it to 0' }];
   return method.refuse?.(spec, context) ?? [];
 }

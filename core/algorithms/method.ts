@@ -11,7 +11,7 @@ import type { Objective } from './objective.ts';
 export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   /** Credit of a group depends on that group alone, and of a sample is one advantage: late verdicts can be made good. */
   readonly perGroup: boolean;
-  /** Learns as well from what another policy has sampled: stored episodes may come before it. */
+  /** Learns as well from what another policy has sampled, at least as some of its fields are set: from stored episodes. */
   readonly offPolicy: boolean;
   /** Credit reads the rewards of single turns. */
   readonly readsTurns: boolean;

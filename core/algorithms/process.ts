@@ -48,7 +48,7 @@ export const process: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: true,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
   credit: (groups, { over, outcomeShare, gamma }) =>
     groups.flatMap((ofTask, group) => {

@@ -42,7 +42,7 @@ export const reinforcePlusPlus: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: true,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
       scores: spec.klCoefficient > 0 ? ['reference'] : [],
@@ -65,6 +65,15 @@ export const reinforcePlusPlus: Method<typeof schema> = {
     ...refuseImportance(spec, context),
     ...(spec.baseline === 'group' && spec.klCoefficient > 0
       ? [{ field: 'klCoefficient', message: 'does nothing with baseline group: give beta, or baseline none' }]
+      : []),
+    ...(context.stored && spec.klCoefficient > 0
+      ? [
+          {
+            field: 'klCoefficient',
+            message:
+              'is of the KL of the policy that sampled, and stored episodes are of another: set it to 0, and beta in its place',
+          },
+        ]
       : []),
   ],
 };

@@ -37,7 +37,7 @@ export const rloo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
   credit: (groups) =>
     groups.flatMap(({ samples }, group) => spread(group, samples, leaveOneOut(samples.map((s) => s.reward)))),

@@ -34,15 +34,20 @@ export function scoreOf({ scores }: Sample, name: keyof Sample['scores']): Array
 }
 
 /**
- * Rewards of the sampled tokens [N]: −β k1 of each, k1 = log π(a) − log π_ref(a) under the policy that sampled (Ziegler et
- * al. 2019, eq. 2), a turn's own reward at its last token, and the outcome at the last of all.
+ * Rewards of the sampled tokens [N]: −β k1 of each, k1 = log π(a) − log π_ref(a) under `policy` [T], the one that sampled
+ * unless another is given (Ziegler et al. 2019, eq. 2), a turn's own reward at its last token, and the outcome at the last
+ * of all.
  */
-export function tokenRewards(sample: Rewarded, klCoefficient: number): number[] {
+export function tokenRewards(
+  sample: Rewarded,
+  klCoefficient: number,
+  policy: ArrayLike<number> = sample.rollout,
+): number[] {
   const places = sampledAt(sample);
   const rewards = places.map(() => 0);
   if (klCoefficient !== 0) {
     const reference = scoreOf(sample, 'reference');
-    places.forEach((at, n) => (rewards[n] = -klCoefficient * (sample.rollout[at]! - reference[at]!)));
+    places.forEach((at, n) => (rewards[n] = -klCoefficient * (policy[at]! - reference[at]!)));
   }
   for (const { end, reward } of sample.turns) {
     const last = places.indexOf(end - 1);

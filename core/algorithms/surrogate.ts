@@ -90,9 +90,19 @@ export const clippedObjective = (
   entropyBonus: spec.entropyBonus,
 });
 
-/** Late verdicts need the weight, and a cap between 0 and 1 would weigh down tokens that need no correction. */
-export function refuseImportance({ importanceCap }: { importanceCap: number }, { late }: MethodContext) {
+/**
+ * Late verdicts and stored episodes need the weight, and a cap between 0 and 1 would weigh down tokens that need no
+ * correction.
+ */
+export function refuseImportance(
+  { importanceCap }: { importanceCap: number },
+  { late, stored }: MethodContext,
+) {
   const refused = (message: string) => [{ field: 'importanceCap', message }];
+  if (stored && importanceCap === 0)
+    return refused(
+      'stored episodes are of another policy than the one that learns: set a cap above 0 (2, say), or leave out collect',
+    );
   if (late && importanceCap === 0)
     return refused(
       'late verdicts bring episodes of an earlier policy before the learner: set a cap above 0 (2, say), or verification.offerLateFor to 0',

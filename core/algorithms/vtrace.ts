@@ -7,16 +7,19 @@ import { atSampled, sampledAt, scoreOf } from './sampled.ts';
 import { clip, clippedObjective, entropyBonus, passes, planOf, tokenMean } from './surrogate.ts';
 
 /**
- * Off-policy targets for a critic, for samples of an engine or a policy that is not quite the one that learns. With the
- * ratios π/μ of the weights that learn to those that sampled, ρ = min(ρ̄, π/μ) and c = λ min(c̄, π/μ):
+ * Off-policy targets for a critic, for samples of an engine or a policy that is not the one that learns, such as stored
+ * ones. With the ratios π/μ of the weights that the step starts from to those that sampled, ρ = min(ρ̄, π/μ) and
+ * c = λ min(c̄, π/μ):
  *
  *   `vtrace` (Espeholt et al. 2018, arXiv 1802.01561, eq. 1 and section 4.2):
- *     v_s = V_s + ρ_s δ_s + γ c_s (v_{s+1} − V_{s+1}),   A_s = ρ_s (r_s + γ v_{s+1} − V_s);
+ *     v_s = V_s + ρ_s δ_s + γ c_s (v_{s+1} − V_{s+1}),   A_s = r_s + γ v_{s+1} − V_s;
  *   `retrace` (Munos et al. 2016, arXiv 1606.02647, eq. 4, with V for Q):
  *     Q_s = r_s + γ V_{s+1} + γ c_{s+1} (Q_{s+1} − V_{s+1}),   A_s = Q_s − V_s,
  *     v_s = V_s + ρ_s A_s (ACER, Wang et al. 2017, section 3.1).
  *
- * The loss is PPO's; V-trace's advantage carries its own weight ρ.
+ * The gradient of the policy is that of ρ_s A_s log π, A whitened before it is weighed. ρ is in the credit, and in the
+ * credit alone: the loss is PPO's without an importance weight, whose ratio and clip are to the weights that the step
+ * starts from (decoupled: Hilton et al. 2022, arXiv 2110.00641). In a step's first update the ratio is 1.
  */
 const schema = z.strictObject({
   kind: z.literal('vtrace'),
@@ -37,15 +40,19 @@ export const vtrace: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: true,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, importanceCap: 0, importanceRule: 'truncate' }, sampling), {
       critic: spec.critic,
       scores: criticScores(spec, ['policy']),
     }),
   credit: (groups, spec) =>
-    fromCritic(groups, spec, (rewards, values, sample) =>
-      (spec.target === 'vtrace' ? vtraceOf : retraceOf)(rewards, values, ratiosOf(sample), spec),
+    fromCritic(
+      groups,
+      spec,
+      (rewards, values, sample) =>
+        (spec.target === 'vtrace' ? vtraceOf : retraceOf)(rewards, values, ratiosOf(sample), spec),
+      (sample) => scoreOf(sample, 'policy'),
     ),
 };
 
@@ -67,9 +74,9 @@ function vtraceOf(rewards: number[], values: number[], ratios: number[], caps: C
     const delta = rewards[s]! + gamma * valueAfter - values[s]!;
     const carried = gamma * lambda * Math.min(cBar, ratios[s]!) * (returnAfter - valueAfter);
     returns[s] = values[s]! + rho * delta + carried;
-    advantages[s] = rho * (rewards[s]! + gamma * returnAfter - values[s]!);
+    advantages[s] = rewards[s]! + gamma * returnAfter - values[s]!;
   }
-  return { advantages, returns };
+  return { advantages, returns, weights: ratios.map((ratio) => Math.min(rhoBar, ratio)) };
 }
 
 function retraceOf(rewards: number[], values: number[], ratios: number[], caps: Caps): Estimate {
@@ -79,8 +86,6 @@ function retraceOf(rewards: number[], values: number[], ratios: number[], caps: 
     const after = s + 1 < values.length ? lambda * Math.min(cBar, ratios[s + 1]!) * advantages[s + 1]! : 0;
     advantages[s] = rewards[s]! + gamma * (values[s + 1] ?? 0) + gamma * after - values[s]!;
   }
-  return {
-    advantages,
-    returns: values.map((value, s) => value + Math.min(rhoBar, ratios[s]!) * advantages[s]!),
-  };
+  const weights = ratios.map((ratio) => Math.min(rhoBar, ratio));
+  return { advantages, returns: values.map((value, s) => value + weights[s]! * advantages[s]!), weights };
 }

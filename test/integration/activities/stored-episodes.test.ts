@@ -131,7 +131,7 @@ test('episodes of another run are taken where they are of the same tokens', asyn
   });
 });
 
-test('episodes of another run that were judged by another reward are refused when the run is opened', async () => {
+test('episodes of another run that were judged by another reward, or cut less, are refused when the run is opened', async () => {
   const { model: _, ...tiny } = tinySpec();
   await saved('begun');
   const spec = { ...tiny, model: { from: 'begun' } };
@@ -152,6 +152,17 @@ test('episodes of another run that were judged by another reward are refused whe
   ).rejects.toMatchObject({
     type: 'invalid',
     message: expect.stringContaining('rl learns from episodes of judged') as string,
+  });
+  await open('cut', { ...spec, sampling: { ...tiny.sampling, topK: 8 } });
+  await keep('cut', 1);
+  const fromCut = { ...offline, collect: { ...offline.collect, run: 'cut' } };
+  const among = (topK: number) => ({ ...spec, sampling: { ...tiny.sampling, topK }, stages: [fromCut] });
+  await expect(open('as-many', among(8))).resolves.toMatchObject({ run: 'as-many' });
+  await expect(open('fewer', among(4))).rejects.toMatchObject({
+    type: 'invalid',
+    message: expect.stringContaining(
+      'rl learns from episodes of cut, which were sampled among 8 tokens: raise sampling.topK to that, or set it to 0',
+    ) as string,
   });
   const gone = { ...learns, stages: [{ ...offline, collect: { ...offline.collect, stage: 'r1' } }] };
   await expect(open('gone', gone)).rejects.toMatchObject({ type: 'no-stage' });

@@ -7,8 +7,9 @@ import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
-// One durable run that goes through every method, two steps each, and ends with the same weights when workers are killed
-// while a critic's values are scored, while it is updated, while a step is refilled, and while a tree grows.
+// One durable run that goes through every method, two steps each, and then learns from stale samples, and ends with the
+// same weights when workers are killed while a critic's values are scored, while it is updated, while a step is refilled,
+// and while a tree grows.
 
 /** Long enough to be hit. */
 const HIT = { groupsPerStep: 24, maxSteps: 3 };
@@ -22,6 +23,9 @@ const OF_METHOD: Partial<Record<(typeof METHOD_KINDS)[number], object>> = {
   vapo: { critic: { pretrainingSteps: 1 } },
   agentq: { alpha: 0.8, margin: 0 },
 };
+
+/** Those that weigh what an earlier policy has sampled. */
+const STALE = [{ kind: 'vtrace' }, { kind: 'grpo', importanceCap: 2 }];
 
 let installation: TestInstallation;
 let leftAlone: CurriculumResult;
@@ -52,6 +56,13 @@ const spec = {
         collect: { kind: 'tree', roots: 2, branches: 3 },
       }),
     })),
+    ...STALE.map((algorithm) => ({
+      ...rl,
+      name: `stale-${algorithm.kind}`,
+      algorithm: { minibatch: 16, ...algorithm },
+      collect: { kind: 'stored', stage: 'ppo' },
+      graduation: { ...rl.graduation, successAtLeast: 0.5, everySteps: 2, tasks: 8 },
+    })),
   ],
 };
 
@@ -69,6 +80,7 @@ test('every method takes its steps in a durable run', () => {
   for (const kind of KINDS) {
     expect(ran).toContainEqual([nameOf(kind), LONG.includes(kind) ? HIT.maxSteps : 2]);
   }
+  for (const { kind } of STALE) expect(ran).toContainEqual([`stale-${kind}`, 2]);
 });
 
 test('and a run whose workers are killed where methods differ ends with the same weights', async () => {

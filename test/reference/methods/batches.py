@@ -42,6 +42,8 @@ class Inputs:
                 made["reference"] = self.near(rollout, 0.3)
             elif name == "policy":
                 made["policy"] = self.near(rollout, 0.4)
+            elif name == "later-policy":
+                made["policy"] = self.near(rollout, 1.5)
             elif name == "values":
                 made["values"] = [self.normal(0.4, 0.3) for _ in mask]
             elif name == "turn_rewards":

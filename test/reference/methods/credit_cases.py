@@ -86,6 +86,10 @@ def off_policy():
     settings = {"rhoBar": 1.0, "cBar": 1.0, "lambda": 1.0, "gamma": 0.98, "klCoefficient": 0.1, "whiten": True}
     groups = Inputs(269).groups(small, streams=("rollout", "policy", "reference", "values"))
     yield case("vtrace", "whitened, KL in the reward", settings, groups)
+    settings = {"rhoBar": 1.5, "cBar": 1.0, "lambda": 0.95, "gamma": 0.99, "klCoefficient": 0.05, "whiten": True}
+    groups = Inputs(270).groups(small, streams=("rollout", "later-policy", "reference", "values"))
+    for method in ("vtrace", "retrace"):
+        yield case(method, "of another policy, whitened, KL in the reward", settings, groups)
 
 
 def turns():

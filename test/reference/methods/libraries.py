@@ -509,6 +509,24 @@ def trl_distillation(inputs, settings):
     yield TRL, f"GKDTrainer.generalized_jsd_loss (beta {beta})", {"loss": loss}
 
 
+def stale(case, logits):
+    """A step on samples of another policy: credit of one library, then verl's loss, in its decoupled form."""
+    settings, groups = case["settings"], case["groups"]
+    method = settings.get("credit", "vtrace")
+    if settings.get("target") == "retrace":
+        return
+    samples = [sample for group in groups for sample in group["samples"] if sample["reward"] is not None]
+    laid = {name: [x for sample in samples for x in sample[name]] for name in ("mask", "policy", "rollout", "targets")}
+    offsets = numpy.cumsum([0, *(len(sample["mask"]) for sample in samples)]).tolist()
+    for library, function, credit in CREDIT[method](case):
+        advantages = torch.cat([a for group in credit["advantages"] for a in group if a is not None])
+        inputs = {**laid, "offsets": offsets, "logits": logits, "advantages": advantages, "old": laid["policy"]}
+        of_loss = {"importance": "none", **settings, "temperature": 1.0, "entropyCoefficient": 0.0, "beta": 0.0}
+        for _, loss, result in verl_surrogate(inputs, of_loss):
+            names = library if library == VERL else f"{library}, {VERL}"
+            yield names, f"{function}, {loss}", {"loss": result["loss"]}
+
+
 LOSSES = {
     "clipped-surrogate": (verl_surrogate, trl_surrogate),
     "gspo": (verl_gspo, trl_gspo),

@@ -1,5 +1,5 @@
-"""Writes credit.json and losses.json: the equations of the papers on small seeded inputs, beside what the libraries make
-of the same inputs. Run again it writes the same bytes."""
+"""Writes credit.json, losses.json and stale.json: the equations of the papers on small seeded inputs, beside what the
+libraries make of the same inputs. Run again it writes the same bytes."""
 
 import json
 import pathlib
@@ -9,16 +9,19 @@ import torch
 import credit_cases
 import libraries
 import loss_cases
+import stale_cases
 from papers import (
     critic,
     filters,
     group_baselines,
     policy_losses,
     preference_losses,
+    stale,
     teacher_losses,
     tree_search,
     turn_credit,
 )
+from papers.samples import known
 
 HERE = pathlib.Path(__file__).parent
 
@@ -76,6 +79,39 @@ def losses():
             for library, name, result in function({**case, differentiated(case): leaf}, case["settings"])
         ]
         yield {**case, "expected": expected, "libraries": found}
+
+
+def stale_steps():
+    for case in stale_cases.cases():
+        start = stale_logits(case)
+        expected, plain = stale_step(case, start)
+        if case["first"]:
+            # Where the policy has not moved, the gradient is the papers' own: that of Σ w ρ A log π.
+            assert distance(expected["gradient"], plain) < 1e-12, case["name"]
+        for seed in range(4):
+            generator = torch.Generator().manual_seed(seed)
+            noise = torch.randn(start.shape, dtype=torch.float64, generator=generator)
+            moved, _ = stale_step(case, start + 1e-5 * noise)
+            near = distance(moved["gradient"], expected["gradient"]) / expected["gradient"].abs().max()
+            assert near < 1e-3, (case["name"], near)
+        found = []
+        for library, function, result in libraries.stale(case, leaf := start.clone().requires_grad_()):
+            found.append(compared(case, expected, library, function, with_gradient(result, leaf)))
+        yield {**case, "expected": expected, "libraries": found}
+
+
+def stale_logits(case):
+    rows = [row for group in case["groups"] for sample in known(group) for row in sample["logits"]]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def stale_step(case, start):
+    """Loss and gradient by the logits, and the gradient of Σ w ρ A log π."""
+    leaf = start.clone().requires_grad_()
+    result = stale.step(case, leaf)
+    (plain,) = torch.autograd.grad(result["plain"], leaf, retain_graph=True)
+    (gradient,) = torch.autograd.grad(result["loss"], leaf)
+    return {"loss": result["loss"].detach(), "gradient": gradient.flatten()}, plain.flatten()
 
 
 def with_gradient(result, leaf):
@@ -170,3 +206,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     write("credit.json", credit())
     write("losses.json", losses())
+    write("stale.json", stale_steps())

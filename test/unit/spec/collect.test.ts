@@ -42,12 +42,39 @@ test('a tree says how it grows, and numGenerations counts all of its samples', (
   expect(parse({ collect, algorithm: { kind: 'grpo' } }).stages[2]).toMatchObject({ collect });
 });
 
+test.each([
+  { kind: 'vtrace' },
+  { kind: 'vtrace', target: 'retrace', klCoefficient: 0.1 },
+  { kind: 'grpo', importanceCap: 2 },
+  { kind: 'dapo', importanceCap: 2, maxRefills: 0 },
+  { kind: 'rloo', importanceCap: 2, importanceRule: 'mask' },
+  { kind: 'reinforce++', importanceCap: 2 },
+  { kind: 'gigpo', importanceCap: 2 },
+])('what weighs its samples learns from them: %o', (algorithm) => {
+  expect(parse({ algorithm }).stages[2]).toMatchObject({ algorithm });
+});
+
 describe('refuses', () => {
   test.each<[string, object, string]>([
     [
-      'a method that must sample itself',
+      'a method that must sample itself, with those that need not',
+      { algorithm: { kind: 'ppo' } },
+      'stages[2].algorithm.kind: ppo learns from what the policy itself has just sampled: choose vtrace, rft, dpo, kto, opd, or with an importanceCap (2, say) grpo, dapo, rloo, reinforce++, gigpo, process, or leave out collect',
+    ],
+    [
+      'a method without the weight that it needs',
       { algorithm: { kind: 'grpo' } },
-      'stages[2].algorithm.kind: grpo learns from what the policy itself has just sampled: choose rft, dpo, kto, opd',
+      'stages[2].algorithm.importanceCap: stored episodes are of another policy than the one that learns: set a cap above 0 (2, say), or leave out collect',
+    ],
+    [
+      'a penalty of the policy that sampled',
+      { algorithm: { kind: 'reinforce++', baseline: 'none', klCoefficient: 0.1, importanceCap: 2 } },
+      'stages[2].algorithm.klCoefficient: is of the KL of the policy that sampled',
+    ],
+    [
+      'the refills that DAPO has by default',
+      { algorithm: { kind: 'dapo', importanceCap: 2 } },
+      'stages[2].algorithm.maxRefills: does nothing where no task is sampled: set it to 0',
     ],
     [
       'a stage that comes later',

@@ -6,13 +6,13 @@ import torch
 from .samples import DTYPE, at_sampled, known, per_sample, sampled, stream, whitened
 
 
-def token_rewards(sample, settings):
-    """[N]: −β k1 of every sampled token, k1 = log π(a_t) − log π_ref(a_t) under the policy that sampled (Ziegler et al.
-    2019, arXiv 1909.08593, eq. 2), and the outcome at the last."""
+def token_rewards(sample, settings, policy="rollout"):
+    """[N]: −β k1 of every sampled token, k1 = log π(a_t) − log π_ref(a_t) under the policy that sampled, or another one
+    (Ziegler et al. 2019, arXiv 1909.08593, eq. 2), and the outcome at the last."""
     beta = settings["klCoefficient"]
     rewards = torch.zeros(len(sampled(sample)), dtype=DTYPE)
     if beta != 0:
-        rewards -= beta * (stream(sample, "rollout") - stream(sample, "reference"))
+        rewards -= beta * (stream(sample, policy) - stream(sample, "reference"))
     rewards[-1] += sample["reward"]
     return rewards
 
@@ -27,10 +27,14 @@ def gae(rewards, values, gamma, lambda_):
 
 
 def with_critic(groups, settings, of_sample):
-    """`of_sample` gives advantages and returns at the sampled tokens [N]."""
+    """`of_sample` gives advantages and returns at the sampled tokens [N], and the weights that the former get, if any:
+    after they are whitened, for a mean that is taken off is a baseline, and leaves the gradient without bias only inside
+    the weight."""
     pairs = per_sample(groups, lambda group: [of_sample(sample) for sample in known(group)])
     flat = [None if pair is None else pair[0] for group in pairs for pair in group]
-    advantages = iter(whitened(flat) if settings["whiten"] else flat)
+    weights = [1 if pair is None or len(pair) < 3 else pair[2] for group in pairs for pair in group]
+    scaled = whitened(flat) if settings["whiten"] else flat
+    advantages = iter([None if a is None else weight * a for a, weight in zip(scaled, weights)])
     laid = {"advantages": [], "returns": []}
     for group, of_group in zip(groups, pairs):
         laid["advantages"].append(
@@ -99,10 +103,10 @@ def bi_level(groups, settings):
 def vtrace(groups, settings):
     """Espeholt et al. 2018 (IMPALA, arXiv 1802.01561), eq. 1: v_s = V_s + Σ_{t≥s} γ^{t−s} (Π_{s≤i<t} c_i) ρ_t (r_t +
     γ V_{t+1} − V_t) with ρ = min(ρ̄, π/μ) and c = λ min(c̄, π/μ) (remark 2); the policy's advantage, section 4.2, is
-    ρ_s (r_s + γ v_{s+1} − V_s). π are the weights that learn, μ those that sampled."""
+    ρ_s (r_s + γ v_{s+1} − V_s). π are the weights that learn, μ those that sampled; a KL in the reward is π's."""
 
     def of_sample(sample):
-        values, rewards = stream(sample, "values"), token_rewards(sample, settings)
+        values, rewards = stream(sample, "values"), token_rewards(sample, settings, "policy")
         gamma = settings["gamma"]
         ratio = torch.exp(stream(sample, "policy") - stream(sample, "rollout"))
         rho = ratio.clamp(max=settings["rhoBar"])
@@ -116,20 +120,22 @@ def vtrace(groups, settings):
             ]
         )
         following = torch.cat([targets[1:], torch.zeros(1, dtype=DTYPE)])
-        return rho * (rewards + gamma * following - values), targets
+        return rewards + gamma * following - values, targets, rho
 
     return with_critic(groups, settings, of_sample)
 
 
 def retrace(groups, settings):
     """Munos et al. 2016 (Retrace(λ), arXiv 1606.02647), with V(s) in the place of Q(s, a), for the critic is one
-    of states: Q_s = r_s + γ V_{s+1} + γ c_{s+1} (Q_{s+1} − V_{s+1}), c = λ min(c̄, π/μ). The advantage is Q_s − V_s; the
-    critic's target, as in ACER (Wang et al. 2017, arXiv 1611.01224, section 3.1), V_s + min(ρ̄, π/μ) (Q_s − V_s)."""
+    of states: Q_s = r_s + γ V_{s+1} + γ c_{s+1} (Q_{s+1} − V_{s+1}), c = λ min(c̄, π/μ). The advantage is ρ_s (Q_s − V_s),
+    ρ = min(ρ̄, π/μ) (ACER, Wang et al. 2017, arXiv 1611.01224, section 3.2, its truncated term), and the critic's target
+    V_s + ρ_s (Q_s − V_s) (section 3.1)."""
 
     def of_sample(sample):
-        values, rewards = stream(sample, "values"), token_rewards(sample, settings)
+        values, rewards = stream(sample, "values"), token_rewards(sample, settings, "policy")
         gamma = settings["gamma"]
         ratio = torch.exp(stream(sample, "policy") - stream(sample, "rollout"))
+        rho = ratio.clamp(max=settings["rhoBar"])
         c = settings["lambda"] * ratio.clamp(max=settings["cBar"])
         q = torch.zeros_like(values)
         for s in range(len(values) - 1, -1, -1):
@@ -137,6 +143,6 @@ def retrace(groups, settings):
             if s + 1 < len(values):
                 q[s] += gamma * values[s + 1] + gamma * c[s + 1] * (q[s + 1] - values[s + 1])
         advantages = q - values
-        return advantages, values + ratio.clamp(max=settings["rhoBar"]) * advantages
+        return advantages, values + rho * advantages, rho
 
     return with_critic(groups, settings, of_sample)

@@ -72,38 +72,51 @@ const moved = ({ weights }: Pick<TrainState, 'weights'>): boolean => {
 const written = (kind: string) => (kind === 'opd' ? { kind, teachers: [{ from: 'teacher' }] } : { kind });
 type Written = Parameters<typeof algorithmWith>[0];
 
+/** A step from episodes to weights; `policy` is what the step starts from, and the groups were sampled by ''. */
+async function stepOf(
+  method: Written,
+  { policy = '', epochs = 1, learningRate }: { policy?: string; epochs?: number; learningRate?: number } = {},
+) {
+  const { algorithm, plan } = algorithmWith(method, SAMPLING);
+  const reference = lively(TINY, 9);
+  const scores =
+    plan.scores.length === 0
+      ? undefined
+      : await scoreEpisodes(
+          learner,
+          { state: freshState(), reference },
+          groups,
+          { reward: REWARD, scores: plan.scores, from: SAMPLING },
+          new AbortController().signal,
+        );
+  const { sequences } = trainingSequences(
+    groups,
+    { algorithm, plan, reward: REWARD, policy },
+    {
+      ...(scores && { scores }),
+      ...(plan.greedy && { greedy: groups.map((one) => ({ ...one, episodes: one.episodes.slice(1, 2) })) }),
+    },
+  );
+  const { optimizer } = settings(null);
+  const taught = await learner.step(
+    freshState(),
+    packBatch(sequences, { minibatch: 16, epochs, seed: 1 }),
+    settings(plan.objective, {
+      ...(plan.critic && { critic: CRITIC }),
+      optimizer: { ...optimizer, ...(learningRate !== undefined && { learningRate }) },
+    }),
+    {
+      reference,
+      teachers: plan.teachers.map(() => ({ config: TINY, weights: lively(TINY, 5) })),
+    },
+  );
+  return { plan, ...taught };
+}
+
 it.each(METHOD_KINDS.map((kind) => [kind] as const))(
   '%s learns from what was sampled among the likeliest ids',
   async (kind) => {
-    const { algorithm, plan } = algorithmWith(written(kind) as Written, SAMPLING);
-    const reference = lively(TINY, 9);
-    const scores =
-      plan.scores.length === 0
-        ? undefined
-        : await scoreEpisodes(
-            learner,
-            { state: freshState(), reference },
-            groups,
-            { reward: REWARD, scores: plan.scores, from: SAMPLING },
-            new AbortController().signal,
-          );
-    const { sequences } = trainingSequences(
-      groups,
-      { algorithm, plan, reward: REWARD },
-      {
-        ...(scores && { scores }),
-        ...(plan.greedy && { greedy: groups.map((one) => ({ ...one, episodes: one.episodes.slice(1, 2) })) }),
-      },
-    );
-    const { state, metrics } = await learner.step(
-      freshState(),
-      packBatch(sequences, { minibatch: 16, epochs: 1, seed: 1 }),
-      settings(plan.objective, plan.critic ? { critic: CRITIC } : {}),
-      {
-        reference,
-        teachers: plan.teachers.map(() => ({ config: TINY, weights: lively(TINY, 5) })),
-      },
-    );
+    const { plan, state, metrics } = await stepOf(written(kind) as Written);
     expect(moved(state)).toBe(true);
     expect(state.critic !== undefined).toBe(plan.critic !== null);
     const { objective } = plan;
@@ -120,6 +133,37 @@ it('the KL to the reference is a figure where the loss has one', async () => {
   });
   expect(metrics.kl).toBeGreaterThan(0);
 });
+
+const STALE: Written[] = [
+  { kind: 'vtrace' },
+  { kind: 'vtrace', target: 'retrace' },
+  { kind: 'grpo', importanceCap: 2 },
+  { kind: 'rloo', importanceCap: 8, importanceRule: 'mask' },
+  { kind: 'reinforce++', importanceCap: 2 },
+];
+
+it.each(STALE.map((method) => [JSON.stringify(method), method] as const))(
+  '%s keeps what another policy has sampled near the policy that the step starts from',
+  async (_, method) => {
+    const { policy } = await scoreEpisodes(
+      learner,
+      { state: freshState(), reference: undefined },
+      groups,
+      { reward: REWARD, scores: ['policy'], from: SAMPLING },
+      new AbortController().signal,
+    );
+    // All were sampled at −1: a clip of the ratio to that policy would bind, on either side.
+    expect(Math.min(...policy!)).toBeLessThan(Math.log(0.8) - 1);
+    expect(Math.max(...policy!.filter((value) => value !== 0))).toBeGreaterThan(Math.log(1.28) - 1);
+    for (const epochs of [1, 2]) {
+      const { state, metrics } = await stepOf(method, { policy: 'later', epochs, learningRate: 1e-6 });
+      expect(moved(state)).toBe(true);
+      expect(metrics.clipFraction).toBe(0);
+      // The log-probs are apart because the policies are: nothing speaks against the engine.
+      expect(metrics.logprobGapMax).toBeNull();
+    }
+  },
+);
 
 it.each(['grpo', 'ppo', 'remax'] as const)(
   '%s drops tokens whose importance is out of bounds, in a step of one update as in others',

@@ -11,8 +11,9 @@ import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
 import { tokenWeights } from '../../../../../engine/learner/losses/token-weights.ts';
 import { valueLoss } from '../../../../../engine/learner/losses/value.ts';
 import { divergenceFrom, mixtureOf } from '../../../../../engine/learner/model/divergence.ts';
-import { tokenLogprobs } from '../../../../../engine/learner/model/token-logprobs.ts';
 import { ROOT } from '../../../../support/markdown.ts';
+import { compare, valueAndSlopes } from './by-logits.ts';
+import type { ByLogits, Expected } from './by-logits.ts';
 
 // Losses and gradients by the logits are those that PyTorch gives for the papers' equations (test/reference/methods).
 
@@ -37,14 +38,7 @@ interface Case {
   predicted?: number[];
   values?: number[];
   returns?: number[];
-  expected: {
-    loss: number;
-    gradient: number[] | number[][];
-    clipped?: number[];
-    kl?: number[];
-    margins?: number[];
-    accuracy?: number;
-  };
+  expected: Expected & { margins?: number[]; accuracy?: number };
 }
 const file = path.join(ROOT, 'test/reference/methods/losses.json');
 const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: Case[] };
@@ -135,37 +129,6 @@ beforeAll(async () => {
   backend = await loadBackend('cpu');
 });
 
-/** The loss with its slope by each logit, as the learner's program has it: `logits` are hidden states, the head is 1. */
-function valueAndSlopes(
-  given: Case,
-  loss: ReturnType<typeof linear>,
-  perToken: Record<string, Float32Array>,
-) {
-  const { tf } = backend;
-  const [rows, vocabulary] = [given.logits.length, given.logits[0]!.length];
-  const mask = tf.tensor1d(given.mask);
-  const { weights, ...inputs } = Object.fromEntries(
-    Object.entries(perToken).map(([name, values]) => [name, tf.tensor1d(values)]),
-  ) as { weights: Tensor1D };
-  let clipped: ArrayLike<number> = [];
-  let kl: ArrayLike<number> = [];
-  const { value, grad } = tf.valueAndGrad((logits) => {
-    const { logprobs, entropy } = tokenLogprobs(
-      backend,
-      tf.div<Tensor2D>(logits, loss.from.temperature),
-      tf.eye(vocabulary),
-      tf.tensor1d(given.targets, 'int32'),
-      { entropyGradient: loss.entropyBonus !== 0 },
-    );
-    const counted = tf.mul<Tensor1D>(logprobs, mask);
-    const result = loss.compute(tf, { ...inputs, logprobs: counted, weights });
-    [clipped, kl] = [result.clipped.dataSync(), result.kl.dataSync()];
-    if (loss.entropyBonus === 0) return result.loss;
-    return tf.sub(result.loss, tf.mul(tf.sum(tf.mul(entropy, weights)), loss.entropyBonus));
-  })(tf.tensor2d(given.logits, [rows, vocabulary]));
-  return { loss: value.dataSync()[0]!, gradient: [...grad.dataSync()], clipped, kl };
-}
-
 function logprobsOf({ logits, targets, mask }: Case, temperature: number): number[] {
   return logits.map((row, i) => {
     const scaled = row.map((logit) => logit / temperature);
@@ -173,11 +136,6 @@ function logprobsOf({ logits, targets, mask }: Case, temperature: number): numbe
     const total = scaled.reduce((sum, logit) => sum + Math.exp(logit - most), 0);
     return mask[i]! * (scaled[targets[i]!]! - most - Math.log(total));
   });
-}
-
-function largestDifference(a: ArrayLike<number>, b: readonly number[]): number {
-  expect(a.length).toBe(b.length);
-  return b.reduce((largest, value, i) => Math.max(largest, Math.abs(value - a[i]!)), 0);
 }
 
 it('has cases of every method', () => {
@@ -255,10 +213,10 @@ it.each(cases.filter(({ method }) => !OTHERS.includes(method)))('$name', (given)
       .reads(single)
       .map((name) => [name, name === 'old' ? Float32Array.from(given.old!) : batch.streams[name]!]),
   );
-  let result: Pick<ReturnType<typeof valueAndSlopes>, 'loss' | 'gradient' | 'clipped' | 'kl'>;
+  let result: ByLogits;
   if (loss.kind === 'token') {
     const weights = (loss satisfies TokenLoss).weights(batch, sequences);
-    result = valueAndSlopes(given, loss, { ...inputs, weights });
+    result = valueAndSlopes(backend, given, loss, { ...inputs, weights });
   } else if (loss.kind === 'coupled') {
     const { temperature } = loss.from;
     const logprobs = Float32Array.from([
@@ -266,7 +224,9 @@ it.each(cases.filter(({ method }) => !OTHERS.includes(method)))('$name', (given)
       ...mismatchedOf(given).map(({ policy }) => policy),
     ]);
     const coupled = loss.compute(batch, sequences, { ...inputs, logprobs });
-    const { gradient, kl } = valueAndSlopes(given, linear(loss.from), { weights: cut(coupled.slopes) });
+    const { gradient, kl } = valueAndSlopes(backend, given, linear(loss.from), {
+      weights: cut(coupled.slopes),
+    });
     result = { loss: coupled.loss, gradient, clipped: coupled.clipped ?? [], kl };
     if (expected.margins) {
       const mean = expected.margins.reduce((sum, one) => sum + one, 0) / expected.margins.length;
@@ -278,16 +238,3 @@ it.each(cases.filter(({ method }) => !OTHERS.includes(method)))('$name', (given)
   }
   compare(expected, result);
 });
-
-function compare(
-  expected: Case['expected'],
-  result: Pick<ReturnType<typeof valueAndSlopes>, 'loss' | 'gradient' | 'clipped' | 'kl'>,
-): void {
-  expect(Math.abs(result.loss - expected.loss)).toBeLessThan(1e-5);
-  const gradient = expected.gradient.flat();
-  const largest = Math.max(...gradient.map(Math.abs));
-  expect(largest).toBeGreaterThan(0);
-  expect(largestDifference(result.gradient, gradient)).toBeLessThan(1e-4 * largest);
-  if (expected.clipped) expect(Array.from(result.clipped)).toEqual(expected.clipped);
-  if (expected.kl) expect(largestDifference(result.kl, expected.kl)).toBeLessThan(1e-5);
-}
