@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseSpec } from '../../../spec/parse-spec.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
+import { environments } from './problems-of.ts';
 
-const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
 const tiny = tinySpec();
 const [warmStart, rl] = tiny.stages;
 /** The tiny curriculum with one more stage, which learns from the episodes of the second. */

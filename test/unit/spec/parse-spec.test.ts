@@ -4,14 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { curriculumJsonSchema } from '../../../spec/json-schema.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
-import { GradusError } from '../../../core/errors.ts';
-import type { Environment } from '../../../environments/contract.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
 import { environmentWith, toolThat } from '../activities/test-environment.ts';
+import { environments as builtIn, problemsOf as problemsAmong } from './problems-of.ts';
 
-const environments = new Map<string, Environment>(
-  [...builtInEnvironments, environmentWith([toolThat(() => '')])].map((each) => [each.name, each]),
-);
+// With the library of the tests.
+const library = environmentWith([toolThat(() => '')]);
+const environments = new Map([...builtIn, [library.name, library]]);
 
 interface Written {
   [field: string]: unknown;
@@ -47,19 +45,7 @@ function withAt(path: (string | number)[], value: unknown): Written {
   return spec;
 }
 
-/** The lines of the refusal, one problem each; fails when the spec is taken. */
-function problemsOf(written: unknown): string[] {
-  try {
-    parseSpec(written, 'run', environments);
-  } catch (error) {
-    if (!(error instanceof GradusError)) throw error;
-    expect(error).toMatchObject({ boundary: 'spec', type: 'invalid', retryable: false });
-    const [head, ...lines] = error.message.split('\n');
-    expect(head).toContain('nothing was started');
-    return lines.map((line) => line.trim());
-  }
-  throw new Error('the spec was taken');
-}
+const problemsOf = (written: unknown) => problemsAmong(written, environments);
 
 describe('a spec that says what it should', () => {
   const names = readdirSync(examples).filter(

@@ -2,11 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { composeReward } from '../../../core/episode/reward.ts';
 import { ruleName } from '../../../core/reward/rules.ts';
-import { GradusError } from '../../../core/errors.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
+import { environments, problemsOf } from './problems-of.ts';
 
-const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
 const OUTCOME = { verifier: 'exact-match', role: 'outcome' };
 
 function specWith(reward: object, more: { stage?: object; sampling?: object } = {}) {
@@ -21,18 +19,7 @@ function specWith(reward: object, more: { stage?: object; sampling?: object } = 
 }
 const parsed = (...of: Parameters<typeof specWith>) => parseSpec(specWith(...of), 'run', environments).reward;
 
-function refusalOf(...of: Parameters<typeof specWith>): string[] {
-  try {
-    parsed(...of);
-  } catch (error) {
-    if (!(error instanceof GradusError)) throw error;
-    return error.message
-      .split('\n')
-      .slice(1)
-      .map((line) => line.trim());
-  }
-  return [];
-}
+const refusalOf = (...of: Parameters<typeof specWith>): string[] => problemsOf(specWith(...of));
 
 describe('what a person leaves out of a reward', () => {
   test('stays out, so that a plain reward is as it was', () => {

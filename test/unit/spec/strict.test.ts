@@ -1,37 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { GradusError } from '../../../core/errors.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
-import { parseSpec } from '../../../spec/parse-spec.ts';
 import { parseStrictly } from '../../../spec/strict.ts';
+import { problemsOf } from './problems-of.ts';
 
-const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
 const tasks = [{ environment: 'calculator', levels: [1, 2] }];
 const supervised = { kind: 'supervised', name: 'warm', tasks, graduation: { successAtLeast: 0.4 } };
 const rl = { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.5 } };
 
-/** What is wrong with a spec of these stages, a line each. */
-function problemsOf(stages: unknown[], over: object = {}): string[] {
+/** What is wrong with a spec of these stages. */
+function problems(stages: unknown[], over: object = {}): string[] {
   const reward = { components: [{ verifier: 'exact-match', role: 'outcome' }] };
-  const spec = { reward, stages, evaluation: { tasks, count: 10 }, ...over };
-  try {
-    parseSpec(spec, 'run', environments);
-  } catch (error) {
-    if (!(error instanceof GradusError)) throw error;
-    return error.message
-      .split('\n')
-      .slice(1)
-      .map((line) => line.trim());
-  }
-  return [];
+  return problemsOf({ reward, stages, evaluation: { tasks, count: 10 }, ...over });
 }
 
 test('stages of both kinds are taken, in any order after the first', () => {
-  expect(problemsOf([supervised, rl])).toEqual([]);
+  expect(problems([supervised, rl])).toEqual([]);
   expect(
-    problemsOf([supervised, { ...supervised, name: 'two' }, rl, { ...supervised, name: 'three' }]),
+    problems([supervised, { ...supervised, name: 'two' }, rl, { ...supervised, name: 'three' }]),
   ).toEqual([]);
-  expect(problemsOf([supervised, { ...rl, kind: 'rl' }])).toEqual([]);
+  expect(problems([supervised, { ...rl, kind: 'rl' }])).toEqual([]);
 });
 
 describe('what is misspelt is named by its path, with the nearest valid name,', () => {
@@ -72,7 +59,7 @@ describe('what is misspelt is named by its path, with the nearest valid name,', 
       'stages[1].collapse.action: must be "rollback" or "stop" or "ask"; did you mean "rollback"?',
     ],
   ])('%s', (_, stages, problem) => {
-    expect(problemsOf(stages)).toEqual([problem]);
+    expect(problems(stages)).toEqual([problem]);
   });
 });
 
@@ -120,11 +107,11 @@ describe('what stands in the wrong place is refused with the right one:', () => 
       'stages[1].budgets[""]: is no name for this: Too small: expected string to have >=1 characters',
     ],
   ])('%s', (_, stages, problem) => {
-    expect(problemsOf(stages)).toEqual([problem]);
+    expect(problems(stages)).toEqual([problem]);
   });
 
   test('a field of a section at the top', () => {
-    expect(problemsOf([supervised, rl], { temperature: 0.7 })).toEqual([
+    expect(problems([supervised, rl], { temperature: 0.7 })).toEqual([
       'temperature: unknown field; did you mean "sampling.temperature"?',
     ]);
   });

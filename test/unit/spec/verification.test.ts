@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseSpec } from '../../../spec/parse-spec.ts';
-import type { Environment } from '../../../environments/contract.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
-
-const environments = new Map<string, Environment>(builtInEnvironments.map((each) => [each.name, each]));
+import { environments } from './problems-of.ts';
 
 const ladder = [
   { verifier: 'molecule', passAtLeast: 1 },

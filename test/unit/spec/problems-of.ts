@@ -1,0 +1,23 @@
+import { expect } from 'vitest';
+import { GradusError } from '../../../core/errors.ts';
+import type { Environment } from '../../../environments/contract.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+
+export const environments = new Map<string, Environment>(
+  builtInEnvironments.map((environment) => [environment.name, environment]),
+);
+
+/** The lines of a spec's refusal, one problem each; none where it is taken. */
+export function problemsOf(written: unknown, among = environments): string[] {
+  try {
+    parseSpec(written, 'run', among);
+  } catch (error) {
+    if (!(error instanceof GradusError)) throw error;
+    expect(error).toMatchObject({ boundary: 'spec', type: 'invalid', retryable: false });
+    const [head, ...lines] = error.message.split('\n');
+    expect(head).toContain('nothing was started');
+    return lines.map((line) => line.trim());
+  }
+  return [];
+}
