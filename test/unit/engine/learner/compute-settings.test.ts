@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DEFAULT_COMPUTE, type ComputeSettings, type Learner } from '../../../../engine/learner/contract.ts';
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_COMPUTE, type ComputeSettings } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import type { ModelConfig } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import {
   bytes,
   freshState,
@@ -37,11 +38,7 @@ const parent = () => {
   return freshState(SMALL, weights);
 };
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile();
 const step = (compute?: Partial<ComputeSettings>) => learner.step(parent(), batch, plan(compute));
 
 describe('products in bfloat16', () => {

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { normal, randomKey } from '../../../../core/random.ts';
-import type { CriticSettings, CriticState, Learner } from '../../../../engine/learner/contract.ts';
+import type { CriticSettings, CriticState } from '../../../../engine/learner/contract.ts';
 import { criticShapes } from '../../../../engine/learner/critic.ts';
-import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import {
   bytes,
   freshState,
@@ -20,11 +20,7 @@ import {
   withStreams,
 } from './tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile();
 
 const drawn = randomBatch(6);
 const key = randomKey('critic');

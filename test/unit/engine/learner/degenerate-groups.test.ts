@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { trainingSequences } from '../../../../activities/training/credit.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import { creditBy } from '../../../support/algorithm.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { RandomStream } from '../../../../core/random.ts';
-import type { Learner } from '../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import type { ClippedObjective } from '../../../../core/algorithms/objective.ts';
 import type { Weights } from '../../../../engine/model-config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import { freshState, GRPO, lively, settings, TINY } from './tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile('eager');
 
 const PROMPT = [1, 2, 3];
 const random = new RandomStream('degenerate groups');

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { Learner, TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import {
   bytes,
   freshState,
@@ -15,11 +16,7 @@ import {
   withStreams,
 } from './tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile('eager');
 
 const batch = randomBatch(6);
 const { advantages, rollout } = batch.streams as Record<'advantages' | 'rollout', Float32Array>;

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Learner, TrainState } from '../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { describe, expect, it } from 'vitest';
+import type { TrainState } from '../../../../engine/learner/contract.ts';
 import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import {
   bytes,
   freshState,
@@ -17,11 +17,7 @@ import {
   withStreams,
 } from './tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile();
 
 const lora = { rank: 4, alpha: 8, rsLora: false, targetModules: ['q_proj', 'v_proj', 'up_proj'] };
 const begin = (): TrainState => ({

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Learner, TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { describe, expect, it } from 'vitest';
+import type { TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import { bytes, freshState, GRPO, inUpdates, lively, settings, TINY, withStreams } from './tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile('eager');
 
 const PROMPT = 4;
 const tokens = [1, 2, 3, 4, 5, 6, 7, 8, 4, 3, 2, 1, 8, 7, 6, 5];

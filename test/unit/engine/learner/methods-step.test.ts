@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { trainingSequences } from '../../../../activities/training/credit.ts';
 import { scoreEpisodes } from '../../../../activities/training/scores.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
-import type { Learner, TrainState } from '../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import type { TrainState } from '../../../../engine/learner/contract.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
+import { learnerOfFile } from './learner-of-file.ts';
 import { freshState, lively, randomBatch, settings, TINY } from './tiny.ts';
 
 // A step of each method from episodes to weights, where the parts must fit: what sampling has cut, scores, streams, losses.
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile();
 
 const SAMPLING = { temperature: 1, topK: 4, topP: 1, maxTurns: 8, maxCompletionTokens: 160 };
 const REWARD = {

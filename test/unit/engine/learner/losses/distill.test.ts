@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { DistillObjective, Divergence } from '../../../../../core/algorithms/objective.ts';
 import { normal, randomKey } from '../../../../../core/random.ts';
-import type { Learner, Teacher, TrainBatch } from '../../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../../engine/learner/local-learner.ts';
+import type { Teacher, TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { createLearner } from '../../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../../engine/lora/initial-adapter.ts';
 import { weightShapes, type Weights } from '../../../../../engine/model-config.ts';
+import { learnerOfFile } from '../learner-of-file.ts';
 import { bytes, freshState, largestDifference, lively, randomBatch, settings, TINY } from '../tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile();
 
 const batch = randomBatch(5);
 const divergences: Divergence[] = [

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Objective } from '../../../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../../../core/random.ts';
-import type { Learner, TrainBatch } from '../../../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../../../engine/learner/local-learner.ts';
+import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
 import type { Weights } from '../../../../../engine/model-config.ts';
 import { referenceLogprobs } from '../reference-decoder.ts';
+import { learnerOfFile } from '../learner-of-file.ts';
 import {
   bytes,
   freshState,
@@ -19,11 +19,7 @@ import {
   withStreams,
 } from '../tiny.ts';
 
-let learner: Learner;
-beforeAll(async () => {
-  learner = await createLocalLearner({ backend: 'cpu', mode: 'eager' });
-});
-afterAll(() => learner.close());
+const learner = await learnerOfFile('eager');
 
 const mean = { aggregation: 'token', maxCompletionTokens: 30 } as const;
 const from = { temperature: 0.9, topK: 0 };
