@@ -115,7 +115,7 @@ export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
 
 /** Models that a step reads beside the one that it trains. */
 export interface OtherModels {
-  /** What the KL is measured against: needed when `beta` > 0. */
+  /** What the policy is held to or compared with: needed where the loss reads it and the batch has no log-probs of it. */
   reference?: Weights | undefined;
   /** In the order of the objective's weights; their vocabulary is the policy's. */
   teachers?: readonly Teacher[] | undefined;
@@ -141,8 +141,10 @@ export interface Scores {
 /**
  * A step is a pure function of its arguments, repeatable to the bit on the same backend.
  * An aborted `signal` rejects with its reason, as soon as the learner can be stopped.
- * Throws GradusError('learner', …): `diverged` when loss or gradient is not finite, `batch` when a batch does not fit
- * the model, `precision` where this backend has none such.
+ * Throws GradusError('learner', …): `diverged` when a loss, a gradient or a log-prob that is learnt from is not finite,
+ * `batch` when a batch is malformed, lacks a stream or does not fit the model, `weights` when these do not have the shapes
+ * of the configuration, `settings` when they contradict each other or lack a model, `precision` where this backend has
+ * none such.
  */
 export interface Learner {
   /** e.g. `tensorflow 2.20.0 cpu`; shown at start and recorded in the checkpoint. */

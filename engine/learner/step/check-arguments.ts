@@ -157,6 +157,7 @@ export function checkSettings(
   if (objective.kind === 'distill') checkTeachers(objective.teacherWeights, teachers, config);
 }
 
+/** Throws GradusError('learner', 'settings'). */
 export function checkTemperature(temperature: number): void {
   if (temperature > 0) return;
   throw wrong('settings', `temperature is ${temperature}: log-probs need one above 0`);
@@ -196,6 +197,7 @@ function checkShapes(weights: Weights, shapes: [name: string, shape: number[]][]
   }
 }
 
+/** Throws GradusError('learner', 'weights') where weights, adapter, critic or moments do not have their shapes. */
 export function checkState({
   config,
   weights,
@@ -212,6 +214,7 @@ export function checkState({
   if (critic) checkCritic(critic, config);
 }
 
+/** Likewise, of a critic alone. */
 export function checkCritic(
   { weights, firstMoments, secondMoments }: CriticState,
   config: ModelConfig,
