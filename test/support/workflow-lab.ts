@@ -8,7 +8,8 @@ import { retryReports } from '../../workers/retry-reports.ts';
 import { startTestInstallation } from './test-installation.ts';
 import type { TestInstallation } from './test-installation.ts';
 
-type Activities = Partial<Record<Role, Record<string, (request: never) => unknown>>>;
+/** By worker. */
+export type Activities = Partial<Record<Role, Record<string, (request: never) => unknown>>>;
 
 /**
  * The real workflows on a real server, with activities that a test holds up, fails and counts as it likes: its own, or

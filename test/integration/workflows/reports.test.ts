@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { historiesFrom } from '../../../bench/histories.ts';
 import type { Incident } from '../../../core/episode/incidents.ts';
-import type { VerifyRequest } from '../../../core/requests.ts';
-import { stop } from '../../../workflows/messages.ts';
-import { hollowActivities } from '../../support/hollow-activities.ts';
-import { ladderSpec } from '../../support/ladder-installation.ts';
-import { startWorkflowLab } from '../../support/workflow-lab.ts';
+import { longStage, startStoppedStageLab } from '../../support/stopped-stage.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 
 // A stage of ten thousand steps reports every tenth of them, and continues as new every few.
@@ -22,37 +18,12 @@ const incidentOf = (part: string, count = 1): Incident => ({
 
 let lab: WorkflowLab;
 beforeAll(async () => {
-  lab = await startWorkflowLab(
-    ({ runs }) => {
-      const { verifier, ...others } = hollowActivities(runs);
-      const verifyGroup = async ({ group }: VerifyRequest) => {
-        if (group.stage === 'rl' && group.step === STOPPED_IN) {
-          await runs.client.workflow.getHandle(group.run).signal(stop);
-        }
-        return { ...(await verifier.verifyGroup(group as never)), incidents: [incidentOf(group.stage)] };
-      };
-      return { ...others, verifier: { ...verifier, verifyGroup } };
-    },
-    { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 } },
-  );
+  lab = await startStoppedStageLab(STOPPED_IN, ({ stage }) => ({ incidents: [incidentOf(stage)] }));
 }, 120_000);
 afterAll(() => lab?.stop());
 
 test('what a stage has not reported yet outlives its history, and is reported when it ends', async () => {
-  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5 }], { groupsPerStep: 1 });
-  const [warmStart, stage] = spec.stages;
-  const handle = await lab.runs.start('long', {
-    ...spec,
-    verification: { ...spec.verification, evaluateBy: 'near' },
-    stages: [
-      warmStart,
-      {
-        ...stage,
-        maxSteps: 10_000,
-        graduation: { ...stage.graduation, successAtLeast: 0.5, everySteps: 1000 },
-      },
-    ],
-  });
+  const handle = await lab.runs.start('long', longStage());
   const { end, stages } = await handle.result();
   const steps = stages[1]!.steps;
   expect(end).toBe('stopped');
