@@ -9,7 +9,7 @@ import type { InPieces } from '../../engine/in-pieces.ts';
 /**
  * `samples` more episodes of each task, which begin with what others have had before them: where they branch off is a
  * function of the `trees` alone, in their order. Episodes without a trainable reward are not branched off. Yields after
- * each task.
+ * each sample.
  */
 export function* branchesOf(
   trees: readonly RolloutGroup[],
@@ -28,14 +28,13 @@ export function* branchesOf(
       return reward === null ? [] : [{ episode, reward }];
     });
     const root = treeOf(known.map(pathOf));
-    const places = root ? chooseBranches(root, samples, search) : Array<null>(samples).fill(null);
+    const places = root ? yield* chooseBranches(root, samples, search) : Array<null>(samples).fill(null);
     const notPosed = first!.tasks[task]!.promptTokens.length === 0 ? ofTask[0]!.status : null;
     places.forEach((place, n) => {
       const begun = place ? upTo(known[place.sample]!.episode, place) : nothing();
       const status = notPosed ?? { kind: 'running' };
       branches.push({ task, sample: firstSample + n, ...begun, status });
     });
-    yield;
   }
   return branches;
 }

@@ -27,25 +27,29 @@ export interface TaskEpisodes extends Pick<GroupTask, 'ref' | 'promptTokens'> {
 
 /** In the order in which scores, credit and batches have them: the episodes of a tree are of one task, whenever sampled. */
 export function tasksOf(groups: readonly RolloutGroup[]): TaskEpisodes[] {
-  const trees = new Map<string, TaskEpisodes[]>();
+  const roots = new Map<string, RolloutGroup>();
+  for (const group of groups) {
+    const name = firstNameOf(group);
+    if (group.grows === undefined && !roots.has(name)) roots.set(name, group);
+  }
   return groups.flatMap((group) => {
-    const episodesOf = (task: number) => group.episodes.filter((episode) => episode.task === task);
-    const grown = group.grows === undefined ? undefined : trees.get(group.grows);
-    if (grown) {
-      grown.forEach(({ episodes }, task) => episodes.push(...episodesOf(task)));
-      return [];
-    }
-    const tasks = group.tasks.map(({ ref, promptTokens, learntBehind }, task) => ({
+    if (group.grows !== undefined && roots.has(group.grows)) return [];
+    const name = firstNameOf(group);
+    const parts = roots.get(name) === group ? groups.filter(({ grows }) => grows === name) : [];
+    const episodesOf = (task: number) =>
+      [group, ...parts].flatMap(({ episodes }) => episodes.filter((episode) => episode.task === task));
+    return group.tasks.map(({ ref, promptTokens, learntBehind }, task) => ({
       ref,
       promptTokens: learntBehind ?? promptTokens,
       hindsight: learntBehind !== undefined,
       weights: group.weights,
       episodes: episodesOf(task),
     }));
-    trees.set(group.id, tasks);
-    return tasks;
   });
 }
+
+/** What a group was called when it was sampled: judged anew by dearer rungs it has a name that tells so. */
+const firstNameOf = ({ id }: RolloutGroup): string => id.split('.')[0]!;
 
 /** Whether credit can be given for an episode: what has none is not scored either. */
 export const isCredited = ({ outcome }: Episode, { truncated }: Pick<RewardSpec, 'truncated'>): boolean =>

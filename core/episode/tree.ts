@@ -88,13 +88,14 @@ export function statesOf(root: State): State[] {
  *
  * (UCB1, Auer et al. 2002, in the form of Agent Q, Putta et al. 2024, arXiv 2408.07199), until a state has fewer than `width`
  * draws. What has been chosen counts as a visit of unknown worth for those chosen after it. A state all of whose
- * actions led to an end is passed by; where nothing is left to search, samples begin anew, at the root.
+ * actions led to an end is passed by; where nothing is left to search, samples begin anew, at the root. Yields after each
+ * choice: among thousands of samples it takes a millisecond.
  */
-export function chooseBranches(
+export function* chooseBranches(
   root: State,
   count: number,
   { width, exploration }: { width: number; exploration: number },
-): Place[] {
+): Generator<undefined, Place[], undefined> {
   const pending = new Map<State | Action, number>();
   const expected = (of: State | Action): number => pending.get(of) ?? 0;
   const drawsOf = (state: State): number => state.draws + expected(state);
@@ -111,7 +112,8 @@ export function chooseBranches(
   };
   const leadsOn = ({ next }: Action): boolean => next.some(isOpen);
 
-  return Array.from({ length: count }, () => {
+  const chosen: Place[] = [];
+  while (chosen.length < count) {
     let state = root;
     while (drawsOf(state) >= width) {
       const open = state.actions.filter(leadsOn);
@@ -124,8 +126,10 @@ export function chooseBranches(
       state = best.next.find(isOpen)!;
     }
     expect(state);
-    return state.place;
-  });
+    chosen.push(state.place);
+    yield;
+  }
+  return chosen;
 }
 
 const emptyState = (place: Place): State => ({ draws: 0, actions: [], place });

@@ -150,6 +150,17 @@ describe('what is learnt from a tree', () => {
     ]);
   });
 
+  test('is the same where a ladder has judged all or a part of it anew, in whatever order it has', () => {
+    const judged = (of: RolloutGroup): RolloutGroup => ({ ...of, id: `${of.id}.judged` });
+    const plain = trainingSequences([roots, round], creditBy({ kind: 'agentq' }));
+    for (const groups of [
+      [judged(roots), judged(round)],
+      [roots, judged(round)],
+      [judged(round), roots],
+    ])
+      expect(trainingSequences(groups, creditBy({ kind: 'agentq' }))).toEqual(plain);
+  });
+
   test('a part whose beginning is not there is a task of its own', () => {
     const { sequences } = trainingSequences(
       [grown([episode(2, [1, 5], 0, inherits(0, 1)), episode(3, [1, 6], 1, inherits(0, 1))])],

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
 import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
 import { chooseBranches, treeOf } from '../../../../core/episode/tree.ts';
+import { atOnce } from '../../../../engine/in-pieces.ts';
 
 // Trees against Python code that enumerates samples and builds none: test/reference/methods/papers/tree_search.py.
 
@@ -73,7 +74,7 @@ describe('samples branch off where the enumeration says', () => {
         reward === null ? [] : [{ path: { ...path, reward }, place }],
       );
       const root = treeOf(known.map(({ path }) => path))!;
-      return chooseBranches(root, count!, { width: width!, exploration: exploration! }).map(
+      return atOnce(chooseBranches(root, count!, { width: width!, exploration: exploration! })).map(
         ({ sample, turn }): Place => [known[sample]!.place, turn],
       );
     });

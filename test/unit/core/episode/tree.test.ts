@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { chooseBranches, statesOf, treeOf } from '../../../../core/episode/tree.ts';
 import type { Path } from '../../../../core/episode/tree.ts';
+import { atOnce } from '../../../../engine/in-pieces.ts';
+
+const branches = (...asked: Parameters<typeof chooseBranches>) => atOnce(chooseBranches(...asked));
 
 /** Turns of one token each, an observation of one token after all but the last. */
 function path(actions: readonly number[], reward: number, inherited = 0): Path {
@@ -37,15 +40,15 @@ test('branches off where the value and what is unknown of it are largest, and sp
   const paths = [path([1, 2, 3], 1), path([4, 5, 6], 0)];
   const root = treeOf(paths)!;
   // Below the better action first; then its state has as many draws as it should, and the search goes deeper.
-  expect(chooseBranches(root, 1, search)).toEqual([{ sample: 0, turn: 1 }]);
-  expect(chooseBranches(root, 3, { ...search, exploration: 0 })).toEqual([
+  expect(branches(root, 1, search)).toEqual([{ sample: 0, turn: 1 }]);
+  expect(branches(root, 3, { ...search, exploration: 0 })).toEqual([
     { sample: 0, turn: 1 },
     { sample: 0, turn: 2 },
     // Nothing more is open there.
     { sample: 1, turn: 1 },
   ]);
   // Much exploration takes both in turn.
-  expect(chooseBranches(root, 2, { ...search, exploration: 50 })).toEqual([
+  expect(branches(root, 2, { ...search, exploration: 50 })).toEqual([
     { sample: 0, turn: 1 },
     { sample: 1, turn: 1 },
   ]);
@@ -56,14 +59,14 @@ test('UCB1 by hand: N and n count what has been chosen, too', () => {
   // against 0.5 + c √(ln 5 / 3) = 0.5 + 0.732 c: the second for c > 1.02, and the first below.
   const paths = [path([1, 2, 9], 0.6), path([1, 3, 9], 0.6), path([4, 5, 9], 0.5), path([4, 6, 9], 0.5)];
   const second = (exploration: number) =>
-    chooseBranches(treeOf(paths)!, 2, { width: 3, exploration }).map(({ sample }) => sample);
+    branches(treeOf(paths)!, 2, { width: 3, exploration }).map(({ sample }) => sample);
   // The root has four draws: the width of three is had.
   expect(second(1)).toEqual([0, 0]);
   expect(second(1.05)).toEqual([0, 2]);
 });
 
 test('where every way has come to its end, samples begin anew', () => {
-  expect(chooseBranches(treeOf([path([1], 1), path([2], 0)])!, 2, search)).toEqual([
+  expect(branches(treeOf([path([1], 1), path([2], 0)])!, 2, search)).toEqual([
     { sample: 0, turn: 0 },
     { sample: 0, turn: 0 },
   ]);
@@ -71,7 +74,7 @@ test('where every way has come to its end, samples begin anew', () => {
 });
 
 test('a root with fewer draws than it should have is drawn from first', () => {
-  expect(chooseBranches(treeOf([path([1, 2], 1)])!, 2, search)).toEqual([
+  expect(branches(treeOf([path([1, 2], 1)])!, 2, search)).toEqual([
     { sample: 0, turn: 0 },
     { sample: 0, turn: 1 },
   ]);
