@@ -21,7 +21,8 @@ export const roleOfRule = ({ kind }: RewardRule): 'bonus' | 'penalty' =>
   kind === 'linear-length' || kind === 'sigmoid-length' || kind === 'overlong' ? 'penalty' : 'bonus';
 
 /** Rules that read what the other samples of the task did, too. */
-export const isOfGroup = ({ kind }: RewardRule): boolean => kind === 'agreement' || kind === 'diversity';
+export const isOfGroup = ({ kind }: Pick<RewardRule, 'kind'>): boolean =>
+  kind === 'agreement' || kind === 'diversity';
 
 /** Rules that can stand in for an outcome that nobody knows. */
 export const needsNoLabel = ({ kind }: RewardRule): boolean => kind === 'agreement' || kind === 'confidence';

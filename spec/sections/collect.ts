@@ -3,6 +3,9 @@ import { amount, count, name, runName } from '../../core/fields.ts';
 import type { Refuse } from '../check.ts';
 import { didYouMean } from '../strict.ts';
 import type { Path } from '../strict.ts';
+import { isOfGroup } from '../../core/reward/rules.ts';
+import type { RewardRule } from './reward-rules.ts';
+import type { SamplingSpec } from './sampling.ts';
 import type { WrittenVerification } from './verification.ts';
 
 const step = count(1e6, 'no stage has more steps');
@@ -57,7 +60,19 @@ export const roundsOf = (collect: CollectSpec, numGenerations: number): number =
 /** `earlier` are the stages of the run before this one. */
 export function checkCollect(
   { collect, numGenerations }: { collect: CollectSpec; numGenerations: number },
-  verification: WrittenVerification | undefined,
+  {
+    verification,
+    sampling,
+    rules,
+    refills,
+  }: {
+    verification: WrittenVerification | undefined;
+    sampling: SamplingSpec;
+    /** Of the reward. */
+    rules: readonly Pick<RewardRule, 'kind'>[];
+    /** What the method asks for. */
+    refills: number;
+  },
   earlier: readonly { kind: string; name: string }[],
   at: Path,
   refuse: Refuse,
@@ -67,6 +82,27 @@ export function checkCollect(
       refuse(
         [...at, 'roots'],
         `are all of the ${numGenerations} samples of a task, and none branches off: lower it, or raise numGenerations`,
+      );
+    if (collect.width >= numGenerations)
+      refuse(
+        [...at, 'width'],
+        `all of the ${numGenerations} samples of a task would begin at the prompt: lower it, or raise numGenerations`,
+      );
+    if (sampling.maxTurns === 1)
+      refuse(
+        [...at, 'kind'],
+        'an episode of one turn has nothing to branch off: raise sampling.maxTurns, or leave it out',
+      );
+    if (refills > 0 && collect.roots === 1)
+      refuse(
+        [...at, 'roots'],
+        'a single sample tells no task apart, and algorithm.maxRefills goes by the roots: give 2 or more, or set maxRefills to 0',
+      );
+    const compares = rules.find(isOfGroup);
+    if (compares)
+      refuse(
+        at,
+        `the samples of a tree come in rounds and begin alike, and the rule ${compares.kind} of the reward compares those of a task: leave one of them out`,
       );
     if ((verification?.offerLateFor ?? 0) > 0)
       refuse(

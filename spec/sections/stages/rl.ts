@@ -12,6 +12,7 @@ import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { optimizerSchema } from '../optimizer.ts';
 import { diagnosisSchema } from './diagnosis.ts';
+import type { RewardRule } from '../reward-rules.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
 import type { WithArms } from '../tasks.ts';
@@ -118,15 +119,20 @@ export function checkRlStage(
   verification: WrittenVerification | undefined,
   {
     sampling,
+    rules,
     ...context
-  }: Pick<MethodContext, 'lora' | 'turnRewards' | 'beginsWith'> & { sampling: SamplingSpec },
+  }: Pick<MethodContext, 'lora' | 'turnRewards' | 'beginsWith'> & {
+    sampling: SamplingSpec;
+    rules: readonly Pick<RewardRule, 'kind'>[];
+  },
   earlier: readonly { kind: string; name: string }[],
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
-  checkStepSize(stage, planAlgorithm(stage.algorithm, sampling), at, refuse);
+  const plan = planAlgorithm(stage.algorithm, sampling);
+  checkStepSize(stage, plan, at, refuse);
   if (stage.exploration && stage.collect.kind === 'stored')
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
   const schedule = stage.exploration?.temperature;
@@ -144,7 +150,8 @@ export function checkRlStage(
       `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps`,
     );
   }
-  checkCollect(stage, verification, earlier, [...at, 'collect'], refuse);
+  const { refills } = plan;
+  checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
     late: (verification?.offerLateFor ?? 0) > 0,

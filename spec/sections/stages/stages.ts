@@ -70,7 +70,12 @@ export function checkStages(
       `no stage reads what single turns are paid: choose a method that does (${READ_TURNS.join(', ')}), or minimum, product or mean`,
     );
   }
-  const context = { lora: model.lora !== undefined, turnRewards: ofTurns >= 0, sampling };
+  const context = {
+    lora: model.lora !== undefined,
+    turnRewards: ofTurns >= 0,
+    sampling,
+    rules: reward.rules ?? [],
+  };
   // Names become folders, which some file systems do not tell apart by case.
   const names = stages.map(({ name }) => name.toLowerCase());
   stages.forEach((stage, s) => {

@@ -102,6 +102,16 @@ describe('refuses', () => {
       'stages[2].collect.roots: are all of the 8 samples of a task',
     ],
     [
+      'a tree that is as wide as it has samples',
+      { collect: { kind: 'tree', roots: 4, branches: 2, width: 8 }, numGenerations: 8, algorithm: {} },
+      'stages[2].collect.width: all of the 8 samples of a task would begin at the prompt',
+    ],
+    [
+      'refills by roots that are alone',
+      { collect: { kind: 'tree', roots: 1 }, algorithm: { kind: 'dapo' } },
+      'stages[2].collect.roots: a single sample tells no task apart',
+    ],
+    [
       'agentq without a tree',
       { collect: { kind: 'on-policy' }, algorithm: { kind: 'agentq' } },
       'stages[2].algorithm.kind: agentq prefers turns to others from the same state',
@@ -121,5 +131,20 @@ describe('refuses', () => {
     ['fields of the other kind', { collect: { kind: 'on-policy', stage: 'rl' } }, 'stages[2].collect.stage'],
   ])('%s', (_, over, message) => {
     expect(() => parse(over)).toThrow(message);
+  });
+
+  test.each<[string, object, string]>([
+    [
+      'a tree of single turns',
+      { sampling: { ...tiny.sampling, maxTurns: 1 } },
+      'stages[2].collect.kind: an episode of one turn has nothing to branch off',
+    ],
+    [
+      'a tree whose samples a rule compares',
+      { reward: { ...tiny.reward, rules: [{ kind: 'diversity', weight: 0.1 }] } },
+      'stages[2].collect: the samples of a tree come in rounds and begin alike, and the rule diversity',
+    ],
+  ])('%s', (_, spec, message) => {
+    expect(() => parse({ collect: { kind: 'tree' }, algorithm: {} }, spec)).toThrow(message);
   });
 });

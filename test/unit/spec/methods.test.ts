@@ -28,11 +28,11 @@ describe('a step that is refilled is bounded by all that it may draw', () => {
     expect(problems({ ...few, algorithm: { kind: 'dapo', maxRefills: 100 } })).toEqual([
       'stages[1].groupsPerWorkflow: makes 1010 child workflows of the 10 tasks of a step and 100 refills, at most 1000: raise it',
     ]);
-    const tree = { kind: 'tree', roots: 1, branches: 1 };
+    const tree = { kind: 'tree', roots: 2, branches: 1 };
     expect(
-      problems({ ...few, groupsPerStep: 100, collect: tree, algorithm: { kind: 'dapo', maxRefills: 2 } }),
+      problems({ ...few, groupsPerStep: 120, collect: tree, algorithm: { kind: 'dapo', maxRefills: 2 } }),
     ).toEqual([
-      'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 100 tasks of a step and 2 refills and 3 rounds of a tree, at most 1000: raise it',
+      'stages[1].groupsPerWorkflow: makes 1080 child workflows of the 120 tasks of a step and 2 refills and 2 rounds of a tree, at most 1000: raise it',
     ]);
     expect(problems({ ...wide, groupsPerStep: 600, algorithm: { kind: 'remax' } })).toEqual([
       'stages[1].groupsPerWorkflow: makes 1200 child workflows of the 600 tasks of a step, at most 1000: raise it',
