@@ -226,7 +226,8 @@ async function outcomeOf(
   };
   if (isRewarded(fast)) return withVerdict(reward, fast, verdict);
   // The lowest rung abstained, and so nothing was composed.
-  return verify(environment, { ref: task, episode, climbed: verdict }, reward, asker);
+  const ruled = fast.kind === 'abstained' ? fast.ruled : undefined;
+  return verify(environment, { ref: task, episode, climbed: verdict, ruled }, reward, asker);
 }
 
 /** By how much a late verdict changes what its step had counted of an arm. */

@@ -1,13 +1,13 @@
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
-import type { Outcome } from '../../core/episode/outcome.ts';
+import type { Outcome, RuleSaid } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import { ensembleVerdict } from '../../core/reward/ensemble.ts';
 import type { JudgedSample } from '../../core/reward/rule.ts';
-import { isOfGroup, ruleVerdicts } from '../../core/reward/rules.ts';
+import { isOfGroup, ruleName, ruleVerdicts } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { Said } from '../../environments/host/asks.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
@@ -20,6 +20,8 @@ export interface Unverified {
   episode: Episode;
   /** What its dearest rung says. */
   climbed?: VerdictOfVerifier;
+  /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
+  ruled?: readonly RuleSaid[] | undefined;
 }
 
 /**
@@ -75,10 +77,13 @@ function rulesOf(
     byTask.set(task, [...(byTask.get(task) ?? []), { of, episode: of.episode, verdicts }]);
   }
   for (const samples of byTask.values()) {
-    // Who is judged anew by a dearer rung is so alone, and would be unlike all others.
+    // Who is judged anew by a dearer rung is so alone, and would be unlike all others: what was said of it stays.
     const alone = samples.some(({ of }) => of.climbed);
     const speaking = alone ? rules.filter((rule) => !isOfGroup(rule)) : rules;
-    ruleVerdicts(speaking, samples).forEach((verdicts, i) => ruled.set(samples[i]!.of, verdicts));
+    ruleVerdicts(speaking, samples).forEach((verdicts, i) => {
+      const { of } = samples[i]!;
+      ruled.set(of, [...verdicts, ...(of.ruled ?? [])]);
+    });
   }
   return ruled;
 }
@@ -168,9 +173,14 @@ function outcomeOf(
 ): Outcome {
   if (!isVerdicts(heard)) return heard;
   const composed = composeReward(reward, [...heard.map(withoutCanonical), ...ruled]);
+  const ofGroup = ruled.filter(({ verifier }) => rulesOfGroup(reward).includes(verifier));
+  if (composed.kind === 'abstained' && reward.ladder && ofGroup.length > 0)
+    return { ...composed, ruled: ofGroup };
   if (composed.kind !== 'scored' || status.kind !== 'truncated') return composed;
   return { ...composed, kind: 'truncated', limit: status.limit };
 }
+
+const rulesOfGroup = ({ rules = [] }: RewardSpec): string[] => rules.filter(isOfGroup).map(ruleName);
 
 /** Rules have read what the answers come down to; nobody else does. */
 function withoutCanonical(verdict: VerdictOfVerifier): VerdictOfVerifier {

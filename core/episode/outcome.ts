@@ -26,6 +26,9 @@ export interface RewardComponent {
 /** What a member of an ensemble said; null when it abstained. */
 export type MemberVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'score'>;
 
+/** What a rule said of a sample, before it is composed. */
+export type RuleSaid = Pick<RewardComponent, 'verifier' | 'version' | 'score' | 'evidence'>;
+
 /**
  * What became of an episode. Only `scored` (and, where the spec says so, `truncated`) episodes enter group
  * statistics and the loss; the others are counted and never become a zero.
@@ -33,8 +36,11 @@ export type MemberVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'scor
 export type Outcome =
   | { kind: 'scored'; reward: number; components: RewardComponent[] }
   | { kind: 'pending'; tier: Tier }
-  /** `ofSubject`: who should confirm it never can, so where success is counted this is none. */
-  | { kind: 'abstained'; reason: string; ofSubject?: true }
+  /**
+   * `ofSubject`: who should confirm it never can, so where success is counted this is none. `ruled`: what the rules that
+   * compare the samples of a task have said of it, where a dearer rung may yet speak of it alone.
+   */
+  | { kind: 'abstained'; reason: string; ofSubject?: true; ruled?: RuleSaid[] }
   | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
   | { kind: 'failed'; boundary: Boundary; reason: string };
 

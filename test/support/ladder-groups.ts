@@ -1,4 +1,4 @@
-import { verify } from '../../activities/verification/verify-episodes.ts';
+import { verifyAll } from '../../activities/verification/verify-episodes.ts';
 import { viewsOf } from '../../activities/ladder/climbers.ts';
 import type { RungView } from '../../activities/ladder/climbers.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
@@ -10,7 +10,7 @@ import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type { RewardSpec, RungSpec } from '../../core/spec.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Environment } from '../../environments/contract.ts';
-import { hostedHere } from '../../environments/host/hosted-environment.ts';
+import { hostedHere, inThisProcess } from '../../environments/host/hosted-environment.ts';
 
 // Groups and verdicts for tests of the ladder's activities, without workflows.
 
@@ -47,8 +47,13 @@ export async function judgedGroup(
   place: { run: string; stage: string; step: number; id: string },
   reward: RewardSpec,
 ): Promise<BlobRef> {
-  for (const episode of episodes)
-    episode.outcome = await verify(hostedHere(environment), { ref, episode }, reward, { signal });
+  const outcomes = await verifyAll(
+    inThisProcess([environment]),
+    episodes.map((episode) => ({ ref, episode })),
+    reward,
+    { signal },
+  );
+  episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
   const tasks = [{ ref, prompt: '', promptTokens: [0] }];
   const group = { id: place.id, weights: 'w', temperature: 1, tasks, episodes };
   return (await keepTrajectories(store, place, group)).ref;

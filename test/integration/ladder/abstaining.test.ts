@@ -8,7 +8,7 @@ import { keepAbstention } from '../../../activities/verification/verdict-cache.t
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { RungSpec } from '../../../core/spec.ts';
+import type { RewardSpec, RungSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
@@ -270,4 +270,57 @@ test('an evaluation counts what its rung cannot judge as no success, and leaves 
   const [measured] = await createAssessment({ store, environments }).settleAssessment(request, signal);
   expect(measured!.arms).toMatchObject([{ successes: 1, trials: 3 }]);
   expect(measured!.outcomes).toMatchObject({ scored: 2, abstained: 2 });
+});
+
+test('what rules say of the samples of a task stays with one that only a dearer rung can judge', async () => {
+  const shy: Environment = {
+    ...toy(),
+    verifiers: toy().verifiers.map((one) =>
+      one.tier === 'fast'
+        ? {
+            ...one,
+            verify: ({ answer }) =>
+              answer === 'good' ? { kind: 'abstain', reason: 'too hard' } : { kind: 'score', score: 1 },
+          }
+        : one,
+    ),
+  };
+  const rungs = [rung('form', 'fast'), rung('deep', 'simulation')];
+  const reward: RewardSpec = {
+    ...rewardBy(rungs[0]!),
+    rules: [
+      { kind: 'diversity', of: 'answer', by: 'count', weight: 0.4, gatedBy: null },
+      { kind: 'agreement', by: 'share', weight: 0.3, gatedBy: null },
+    ],
+  };
+  const ref = { environment: 'toy', split: 'train' as const, level: 1, index: 0 };
+  for (const { answer, deep } of ANSWERS) await keepAnswer(store, shy, ref, answer, 'deep', deep);
+  const episodes = ['good', 'good', 'poor'].map((answer, sample) => answered(answer, sample, 1));
+  const place = { run: 'shy', stage: 'rl', step: 1, id: 'group-0' };
+  const group = await judgedGroup(store, shy, ref, episodes, place, reward);
+  const settled = await settleClimb(
+    { store, environments: inThisProcess([shy]) },
+    {
+      run: 'shy',
+      verification: { rungs, offerLateFor: 0, counts: 'computations', evaluateBy: 'deep' },
+      calibrations: [noCalibration()],
+      steps: [{ stage: 'rl', step: 1, groups: [group] }],
+      came: [[], []],
+      ledger: { writer: 'run', sequence: 1 },
+      reward,
+    },
+    signal,
+  );
+  const { episodes: judged } = await loadTrajectories(store, settled.groups[0]!.trajectories!);
+  const half = 1 / Math.sqrt(2);
+  expect(judged[0]!.outcome).toMatchObject({
+    kind: 'scored',
+    reward: 0.8 + 0.4 * half + 0.3 * 0.5,
+    components: [
+      { verifier: 'ladder', score: 0.8 },
+      { verifier: 'rule:diversity', score: half },
+      { verifier: 'rule:agreement', score: 0.5 },
+    ],
+  });
+  expect(judged[2]!.outcome).toMatchObject({ components: [{ score: 0.2 }, { score: 1 }, { score: 0 }] });
 });
