@@ -424,6 +424,8 @@ export interface InitializeRequest {
   checkpoints?: Record<string, CheckpointRef>;
   /** Those of them that sample in the model's place: they must speak as it does. */
   speaking?: string[];
+  /** Other runs whose stored episodes stages learn from: a new model with other tokens is refused. */
+  episodesOf?: string[];
 }
 
 export interface OpenRunRequest {

@@ -53,7 +53,7 @@ import { keepStepAnswer, keepStepFacts } from '../../store/step-facts.ts';
 import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
 import { trainingSequences } from './credit.ts';
 import { scoresCodec } from './scores.ts';
-import { assertStored, collectStored } from './stored-episodes.ts';
+import { assertSameTokenizer, assertStored, collectStored } from './stored-episodes.ts';
 import { relabelled } from './relabel.ts';
 import { packBatch } from './training-batch.ts';
 import { assertSameTokens, namedCheckpoints, pinNamed } from './named-checkpoints.ts';
@@ -94,7 +94,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
           environments,
         );
       }
-      await assertStored(store, parsed, signal);
+      await assertStored(store, spec, signal);
       const checkpoints = await namedCheckpoints(store, parsed.stages, signal);
       const claimed = await claim(store, { ...spec, ...checkpoints }, firstExecutionRunId, signal);
       await pinNamed(store, claimed, signal);
@@ -104,7 +104,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
     /**
      * Checkpoint 0: a tokenizer learnt from demonstrations and random weights, or a copy of the checkpoint that the
      * run begins with. Throws GradusError('spec', 'invalid') when that model has no room for the episodes, or other tokens
-     * than a checkpoint that a stage names.
+     * than a checkpoint that a stage names, or than the episodes of another run that one learns from.
      */
     async initializeModel(request: InitializeRequest, signal: AbortSignal): Promise<CheckpointRef> {
       const { run, seed, model, arms, maxCompletionTokens } = request;
@@ -138,6 +138,8 @@ export function createCurriculum(deps: CurriculumDependencies) {
         pad: tokenizer.idOf(PAD),
       });
       await assertSameTokens(store, { config, files }, request, signal);
+      // Of a model that is there already it is known when the run is opened.
+      for (const other of request.episodesOf ?? []) await assertSameTokenizer(store, other, files, signal);
       return saveCheckpoint(
         store,
         {

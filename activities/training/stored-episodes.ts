@@ -9,6 +9,7 @@ import type { GroupResult, StoredRequest } from '../../core/requests.ts';
 import type { CurriculumSpec } from '../../core/spec.ts';
 import { loadModelFiles, textOf } from '../../store/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
+import type { ModelFiles } from '../../store/checkpoints.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
 import { didYouMean } from '../../spec/strict.ts';
 import { assertStage, specOfRun } from '../../store/find-run.ts';
@@ -18,18 +19,19 @@ import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../store/tra
 import { tally } from '../verification/tally.ts';
 
 /**
- * Throws GradusError('spec', 'invalid') or ('store', 'no-run' | 'no-stage') where a stage cannot learn from the stored
- * episodes of another run: what they were worth there must be what they are worth here, and a token that was sampled
- * among many must have so many to be compared with.
+ * Throws GradusError('spec', 'invalid') or ('store', 'no-run' | 'no-stage' | 'no-rollouts') where a stage cannot learn
+ * from the stored episodes of another run: there must be some of its tasks, of the tokens of the model that the run begins
+ * with (a model from scratch has its tokens later), what they were worth there must be what they are worth here, and a
+ * token that was sampled among many must have so many to be compared with.
  */
 export async function assertStored(
   store: ObjectStore,
-  { stages, reward, sampling }: Pick<CurriculumSpec, 'stages' | 'reward' | 'sampling'>,
+  { stages, reward, sampling, model }: Pick<CurriculumSpec, 'stages' | 'reward' | 'sampling' | 'model'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (const stage of stages) {
     if (stage.kind !== 'rl' || stage.collect.kind !== 'stored' || stage.collect.run === undefined) continue;
-    const { run, stage: from } = stage.collect;
+    const { run, stage: from, steps } = stage.collect;
     const spec = await specOfRun(store, run, { signal });
     await assertStage(store, run, stage.collect.stage, { signal });
     const source = spec?.stages.find(({ name }) => name === from);
@@ -45,6 +47,13 @@ export async function assertStored(
     const [here, there] = [sampling.topK, spec.sampling.topK];
     if (here > 0 && there > here)
       throw refused(`${learns} sampled among ${there} tokens: raise sampling.topK to that, or set it to 0`);
+    const place = { from: { run, stage: from, steps }, arms: stage.arms };
+    const { done } = await groupsOf(store, place, signal).next();
+    if (done) throw noRollouts(place);
+    if (model.kind === 'from') {
+      const files = await loadModelFiles(store, model.checkpoint, { signal });
+      await assertSameTokenizer(store, run, files, signal);
+    }
   }
 }
 
@@ -113,15 +122,24 @@ export function drawStored(
   return drawn;
 }
 
-async function sourceOf(
+async function sourceOf(store: ObjectStore, request: StoredRequest, signal: AbortSignal): Promise<Source> {
+  const { run: own, from, checkpoint } = request;
+  if (from.run !== own)
+    await assertSameTokenizer(store, from.run, await loadModelFiles(store, checkpoint, { signal }), signal);
+  const source: Source = [];
+  for await (const group of groupsOf(store, request, signal)) source.push(group);
+  if (source.length > 0) return source;
+  throw noRollouts(request);
+}
+
+/** What of a run's stage is of these arms and steps, a group after the other. */
+async function* groupsOf(
   store: ObjectStore,
-  { run: own, from: { run, stage, steps }, arms, checkpoint }: StoredRequest,
+  { from: { run, stage, steps }, arms }: Pick<StoredRequest, 'from' | 'arms'>,
   signal: AbortSignal,
-): Promise<Source> {
-  if (run !== own) await assertSameTokenizer(store, run, checkpoint, signal);
+): AsyncGenerator<Source[number], void> {
   const names = new Set(arms.map(armName));
   const stepOf = (key: string): number => Number.parseInt(key.slice(rolloutsPrefix(run, stage).length), 10);
-  const source: Source = [];
   for (const key of await rolloutKeys(store, run, stage, { signal })) {
     const step = stepOf(key);
     if (step < (steps?.from ?? 1) || step > (steps?.to ?? Infinity)) continue;
@@ -135,26 +153,27 @@ async function sourceOf(
       const alone = episodes.filter(({ task: own }) => own === task).length < 2;
       return !alone && of.split === 'train' && names.has(armName(of)) && !learntBehind;
     });
-    if (ofStage.length > 0) source.push({ ref, tasks: ofStage });
+    if (ofStage.length > 0) yield { ref, tasks: ofStage };
   }
-  if (source.length > 0) return source;
-  throw new GradusError(
-    'store',
-    'no-rollouts',
-    `stage ${stage} of ${run} has no episodes of ${[...names].join(', ')} in these steps: name other tasks or steps`,
-  );
 }
 
-/** Throws GradusError('spec', 'invalid') unless the episodes of a run are of the tokens that a checkpoint has. */
-async function assertSameTokenizer(
+const noRollouts = ({ from: { run, stage }, arms }: Pick<StoredRequest, 'from' | 'arms'>): GradusError =>
+  new GradusError(
+    'store',
+    'no-rollouts',
+    `stage ${stage} of ${run} has no episodes of ${arms.map(armName).join(', ')} in these steps: name other tasks or steps`,
+  );
+
+/** Throws GradusError('spec', 'invalid') unless the episodes of a run are of the tokens that a model has. */
+export async function assertSameTokenizer(
   store: ObjectStore,
   run: string,
-  checkpoint: StoredRequest['checkpoint'],
+  model: ModelFiles,
   signal: AbortSignal,
 ): Promise<void> {
   const other = await checkpointOf(store, { run, step: null }, { signal });
-  const [a, b] = await Promise.all([checkpoint, other].map((ref) => loadModelFiles(store, ref, { signal })));
-  if (textOf(a!, 'tokenizer.json') === textOf(b!, 'tokenizer.json')) return;
+  const files = await loadModelFiles(store, other, { signal });
+  if (textOf(files, 'tokenizer.json') === textOf(model, 'tokenizer.json')) return;
   throw new GradusError(
     'spec',
     'invalid',

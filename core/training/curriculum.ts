@@ -91,8 +91,17 @@ export async function runCurriculum(
   return { ...stopped(state), end: 'completed', after };
 }
 
+const storedRuns = ({ stages }: CurriculumSpec): string[] => [
+  ...new Set(
+    stages.flatMap((stage) =>
+      stage.kind === 'rl' && stage.collect.kind === 'stored' ? (stage.collect.run ?? []) : [],
+    ),
+  ),
+];
+
 async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<CurriculumState> {
   ports.entered('initialize');
+  const episodesOf = storedRuns(spec);
   const checkpoint = await ports.initialize({
     run: spec.run,
     seed: spec.seed,
@@ -105,6 +114,7 @@ async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<Curr
         stage.kind === 'rl' && stage.plan.hindsight?.teacher ? [stage.plan.hindsight.teacher] : [],
       ),
     }),
+    ...(episodesOf.length > 0 && { episodesOf }),
   });
   return { checkpoint, reference: null, before: null, steps: 0, stages: [] };
 }

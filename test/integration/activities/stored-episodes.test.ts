@@ -138,6 +138,7 @@ test('episodes of another run that were judged by another reward, or cut less, a
   const open = (workflowId: string, written: object) =>
     curriculum.openRun({ spec: written, workflowId, firstExecutionRunId: workflowId }, signal);
   await open('judged', spec);
+  await saved('judged');
   await keep('judged', 1);
   const offline = {
     ...tiny.stages[1],
@@ -154,6 +155,7 @@ test('episodes of another run that were judged by another reward, or cut less, a
     message: expect.stringContaining('rl learns from episodes of judged') as string,
   });
   await open('cut', { ...spec, sampling: { ...tiny.sampling, topK: 8 } });
+  await saved('cut');
   await keep('cut', 1);
   const fromCut = { ...offline, collect: { ...offline.collect, run: 'cut' } };
   const among = (topK: number) => ({ ...spec, sampling: { ...tiny.sampling, topK }, stages: [fromCut] });
@@ -166,4 +168,42 @@ test('episodes of another run that were judged by another reward, or cut less, a
   });
   const gone = { ...learns, stages: [{ ...offline, collect: { ...offline.collect, stage: 'r1' } }] };
   await expect(open('gone', gone)).rejects.toMatchObject({ type: 'no-stage' });
+});
+
+test('episodes of another run that are not there, or of other tokens, are refused before anything is spent', async () => {
+  const { model: shape, ...tiny } = tinySpec();
+  const open = (workflowId: string, written: object) =>
+    curriculum.openRun({ spec: written, workflowId, firstExecutionRunId: workflowId }, signal);
+  await saved('beginning');
+  await open('rolled-out', { ...tiny, model: { from: 'beginning' } });
+  await saved('rolled-out');
+  const offline = (collect: object, over: object = {}) => ({
+    ...tiny.stages[1],
+    ...over,
+    algorithm: { kind: 'rft' },
+    collect: { kind: 'stored', run: 'rolled-out', stage: 'rl', ...collect },
+  });
+  const learns = (stage: object, from = 'beginning') => ({ ...tiny, model: { from }, stages: [stage] });
+  await keep('rolled-out', 3);
+  await expect(open('there', learns(offline({})))).resolves.toMatchObject({ run: 'there' });
+  const none = { type: 'no-rollouts', message: expect.stringContaining('stage rl of rolled-out') as string };
+  await expect(open('later', learns(offline({ steps: { from: 4 } })))).rejects.toMatchObject(none);
+  const harder = offline({}, { tasks: [{ environment: 'calculator', levels: [3] }] });
+  await expect(open('harder', learns(harder))).rejects.toMatchObject(none);
+  const others = {
+    boundary: 'spec',
+    message: expect.stringContaining('the episodes of rolled-out are of other tokens') as string,
+  };
+  await saved('other-tokens', tokenizerJson.replace('"version"', '"version" '));
+  await expect(open('unlike-it', learns(offline({}), 'other-tokens'))).rejects.toMatchObject(others);
+  // What a new model's tokens are is known when its tokenizer is learnt, which is before its first stage.
+  const scratch = { ...tiny, model: shape, stages: [tiny.stages[0], offline({})] };
+  const { run, seed, model } = await open('scratch', scratch);
+  const arms = [{ environment: 'calculator', level: 1 }];
+  await expect(
+    curriculum.initializeModel(
+      { run, seed, model, arms, maxCompletionTokens: 16, episodesOf: ['rolled-out'] },
+      signal,
+    ),
+  ).rejects.toMatchObject(others);
 });

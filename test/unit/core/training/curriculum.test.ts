@@ -265,4 +265,11 @@ describe('a curriculum', () => {
     expect(ports.initialized[0]!.arms).toEqual([arm(1), arm(2), arm(3)]);
     expect(uniqueArms(spec)).toEqual([arm(1), arm(2), arm(3)]);
   });
+
+  test('says whose episodes a stage will learn from, so that a new model with other tokens is refused', async () => {
+    const stored = (run?: string) => ({ kind: 'stored' as const, stage: 'rl', ...(run && { run }) });
+    const stages = [warmStart, { ...easy, collect: stored('theirs') }, { ...hard, collect: stored() }];
+    const { ports } = await run({ spec: { ...spec, stages } });
+    expect(ports.initialized[0]!.episodesOf).toEqual(['theirs']);
+  });
 });
