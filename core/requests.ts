@@ -284,7 +284,7 @@ export interface BatchResult {
   batch: BlobRef | null;
   sequences: number;
   tokens: number;
-  /** Those whose mask is 1. */
+  /** Those whose mask is 1, of sequences that the policy is taught. */
   maskedTokens: number;
   /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;

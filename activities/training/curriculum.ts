@@ -55,7 +55,7 @@ import { trainingSequences } from './credit.ts';
 import { scoresCodec } from './scores.ts';
 import { assertSameTokenizer, assertStored, collectStored } from './stored-episodes.ts';
 import { relabelled } from './relabel.ts';
-import { packBatch } from './training-batch.ts';
+import { learntTokens, packBatch } from './training-batch.ts';
 import { assertSameTokens, namedCheckpoints, pinNamed } from './named-checkpoints.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
@@ -233,17 +233,13 @@ function dialectsOf(files: ModelFiles): (environment: Speaking) => Dialect {
     );
 }
 
-function finish(
-  { ref, value: { offsets, tokens, mask } }: Kept<TrainBatch>,
-  degenerateGroups: number,
-  start: number,
-): BatchResult {
-  const sequences = offsets.length - 1;
+function finish({ ref, value }: Kept<TrainBatch>, degenerateGroups: number, start: number): BatchResult {
+  const sequences = value.offsets.length - 1;
   return {
     batch: sequences === 0 ? null : ref,
     sequences,
-    tokens: tokens.length,
-    maskedTokens: mask.reduce((sum, bit) => sum + bit, 0),
+    tokens: value.tokens.length,
+    maskedTokens: learntTokens(value),
     degenerateGroups,
     spans: [{ part: 'data', start, end: Date.now() }],
   };

@@ -64,12 +64,13 @@ const refused = (why: string): GradusError =>
     `the curriculum spec was refused; nothing was started.\n  stages: ${why}`,
   );
 
-/** The groups that a stage's episodes lie in, and which of their tasks are the stage's. */
-type Source = { ref: BlobRef; tasks: number[] }[];
+/** The groups that a stage's episodes lie in, the rounds that have grown them, and which of their tasks are the stage's. */
+type Source = { ref: BlobRef; rounds?: BlobRef[]; tasks: number[] }[];
 
+const blobRef = z.looseObject({ key: z.string() });
 const sources = jsonCodec<Source>(
   'where stored episodes are',
-  z.array(z.looseObject({ ref: z.looseObject({ key: z.string() }), tasks: z.array(z.int()) })),
+  z.array(z.looseObject({ ref: blobRef, rounds: z.array(blobRef).optional(), tasks: z.array(z.int()) })),
 );
 
 /**
@@ -91,9 +92,13 @@ export async function collectStored(
     (await store.keep(key, sources, await sourceOf(store, request, signal), { signal })).value;
   const results: GroupResult[] = [];
   for (const [group, tasks] of drawStored(source, request)) {
-    const stored = await loadTrajectories(store, source[group]!.ref, { signal });
+    const { ref, rounds = [] } = source[group]!;
+    const [stored, ...grown] = await Promise.all(
+      [ref, ...rounds].map((each) => loadTrajectories(store, each, { signal })),
+    );
+    const whole = { ...stored!, episodes: [stored!, ...grown].flatMap(({ episodes }) => episodes) };
     const id = `group-${String(results.length).padStart(4, '0')}`;
-    const kept = await keepTrajectories(store, { run, stage, step }, taken(stored, tasks, id), { signal });
+    const kept = await keepTrajectories(store, { run, stage, step }, taken(whole, tasks, id), { signal });
     const counts = await tally(reward, kept.value, signal);
     // Another step has sampled them, and paid for it.
     results.push({ trajectories: kept.ref, ...counts, sampledTokens: 0, sampledLogprob: 0, spans: [] });
@@ -140,21 +145,45 @@ async function* groupsOf(
 ): AsyncGenerator<Source[number], void> {
   const names = new Set(arms.map(armName));
   const stepOf = (key: string): number => Number.parseInt(key.slice(rolloutsPrefix(run, stage).length), 10);
+  const ofSteps = new Map<number, string[]>();
   for (const key of await rolloutKeys(store, run, stage, { signal })) {
     const step = stepOf(key);
     if (step < (steps?.from ?? 1) || step > (steps?.to ?? Infinity)) continue;
-    const ref = (await store.head(key, { signal }))!;
-    const { tasks, episodes } = await loadTrajectories(store, ref, { signal });
-    // What was sampled behind a hint was another stage's to learn from.
-    const ofStage = [...tasks.keys()].filter((task) => {
-      const { ref: of, learntBehind } = tasks[task]!;
-      // What an evaluation asked is no task to learn from.
-      // Alone it is a greedy sample, which was drawn to compare with: a stage has two of a task or more.
-      const alone = episodes.filter(({ task: own }) => own === task).length < 2;
-      return !alone && of.split === 'train' && names.has(armName(of)) && !learntBehind;
-    });
-    if (ofStage.length > 0) yield { ref, tasks: ofStage };
+    ofSteps.set(step, [...(ofSteps.get(step) ?? []), key]);
   }
+  for (const keys of ofSteps.values()) {
+    const found: Found[] = [];
+    for (const key of keys) found.push(await findGroup(store, key, signal));
+    for (const { ref, id, grows, tasks, samples } of found) {
+      if (grows !== undefined && found.some((other) => other.id === grows)) continue;
+      const rounds = found.filter((other) => other.grows === id);
+      const ofStage = [...tasks.keys()].filter((task) => {
+        const { ref: of, learntBehind } = tasks[task]!;
+        const count = rounds.reduce((sum, round) => sum + round.samples[task]!, samples[task]!);
+        // What an evaluation asked is no task to learn from, and what was sampled behind a hint was another stage's.
+        // Alone it is a greedy sample, which was drawn to compare with: a stage has two of a task or more.
+        return count > 1 && of.split === 'train' && names.has(armName(of)) && !learntBehind;
+      });
+      if (ofStage.length === 0) continue;
+      yield { ref, ...(rounds.length > 0 && { rounds: rounds.map((round) => round.ref) }), tasks: ofStage };
+    }
+  }
+}
+
+/** A stored group without its episodes. */
+interface Found extends Pick<RolloutGroup, 'id' | 'tasks'> {
+  ref: BlobRef;
+  grows: string | undefined;
+  /** Of each task. */
+  samples: number[];
+}
+
+async function findGroup(store: ObjectStore, key: string, signal: AbortSignal): Promise<Found> {
+  const ref = (await store.head(key, { signal }))!;
+  const { id, grows, tasks, episodes } = await loadTrajectories(store, ref, { signal });
+  const samples = tasks.map(() => 0);
+  for (const { task } of episodes) samples[task]!++;
+  return { ref, id, grows, tasks, samples };
 }
 
 const noRollouts = ({ from: { run, stage }, arms }: Pick<StoredRequest, 'from' | 'arms'>): GradusError =>

@@ -45,6 +45,16 @@ export function packBatch(sequences: readonly TrainSequence[], updates: UpdatePl
   return batch;
 }
 
+/** Masked tokens, without sequences that others are only compared with, such as those behind another prompt for the z₀ of KTO. */
+export function learntTokens({ offsets, mask, sequences: { label } }: TrainBatch): number {
+  let sum = 0;
+  for (let sequence = 0; sequence + 1 < offsets.length; sequence++) {
+    if (label?.[sequence] === 0) continue;
+    for (let at = offsets[sequence]!; at < offsets[sequence + 1]!; at++) sum += mask[at]!;
+  }
+  return sum;
+}
+
 /** What is said of each sequence, as far as anything is said of one. */
 function marksOf(sequences: readonly TrainSequence[]): TrainBatch['sequences'] {
   const marks: Record<SequenceStream, (sequence: TrainSequence) => number | undefined> = {

@@ -151,9 +151,10 @@ function ofEpisode(episode: Episode, reward: RewardSpec) {
 class Advantages {
   private readonly of = new Map<string, number[]>();
 
-  constructor({ tokens, offsets, mask, streams }: TrainBatch) {
+  constructor({ tokens, offsets, mask, streams, sequences }: TrainBatch) {
     const { advantages } = streams;
-    if (!advantages) return;
+    // A preference has no advantage, and may speak of one turn of many.
+    if (!advantages || sequences.pair) return;
     for (let i = 0; i + 1 < offsets.length; i++) {
       const [start, end] = [offsets[i]!, offsets[i + 1]!];
       let sum = 0;

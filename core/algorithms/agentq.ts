@@ -34,7 +34,7 @@ export const agentq: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: true,
-  offPolicy: false,
+  offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { beta } = spec;
@@ -55,13 +55,13 @@ export const agentq: Method<typeof schema> = {
       }),
     );
   },
-  refuse: ({ alpha }, { tree, turnRewards }) => {
-    if (!tree)
+  refuse: ({ alpha }, { tree, stored, turnRewards }) => {
+    if (!tree && !stored)
       return [
         {
           field: 'kind',
           message:
-            'agentq prefers turns to others from the same state: let the stage search for them, with collect { "kind": "tree" }',
+            'agentq prefers turns to others from the same state: let the stage search for them, with collect { "kind": "tree" }, or take the stored episodes of one that has',
         },
       ];
     if (alpha < 1 && !turnRewards)

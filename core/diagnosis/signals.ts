@@ -65,7 +65,7 @@ export function signalsOf({
     kl: finite(learner?.kl),
     clipped: finite(learner?.clipFraction),
     gap: finite(learner?.logprobGapMean),
-    learnt: rollout && batch && share(batch.maskedTokens, rollout.sampledTokens),
+    learnt: rollout && batch && share(batch.maskedTokens, rollout.sampledTokens + (rollout.otherTokens ?? 0)),
     // Of stored episodes nothing was sampled here.
     length: rollout && (rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, rollout.episodes)),
     truncated: rollout && share(rollout.truncated, rollout.episodes),

@@ -53,6 +53,8 @@ export const collectSchema = z
 
 export type CollectSpec = z.output<typeof collectSchema>;
 
+const MOST_ROUNDS = 64;
+
 /** Rounds after the first in which the samples of a task are drawn. */
 export const roundsOf = (collect: CollectSpec, numGenerations: number): number =>
   collect.kind === 'tree' ? Math.max(0, Math.ceil((numGenerations - collect.roots) / collect.branches)) : 0;
@@ -82,6 +84,12 @@ export function checkCollect(
       refuse(
         [...at, 'roots'],
         `are all of the ${numGenerations} samples of a task, and none branches off: lower it, or raise numGenerations`,
+      );
+    const rounds = roundsOf(collect, numGenerations);
+    if (rounds > MOST_ROUNDS)
+      refuse(
+        [...at, 'branches'],
+        `makes ${rounds} rounds, and each names the groups of all before it, at most ${MOST_ROUNDS}: raise it`,
       );
     if (collect.width >= numGenerations)
       refuse(

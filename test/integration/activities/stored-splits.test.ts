@@ -26,8 +26,8 @@ const scored = (score: number) => ({
   reward: score,
   components: [{ verifier: 'exact-match', version: '1', score, contribution: score }],
 });
-/** A group of one task, with so many samples of it. */
-const keep = (group: number, split: Split, samples: number) =>
+/** A group of one task, with so many samples of it, which perhaps are more of another group's. */
+const keep = (group: number, split: Split, samples: number, of?: { group: number; firstSample: number }) =>
   keepTrajectories(
     store,
     { run: 'source', stage: 'rl', step: 1 },
@@ -35,12 +35,18 @@ const keep = (group: number, split: Split, samples: number) =>
       id: `group-000${group}`,
       weights: 'w',
       temperature: 1,
+      ...(of && { grows: `group-000${of.group}` }),
       tasks: [
-        { ref: { environment: 'calculator', split, level: 1, index: group }, prompt: '', promptTokens: [0] },
+        {
+          ref: { environment: 'calculator', split, level: 1, index: of?.group ?? group },
+          prompt: '',
+          promptTokens: [0],
+        },
       ],
       episodes: Array.from({ length: samples }, (_, sample) => ({
         ...answered(String(sample), sample, 7),
         task: 0,
+        sample: (of?.firstSample ?? 0) + sample,
         outcome: scored(sample % 2),
       })),
     },
@@ -67,6 +73,10 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
   await keep(3, 'heldout', 2);
   // A greedy sample, which is one of its task.
   await keep(4, 'train', 1);
+  // A tree: one root, and two rounds of one.
+  await keep(5, 'train', 1);
+  await keep(6, 'train', 1, { group: 5, firstSample: 1 });
+  await keep(7, 'train', 1, { group: 5, firstSample: 2 });
   const from = { kind: 'stored', run: 'source', stage: 'rl' };
   const spec = await open('offline', { name: 'offline', algorithm: { kind: 'rft' }, collect: from });
   const groups = await curriculum.collectStored(
@@ -84,7 +94,10 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
     signal,
   );
   const taken = await Promise.all(groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)));
-  expect(taken.flatMap(({ tasks }) => tasks.map(({ ref }) => ref.index))).toEqual([1]);
+  expect(taken.flatMap(({ tasks }) => tasks.map(({ ref }) => ref.index)).toSorted()).toEqual([1, 5]);
+  const tree = taken.find(({ tasks }) => tasks[0]!.ref.index === 5)!;
+  expect(tree.grows).toBeUndefined();
+  expect(tree.episodes.map(({ sample }) => sample)).toEqual([0, 1, 2]);
 });
 
 test.each(['before', 'after', 'rl.held-out', 'warm-start'])(

@@ -58,7 +58,7 @@ describe('refuses', () => {
     [
       'a method that must sample itself, with those that need not',
       { algorithm: { kind: 'ppo' } },
-      'stages[2].algorithm.kind: ppo learns from what the policy itself has just sampled: choose vtrace, rft, dpo, kto, opd, or with an importanceCap (2, say) grpo, dapo, rloo, reinforce++, gigpo, process, or leave out collect',
+      'stages[2].algorithm.kind: ppo learns from what the policy itself has just sampled: choose vtrace, rft, dpo, agentq, kto, opd, or with an importanceCap (2, say) grpo, dapo, rloo, reinforce++, gigpo, process, or leave out collect',
     ],
     [
       'a method without the weight that it needs',
@@ -105,6 +105,11 @@ describe('refuses', () => {
       'a tree that is as wide as it has samples',
       { collect: { kind: 'tree', roots: 4, branches: 2, width: 8 }, numGenerations: 8, algorithm: {} },
       'stages[2].collect.width: all of the 8 samples of a task would begin at the prompt',
+    ],
+    [
+      'rounds whose trajectories no request can name',
+      { collect: { kind: 'tree', roots: 2, branches: 1 }, numGenerations: 128, algorithm: {} },
+      'stages[2].collect.branches: makes 126 rounds, and each names the groups of all before it, at most 64: raise it',
     ],
     [
       'refills by roots that are alone',

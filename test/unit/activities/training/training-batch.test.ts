@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { trainingSequences } from '../../../../activities/training/credit.ts';
-import { packBatch } from '../../../../activities/training/training-batch.ts';
+import { learntTokens, packBatch } from '../../../../activities/training/training-batch.ts';
 import type { TrainSequence } from '../../../../activities/training/training-batch.ts';
 import { updatesOf } from '../../../../activities/training/updates.ts';
 import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
@@ -53,6 +53,16 @@ function group(outcomes: Outcome[], ...more: Outcome[][]): RolloutGroup {
 }
 const advantagesOf = ({ sequences }: { sequences: TrainSequence[] }) =>
   sequences.map(({ streams }) => streams.advantages![PROMPT.length]!);
+
+test('what others are only compared with is not counted as learnt', () => {
+  const two = [group([scored(0), scored(1)]), group([scored(1), scored(0)])];
+  const { sequences } = trainingSequences(two, creditBy({ kind: 'kto' }));
+  // Each of the four after the other prompt, too: its prompt is as long.
+  expect(sequences.filter(({ label }) => label === 0)).toHaveLength(4);
+  expect(learntTokens(packBatch(sequences, once))).toBe(4 * 3);
+  const plain = trainingSequences(two, settings);
+  expect(learntTokens(packBatch(plain.sequences, once))).toBe(4 * 3);
+});
 
 test('rewards on the scale of their environment are told apart within it, and the scales are told', () => {
   const plain = creditBy({ scaleRewards: 'none' });

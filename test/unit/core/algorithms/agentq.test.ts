@@ -94,7 +94,6 @@ describe('refuses', () => {
   };
   test.each([
     ['no tree to prefer turns in', {}, { tree: false }, 'kind'],
-    ['stored episodes', {}, { tree: false, stored: true }, 'kind'],
     ['own rewards of turns that nobody pays', { alpha: 0.5 }, {}, 'alpha'],
   ])('%s', (_, over, differs, field) => {
     expect(refuseAlgorithm(specOf(over), { ...context, ...differs })).toMatchObject([{ field }]);
@@ -102,5 +101,6 @@ describe('refuses', () => {
   test('nothing else', () => {
     expect(refuseAlgorithm(specOf(), context)).toEqual([]);
     expect(refuseAlgorithm(specOf({ alpha: 0.5 }), { ...context, turnRewards: true })).toEqual([]);
+    expect(refuseAlgorithm(specOf(), { ...context, tree: false, stored: true })).toEqual([]);
   });
 });

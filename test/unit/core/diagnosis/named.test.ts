@@ -115,6 +115,12 @@ describe('reward hacking on held-out tasks', () => {
   });
 });
 
+test('tokens that were sampled for corrections and baselines may be learnt from, too', () => {
+  const [healthy, more] = [factsOf(1, { learnt: 1 }), factsOf(2, { learnt: 1.3 })];
+  const corrected = { ...more, rollout: { ...more.rollout!, otherTokens: more.rollout!.sampledTokens } };
+  expect(alarmsOf([healthy, corrected])).toEqual([]);
+});
+
 test('more tokens that are learnt than were sampled are named at once, but for episodes of earlier steps', () => {
   const stage = [factsOf(1, { learnt: 1 }), factsOf(2, { learnt: 1.3 })];
   expect(alarmsOf(stage).map(({ name, stageStep }) => [name, stageStep])).toEqual([['missing-mask', 2]]);
