@@ -94,7 +94,9 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
     signal,
   );
   const taken = await Promise.all(groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)));
-  expect(taken.flatMap(({ tasks }) => tasks.map(({ ref }) => ref.index)).toSorted((a, b) => a - b)).toEqual([1, 5]);
+  expect(taken.flatMap(({ tasks }) => tasks.map(({ ref }) => ref.index)).toSorted((a, b) => a - b)).toEqual([
+    1, 5,
+  ]);
   const tree = taken.find(({ tasks }) => tasks[0]!.ref.index === 5)!;
   expect(tree.grows).toBeUndefined();
   expect(tree.episodes.map(({ sample }) => sample)).toEqual([0, 1, 2]);
