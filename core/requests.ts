@@ -180,6 +180,8 @@ export interface GroupResult {
   rewardSum: number;
   rewardCount: number;
   sampledTokens: number;
+  /** Sampled ones that episodes have of others, which they branched off; absent where there are none. */
+  inheritedTokens?: number;
   /** Sum of their log-probs when sampled, nats. */
   sampledLogprob: number;
   turns: number;
@@ -288,6 +290,8 @@ export interface BatchResult {
   maskedTokens: number;
   /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;
+  /** How many were looked at for that, where samples of one task came in several groups. */
+  trees?: number;
   spans: Span[];
 }
 

@@ -169,6 +169,7 @@ const groupResult = object<GroupResult>({
   rewardSum: finite,
   rewardCount: natural,
   sampledTokens: natural,
+  inheritedTokens: optional(natural),
   sampledLogprob: finite,
   turns: natural,
   behaviour,

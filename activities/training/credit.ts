@@ -1,4 +1,4 @@
-import { giveCredit } from '../../core/algorithms/index.ts';
+import { giveCredit, learnsWhole } from '../../core/algorithms/index.ts';
 import { mostDeviating, tellsApart } from '../../core/algorithms/group-baseline.ts';
 import type { CreditGroup, Lesson, Sample, SampleTurn } from '../../core/algorithms/method.ts';
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
@@ -48,6 +48,12 @@ export function tasksOf(groups: readonly RolloutGroup[]): TaskEpisodes[] {
   });
 }
 
+/** Episodes that branched off, as if they had not. */
+const fromTheirBeginning = (task: TaskEpisodes): TaskEpisodes => ({
+  ...task,
+  episodes: task.episodes.map(({ inherited: _, ...episode }) => episode),
+});
+
 /** What a group was called when it was sampled: judged anew by dearer rungs it has a name that tells so. */
 const firstNameOf = ({ id }: RolloutGroup): string => id.split('.')[0]!;
 
@@ -83,8 +89,8 @@ export function trainingSequences(
   }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward' | 'keepGroups'> &
     Partial<Pick<BatchRequest, 'policy'>>,
   beside: Beside = {},
-): { sequences: TrainSequence[]; degenerateGroups: number; scales?: EnvironmentScale[] } {
-  const tasks = tasksOf(groups);
+): { sequences: TrainSequence[]; degenerateGroups: number; trees?: number; scales?: EnvironmentScale[] } {
+  const tasks = learnsWhole(algorithm) ? tasksOf(groups).map(fromTheirBeginning) : tasksOf(groups);
   const scoresOf = scoresByEpisode(tasks, reward, beside.scores ?? {});
   // What is learnt late is on today's scale as it is and as it was, and so is the difference.
   const scales = reward.normalization ? rewardScales(groups, reward.truncated) : [];
@@ -136,12 +142,14 @@ export function trainingSequences(
     0,
   );
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
+  const compared = credited.filter(({ hindsight }) => !hindsight);
   return {
     // A completion after a longer prompt than its own may have no room in the model.
     sequences: teaches
       ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest)
       : [],
-    degenerateGroups: credited.filter((group) => !group.hindsight && !tellsApart(group)).length,
+    degenerateGroups: compared.filter((group) => !tellsApart(group)).length,
+    ...(groups.some(({ grows }) => grows !== undefined) && { trees: compared.length }),
     ...(reward.normalization && { scales }),
   };
 }
@@ -209,14 +217,15 @@ function sampleOf(
   scale: RewardScale,
   scores: Sample['scores'],
 ): Sample {
+  const turns = turnsOf(episode, outcome ? turnRewards(reward, outcome) : null, scale);
   const inherited = episode.inherited?.turns ?? 0;
   return {
     reward: outcome ? scaledOutcome(outcome, reward.truncated, scale) : null,
     success: outcome ? succeeded(reward.components, outcome) : null,
     tokens: episode.tokens,
     mask: ownMask(episode),
-    turns: turnsOf(episode, outcome ? turnRewards(reward, outcome) : null, scale).slice(inherited),
-    before: episode.turns.slice(0, inherited),
+    turns: turns.slice(inherited),
+    before: turns.slice(0, inherited),
     rollout: episode.logprobs,
     scores,
     truncated: outcome?.kind === 'truncated',
@@ -248,10 +257,15 @@ function sequenceOf(
   late: boolean,
 ): TrainSequence {
   const { tokens, logprobs, kept } = episodes[sample]!;
+  // Nothing behind the last token that a lesson is about has a part in it.
+  const end = mask ? mask.lastIndexOf(1) + 1 : tokens.length;
   const nothing = promptTokens.map(() => 0);
-  const afterPrompt = (perToken: ArrayLike<number>): number[] => [...nothing, ...Array.from(perToken)];
+  const afterPrompt = (perToken: ArrayLike<number>): number[] => [
+    ...nothing,
+    ...Array.from(perToken).slice(0, end),
+  ];
   return {
-    tokens: [...promptTokens, ...tokens],
+    tokens: [...promptTokens, ...tokens.slice(0, end)],
     mask: afterPrompt(mask ?? ownMask(episodes[sample]!)),
     streams: {
       advantages: afterPrompt(advantages),
@@ -259,7 +273,7 @@ function sequenceOf(
       ...(returns && { returns: afterPrompt(returns) }),
       ...(returns && values && { values: afterPrompt(values) }),
     },
-    ...(kept && { kept: [...nothing.map(() => []), ...kept] }),
+    ...(kept && { kept: [...nothing.map(() => []), ...kept.slice(0, end)] }),
     ...(late && { late }),
     ...(pair !== undefined && { pair }),
     ...(label !== undefined && { label }),

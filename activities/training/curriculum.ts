@@ -195,13 +195,13 @@ export function createCurriculum(deps: CurriculumDependencies) {
         request.scores && store.read(request.scores, scoresCodec, { signal }),
         Promise.all((request.greedy ?? []).map((ref) => loadTrajectories(store, ref, { signal }))),
       ]);
-      const { sequences, degenerateGroups, scales } = trainingSequences(groups, request, {
+      const { sequences, degenerateGroups, ...more } = trainingSequences(groups, request, {
         greedy,
         ...(scores && { scores }),
       });
       const key = batchKey(request.run, request.stage, request.step);
       const kept = await keepBatch(store, key, packBatch(sequences, request.updates), { signal });
-      return { ...finish(kept, degenerateGroups, start), ...(scales && { scales }) };
+      return { ...finish(kept, degenerateGroups, start), ...more };
     },
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {

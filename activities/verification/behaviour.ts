@@ -34,7 +34,7 @@ function ofSamples(
   chosen: boolean,
 ): Partial<BehaviourCounts> {
   const answers = samples.flatMap(({ status }) => (status.kind === 'answered' ? [status.answer] : []));
-  const calls = samples.flatMap((episode) => [...new Set(callsOf(episode))]);
+  const calls = samples.flatMap((episode) => [...new Set(callsOf(own(episode)))]);
   const texts = samples.map(({ turns }) => JSON.stringify(turns.map(({ text }) => text)));
   const rewards = samples.map(({ outcome }) => trainableReward(outcome!, truncated));
   const known = rewards.filter((earned) => earned !== null).length;
@@ -55,7 +55,8 @@ function ofSamples(
 }
 
 function ofOneEpisode(episode: Episode): BehaviourCounts {
-  const { tokens, mask, turns, status } = episode;
+  const { tokens, mask, status } = episode;
+  const { turns } = own(episode);
   const outcome = episode.outcome!;
   const sampled = mask.reduce<number>((sum, bit) => sum + bit, 0);
   const answeredWith = (error: string): number =>
@@ -68,14 +69,14 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
       reached.set(action.call.name, (reached.get(action.call.name) ?? 0) + 1);
     }
   }
-  const fourGrams = fourGramsOf(episode);
+  const fourGrams = fourGramsOf(own(episode));
   return {
     ...noBehaviour(),
     episodes: 1,
     truncated: Number(status.kind === 'truncated'),
     longest: sampled,
-    mostTurns: turns.length,
-    observationTokens: tokens.length - sampled,
+    mostTurns: episode.turns.length,
+    observationTokens: mask.slice(episode.inherited?.tokens).filter((bit) => bit === 0).length,
     fourGrams: fourGrams.length,
     repeatedFourGrams: repeated(fourGrams),
     calls: Object.fromEntries(reached),
@@ -83,7 +84,7 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
     unknownTools: answeredWith('unknown-tool'),
     invalidArguments: answeredWith('invalid-arguments'),
     toolErrors: answeredWith('tool-error'),
-    repeatedCalls: repeated(callsOf(episode)),
+    repeatedCalls: repeated(callsOf(episode)) - repeated(callsOf(inherited(episode))),
     failures: outcome.kind === 'failed' ? { [outcome.boundary]: 1 } : {},
     components: isRewarded(outcome)
       ? Object.fromEntries(
@@ -95,6 +96,18 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
       : {},
   };
 }
+
+/** An episode with those of its turns that another one, which it branched off, has not had. */
+const own = (episode: Episode): Episode => ({
+  ...episode,
+  turns: episode.turns.slice(episode.inherited?.turns ?? 0),
+});
+
+/** The others. */
+const inherited = (episode: Episode): Episode => ({
+  ...episode,
+  turns: episode.turns.slice(0, episode.inherited?.turns ?? 0),
+});
 
 /** Every call as one text: equal calls, equal texts. */
 const callsOf = ({ turns }: Episode): string[] =>

@@ -1,4 +1,4 @@
-import type { RolloutGroup } from '../../core/episode/episode.ts';
+import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { armName } from '../../core/names.ts';
 import { isToolFailure, noOutcomes, trainableReward } from '../../core/episode/outcome.ts';
 import type { ArmTally } from '../../core/requests.ts';
@@ -27,13 +27,15 @@ export function tallyOutcomes(
 ): Omit<GroupCounts, 'behaviour' | 'conduct'> {
   const outcomes = noOutcomes();
   const arms = new Map<string, ArmTally>();
+  let inheritedTokens = 0;
   const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));
   const result = { rewardSum: 0, rewardCount: 0, sampledTokens: 0, sampledLogprob: 0, turns: 0 };
   for (const episode of group.episodes) {
     const outcome = episode.outcome!;
     outcomes[outcome.kind]++;
     const { turns = 0, tokens = 0 } = episode.inherited ?? {};
-    result.sampledTokens += episode.mask.slice(tokens).reduce<number>((sum, bit) => sum + bit, 0);
+    result.sampledTokens += sampledIn(episode.mask.slice(tokens));
+    inheritedTokens += sampledIn(episode.mask.slice(0, tokens));
     // 0 where a token was not sampled.
     result.sampledLogprob += episode.logprobs.slice(tokens).reduce((sum, logprob) => sum + logprob, 0);
     result.turns += episode.turns.length - turns;
@@ -57,6 +59,7 @@ export function tallyOutcomes(
   }
   return {
     ...result,
+    ...(inheritedTokens > 0 && { inheritedTokens }),
     arms: [...arms.values()],
     outcomes,
     // An evaluation's tasks are never trained on.
@@ -70,3 +73,5 @@ export function tallyOutcomes(
       .map(({ ref }) => ref),
   };
 }
+
+const sampledIn = (mask: Episode['mask']): number => mask.reduce<number>((sum, bit) => sum + bit, 0);

@@ -97,7 +97,9 @@ const CONSTANTS: Partial<Record<(typeof METHOD_KINDS)[number], Constants>> = {
   // One update a step: its loss has no ratio, so samples of an earlier policy with advantages below 0 drive it away.
   remax: { algorithm: { minibatch: 128 } },
   // At the rate of the others it forgets everything (docs/log.md): what fails is made less likely without a bound.
-  kto: { optimizer: { learningRate: 1e-4 } },
+  // Half of its sequences are there to be compared with: as many updates as the others. At the rate of the others it forgets
+  // everything (docs/log.md): what fails is made less likely without a bound.
+  kto: { algorithm: { minibatch: 64 }, optimizer: { learningRate: 1e-4 } },
   // Half of the samples branch off, a quarter of them by what the others of it have brought.
   agentq: { collect: { kind: 'tree', roots: 4, branches: 2 } },
   opd: { taught: true },

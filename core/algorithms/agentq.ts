@@ -24,7 +24,7 @@ const schema = z.strictObject({
     .default(1)
     .describe('What the rewards of samples count for; the rest is the own reward of the turn.'),
   margin: amount(100, 'no pair would be left')
-    .default(0.1)
+    .default(0.5)
     .describe('Two actions make a pair where their values differ by more, in units of reward.'),
   pairsPerTask: count(2048, 'a task has no more pairs').default(8),
   ...passes,
@@ -82,6 +82,14 @@ interface OwnTurn {
   turn: number;
 }
 
+/** An action by the turn that drew it first. */
+interface Drawn {
+  own: OwnTurn;
+  worth: number;
+  /** Tokens of the turn before those that were sampled. */
+  begun: string;
+}
+
 interface Pair {
   better: OwnTurn;
   worse: OwnTurn;
@@ -100,15 +108,26 @@ function pairsOf(
     }),
   );
   if (!root) return [];
-  const drawn = ({ drawnAt, value }: Action): { own: OwnTurn; worth: number }[] => {
+  const drawn = ({ drawnAt, value }: Action): Drawn[] => {
     if (!drawnAt) return [];
     const sample = known[drawnAt.sample]!;
-    const { before, turns } = samples[sample]!;
+    const { tokens, before, turns } = samples[sample]!;
     const turn = drawnAt.turn - before.length;
-    return [{ own: { sample, turn }, worth: alpha * value + (1 - alpha) * turns[turn]!.reward }];
+    const { start, reward } = turns[turn]!;
+    const worth = alpha * value + (1 - alpha) * reward;
+    return [
+      { own: { sample, turn }, worth, begun: drawnAt.turn === 0 ? tokens.slice(0, start).join(' ') : '' },
+    ];
   };
+  /** Of those alike in what nobody sampled of them: a drawn tool makes another state of the prompt. */
   const pairsAt = ({ actions }: State): Pair[] => {
-    const ranked = actions.flatMap(drawn).toSorted((a, b) => b.worth - a.worth);
+    const all = actions.flatMap(drawn);
+    return [...new Set(all.map(({ begun }) => begun))].flatMap((begun) =>
+      pairsAmong(all.filter((one) => one.begun === begun)),
+    );
+  };
+  const pairsAmong = (drawnAlike: readonly Drawn[]): Pair[] => {
+    const ranked = drawnAlike.toSorted((a, b) => b.worth - a.worth);
     const pairs: Pair[] = [];
     for (let n = 0; 2 * n + 1 < ranked.length; n++) {
       const [better, worse] = [ranked[n]!, ranked[ranked.length - 1 - n]!];

@@ -34,6 +34,7 @@ export const dpo: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  whole: true,
   offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);

@@ -54,7 +54,11 @@ export const gigpo: Method<typeof schema> = {
     return groups.flatMap((ofTask, group) => {
       const known = rewardedOf(ofTask);
       const rewards = known.map(({ of }) => turnRewards(of));
-      const episodes = scaled(rewards.map((ofTurns) => ofTurns.reduce((a, b) => a + b, 0)));
+      const episodes = scaled(
+        known.map(({ of: { before } }, i) =>
+          [...before.map(({ reward }) => reward), ...rewards[i]!].reduce((a, b) => a + b, 0),
+        ),
+      );
       const after = rewards.map((ofTurns) => discounted(ofTurns, gamma));
       const steps = rewards.map((ofTurns) => ofTurns.map(() => 0));
       for (const places of sameStates(known.map(({ of }) => of)).values()) {

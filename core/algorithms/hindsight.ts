@@ -46,6 +46,7 @@ const schema = z.strictObject({
 export const hindsight: Method<typeof schema> = {
   schema,
   readsTurns: false,
+  whole: true,
   perGroup: false,
   offPolicy: false,
   plan: (spec) =>

@@ -84,6 +84,8 @@ const methodOf = ({ kind }: AlgorithmSpec) => METHODS[kind] as unknown as Method
 
 export const readsTurns = (spec: AlgorithmSpec): boolean => methodOf(spec).readsTurns;
 
+export const learnsWhole = (spec: AlgorithmSpec): boolean => methodOf(spec).whole === true;
+
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
   methodOf(spec).plan(spec, sampling);
 

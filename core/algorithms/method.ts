@@ -13,6 +13,11 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   readonly perGroup: boolean;
   /** Learns as well from what another policy has sampled, at least as some of its fields are set: from stored episodes. */
   readonly offPolicy: boolean;
+  /**
+   * Lessons are of whole episodes: one that branched off another is learnt from its beginning on, which several then
+   * have in common. Otherwise a token is learnt from once, in the sample that drew it.
+   */
+  readonly whole?: boolean;
   /** Credit reads the rewards of single turns. */
   readonly readsTurns: boolean;
   /** The section of the spec, strict. */
@@ -111,7 +116,7 @@ export interface Sample {
   /** The sample's own. */
   turns: readonly SampleTurn[];
   /** Turns of the sample that this one branched off, which come before its own. */
-  before: readonly Pick<SampleTurn, 'start' | 'end'>[];
+  before: readonly SampleTurn[];
   /** Log-probs when sampled, nats; 0 where the mask is. */
   rollout: ArrayLike<number>;
   scores: Partial<Record<Score, ArrayLike<number>>>;

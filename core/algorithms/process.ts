@@ -83,11 +83,13 @@ function comparedTurns(samples: readonly Sample[], over: 'group' | 'turn'): numb
   const rewards = samples.map(({ turns }) => turns.map(({ reward }) => reward));
   if (over === 'group') return standardizedTogether(rewards);
   const compared = rewards.map((ofTurns) => ofTurns.map(() => 0));
-  const most = Math.max(0, ...rewards.map(({ length }) => length));
+  // The first of its own turns is not the first of the episode where a sample branched off.
+  const first = samples.map(({ before }) => before.length);
+  const most = Math.max(0, ...rewards.map(({ length }, i) => first[i]! + length));
   for (let k = 0; k < most; k++) {
-    const there = [...rewards.keys()].filter((i) => k < rewards[i]!.length);
-    const values = standardized(there.map((i) => rewards[i]![k]!));
-    there.forEach((i, n) => (compared[i]![k] = values[n]!));
+    const there = [...rewards.keys()].filter((i) => k >= first[i]! && k < first[i]! + rewards[i]!.length);
+    const values = standardized(there.map((i) => rewards[i]![k - first[i]!]!));
+    there.forEach((i, n) => (compared[i]![k - first[i]!] = values[n]!));
   }
   return compared;
 }

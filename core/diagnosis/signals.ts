@@ -1,4 +1,5 @@
 import { rate } from '../statistics/intervals.ts';
+import { equalGroups } from '../training/figures.ts';
 import { total } from '../training/stage-policy.ts';
 import type { StepFacts } from '../training/step-facts.ts';
 
@@ -59,13 +60,19 @@ export function signalsOf({
     reward: rollout && share(rollout.rewardSum, rollout.rewardCount),
     success: tasks.trials === 0 ? null : rate(tasks),
     variance: rollout && share(rollout.rewardVariance, rollout.rewardGroups),
-    equal: rollout && share(rollout.equalRewards, rollout.rewardGroups),
+    equal: equalGroups({ rollout, batch }),
     entropy: rollout && share(-rollout.sampledLogprob, rollout.sampledTokens),
     gradientNorm: finite(learner?.gradientNorm),
     kl: finite(learner?.kl),
     clipped: finite(learner?.clipFraction),
     gap: finite(learner?.logprobGapMean),
-    learnt: rollout && batch && share(batch.maskedTokens, rollout.sampledTokens + (rollout.otherTokens ?? 0)),
+    learnt:
+      rollout &&
+      batch &&
+      share(
+        batch.maskedTokens,
+        rollout.sampledTokens + (rollout.otherTokens ?? 0) + (rollout.inheritedTokens ?? 0),
+      ),
     // Of stored episodes nothing was sampled here.
     length: rollout && (rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, rollout.episodes)),
     truncated: rollout && share(rollout.truncated, rollout.episodes),

@@ -86,10 +86,10 @@ export function statesOf(root: State): State[] {
  *
  *   value + exploration · √(ln N / (1 + n)), N samples having gone through the state and n through the action
  *
- * (UCB1, Auer et al. 2002, in the form of Agent Q, Putta et al. 2024, arXiv 2408.07199), until a state has fewer than `width`
- * draws. What has been chosen counts as a visit of unknown worth for those chosen after it. A state all of whose
- * actions led to an end is passed by; where nothing is left to search, samples begin anew, at the root. Yields after each
- * choice: among thousands of samples it takes a millisecond.
+ * (UCB1, Auer et al. 2002, in the form of Agent Q, Putta et al. 2024, arXiv 2408.07199), until a state has fewer draws than
+ * `width` or than √N (progressive widening, Couëtoux et al. 2011), or nothing that was drawn in it leads on. What has been
+ * chosen counts as a visit of unknown worth for those chosen after it. Yields after each choice: among thousands of
+ * samples it takes a millisecond.
  */
 export function* chooseBranches(
   root: State,
@@ -98,32 +98,22 @@ export function* chooseBranches(
 ): Generator<undefined, Place[], undefined> {
   const pending = new Map<State | Action, number>();
   const expected = (of: State | Action): number => pending.get(of) ?? 0;
-  const drawsOf = (state: State): number => state.draws + expected(state);
-  const visitsOf = (action: Action): number => action.visits + expected(action);
   const expect = (of: State | Action): unknown => pending.set(of, expected(of) + 1);
-
-  // What is closed stays so.
-  const closed = new Set<State>();
-  const isOpen = (state: State): boolean => {
-    if (closed.has(state)) return false;
-    const open = drawsOf(state) < width || state.actions.some(leadsOn);
-    if (!open) closed.add(state);
-    return open;
-  };
-  const leadsOn = ({ next }: Action): boolean => next.some(isOpen);
+  const visitsOf = (action: Action): number => action.visits + expected(action);
 
   const chosen: Place[] = [];
   while (chosen.length < count) {
     let state = root;
-    while (drawsOf(state) >= width) {
-      const open = state.actions.filter(leadsOn);
-      if (open.length === 0) break;
-      const all = state.actions.reduce((sum, action) => sum + visitsOf(action), 0);
+    for (;;) {
+      const visits = state.actions.reduce((sum, action) => sum + visitsOf(action), expected(state));
+      const leading = state.actions.filter(({ next }) => next.length > 0);
+      const draws = state.draws + expected(state);
+      if (draws < width || draws < Math.floor(Math.sqrt(visits)) || leading.length === 0) break;
       const bound = (action: Action): number =>
-        action.value + exploration * Math.sqrt(Math.log(all) / (1 + visitsOf(action)));
-      const best = open.reduce((a, b) => (bound(b) > bound(a) ? b : a));
+        action.value + exploration * Math.sqrt(Math.log(visits) / (1 + visitsOf(action)));
+      const best = leading.reduce((a, b) => (bound(b) > bound(a) ? b : a));
       expect(best);
-      state = best.next.find(isOpen)!;
+      state = best.next[0]!;
     }
     expect(state);
     chosen.push(state.place);

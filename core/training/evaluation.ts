@@ -116,6 +116,7 @@ export type GroupCounts = Pick<
   | 'rewardSum'
   | 'rewardCount'
   | 'sampledTokens'
+  | 'inheritedTokens'
   | 'sampledLogprob'
   | 'turns'
   | 'behaviour'
@@ -169,6 +170,8 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     summary.rewardSum += result.rewardSum;
     summary.rewardCount += result.rewardCount;
     summary.sampledTokens += result.sampledTokens;
+    if (result.inheritedTokens)
+      summary.inheritedTokens = (summary.inheritedTokens ?? 0) + result.inheritedTokens;
     summary.sampledLogprob += result.sampledLogprob;
     summary.turns += result.turns;
     summary.behaviour = addBehaviour(summary.behaviour, result.behaviour);

@@ -17,6 +17,7 @@ export const batchFacts = (made: BatchResult | null): BatchFacts | null =>
     tokens: made.tokens,
     maskedTokens: made.maskedTokens,
     degenerateGroups: made.degenerateGroups,
+    ...(made.trees !== undefined && { trees: made.trees }),
     ...(made.scales && { scales: made.scales }),
   };
 

@@ -3,7 +3,7 @@ import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { ArmTally } from '../requests.ts';
 import { total } from './stage-policy.ts';
-import type { RolloutFacts, StepFacts } from './step-facts.ts';
+import type { BatchFacts, RolloutFacts, StepFacts } from './step-facts.ts';
 
 /** Numbers by name, as a chart has them; what a step does not know has no entry. */
 export type Figures = Record<string, number>;
@@ -15,7 +15,7 @@ export type Figures = Record<string, number>;
 export function figuresOf(step: StepFacts): Figures {
   const { rollout, batch, learner, heldOut, circumstances } = step;
   const figures: [name: string, value: number | null][] = [
-    ...(rollout === null ? [] : ofRollout(rollout)),
+    ...(rollout === null ? [] : ofRollout(rollout, batch)),
     ...(heldOut === null
       ? []
       : [
@@ -38,7 +38,7 @@ export function figuresOf(step: StepFacts): Figures {
   ) as Figures;
 }
 
-function ofRollout(rollout: RolloutFacts): [string, number | null][] {
+function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, number | null][] {
   const { episodes, turns, rewardGroups, answers, outcomes } = rollout;
   const reached = Object.values(rollout.calls).reduce((sum, count) => sum + count, 0);
   const calls = reached + rollout.unknownTools;
@@ -47,7 +47,7 @@ function ofRollout(rollout: RolloutFacts): [string, number | null][] {
     figure('reward/mean', share(rollout.rewardSum, rollout.rewardCount)),
     figure('reward/deviation-in-groups', share(rollout.rewardDeviation, rewardGroups)),
     figure('reward/variance-in-groups', share(rollout.rewardVariance, rewardGroups)),
-    figure('reward/equal-groups', share(rollout.equalRewards, rewardGroups)),
+    figure('reward/equal-groups', equalGroups({ rollout, batch })),
     ...Object.entries(rollout.components).flatMap(([verifier, { scored, score, contribution }]) => [
       figure(`score/${verifier}`, share(score, scored)),
       figure(`contribution/${verifier}`, share(contribution, rollout.rewardCount)),
@@ -101,6 +101,12 @@ function ofSuccess(name: string, arms: readonly ArmTally[]): [string, number | n
 }
 
 const figure = (name: string, value: number | null): [string, number | null] => [name, value];
+
+/** Part of the groups whose rewards are all equal; of trees as they are when they have grown, where that is known. */
+export const equalGroups = ({ rollout, batch }: Pick<StepFacts, 'rollout' | 'batch'>): number | null =>
+  batch?.trees !== undefined
+    ? share(batch.degenerateGroups, batch.trees)
+    : rollout && share(rollout.equalRewards, rollout.rewardGroups);
 
 const share = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
 

@@ -56,6 +56,8 @@ export interface RolloutFacts extends BehaviourCounts {
   sampledTokens: number;
   /** Tokens that were sampled besides, for baselines and corrections; absent where there were none. */
   otherTokens?: number;
+  /** Sampled tokens that episodes have of others, which they branched off; absent where there are none. */
+  inheritedTokens?: number;
   /** Sum of the log-probs of `sampledTokens` when sampled, nats: the negative mean is an estimate of the policy's entropy. */
   sampledLogprob: number;
   turns: number;
@@ -130,6 +132,8 @@ export interface BatchFacts {
   maskedTokens: number;
   /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;
+  /** Tasks among which those are, where each has several groups: a tree grows in rounds. */
+  trees?: number;
   /** What the rewards of each environment were brought to one scale by, where the spec asks for it. */
   scales?: EnvironmentScale[];
 }

@@ -38,7 +38,9 @@ export const collectSchema = z
           .describe('Samples of each round: where they branch off is chosen by those of the rounds before.'),
         width: count(4096, 'no state has more samples', 2)
           .default(2)
-          .describe('Turns that are drawn in a state before the search goes deeper.'),
+          .describe(
+            'Turns that are drawn in a state before the search goes deeper, at least: √N of them where N samples went through it.',
+          ),
         exploration: amount(1000, 'rewards would count for nothing')
           .default(0.5)
           .describe(

@@ -73,8 +73,9 @@ def agentq(groups, settings):
 
 def branches(groups, settings):
     """Where the next `count` samples of each task branch off, as [sample, turn]: UCB1 (Auer et al. 2002) in Agent Q's form,
-    value + c √(ln N / (1 + n)), from the root down to a state with fewer than `width` draws. A chosen branch counts as a
-    visit, and a draw, for those chosen after it."""
+    value + c √(ln N / (1 + n)), from the root down to a state with fewer than max(width, ⌊√N⌋) draws (progressive widening,
+    Couëtoux et al. 2011, k = ⌊N^α⌋ with α = 1/2), or below which all samples have ended. A chosen branch counts as a visit,
+    and a draw, for those chosen after it."""
 
     def of_group(group):
         places = [i for i, s in enumerate(group["samples"]) if s["reward"] is not None]
@@ -103,31 +104,25 @@ def branches(groups, settings):
                 )
             )
 
-        def is_open(h):
-            return draws(h) < settings["width"] or any(leads_on(key) for key in actions(h))
-
-        def leads_on(key):
-            return any(is_open(h) for h in next_states(key))
-
         def visits(key):
             return len(through(samples, key)) + expected_visits.get(key, 0)
 
         chosen = []
         for _ in range(settings["count"]):
             h = ()
-            while draws(h) >= settings["width"]:
-                open_ones = [key for key in actions(h) if leads_on(key)]
-                if not open_ones:
+            while True:
+                n = sum(visits(key) for key in actions(h)) + expected_draws.get(h, 0)
+                leading = [key for key in actions(h) if next_states(key)]
+                if draws(h) < max(settings["width"], math.isqrt(n)) or not leading:
                     break
-                n = sum(visits(key) for key in actions(h))
                 bounds = [
                     mean_reward(through(samples, key))
                     + settings["exploration"] * math.sqrt(math.log(n) / (1 + visits(key)))
-                    for key in open_ones
+                    for key in leading
                 ]
-                best = open_ones[bounds.index(max(bounds))]
+                best = leading[bounds.index(max(bounds))]
                 expected_visits[best] = expected_visits.get(best, 0) + 1
-                h = next(state for state in next_states(best) if is_open(state))
+                h = next_states(best)[0]
             expected_draws[h] = expected_draws.get(h, 0) + 1
             chosen.append(
                 next(

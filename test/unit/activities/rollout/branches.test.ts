@@ -69,15 +69,15 @@ describe('samples that branch off', () => {
       inherited: { sample: 0, turns: 1, tokens: 3 },
       status: { kind: 'running' },
     });
-    expect(second).toMatchObject({ sample: 3, inherited: { sample: 1 } });
+    // The better beginning again: all that came of it ended.
+    expect(second).toMatchObject({ sample: 3, inherited: { sample: 0 } });
   });
 
   test('are numbered behind those of all rounds, and see what these have brought', () => {
     const roots = group([episode(0, [1, 2], 0), episode(1, [3, 4], 0)]);
-    const round = grown([episode(2, [1, 5], 1, inherits(0, 1))]);
-    const [next] = branch([roots, round], 1);
-    // Where 1 was drawn there are two draws, and both ended: 3 is open.
-    expect(next).toMatchObject({ sample: 3, inherited: { sample: 1 } });
+    const after = (earned: number) => branch([roots, grown([episode(2, [1, 5], earned, inherits(0, 1))])], 1);
+    expect(after(1)).toMatchObject([{ sample: 3, inherited: { sample: 0 } }]);
+    expect(after(-1)).toMatchObject([{ sample: 3, inherited: { sample: 1 } }]);
   });
 
   test('carry what each token was sampled among', () => {
@@ -135,18 +135,41 @@ describe('what is learnt from a tree', () => {
     ]);
   });
 
-  test('is, by agentq, the better turn of a state', () => {
+  test.each(['rft', 'dpo', 'kto'] as const)('is, by %s, whole episodes', (kind) => {
+    const { components } = {
+      components: [{ verifier: 'right', role: 'outcome' as const, weight: 1, gatedBy: null }],
+    };
+    const said = (score: number) => ({
+      outcome: {
+        kind: 'scored' as const,
+        reward: score,
+        components: [{ verifier: 'right', version: '1', score, contribution: score }],
+      },
+    });
+    const of = group([episode(0, [1, 2], 0, said(0)), episode(1, [3, 4], 0, said(0))]);
+    const better = grown([episode(2, [1, 5], 1, { ...said(1), ...inherits(0, 1) })]);
+    const credit = creditBy({ kind });
+    const { sequences } = trainingSequences([of, better], {
+      ...credit,
+      reward: { ...credit.reward, components },
+    });
+    const taught = sequences.find(({ tokens, label }) => label !== 0 && tokens.includes(5))!;
+    expect(taught.mask).toEqual([0, 0, 1, 1, 0, 1, 1]);
+  });
+
+  test('is, by agentq, the better turn of a state, and nothing behind it', () => {
     const { sequences } = trainingSequences([roots, round], creditBy({ kind: 'agentq' }));
     const taught = sequences.map(({ tokens, mask, pair, label }) => ({
       turn: tokens.filter((_, at) => mask[at] === 1),
+      tokens: tokens.slice(PROMPT.length),
       pair,
       label,
     }));
     expect(taught).toEqual([
-      { turn: [2, 2], pair: 0, label: 1 },
-      { turn: [5, 5], pair: 0, label: -1 },
-      { turn: [1, 1], pair: 1, label: 1 },
-      { turn: [3, 3], pair: 1, label: -1 },
+      { turn: [2, 2], tokens: [1, 1, 7, 2, 2], pair: 0, label: 1 },
+      { turn: [5, 5], tokens: [1, 1, 7, 5, 5], pair: 0, label: -1 },
+      { turn: [1, 1], tokens: [1, 1], pair: 1, label: 1 },
+      { turn: [3, 3], tokens: [3, 3], pair: 1, label: -1 },
     ]);
   });
 
@@ -172,8 +195,32 @@ describe('what is learnt from a tree', () => {
 
 test('what was sampled is counted once, and what was searched for says nothing of how hard a level is', async () => {
   const counts = await tally(reward, grown([episode(2, [1, 5], 0, inherits(0, 1))]));
-  expect(counts).toMatchObject({ sampledTokens: 2, turns: 1, arms: [], failedTasks: [] });
+  expect(counts).toMatchObject({ sampledTokens: 2, inheritedTokens: 2, turns: 1, arms: [], failedTasks: [] });
+  expect(counts.behaviour).toMatchObject({ observationTokens: 0, mostTurns: 2, longest: 4 });
   expect(counts.sampledLogprob).toBeCloseTo(-0.1);
   expect(counts.behaviour.rewardGroups).toBe(0);
   expect(counts.outcomes.scored).toBe(1);
+});
+
+test('calls of a beginning are those of the sample that made them, and a call made again behind it is a repetition', async () => {
+  const calls = (names: readonly string[]) => ({
+    turns: names.map((name, k) => ({
+      start: 3 * k,
+      end: 3 * k + 2,
+      text: name,
+      action: { kind: 'call' as const, call: { name, arguments: {} } },
+      observation: { text: 'x', ...(name === 'broken' && { error: 'tool-error' as const }) },
+    })),
+  });
+  const round = grown([
+    episode(2, [1, 5], 0, { ...calls(['broken', 'broken']), ...inherits(0, 1) }),
+    episode(3, [1, 6], 0, { ...calls(['broken', 'other']), ...inherits(0, 1) }),
+  ]);
+  const { behaviour } = await tally(reward, round);
+  expect(behaviour).toMatchObject({
+    calls: { broken: 1, other: 1 },
+    toolErrors: 1,
+    repeatedCalls: 1,
+    duplicateCalls: 0,
+  });
 });

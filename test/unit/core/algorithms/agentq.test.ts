@@ -8,14 +8,14 @@ const specOf = (over: object = {}) => algorithmSchema.parse({ kind: 'agentq', ma
 /** Turns of two tokens, which say the action, and observations of one; the first `inherited` are another sample's. */
 function sample(actions: readonly number[], reward: number | null, inherited = 0, paid = 0): Sample {
   const tokens = actions.flatMap((action) => [action, action, 100]);
-  const turns = actions.map((_, k) => ({ start: 3 * k, end: 3 * k + 2 }));
+  const turns = actions.map((_, k) => ({ start: 3 * k, end: 3 * k + 2, reward: paid, state: '' }));
   return {
     reward,
     success: reward === null ? null : reward > 0.5,
     tokens,
     mask: tokens.map((token, at) => (token === 100 || at < 3 * inherited ? 0 : 1)),
     before: turns.slice(0, inherited),
-    turns: turns.slice(inherited).map((turn) => ({ ...turn, reward: paid, state: '' })),
+    turns: turns.slice(inherited),
     rollout: tokens.map(() => -1),
     scores: {},
     truncated: false,
@@ -60,6 +60,18 @@ test('with alpha the own rewards of turns count', () => {
   const samples = [sample([1], 1, 0, 0), sample([2], 0, 0, 1)];
   expect(said([group(samples)], { alpha: 0.75 })[0]).toMatchObject({ label: 1, turns: [1, 1] });
   expect(said([group(samples)], { alpha: 0.25 })[0]).toMatchObject({ label: 1, turns: [2, 2] });
+});
+
+test('turns behind different beginnings that were forced on them are no choice of the policy', () => {
+  const forced = (of: Sample): Sample => ({
+    ...of,
+    mask: of.mask.map((bit, at) => (at === 0 ? 0 : bit)),
+    turns: of.turns.map((turn, k) => (k === 0 ? { ...turn, start: 1 } : turn)),
+  });
+  const [a, b, c] = [sample([1, 2], 1), sample([5, 6], 0), sample([1, 3], 0)].map(forced);
+  expect(giveCredit(specOf(), [group([a!, b!])])).toEqual([]);
+  // The same beginning, and the same rest of the first turn: they part at the second.
+  expect(giveCredit(specOf(), [group([a!, b!, c!])]).map(({ mask }) => mask!.indexOf(1))).toEqual([3, 3]);
 });
 
 test('a turn that nobody has drawn whose worth is known is in no pair', () => {

@@ -12,6 +12,9 @@ import { lossOf } from '../../../../engine/learner/losses/index.ts';
 const logprob = fc.double({ min: -8, max: -0.01, noNaN: true });
 const small = fc.double({ min: -2, max: 2, noNaN: true });
 
+const withRewards = (turns: readonly { start: number; end: number }[], paid: number[], states: string[]) =>
+  turns.map((turn, k) => ({ ...turn, reward: paid[k]!, state: states[k]! }));
+
 /** Turns of one to four tokens, observations of none to three between them; the last turn may be cut by a limit. */
 const sample = fc
   .record({
@@ -53,10 +56,8 @@ const sample = fc
         rollout,
         scores,
         truncated,
-        before: turns.slice(0, inherited),
-        turns: turns
-          .map((turn, k) => ({ ...turn, reward: turnRewards[k]!, state: states[k]! }))
-          .slice(inherited),
+        before: withRewards(turns, turnRewards, states).slice(0, inherited),
+        turns: withRewards(turns, turnRewards, states).slice(inherited),
       }));
   });
 

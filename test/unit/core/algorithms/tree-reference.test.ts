@@ -31,11 +31,14 @@ const { cases } = JSON.parse(
 const casesOf = <Expected>(method: string) =>
   cases.filter((one) => one.method === method).map((one) => [one.name, one as Case<Expected>] as const);
 
+const turnsOf = (turns: WrittenSample['turns'], paid: readonly number[]) =>
+  turns.map((turn, k) => ({ ...turn, reward: paid[k]!, state: '' }));
+
 const sampleOf = ({ turns, inherited, turn_rewards: paid, ...written }: WrittenSample): Sample => ({
   ...written,
   success: null,
-  before: turns.slice(0, inherited),
-  turns: turns.map((turn, k) => ({ ...turn, reward: paid[k]!, state: '' })).slice(inherited),
+  before: turnsOf(turns, paid).slice(0, inherited),
+  turns: turnsOf(turns, paid).slice(inherited),
   rollout: written.mask.map(() => 0),
   scores: {},
   truncated: false,

@@ -138,6 +138,13 @@ describe('whatever a step lacks', () => {
     expect([gradientNorm, kl, clipped, length, entropy]).toEqual([null, null, null, null, null]);
   });
 
+  test('of a tree the groups whose rewards are equal are those that it has grown to', () => {
+    const facts = factsOf(1, { equal: 1 });
+    const batch = { sequences: 8, tokens: 8, maskedTokens: 8, degenerateGroups: 1, trees: 4 };
+    expect(signalsOf({ ...facts, batch }).equal).toBe(0.25);
+    expect(signalsOf({ ...facts, batch: { ...batch, trees: 0, degenerateGroups: 0 } }).equal).toBeNull();
+  });
+
   test('signals come back from the facts that were made of them', () => {
     const signals: Signals = {
       reward: 0.5,

@@ -41,11 +41,12 @@ test('branches off where the value and what is unknown of it are largest, and sp
   const root = treeOf(paths)!;
   // Below the better action first; then its state has as many draws as it should, and the search goes deeper.
   expect(branches(root, 1, search)).toEqual([{ sample: 0, turn: 1 }]);
-  expect(branches(root, 3, { ...search, exploration: 0 })).toEqual([
+  expect(branches(root, 4, { ...search, exploration: 0 })).toEqual([
     { sample: 0, turn: 1 },
     { sample: 0, turn: 2 },
-    // Nothing more is open there.
-    { sample: 1, turn: 1 },
+    // Nothing that was drawn there leads on: it is drawn from again.
+    { sample: 0, turn: 2 },
+    { sample: 0, turn: 2 },
   ]);
   // Much exploration takes both in turn.
   expect(branches(root, 2, { ...search, exploration: 50 })).toEqual([
@@ -63,6 +64,13 @@ test('UCB1 by hand: N and n count what has been chosen, too', () => {
   // The root has four draws: the width of three is had.
   expect(second(1)).toEqual([0, 0]);
   expect(second(1.05)).toEqual([0, 2]);
+});
+
+test('a state that many went through is drawn from more often: √N, where that is more than the width', () => {
+  const nine = Array.from({ length: 9 }, (_, i) => path([1, 10 + i], 0, i === 0 ? 0 : 1));
+  // Nine went through the root and two draws were made there: a third is due.
+  expect(branches(treeOf([...nine.slice(0, 8), path([2], 0)])!, 1, search)).toEqual([{ sample: 0, turn: 0 }]);
+  expect(branches(treeOf([...nine.slice(0, 7), path([2], 0)])!, 1, search)).toEqual([{ sample: 0, turn: 1 }]);
 });
 
 test('where every way has come to its end, samples begin anew', () => {
