@@ -51,7 +51,10 @@ export function tasksOf(groups: readonly RolloutGroup[]): TaskEpisodes[] {
 /** Episodes that branched off, as if they had not. */
 const fromTheirBeginning = (task: TaskEpisodes): TaskEpisodes => ({
   ...task,
-  episodes: task.episodes.map(({ inherited: _, ...episode }) => episode),
+  episodes: task.episodes.map((episode) => {
+    const { inherited: _, ...whole } = episode;
+    return whole;
+  }),
 });
 
 /** What a group was called when it was sampled: judged anew by dearer rungs it has a name that tells so. */

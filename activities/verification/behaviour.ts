@@ -55,7 +55,7 @@ function ofSamples(
 }
 
 function ofOneEpisode(episode: Episode): BehaviourCounts {
-  const { tokens, mask, status } = episode;
+  const { mask, status } = episode;
   const { turns } = own(episode);
   const outcome = episode.outcome!;
   const sampled = mask.reduce<number>((sum, bit) => sum + bit, 0);

@@ -96,7 +96,6 @@ const CONSTANTS: Partial<Record<(typeof METHOD_KINDS)[number], Constants>> = {
   vapo: { algorithm: { alpha: 1 } },
   // One update a step: its loss has no ratio, so samples of an earlier policy with advantages below 0 drive it away.
   remax: { algorithm: { minibatch: 128 } },
-  // At the rate of the others it forgets everything (docs/log.md): what fails is made less likely without a bound.
   // Half of its sequences are there to be compared with: as many updates as the others. At the rate of the others it forgets
   // everything (docs/log.md): what fails is made less likely without a bound.
   kto: { algorithm: { minibatch: 64 }, optimizer: { learningRate: 1e-4 } },
