@@ -62,7 +62,7 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
     const { algorithm } = stage;
     row(
       name,
-      `${algorithm.kind.toUpperCase()} on ${arms(stage.arms)}; ${stage.groupsPerStep} tasks × ${stage.numGenerations} samples a step, ` +
+      `${algorithm.kind} on ${arms(stage.arms)}; ${stage.groupsPerStep} tasks a step, ${samplesInWords(stage)}, ` +
         `learning rate ${stage.optimizer.learningRate}${constantsOf(algorithm)}`,
     );
   }
@@ -99,6 +99,18 @@ function show(tallies: readonly ArmTally[] | null, confidence: number, samples: 
 }
 
 const folderOf = ({ manifest }: CheckpointRef): string => manifest.key.replace(/\/manifest\.json$/, '');
+
+/** Where what a step learns from is from. */
+function samplesInWords({ collect, numGenerations }: RlStageSpec): string {
+  switch (collect.kind) {
+    case 'stored':
+      return `their samples taken as stage "${collect.stage}"${collect.run === undefined ? '' : ` of ${collect.run}`} has left them`;
+    case 'tree':
+      return `${numGenerations} samples of each, of which ${collect.roots} begin at the prompt and the others branch off`;
+    case 'on-policy':
+      return `${numGenerations} samples of each`;
+  }
+}
 
 /** What a method was told, beyond its name. */
 const constantsOf = (algorithm: RlStageSpec['algorithm']): string =>

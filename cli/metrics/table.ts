@@ -31,6 +31,8 @@ export function metricsTable(steps: readonly StoredStep[]): string {
   const table = new Table({
     head: ['step', 'stage', ...COLUMNS.map(([head]) => head)],
     style: { head: [], border: [] },
+    // A line a step.
+    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
     colAligns: ['right', 'left', ...COLUMNS.map(() => 'right' as const)],
   });
   for (const step of steps) {

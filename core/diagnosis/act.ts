@@ -6,7 +6,7 @@ import type { Alarm, DiagnosisName } from './alarm.ts';
  * rate, `filter` learns from the groups alone whose rewards vary most (StarPO-S), all of them for the rest of the stage
  * and more with every alarm. `roll-back` goes to the last healthy checkpoint, `ask` to a person.
  */
-export const ACTIONS = ['note', 'explore', 'slow-down', 'filter', 'roll-back', 'ask'] as const;
+export const ACTIONS = ['note', 'explore', 'slow-down', 'filter', 'rollback', 'ask'] as const;
 export type Action = (typeof ACTIONS)[number];
 
 /** What a spec says: the actions at each alarm, and how far each goes. */
@@ -22,7 +22,7 @@ export interface Rules extends Record<DiagnosisName, Action[]> {
 
 /** Whether some alarm may lead back to an earlier checkpoint, which must then be kept. */
 export const mayGoBack = (rules: Rules): boolean =>
-  DIAGNOSES.some((name) => rules[name].includes('roll-back') || rules[name].includes('ask'));
+  DIAGNOSES.some((name) => rules[name].includes('rollback') || rules[name].includes('ask'));
 
 /** By what a stage differs from its spec. */
 export interface Adjusted {
@@ -65,7 +65,7 @@ export function act(alarms: readonly Alarm[], rules: Rules, before: Adjusted): A
   };
   const first = (action: Action): Alarm | undefined =>
     alarms.find(({ name }) => rules[name].includes(action));
-  const [toAsk, toGoBack] = [first('ask'), first('roll-back')];
+  const [toAsk, toGoBack] = [first('ask'), first('rollback')];
   const decisive = toAsk ?? toGoBack;
   return {
     alarms: alarms.map((alarm) => ({

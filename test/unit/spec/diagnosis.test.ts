@@ -38,8 +38,8 @@ describe('what a stage does about alarms', () => {
     expect(problemsOf(example('calculator', { 'echo-trapp': ['ask'] }))[0]).toMatch(
       /stages\[2\]\.diagnosis\.echo-trapp: .*"echo-trap"/,
     );
-    expect(problemsOf(example('calculator', { 'echo-trap': ['rollback'] }))[0]).toMatch(
-      /stages\[2\]\.diagnosis\.echo-trap\[0\]: .*roll-back/,
+    expect(problemsOf(example('calculator', { 'echo-trap': ['roll-back'] }))[0]).toMatch(
+      /stages\[2\]\.diagnosis\.echo-trap\[0\]: .*rollback/,
     );
   });
 

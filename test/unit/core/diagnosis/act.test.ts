@@ -35,11 +35,11 @@ describe('an alarm', () => {
   });
 
   test('does what its rule says, and says what it did', () => {
-    const rules = rulesOf({ 'echo-trap': ['explore', 'slow-down', 'filter', 'roll-back'] });
+    const rules = rulesOf({ 'echo-trap': ['explore', 'slow-down', 'filter', 'rollback'] });
     const { alarms, adjusted, decision } = act([alarm('echo-trap')], rules, asSpecified());
     expect(adjusted).toEqual({ temperatureFactor: 1.2, learningRateFactor: 0.5, keepGroups: 0.5 });
     expect(decision).toEqual({ action: 'rollback', reason: expect.stringContaining('echo-trap: a figure') });
-    expect(heededText(alarms[0]!)).toMatch(/Do something\. Done: explore, slow-down, filter, roll-back\.$/);
+    expect(heededText(alarms[0]!)).toMatch(/Do something\. Done: explore, slow-down, filter, rollback\.$/);
   });
 
   test('goes further each time, and no further than the rule says', () => {
@@ -50,7 +50,7 @@ describe('an alarm', () => {
   });
 
   test('beside another one that asks for the same counts once, and a person is asked rather than gone back', () => {
-    const rules = rulesOf({ loops: ['roll-back', 'slow-down'], 'echo-trap': ['ask', 'slow-down'] });
+    const rules = rulesOf({ loops: ['rollback', 'slow-down'], 'echo-trap': ['ask', 'slow-down'] });
     const { adjusted, decision } = act([alarm('loops'), alarm('echo-trap')], rules, asSpecified());
     expect(adjusted.learningRateFactor).toBe(0.5);
     expect(decision).toMatchObject({ action: 'ask', reason: expect.stringContaining('echo-trap') });

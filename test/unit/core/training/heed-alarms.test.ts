@@ -78,7 +78,7 @@ describe('an alarm of a stage', () => {
   });
 
   test('rolls back to the last healthy checkpoint, which was kept', async () => {
-    const { training } = await runWith({ loops: ['roll-back'] });
+    const { training } = await runWith({ loops: ['rollback'] });
     // Measured at 4, 8, … Of 12 it was known at 20 that eight steps without an alarm lie behind it.
     const target = 'rl-12';
     expect(training.trained[NAMED]!.parent.weights).toBe(target);
@@ -103,7 +103,7 @@ describe('an alarm of a stage', () => {
 
   test('asks once no roll-back is left', async () => {
     const training = new ScriptedTraining({ ...looping, decisions: ['stop'] });
-    const input = stageWith({ loops: ['roll-back'] }, 60);
+    const input = stageWith({ loops: ['rollback'] }, 60);
     const collapse = { ...input.stage.collapse, maxRollbacks: 1 };
     const { end } = await trainStage(training, { ...input, stage: { ...input.stage, collapse } }, null, go);
     expect([end, training.questions.length]).toEqual(['stopped', 1]);
@@ -118,7 +118,7 @@ describe('an alarm of a stage', () => {
 });
 
 test('a stage that is carried elsewhere as JSON after any step does the same', async () => {
-  const rules: Partial<Rules> = { loops: ['explore', 'roll-back'] };
+  const rules: Partial<Rules> = { loops: ['explore', 'rollback'] };
   const whole = await runWith(rules);
   for (const at of [10, 22, 24, 26]) {
     const first = new ScriptedTraining(looping);
