@@ -54,10 +54,18 @@ const facts = jsonCodec<StepFacts & { format: string }>(
           z.looseObject({ what: z.string(), now: count, before: count.nullable(), limit: count }),
         ),
         remedy: z.string(),
+        actions: z.array(z.string()),
       }),
     ),
     decision: z.looseObject({ kind: z.string(), reason: z.string().nullable() }),
-    circumstances: z.looseObject({ endedAt: count, seconds: counts, learnerSeconds: count.nullable() }),
+    circumstances: z.looseObject({
+      endedAt: count,
+      seconds: counts,
+      learnerSeconds: count.nullable(),
+      incidents: z.array(
+        z.looseObject({ function: z.string(), kind: z.string(), count, message: z.string() }),
+      ),
+    }),
   }),
 );
 

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { amount, count, name, runName } from '../../core/fields.ts';
+import { armName } from '../../core/names.ts';
+import { isOfGroup } from '../../core/reward/rules.ts';
 import type { Refuse } from '../check.ts';
 import { didYouMean } from '../strict.ts';
 import type { Path } from '../strict.ts';
-import { isOfGroup } from '../../core/reward/rules.ts';
 import type { RewardRule } from './reward-rules.ts';
 import type { SamplingSpec } from './sampling.ts';
+import { armsOf } from './tasks.ts';
+import type { WrittenTasks } from './tasks.ts';
 import type { WrittenVerification } from './verification.ts';
 
 const step = count(1e6, 'no stage has more steps');
@@ -61,9 +64,17 @@ const MOST_ROUNDS = 64;
 export const roundsOf = (collect: CollectSpec, numGenerations: number): number =>
   collect.kind === 'tree' ? Math.max(0, Math.ceil((numGenerations - collect.roots) / collect.branches)) : 0;
 
+/** What is looked at of a stage that comes before. */
+export interface EarlierStage {
+  kind: string;
+  name: string;
+  tasks: WrittenTasks;
+  maxSteps?: number;
+}
+
 /** `earlier` are the stages of the run before this one. */
 export function checkCollect(
-  { collect, numGenerations }: { collect: CollectSpec; numGenerations: number },
+  { collect, numGenerations, tasks }: { collect: CollectSpec; numGenerations: number; tasks: WrittenTasks },
   {
     verification,
     sampling,
@@ -77,7 +88,7 @@ export function checkCollect(
     /** What the method asks for. */
     refills: number;
   },
-  earlier: readonly { kind: string; name: string }[],
+  earlier: readonly EarlierStage[],
   at: Path,
   refuse: Refuse,
 ): void {
@@ -127,10 +138,22 @@ export function checkCollect(
   const { run, stage, steps } = collect;
   if (steps?.to !== undefined && steps.to < steps.from)
     refuse([...at, 'steps', 'to'], `is before from = ${steps.from}`);
-  const names = earlier.filter(({ kind }) => kind === 'rl').map((one) => one.name);
+  const sources = earlier.filter(({ kind }) => kind === 'rl');
+  const names = sources.map((one) => one.name);
   if (run === undefined && !names.includes(stage))
     refuse(
       [...at, 'stage'],
       `"${stage}" is no earlier stage with episodes${didYouMean(stage, names)}; one of another run needs its run`,
+    );
+  const source = run === undefined ? sources.find((one) => one.name === stage) : undefined;
+  if (!source) return;
+  const { maxSteps = Infinity } = source;
+  if ((steps?.from ?? 1) > maxSteps)
+    refuse([...at, 'steps', 'from'], `is after the last of the ${maxSteps} steps of ${stage}`);
+  const there = new Set(armsOf(source.tasks).map(armName));
+  if (!armsOf(tasks).some((arm) => there.has(armName(arm))))
+    refuse(
+      [...at, 'stage'],
+      `"${stage}" rolls out none of the tasks of this stage, but ${[...there].join(', ')}: name tasks that it has`,
     );
 }

@@ -9,6 +9,7 @@ import { amount, budget, count, fraction, givenName, name, positive } from '../.
 import { didYouMean } from '../../strict.ts';
 import type { Path } from '../../strict.ts';
 import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
+import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { optimizerSchema } from '../optimizer.ts';
 import { diagnosisSchema } from './diagnosis.ts';
@@ -125,7 +126,7 @@ export function checkRlStage(
     sampling: SamplingSpec;
     rules: readonly Pick<RewardRule, 'kind'>[];
   },
-  earlier: readonly { kind: string; name: string }[],
+  earlier: readonly EarlierStage[],
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,

@@ -168,3 +168,18 @@ test('facts that are damaged, or of another format, are named', async () => {
   expect(code).toBe(1);
   expect(stderr).toContain(`${key} is not the facts of a step: format`);
 });
+
+test('facts that lack what the table tells are named, too', async () => {
+  const { figures: _, answer: __, ...whole } = steps[0]!;
+  const { incidents: ___, ...circumstances } = whole.circumstances;
+  const key = 'runs/partial/steps/rl/000001.json';
+  await store.keep('runs/partial/run.json', runClaims, { spec: null });
+  await store.keep(
+    key,
+    checkedJson<object>((json) => json as never),
+    { format: 'gradus.step/1', ...whole, circumstances },
+  );
+  const { code, stderr } = await gradus('metrics', 'partial');
+  expect(code).toBe(1);
+  expect(stderr).toContain(`${key} is not the facts of a step: circumstances: incidents`);
+});

@@ -92,6 +92,16 @@ describe('refuses', () => {
       'stages[2].collect.steps.to: is before from = 3',
     ],
     [
+      'steps that the stage does not take',
+      { collect: { kind: 'stored', stage: 'rl', steps: { from: 5000 } } },
+      'stages[2].collect.steps.from: is after the last of the ',
+    ],
+    [
+      'tasks that the stage does not have',
+      { tasks: [{ environment: 'calculator', levels: [3] }] },
+      'stages[2].collect.stage: "rl" rolls out none of the tasks of this stage, but calculator:1',
+    ],
+    [
       'exploration of what is not sampled',
       { exploration: { toolChoice: 0.1 } },
       'stages[2].exploration: does nothing where no task is sampled',
