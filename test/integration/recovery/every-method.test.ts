@@ -11,8 +11,8 @@ import { tinySpec } from '../../support/tiny-spec.ts';
 // same weights when workers are killed while a critic's values are scored, while it is updated, while a step is refilled,
 // and while a tree grows.
 
-/** Long enough to be hit. */
-const HIT = { groupsPerStep: 24, maxSteps: 3 };
+/** Long enough to be hit, in one step or another. */
+const HIT = { groupsPerStep: 24, maxSteps: 7 };
 const LONG = ['ppo', 'dapo', 'agentq'];
 /** A teacher is a run of its own: `opd` is in teachers-and-hindsight.test.ts. */
 const KINDS = METHOD_KINDS.filter((kind) => kind !== 'opd');
