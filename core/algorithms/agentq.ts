@@ -3,6 +3,8 @@ import { statesOf, treeOf } from '../episode/tree.ts';
 import type { Action, State } from '../episode/tree.ts';
 import { amount, count, fraction, positive } from '../fields.ts';
 import type { CreditGroup, Lesson, Method } from './method.ts';
+import { pairsInwards } from './pairs.ts';
+import { rewardedOf } from './sampled.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
 
 /**
@@ -44,7 +46,7 @@ export const agentq: Method<typeof schema> = {
     let pair = 0;
     return groups.flatMap((group, g) =>
       pairsOf(group, spec).flatMap(({ better, worse }): Lesson[] => {
-        const lesson = ({ sample, turn }: OwnTurn, label: 1 | -1): Lesson => {
+        const lesson = ({ own: { sample, turn } }: Drawn, label: 1 | -1): Lesson => {
           const { start, end } = group.samples[sample]!.turns[turn]!;
           const mask = group.samples[sample]!.mask.map((bit, at) => (at >= start && at < end ? bit : 0));
           return { group: g, sample, advantages: mask.map((bit) => bit * label), mask, pair, label };
@@ -91,27 +93,29 @@ interface Drawn {
 }
 
 interface Pair {
-  better: OwnTurn;
-  worse: OwnTurn;
+  better: Drawn;
+  worse: Drawn;
   gap: number;
 }
 
 function pairsOf(
-  { samples }: CreditGroup,
+  group: CreditGroup,
   { alpha, margin, pairsPerTask }: { alpha: number; margin: number; pairsPerTask: number },
 ): Pair[] {
-  const known = [...samples.keys()].filter((sample) => samples[sample]!.reward !== null);
+  const known = rewardedOf(group);
   const root = treeOf(
-    known.map((sample) => {
-      const { tokens, before, turns, reward } = samples[sample]!;
-      return { tokens, turns: [...before, ...turns], inherited: before.length, reward: reward! };
-    }),
+    known.map(({ of: { tokens, before, turns, reward } }) => ({
+      tokens,
+      turns: [...before, ...turns],
+      inherited: before.length,
+      reward,
+    })),
   );
   if (!root) return [];
   const drawn = ({ drawnAt, value }: Action): Drawn[] => {
     if (!drawnAt) return [];
-    const sample = known[drawnAt.sample]!;
-    const { tokens, before, turns } = samples[sample]!;
+    const { sample, of } = known[drawnAt.sample]!;
+    const { tokens, before, turns } = of;
     const turn = drawnAt.turn - before.length;
     const { start, reward } = turns[turn]!;
     const worth = alpha * value + (1 - alpha) * reward;
@@ -123,19 +127,11 @@ function pairsOf(
   const pairsAt = ({ actions }: State): Pair[] => {
     const all = actions.flatMap(drawn);
     return [...new Set(all.map(({ begun }) => begun))].flatMap((begun) =>
-      pairsAmong(all.filter((one) => one.begun === begun)),
+      pairsInwards(
+        all.filter((one) => one.begun === begun),
+        margin,
+      ),
     );
-  };
-  const pairsAmong = (drawnAlike: readonly Drawn[]): Pair[] => {
-    const ranked = drawnAlike.toSorted((a, b) => b.worth - a.worth);
-    const pairs: Pair[] = [];
-    for (let n = 0; 2 * n + 1 < ranked.length; n++) {
-      const [better, worse] = [ranked[n]!, ranked[ranked.length - 1 - n]!];
-      const gap = better.worth - worse.worth;
-      if (!(gap > margin)) break;
-      pairs.push({ better: better.own, worse: worse.own, gap });
-    }
-    return pairs;
   };
   return statesOf(root)
     .flatMap(pairsAt)

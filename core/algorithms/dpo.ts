@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { count, positive } from '../fields.ts';
-import type { CreditGroup, Lesson, Method } from './method.ts';
+import type { Lesson, Method } from './method.ts';
+import { pairsInwards } from './pairs.ts';
+import { rewardedOf } from './sampled.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
 
 /**
@@ -44,17 +46,20 @@ export const dpo: Method<typeof schema> = {
   credit: (groups, { pairsPerTask }) => {
     let pair = 0;
     return groups.flatMap((group, g) =>
-      pairsOf(group)
+      pairsInwards(
+        rewardedOf(group).map((one) => ({ ...one, worth: one.of.reward })),
+        0,
+      )
         .slice(0, pairsPerTask)
-        .flatMap(([chosen, rejected]): Lesson[] => {
-          const lesson = (sample: number, label: 1 | -1): Lesson => ({
+        .flatMap(({ better, worse }): Lesson[] => {
+          const lesson = ({ sample, of }: typeof better, label: 1 | -1): Lesson => ({
             group: g,
             sample,
-            advantages: group.samples[sample]!.mask.map((bit) => bit * label),
+            advantages: of.mask.map((bit) => bit * label),
             pair,
             label,
           });
-          const lessons = [lesson(chosen, 1), lesson(rejected, -1)];
+          const lessons = [lesson(better, 1), lesson(worse, -1)];
           pair++;
           return lessons;
         }),
@@ -74,17 +79,3 @@ export const dpo: Method<typeof schema> = {
       : []),
   ],
 };
-
-/** Best with worst, second best with second worst, and so on, while rewards differ. */
-function pairsOf({ samples }: CreditGroup): [chosen: number, rejected: number][] {
-  const ranked = [...samples.keys()]
-    .filter((i) => samples[i]!.reward !== null)
-    .toSorted((a, b) => samples[b]!.reward! - samples[a]!.reward! || a - b);
-  const pairs: [number, number][] = [];
-  for (let n = 0; 2 * n + 1 < ranked.length; n++) {
-    const [chosen, rejected] = [ranked[n]!, ranked[ranked.length - 1 - n]!];
-    if (!(samples[chosen]!.reward! > samples[rejected]!.reward!)) break;
-    pairs.push([chosen, rejected]);
-  }
-  return pairs;
-}

@@ -89,7 +89,10 @@ describe.each(named)('%s', (_, objective) => {
         const b = await step(inOrder(batch, order), objective);
         // Moments, for Adam's division by √v makes a move of what is all but 0.
         expect(largestDifference(a.state.firstMoments, b.state.firstMoments)).toBeLessThan(1e-5);
-        expect(b.metrics.loss).toBeCloseTo(a.metrics.loss!, 4);
+        // Relative, for sums in another order differ by float32 of what is summed: ipo's loss is in the hundreds.
+        expect(Math.abs(b.metrics.loss! - a.metrics.loss!)).toBeLessThan(
+          1e-5 * Math.max(1, Math.abs(a.metrics.loss!)),
+        );
       }),
       { numRuns: 4 },
     );
