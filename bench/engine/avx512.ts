@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { cacheEntry, cacheRoot } from '../../infra/setup/cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../../infra/cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from '../../infra/setup/command.ts';
 
 /** MKL asks this of the processor's maker before it takes its AVX-512 code, which AMD's processors run as well. */

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError } from '../../core/errors.ts';
-import { cacheRoot } from '../setup/cache-dir.ts';
+import { cacheRoot } from '../cache-dir.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
 import type { ServerHandle } from './managed-server.ts';

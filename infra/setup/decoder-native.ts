@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readlink, rename, rm, symlink } from 'node:fs/
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
 import { sourcesDigest } from '../../engine/decoder/native/sources.ts';
-import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';

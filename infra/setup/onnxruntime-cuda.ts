@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath } from './command.ts';
 import { withLock } from './file-lock.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';

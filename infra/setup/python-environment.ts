@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
 

@@ -1,7 +1,7 @@
 import { chmod, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';

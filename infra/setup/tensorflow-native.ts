@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { lstat, mkdir, mkdtemp, readlink, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { cacheEntry, cacheRoot } from './cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { installCudaLibraries } from './cuda-libraries.ts';
 import { withLock } from './file-lock.ts';

@@ -1,7 +1,7 @@
 import { arch, platform } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { cacheEntry, cacheRoot } from '../../../../infra/setup/cache-dir.ts';
+import { cacheEntry, cacheRoot } from '../../../infra/cache-dir.ts';
 
 test('the cache is where GRADUS_CACHE says, as an absolute path', () => {
   expect(cacheRoot({ GRADUS_CACHE: 'some/place' })).toBe(path.resolve('some/place'));

@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** What a process and all that it started use at the moment. */
+export interface TreeUsage {
+  pids: number[];
+  /** Memory that no file on a disk backs, page tables and swap: an upper bound, for shared pages count in each process. */
+  memoryBytes: number;
+  /** User and system time, of processes that are over, too, as far as anybody waited for them. */
+  cpuSeconds: number;
+}
+
+/** USER_HZ: 100 on every architecture that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/**
+ * Reads Linux's /proc synchronously: some 0.1 ms a process. Processes that end meanwhile are left out. Where a pid namespace
+ * is below `root`, orphans are children of its first process, so nothing gets out of the tree.
+ */
+export function usageOfTree(root: number): TreeUsage {
+  const usage: TreeUsage = { pids: [], memoryBytes: 0, cpuSeconds: 0 };
+  const waiting = [root];
+  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+    const status = readIfThere(`/proc/${pid}/status`);
+    const stat = readIfThere(`/proc/${pid}/stat`);
+    if (status === undefined || stat === undefined) continue;
+    usage.pids.push(pid);
+    for (const [, kilobytes] of status.matchAll(/^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB$/gm)) {
+      usage.memoryBytes += Number(kilobytes) * 1024;
+    }
+    // The name, second of the fields, may hold anything; utime, stime, cutime and cstime are fields 14 to 17.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    usage.cpuSeconds +=
+      fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
+    waiting.push(...childrenOf(pid));
+  }
+  return usage;
+}
+
+/**
+ * The same memory with shared pages counted once, which takes milliseconds a 100 MB; undefined where another user's
+ * processes may not be looked at.
+ */
+export function proportionalMemory(pids: readonly number[]): number | undefined {
+  let bytes = 0;
+  for (const pid of pids) {
+    try {
+      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+      for (const [, kilobytes] of rollup.matchAll(/^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$/gm)) {
+        bytes += Number(kilobytes) * 1024;
+      }
+      const tables = /^VmPTE:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+      bytes += Number(tables ?? 0) * 1024;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'EACCES' || code === 'EPERM') return undefined;
+      if (code !== 'ENOENT' && code !== 'ESRCH') throw error;
+    }
+  }
+  return bytes;
+}
+
+function childrenOf(pid: number): number[] {
+  let threads: string[];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return []; // it has ended
+  }
+  return threads.flatMap((thread) =>
+    (readIfThere(`/proc/${pid}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+/** A process may end at any moment: then its files are not there, or cannot be read any more. */
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return undefined;
+    throw error;
+  }
+}
