@@ -4,6 +4,7 @@ import type { Tier } from '../core/episode/outcome.ts';
 import type { Split, TaskRef } from '../core/refs.ts';
 import type { Episode, ToolCall } from '../core/episode/episode.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
+import type { Sessions } from './session.ts';
 
 /** What a tool knows about the call it serves. */
 export interface ToolContext {
@@ -15,7 +16,20 @@ export interface ToolContext {
   signal: AbortSignal;
   /** Says that a long call is alive; a long call that stays silent for `limits.heartbeatSeconds` is tried again. */
   heartbeat(details?: Json): void;
+  /** The task of the episode, made when it is first asked for. */
+  task(): Promise<Task>;
 }
+
+/** A JSON Schema (draft 2020-12 or 7) of an object, as other programs give them. */
+export interface JsonSchema {
+  type: 'object';
+  [keyword: string]: unknown;
+}
+
+/** What `run` is given. */
+export type ArgumentsOf<Arguments extends z.ZodType | JsonSchema> = Arguments extends z.ZodType
+  ? z.infer<Arguments>
+  : { [name: string]: Json };
 
 /**
  * A tool that a policy can call.
@@ -28,15 +42,17 @@ export interface ToolContext {
  * `run` returns what the policy reads. Throw ToolRefusal for what the policy did wrong (it reads the message and can
  * learn from it); anything else thrown is a failure of the tool, retried for `pure` and `idempotent` ones.
  */
-export interface Tool<Arguments extends z.ZodType = z.ZodType> {
+export interface Tool<Arguments extends z.ZodType | JsonSchema = z.ZodType | JsonSchema> {
   name: string;
   description: string;
+  /** Checked before `run`, by zod or by Ajv. */
   arguments: Arguments;
   placement: 'inline' | 'long';
   effect: 'pure' | 'idempotent' | 'once';
   cost: { seconds: number; usd: number };
   limits?: Partial<ToolLimits>;
-  run(args: z.infer<Arguments>, context: ToolContext): string | Promise<string>;
+  /** Left out of a tool of an environment with sessions: the session's `act` has the call. */
+  run?(args: ArgumentsOf<Arguments>, context: ToolContext): string | Promise<string>;
 }
 
 export interface ToolLimits {
@@ -71,8 +87,16 @@ export class ToolRefusal extends Error {
   override name = 'ToolRefusal';
 }
 
-export function defineTool<Arguments extends z.ZodType>(tool: Tool<Arguments>): Tool<Arguments> {
+export function defineTool<
+  Arguments extends z.ZodType | JsonSchema,
+  Run extends Tool<Arguments>['run'] = Tool<Arguments>['run'],
+>(tool: Tool<Arguments> & { run?: Run }): Tool<Arguments> {
   return tool;
+}
+
+/** A tool that acts on the session: milliseconds, and as safe to repeat as its environment's sessions are. */
+export function sessionTool(tool: Omit<Tool, 'placement' | 'effect' | 'cost' | 'run'> & Partial<Tool>): Tool {
+  return { placement: 'inline', effect: 'idempotent', cost: { seconds: 0, usd: 0 }, ...tool };
 }
 
 /** One task: what the policy is asked, and what verifiers need to judge it. */
@@ -84,6 +108,8 @@ export interface Task {
   answer?: string;
   /** The calls that solve it, where that can be said. */
   calls?: readonly ToolCall[];
+  /** The tools of this task where they are not those of its environment. */
+  tools?: readonly Tool[];
   info?: Json;
 }
 
@@ -107,7 +133,8 @@ export interface Demonstration {
 /** What a verifier judges: the task and everything the policy did. */
 export interface Candidate {
   task: Task;
-  episode: Pick<Episode, 'turns' | 'status'>;
+  /** `session` has the state that a fold ended with, and what a session said last. */
+  episode: Pick<Episode, 'turns' | 'status' | 'session'>;
   /** What the policy answered, null if it never did. */
   answer: string | null;
   /** Names of the tools it could call. */
@@ -209,10 +236,17 @@ export interface Environment {
   levels: readonly number[];
   tools: readonly Tool[];
   verifiers: readonly Verifier[];
+  /** Changes when the same coordinates may give another task, or the same call another answer; kept with the run. */
+  version?: string;
   /** The same coordinates give the same task; no task of one split is a task of another. */
-  task(ref: TaskRef): Task;
-  /** An expert's way through a task. `index` draws among several ways (and, now and then, a malformed one with negative weight). */
-  demonstrate(task: Task, index: number): Demonstration;
+  task(ref: TaskRef): Task | Promise<Task>;
+  /** State from call to call: how it is opened, acted on, ended and come back to. */
+  sessions?: Sessions;
+  /**
+   * An expert's way through a task. `index` draws among several ways (and, now and then, a malformed one with negative
+   * weight). Without it, supervised stages are not for this environment.
+   */
+  demonstrate?(task: Task, index: number): Demonstration | Promise<Demonstration>;
   /**
    * What to tell whoever tries a task again after this attempt at it has failed; null: nothing of its own. Only what it says
    * may give the answer away: without it Gradus says what tools and verifiers said, and never the expected answer.

@@ -21,6 +21,22 @@ export interface Observation {
   error?: 'malformed-call' | 'unknown-tool' | 'invalid-arguments' | 'tool-error';
   /** Wall seconds that the call took, as measured once by the attempt that finished it. */
   seconds?: number;
+  /** What an environment with sessions gave for the turn, in its own units. */
+  reward?: number;
+  /** The environment ended the episode with it. */
+  done?: true;
+}
+
+/** What is kept of an episode's session, so that any process can go on with it. */
+export interface EpisodeSession {
+  /** Of a fold: its state after the last call. */
+  state?: Json;
+  /** The newest snapshot, and after how many calls it was taken. */
+  snapshot?: { acts: number; value: Json };
+  /** What a server calls the session that it has under the episode's id. */
+  handle?: Json;
+  /** What the session said last. */
+  ended?: { reward?: number; info?: Json };
 }
 
 /** One action of the policy and what it led to. Token positions are into `Episode.tokens`. */
@@ -52,6 +68,8 @@ export interface Episode {
   turns: Turn[];
   /** What it has of another sample of its task, which sampled it: it branched off before the next turn. */
   inherited?: { sample: number; turns: number; tokens: number };
+  /** Of an environment with sessions, once one was opened. */
+  session?: EpisodeSession;
   status: EpisodeStatus;
   outcome?: Outcome;
   /** What it was judged to be when its group was last learnt from: only what has changed since is taught. */
@@ -63,6 +81,8 @@ export type EpisodeStatus =
   /** A long tool call is due: it runs as an activity of its own, and then the episode advances again. */
   | { kind: 'calling'; call: ToolCall }
   | { kind: 'answered'; answer: string }
+  /** The environment ended it. */
+  | { kind: 'ended' }
   | { kind: 'truncated'; limit: 'tokens' | 'turns' }
   | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment' | 'infra'; reason: string };
 

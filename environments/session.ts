@@ -1,0 +1,133 @@
+import type { Json } from '../core/json/json.ts';
+import type { ToolCall } from '../core/episode/episode.ts';
+import type { Task, ToolContext } from './contract.ts';
+
+// Environments with state: what an episode has changed is in its session, and how a session comes back after its holder
+// is gone is declared. Nothing that a process merely remembers is relied on (ADR 0044).
+
+/** The episode that a session belongs to. */
+export interface SessionPlace {
+  /** Unique in the store, and the same for every attempt at the episode: letters, digits, `._/-`. */
+  id: string;
+  /** Aborted when the episode is called off, or opening takes too long. */
+  signal: AbortSignal;
+}
+
+/** What a call did; a text alone is an observation that neither rewards nor ends. */
+export type Acted = string | ActedFully;
+
+export interface ActedFully {
+  /** What the policy reads. */
+  text: string;
+  /** The environment would not take the call: the policy's own mistake, as if ToolRefusal had been thrown. */
+  refused?: boolean;
+  /** What the environment gives for this turn, in its own units; finite. */
+  reward?: number;
+  /** The environment ends the episode: nothing is sampled after this. */
+  done?: boolean;
+}
+
+/** How an episode came to its end, for a session that has a last word. */
+export interface EpisodeEnd {
+  /** What the policy answered; null where it never did. */
+  answer: string | null;
+  by: 'answer' | 'environment' | 'turns' | 'tokens';
+}
+
+/** The session's last word about its episode. */
+export interface EndSaid {
+  /** Of the whole episode, in the environment's own units; finite. In place of the sum of the turns' rewards. */
+  reward?: number;
+  /** Whatever verifiers want to know; at most 64,000 characters as JSON. */
+  info?: Json;
+}
+
+/** A session that is alive in one process, used by one call at a time. */
+export interface Session {
+  /** Throws ToolRefusal for what the policy did wrong; whatever else it throws, the session is given up. */
+  act(call: ToolCall, context: ToolContext): Acted | Promise<Acted>;
+  /** Called once all calls are over, before verifiers; not where the episode has failed. */
+  end?(end: EpisodeEnd, signal: AbortSignal): EndSaid | Promise<EndSaid>;
+  /** Lets go of what it holds. Called when the episode is over, has failed or moved elsewhere; not when the process dies. */
+  close?(): void | Promise<void>;
+}
+
+/**
+ * `fold`: the state is a small value, at most 64,000 characters as JSON, which passes from call to call and is kept with
+ * the episode. `act` is a function of state and call alone, and changes neither: any process goes on with it.
+ */
+export interface Fold<State extends Json = Json> {
+  resume: 'fold';
+  open(task: Task, place: SessionPlace): State | Promise<State>;
+  act(
+    state: State,
+    call: ToolCall,
+    context: ToolContext,
+  ): { state: State; did: Acted } | Promise<{ state: State; did: Acted }>;
+  end?(state: State, end: EpisodeEnd, signal: AbortSignal): EndSaid | Promise<EndSaid>;
+}
+
+/**
+ * `replay`: where the session is gone it is opened again and the recorded calls are made again; each observation (text,
+ * refusal, reward and end) must be the recorded one, or the episode is `failed` at the environment.
+ */
+export interface Replay {
+  resume: 'replay';
+  open(task: Task, place: SessionPlace): Session | Promise<Session>;
+}
+
+/** `pin`: it lives in one worker's process, whose end is the end of the session: the episode is `failed`. */
+export interface Pin {
+  resume: 'pin';
+  open(task: Task, place: SessionPlace): Session | Promise<Session>;
+}
+
+/** `snapshot`: as `replay`, from the last snapshot instead of the beginning. */
+export interface Snapshot {
+  resume: 'snapshot';
+  open(task: Task, place: SessionPlace): Snapshooting | Promise<Snapshooting>;
+  /** A session as it was when `value` was taken. */
+  restore(task: Task, place: SessionPlace, value: Json): Snapshooting | Promise<Snapshooting>;
+  /** A snapshot is taken after so many calls; 1 unless given. */
+  every?: number;
+}
+
+export interface Snapshooting extends Session {
+  /** At most 1,000,000 characters as JSON. */
+  snapshot(): Json | Promise<Json>;
+}
+
+/**
+ * `reattach`: the session outlives us, on a server that knows it by the episode's id. A call whose fate is unknown is made
+ * again with the same `idempotencyKey` if its tool is `pure` or `idempotent`, or the server says that it never saw it; else
+ * the episode is `failed`.
+ */
+export interface Reattach {
+  resume: 'reattach';
+  /** Begins anew under the id: what was there of an earlier attempt ends. */
+  open(task: Task, place: SessionPlace): Attached | Promise<Attached>;
+  /** Goes on with what is there. Throws where nothing is: the episode is `failed`. `handle` is what `open` gave. */
+  attach(task: Task, place: SessionPlace, handle: Json): Attached | Promise<Attached>;
+  /** Ends what is there under the id, if anything; also called when whoever opened it is gone, and more than once. */
+  close(task: Task, place: SessionPlace, handle: Json): void | Promise<void>;
+}
+
+export interface Attached extends Omit<Session, 'close'> {
+  /** What the server calls the session, kept with the episode; null unless given. */
+  handle?: Json;
+  /** How many calls the server has taken, where it can tell: then the fate of one that was cut off is known. */
+  acts?: number;
+}
+
+// A fold of any state: `State` stands in both directions, and the host knows no more of it than that it is JSON.
+export type Sessions = Fold<any> | Replay | Pin | Snapshot | Reattach; // eslint-disable-line @typescript-eslint/no-explicit-any
+
+export type Resume = Sessions['resume'];
+
+/** Ways to come back to a session that branch: the same beginning can be had by several episodes. */
+export const branches = (resume: Resume): boolean => resume === 'fold' || resume === 'replay';
+
+/** A fold with its state's type. */
+export function fold<State extends Json>(sessions: Omit<Fold<State>, 'resume'>): Fold<State> {
+  return { resume: 'fold', ...sessions };
+}
