@@ -52,11 +52,11 @@ export async function replay(
 function askAgain(environment: HostedEnvironment, ask: Ask, signal: AbortSignal): Promise<unknown> {
   switch (ask.kind) {
     case 'tasks':
-      return environment.prompts(ask.items as TaskRef[], { signal });
+      return environment.tasks(ask.items as TaskRef[], { signal });
     case 'calls':
       return Promise.all(
         (ask.items as AskKinds['calls']['item'][]).map(({ call, ...context }) =>
-          environment.call(call, { ...context, signal, heartbeat: () => undefined }),
+          environment.call(call, { ...context, signal }),
         ),
       );
     case 'verdicts': {

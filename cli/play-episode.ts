@@ -27,6 +27,13 @@ export async function playEpisode(
   settings: PlaySettings,
   write: (text: string) => void,
 ): Promise<Episode> {
+  if (environment.resume !== null) {
+    throw new GradusError(
+      'policy',
+      'bad-request',
+      `${environment.name} has tasks that begin in a state, which a prompt of yours has not: play its tasks in a run`,
+    );
+  }
   const { policy, tokenizer, config } = lease;
   const dialect = lease.dialectFor(environment);
   const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
@@ -55,11 +62,13 @@ export async function playEpisode(
       tokenizer,
       dialect,
       environment,
+      ref: { environment: environment.name, split: 'train', level: environment.levels[0] ?? 1, index: 0 },
+      tools: environment.tools,
       sampling: { temperature, topK, topP, maxTurns, maxCompletionTokens },
       maxPositions: config.maxPositions,
       promptTokens,
       episodeId: session,
-      session,
+      policySession: session,
       key: randomKey(seed, prompt),
       signal: new AbortController().signal,
     },

@@ -87,10 +87,16 @@ export class ToolRefusal extends Error {
   override name = 'ToolRefusal';
 }
 
-export function defineTool<
-  Arguments extends z.ZodType | JsonSchema,
-  Run extends Tool<Arguments>['run'] = Tool<Arguments>['run'],
->(tool: Tool<Arguments> & { run?: Run }): Tool<Arguments> {
+/** A tool with a function of its own: all that it knows of the episode is the call and the task. */
+export interface FunctionTool<
+  Arguments extends z.ZodType | JsonSchema = z.ZodType | JsonSchema,
+> extends Tool<Arguments> {
+  run(args: ArgumentsOf<Arguments>, context: ToolContext): string | Promise<string>;
+}
+
+export function defineTool<Arguments extends z.ZodType | JsonSchema>(
+  tool: FunctionTool<Arguments>,
+): FunctionTool<Arguments> {
   return tool;
 }
 
@@ -267,6 +273,12 @@ export interface Environment {
   prepare?(): Promise<void>;
 }
 
-export function defineEnvironment(environment: Environment): Environment {
+/** An environment whose tasks and demonstrations need no waiting for. */
+export interface PlainEnvironment extends Environment {
+  task(ref: TaskRef): Task;
+  demonstrate(task: Task, index: number): Demonstration;
+}
+
+export function defineEnvironment<E extends Environment>(environment: E): E {
   return environment;
 }

@@ -1,14 +1,14 @@
 import { parseAction } from '../engine/dialect/gradus/parse-action.ts';
 import { malformedObservation } from '../engine/dialect/malformed.ts';
 import { promptText, turnText } from '../engine/dialect/gradus/render.ts';
-import type { Demonstration, Environment } from './contract.ts';
+import type { Demonstration, PlainEnvironment } from './contract.ts';
 
 /**
  * Text to train a tokenizer on: `tasksPerLevel` train tasks of each level with the expert's turns, as the policy would
  * see and write them. Tools do not run, so their observations are left out. The same for the same arguments.
  */
 export function* demonstrationCorpus(
-  environments: readonly Environment[],
+  environments: readonly PlainEnvironment[],
   tasksPerLevel: number,
 ): Generator<string> {
   for (const environment of environments) {

@@ -1,13 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { actsOf } from '../../core/episode/acts.ts';
 import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { RandomKey } from '../../core/random.ts';
+import type { TaskRef } from '../../core/refs.ts';
 import type { SamplingSpec } from '../../core/spec.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import type { Policy } from '../../engine/policy.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { isDeath } from '../../environments/host/asks.ts';
+import type { Called, SessionAsk } from '../../environments/host/asks.ts';
 import { attemptsOf } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
@@ -16,9 +19,12 @@ import { sampleTurn } from './sample-turn.ts';
 export interface AdvanceContext {
   policy: Policy;
   tokenizer: Tokenizer;
-  /** Bound to the tools of the environment. */
+  /** Bound to the tools. */
   dialect: Dialect;
-  environment: Pick<HostedEnvironment, 'tools' | 'call' | 'refusalOf' | 'threw'>;
+  environment: Pick<HostedEnvironment, 'resume' | 'call' | 'refusalOf' | 'end' | 'close' | 'threw'>;
+  ref: TaskRef;
+  /** Those of the task. */
+  tools: readonly ToolFacts[];
   sampling: SamplingSpec;
   /** Longest sequence that the model can hold, prompt included, tokens. */
   maxPositions: number;
@@ -27,8 +33,8 @@ export interface AdvanceContext {
   beginning?: readonly number[];
   /** Unique in the run. */
   episodeId: string;
-  /** Unique among the sessions of the policy. */
-  session: string;
+  /** Unique among the sessions that the policy has. */
+  policySession: string;
   key: RandomKey;
   signal: AbortSignal;
   /** Told of what users' code did wrong. */
@@ -43,7 +49,12 @@ const INLINE_BACKOFF_MS = 50;
  * Token in, token out: sampled ids are appended as they are; observations are tokenized once.
  */
 export async function advanceEpisode(context: AdvanceContext, episode: Episode): Promise<void> {
-  const { tokenizer, dialect, environment, sampling } = context;
+  await takeTurns(context, episode);
+  if (context.environment.resume !== null) await endSession(context, episode);
+}
+
+async function takeTurns(context: AdvanceContext, episode: Episode): Promise<void> {
+  const { tokenizer, dialect, tools, sampling } = context;
   const room = roomOf(context);
   while (episode.status.kind === 'running') {
     if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
@@ -67,14 +78,42 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
     } else if (action.kind === 'malformed') {
       observe(context, episode, malformedObservation(action.reason));
     } else {
-      const tool = environment.tools.find(({ name }) => name === action.call.name);
+      const tool = tools.find(({ name }) => name === action.call.name);
       if (tool?.placement === 'long') await prepareLong(context, episode, action.call);
       else await callInline(context, episode, action.call, tool);
     }
   }
 }
 
-/** Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up. */
+/** An episode's session, as its turns have left it. */
+export const sessionOf = (
+  {
+    ref,
+    tools,
+    environment,
+    episodeId,
+  }: Pick<AdvanceContext, 'ref' | 'tools' | 'episodeId'> & {
+    environment: Pick<HostedEnvironment, 'resume'>;
+  },
+  { turns, session }: Pick<Episode, 'turns' | 'session'>,
+): SessionAsk => ({
+  ref,
+  id: episodeId,
+  acts: environment.resume === null ? [] : actsOf(turns, tools),
+  kept: session,
+});
+
+/** What a call brought to its episode. */
+export function observeCall(
+  context: Parameters<typeof observe>[0],
+  episode: Episode,
+  { observation, session }: Called,
+): void {
+  if (session) episode.session = session;
+  observe(context, episode, observation);
+}
+
+/** Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up or ends it. */
 export function observe(
   context: Pick<AdvanceContext, 'dialect' | 'sampling' | 'maxPositions' | 'promptTokens'>,
   episode: Episode,
@@ -82,11 +121,34 @@ export function observe(
 ): void {
   const turn = episode.turns.at(-1)!;
   turn.observation = observation;
+  if (observation.done) {
+    // Nobody reads it any more.
+    episode.status = { kind: 'ended' };
+    return;
+  }
   episode.status = { kind: 'running' };
   const tokens = context.dialect.observationTokens(observation, turn.text);
   const left = Math.max(0, roomOf(context) - episode.tokens.length);
   for (const token of tokens.slice(0, left)) append(episode, token, 0, 0);
   if (tokens.length >= left) truncate(episode, 'tokens');
+}
+
+/** An episode that has ended lets go of its session, which has the last word unless the episode has failed. */
+async function endSession(context: AdvanceContext, episode: Episode): Promise<void> {
+  const { environment, signal, incident } = context;
+  const { status } = episode;
+  if (status.kind === 'calling' || status.kind === 'running') return;
+  const session = sessionOf(context, episode);
+  try {
+    if (status.kind === 'failed') return await environment.close([session], { signal, incident });
+    const answer = status.kind === 'answered' ? status.answer : null;
+    const by = status.kind === 'answered' ? 'answer' : status.kind === 'ended' ? 'environment' : status.limit;
+    const ended = await environment.end(session, { answer, by }, { signal, incident });
+    if (Object.keys(ended).length > 0) episode.session = { ...episode.session, ended };
+  } catch (error) {
+    signal.throwIfAborted();
+    fail(episode, error);
+  }
 }
 
 /** Tokens that an episode may have after its prompt: what the spec allows and the model holds. */
@@ -97,7 +159,9 @@ function roomOf(context: Pick<AdvanceContext, 'sampling' | 'maxPositions' | 'pro
 /** A call that its tool would not take is answered at once; any other is due. */
 async function prepareLong(context: AdvanceContext, episode: Episode, call: ToolCall): Promise<void> {
   try {
-    const refusal = await context.environment.refusalOf(call, context);
+    const { environment, tools, signal, incident } = context;
+    const session = sessionOf(context, episode);
+    const refusal = await environment.refusalOf(call, { signal, incident, session }, tools);
     if (refusal) observe(context, episode, refusal);
     else episode.status = { kind: 'calling', call };
   } catch (error) {
@@ -113,18 +177,15 @@ async function callInline(
   call: ToolCall,
   tool: ToolFacts | undefined,
 ): Promise<void> {
-  const { environment, signal, incident } = context;
+  const { environment, tools, signal, incident } = context;
+  const session = sessionOf(context, episode);
   const attempts = tool ? attemptsOf(tool) : 1;
   for (let attempt = 1; ; attempt++) {
     try {
-      const observation = await environment.call(call, {
-        idempotencyKey: `${context.episodeId}/${episode.turns.length}`,
-        attempt,
-        signal,
-        incident,
-        heartbeat: () => undefined,
-      });
-      observe(context, episode, observation);
+      const idempotencyKey = `${context.episodeId}/${episode.turns.length}`;
+      const asker = { signal, incident };
+      const called = await environment.call(call, { ...asker, idempotencyKey, attempt, session }, tools);
+      observeCall(context, episode, called);
       return;
     } catch (error) {
       signal.throwIfAborted();
@@ -138,9 +199,12 @@ async function callInline(
   }
 }
 
-/** Never a zero, whatever the call was: the tool may be at fault, or by its own word what it needs is away. */
+/**
+ * Never a zero, whatever the call was: the tool may be at fault, or its session, or by its own word what it needs is away.
+ */
 function fail(episode: Episode, error: unknown): void {
-  const boundary = error instanceof GradusError && error.boundary === 'infra' ? 'infra' : 'tool';
+  const said = error instanceof GradusError ? error.boundary : 'tool';
+  const boundary = said === 'infra' || said === 'environment' ? said : 'tool';
   episode.status = { kind: 'failed', boundary, reason: messageOf(error) };
 }
 

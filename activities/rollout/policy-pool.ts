@@ -142,7 +142,7 @@ export class PolicyPool {
       await slot.policy.load(checkpoint.weights, config, weights, adapter);
       const tokenizer = this.tokenizerOf(textOf(files, 'tokenizer.json'));
       const tokenizerConfig = tokenizerConfigOf(files);
-      const dialects = new Map<object, Dialect>();
+      const dialects = new WeakMap<object, Dialect>();
       const dialectFor = (environment: Speaking): Dialect => {
         const known = dialects.get(environment);
         if (known) return known;

@@ -18,8 +18,9 @@ import type {
   ReturnedEpisode,
 } from '../../core/requests.ts';
 import { attemptsOf } from '../../environments/host/facts.ts';
+import type { AskKinds } from '../../environments/host/asks.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
-import { advanceEpisode, observe } from './advance-episode.ts';
+import { advanceEpisode, observeCall } from './advance-episode.ts';
 import { beginCall } from './begin-call.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
@@ -163,20 +164,24 @@ async function openEpisode(
   if ('failed' in result) {
     episode.status = { kind: 'failed', boundary: result.boundary, reason: result.failed };
   } else {
-    const observation = await deps.store.read(result.observation, observations);
-    observe(
+    const { session, ...observation } = await deps.store.read(result.observation, observations);
+    observeCall(
       {
-        dialect: lease.dialectFor(environmentOf(deps.environments, task.ref.environment)),
+        dialect: lease.dialectFor(speaking(deps, task)),
         sampling: group.sampling,
         maxPositions: lease.config.maxPositions,
         promptTokens: task.promptTokens,
       },
       episode,
-      observation,
+      { observation, ...(session && { session }) },
     );
   }
   return { task, episode };
 }
+
+/** Whose tools a task has. */
+const speaking = (deps: Pick<RolloutDependencies, 'environments'>, task: GroupTask) =>
+  task.tools ? { tools: task.tools } : environmentOf(deps.environments, task.ref.environment);
 
 /** The same tasks as the trees have, each with more samples. */
 async function growGroup(
@@ -209,7 +214,7 @@ async function startGroup(
     // A family with an end is gone through again.
     return { ...drawn, index: drawn.index % count };
   });
-  const prompts = await promptsOf(deps.environments, refs, asker);
+  const posed = await posedBy(deps.environments, refs, asker);
   const hints = request.failed
     ? await hintsFor(
         deps.environments,
@@ -220,18 +225,20 @@ async function startGroup(
       )
     : null;
   const tasks = refs.map((ref, i): GroupTask => {
-    const [prompt, hint] = [prompts[i]!, hints?.[i]];
+    const [task, hint] = [posed[i]!, hints?.[i]];
     const again = i < request.retries && { retried: true as const };
-    if (prompt instanceof GradusError || hint instanceof GradusError)
+    if (task instanceof GradusError || hint instanceof GradusError)
       return { ref, prompt: '', promptTokens: [], ...again };
-    const dialect = lease.dialectFor(environmentOf(deps.environments, ref.environment));
+    const { prompt, tools } = task;
+    const own = tools && { tools };
+    const dialect = lease.dialectFor(speaking(deps, { ref, prompt, promptTokens: [], ...own }));
     const tokensOf = (content: string) => dialect.promptTokens([{ role: 'user', content }]);
-    if (hint === undefined) return { ref, prompt, promptTokens: tokensOf(prompt), ...again };
+    if (hint === undefined) return { ref, prompt, promptTokens: tokensOf(prompt), ...own, ...again };
     const hinted = `${prompt}\n\n${hint}`;
-    return { ref, prompt: hinted, promptTokens: tokensOf(hinted), learntBehind: tokensOf(prompt) };
+    return { ref, prompt: hinted, promptTokens: tokensOf(hinted), learntBehind: tokensOf(prompt), ...own };
   });
   const statusOf = (task: number): EpisodeStatus => {
-    const problem = [prompts[task], hints?.[task]].find((said) => said instanceof GradusError);
+    const problem = [posed[task], hints?.[task]].find((said) => said instanceof GradusError);
     return problem
       ? { kind: 'failed', boundary: 'environment', reason: problem.message }
       : { kind: 'running' };
@@ -250,22 +257,20 @@ async function startGroup(
   return { ...headOf(request), tasks, episodes };
 }
 
+type Posed = AskKinds['tasks']['answer'] | GradusError;
+
 /** In order, with one question to each environment. */
-async function promptsOf(
-  environments: Environments,
-  refs: readonly TaskRef[],
-  asker: Asker,
-): Promise<(string | GradusError)[]> {
-  const prompts: (string | GradusError)[] = [];
+async function posedBy(environments: Environments, refs: readonly TaskRef[], asker: Asker): Promise<Posed[]> {
+  const posed: Posed[] = [];
   await Promise.all(
     [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
       const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
       const asked = places.map((i) => refs[i]!);
-      const said = await environmentOf(environments, name).prompts(asked, asker);
-      said.forEach((prompt, n) => (prompts[places[n]!] = prompt));
+      const said = await environmentOf(environments, name).tasks(asked, asker);
+      said.forEach((task, n) => (posed[places[n]!] = task));
     }),
   );
-  return prompts;
+  return posed;
 }
 
 async function advanceOne(
@@ -276,9 +281,10 @@ async function advanceOne(
   advance: number,
   asker: Asker,
 ): Promise<void> {
-  if (episode.status.kind === 'failed') return;
+  // One that could not even be posed has nothing to let go of.
+  if (episode.status.kind === 'failed' && episode.turns.length === 0) return;
   const index = episodeIndex(request, episode);
-  const session = `${advance}/${index}`;
+  const policySession = `${advance}/${index}`;
   const room = lease.config.maxPositions;
   if (task.promptTokens.length >= room) {
     episode.status = {
@@ -289,8 +295,9 @@ async function advanceOne(
     return;
   }
   const environment = environmentOf(deps.environments, task.ref.environment);
+  const { tools = environment.tools } = task;
   const { tokenizer } = lease;
-  const dialect = lease.dialectFor(environment);
+  const dialect = lease.dialectFor(speaking(deps, task));
   const { seed, stage, step, firstTask, toolChoice = 0 } = request;
   const keyOfEpisode = (what: string) =>
     randomKey(seed, what, stage, step, firstTask + episode.task, episode.sample);
@@ -301,24 +308,21 @@ async function advanceOne(
         tokenizer,
         dialect,
         environment,
-        beginning: beginCall(
-          { dialect, tokenizer },
-          environment.tools,
-          toolChoice,
-          keyOfEpisode('tool-choice'),
-        ),
+        ref: task.ref,
+        tools,
+        beginning: beginCall({ dialect, tokenizer }, tools, toolChoice, keyOfEpisode('tool-choice')),
         sampling: request.sampling,
         maxPositions: room,
         promptTokens: task.promptTokens,
         episodeId: `${longName(request)}/${index}`,
-        session,
+        policySession,
         key: keyOfEpisode('rollout'),
         ...asker,
       },
       episode,
     );
   } finally {
-    lease.policy.release(session);
+    lease.policy.release(policySession);
   }
 }
 
@@ -336,7 +340,7 @@ function dueCall(
   const { name } = episode.status.call;
   const { environment } = task.ref;
   const { file, tools } = environmentOf(deps.environments, environment);
-  const tool = tools.find((other) => other.name === name)!;
+  const tool = (task.tools ?? tools).find((other) => other.name === name)!;
   return {
     task: episode.task,
     sample: episode.sample,

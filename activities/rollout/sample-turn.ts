@@ -19,7 +19,7 @@ export async function sampleTurn(
   const sample = (soFar: readonly number[], maxNewTokens: number): Promise<SampleResult> =>
     policy.sample(
       {
-        session: context.session,
+        session: context.policySession,
         prefix: context.promptTokens,
         continuation: soFar,
         mask: [...mask, ...soFar.slice(mask.length).map(() => 1)],

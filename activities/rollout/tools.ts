@@ -1,12 +1,14 @@
 import { Context } from '@temporalio/activity';
-import type { Observation, ToolCall } from '../../core/episode/episode.ts';
+import type { ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { CallToolRequest, CallToolResult, LongCall } from '../../core/requests.ts';
-import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import type { Called, SessionAsk } from '../../environments/host/asks.ts';
+import type { HostedEnvironment, KnownTools } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { IncidentList } from '../incident-list.ts';
+import { sessionOf } from './advance-episode.ts';
 import { observationKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { episodeOf, observations, pages } from './trajectory-parts.ts';
@@ -28,13 +30,23 @@ export function createTools(deps: ToolDependencies) {
       const start = Date.now();
       const context = Context.current();
       const page = await patiently(context, () => deps.store.read(part, pages));
-      const { status } = episodeOf(page, call).episode;
+      const { task, episode } = episodeOf(page, call);
+      const { status } = episode;
       if (status.kind !== 'calling') throw new GradusError('tool', 'no-call', `nothing waits for ${call.id}`);
       const environment = environmentOf(deps.environments, call.environment);
       const incidents = new IncidentList();
-      const observation = await attemptCalls(context, environment, call, status.call, incidents);
+      const { tools = environment.tools } = task;
+      const about = {
+        ref: task.ref,
+        tools,
+        environment,
+        episodeId: call.id.slice(0, call.id.lastIndexOf('/')),
+      };
+      const asked = { call: status.call, session: sessionOf(about, episode), tools };
+      const { observation, session } = await attemptCalls(context, environment, call, asked, incidents);
       const key = observationKey(run, call.id);
-      const kept = await patiently(context, () => deps.store.keep(key, observations, observation));
+      const called = { ...observation, ...(session && { session }) };
+      const kept = await patiently(context, () => deps.store.keep(key, observations, called));
       return {
         observation: kept.ref,
         spans: [{ part: 'tool', start, end: Date.now() }],
@@ -64,9 +76,9 @@ async function attemptCalls(
   context: Context,
   environment: HostedEnvironment,
   { id, maxAttempts }: LongCall,
-  call: ToolCall,
+  { call, session, tools }: { call: ToolCall; session: SessionAsk; tools: KnownTools },
   incidents: IncidentList,
-): Promise<Observation> {
+): Promise<Called> {
   const before = context.info.heartbeatDetails as Partial<Beat> | undefined;
   const beat: Beat = { failed: before?.failed ?? 0 };
   const asker = incidents.asker(context.cancellationSignal);
@@ -74,16 +86,17 @@ async function attemptCalls(
   try {
     for (;;) {
       try {
-        return await environment.call(call, {
-          ...asker,
-          idempotencyKey: id,
-          attempt: context.info.attempt + beat.failed,
-          heartbeat: (said) => {
-            if (said === undefined) delete beat.said;
-            else beat.said = said;
-            context.heartbeat(beat);
-          },
-        });
+        const heartbeat = (said?: Json): void => {
+          if (said === undefined) delete beat.said;
+          else beat.said = said;
+          context.heartbeat(beat);
+        };
+        const attempt = context.info.attempt + beat.failed;
+        return await environment.call(
+          call,
+          { ...asker, idempotencyKey: id, attempt, session, heartbeat },
+          tools,
+        );
       } catch (error) {
         asker.signal.throwIfAborted();
         beat.failed++;

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { Episode, GroupTask, Observation, RolloutGroup } from '../../core/episode/episode.ts';
+import type {
+  Episode,
+  EpisodeSession,
+  GroupTask,
+  Observation,
+  RolloutGroup,
+} from '../../core/episode/episode.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import { checkedJson, jsonCodec } from '../../store/codec.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
@@ -47,10 +53,10 @@ export function waitingPages({ tasks, episodes }: RolloutGroup): FollowedEpisode
   );
 }
 
-/** What a long call brought. */
-export const observations = jsonCodec<Observation>(
+/** What a long call brought, with what is now to be kept of the session that had it. */
+export const observations = jsonCodec<Observation & { session?: EpisodeSession }>(
   'an observation',
-  z.looseObject({ text: z.string(), seconds: z.number().optional() }),
+  z.looseObject({ text: z.string(), seconds: z.number().optional(), session: z.looseObject({}).optional() }),
 );
 
 /** Throws RangeError when the page has no such episode. */

@@ -1,3 +1,5 @@
+import { actsOf } from '../../core/episode/acts.ts';
+import type { EpisodeSession, Observation } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { DemonstrationsRequest } from '../../core/requests.ts';
@@ -5,7 +7,9 @@ import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import { Turns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { Demonstration, DemonstrationTurn } from '../../environments/contract.ts';
+import type { DemonstrationTurn } from '../../environments/contract.ts';
+import type { AskKinds, SessionAsk } from '../../environments/host/asks.ts';
+import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
@@ -20,7 +24,7 @@ const BATCH = 256;
  */
 export async function demonstrationSequences(
   environments: Environments,
-  dialectFor: (environment: HostedEnvironment) => Dialect,
+  dialectFor: (environment: Pick<HostedEnvironment, 'tools'>) => Dialect,
   request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed' | 'shownBefore'>,
   signal: AbortSignal,
 ): Promise<TrainSequence[]> {
@@ -41,7 +45,7 @@ export async function demonstrationSequences(
     for (const [i, shown] of (await demonstrated(batch, signal)).entries()) {
       if (turns.due) await turns.take();
       const { environment, item } = batch[i]!;
-      const dialect = dialectFor(environment);
+      const dialect = dialectFor(shown.tools ? { tools: shown.tools } : environment);
       // A mistake that a dialect cannot even write needs no unlearning.
       if (shown.demonstration.weight < 0 && !dialect.canWrite(shown.demonstration.turns.at(-1)!)) continue;
       sequences.push(await written(environment, dialect, { ref: item.ref, ...shown }, signal));
@@ -50,10 +54,7 @@ export async function demonstrationSequences(
   return sequences;
 }
 
-interface Shown {
-  prompt: string;
-  demonstration: Demonstration;
-}
+type Shown = AskKinds['demonstrations']['answer'];
 
 /** In order, with one question to each environment. */
 async function demonstrated(
@@ -79,9 +80,10 @@ async function demonstrated(
 async function written(
   environment: HostedEnvironment,
   dialect: Dialect,
-  { ref, prompt, demonstration: { turns, weight } }: Shown & { ref: TaskRef },
+  { ref, prompt, tools: own, demonstration: { turns, weight } }: Shown & { ref: TaskRef },
   signal: AbortSignal,
 ): Promise<TrainSequence> {
+  const tools = own ?? environment.tools;
   const advantages: number[] = [];
   const rollout: number[] = [];
   const sequence: TrainSequence = { tokens: [], mask: [], streams: { advantages, rollout } };
@@ -94,13 +96,18 @@ async function written(
     }
   };
   append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);
+  const id = `demonstration/${ref.environment}/${ref.split}/${ref.level}/${ref.index}`;
+  let session: SessionAsk = { ref, id, acts: [] };
   for (const [i, turn] of turns.entries()) {
     const last = i === turns.length - 1;
     append(dialect.turnTokens(turn), weight > 0 || last ? 1 : 0);
     if (last) continue;
-    const text = await observed(environment, dialect, ref, turn, signal);
-    append(dialect.observationTokens({ text }, dialect.turnText(turn)), 0);
+    const { observation, kept } = await observed(environment, dialect, tools, session, turn, signal);
+    const acts = turn.call ? actsOf([{ action: { kind: 'call', call: turn.call }, observation }], tools) : [];
+    session = { ...session, acts: [...session.acts, ...acts], kept };
+    append(dialect.observationTokens({ text: observation.text }, dialect.turnText(turn)), 0);
   }
+  if (session.acts.length > 0) await environment.close([session], { signal });
   return sequence;
 }
 
@@ -108,14 +115,16 @@ async function written(
 async function observed(
   environment: HostedEnvironment,
   dialect: Dialect,
-  ref: TaskRef,
+  tools: readonly ToolFacts[],
+  session: SessionAsk,
   turn: DemonstrationTurn,
   signal: AbortSignal,
-): Promise<string> {
-  if (turn.observation !== undefined) return turn.observation;
+): Promise<{ observation: Observation; kept?: EpisodeSession | undefined }> {
+  const { kept } = session;
+  if (turn.observation !== undefined) return { observation: { text: turn.observation }, kept };
   if (turn.raw !== undefined) {
     const action = dialect.parse(turn.raw);
-    if (action.kind === 'malformed') return malformedObservation(action.reason).text;
+    if (action.kind === 'malformed') return { observation: malformedObservation(action.reason), kept };
   }
   const { call } = turn;
   if (!call) {
@@ -125,21 +134,18 @@ async function observed(
       `${environment.name} goes on after a turn that calls no tool: only the last turn of a demonstration may answer`,
     );
   }
-  const tool = environment.tools.find(({ name }) => name === call.name);
-  const refusal = tool?.placement === 'long' ? await environment.refusalOf(call, { signal }) : null;
-  if (refusal) return refusal.text;
-  if (tool && (tool.placement !== 'inline' || tool.effect !== 'pure')) {
+  const tool = tools.find(({ name }) => name === call.name);
+  const refusal =
+    tool?.placement === 'long' ? await environment.refusalOf(call, { signal, session }, tools) : null;
+  if (refusal) return { observation: refusal, kept };
+  if (tool && (tool.placement !== 'inline' || !(tool.ofSession || tool.effect === 'pure'))) {
     throw new GradusError(
       'environment',
       'demonstration',
       `${environment.name} demonstrates a call of ${tool.name}, which is not inline and pure: give the turn its observation`,
     );
   }
-  const { text } = await environment.call(call, {
-    idempotencyKey: `demonstration/${ref.level}/${ref.index}`,
-    attempt: 1,
-    signal,
-    heartbeat: () => undefined,
-  });
-  return text;
+  const idempotencyKey = `${session.id}/${session.acts.length}`;
+  const called = await environment.call(call, { idempotencyKey, attempt: 1, signal, session }, tools);
+  return { observation: called.observation, kept: called.session ?? kept };
 }

@@ -9,7 +9,7 @@ import { newModelFiles } from '../../engine/new-model-files.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../engine/tokenizer/train-bpe.ts';
 import { demonstrationCorpus } from '../../environments/corpus.ts';
-import { builtInEnvironments } from '../../environments/index.ts';
+import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
 import { MODELS } from './models.ts';
 
 /** How an episode goes: its prompt, and for each turn how much is sampled and what is read after it. */
@@ -18,7 +18,7 @@ export interface Script {
   turns: { sampled: number; observation: number[] }[];
 }
 
-const calculator = builtInEnvironments.find(({ name }) => name === 'calculator')!;
+const calculator = calculatorEnvironment();
 
 /** The tokenizer that the demo learns. */
 export const calculatorTokenizer = (): string =>

@@ -70,7 +70,13 @@ async function* prompts(given: string | undefined): AsyncGenerator<string> {
 function withoutTools(): HostedEnvironment {
   const facts = { name: 'none', file: '', levels: [], tools: [], verifiers: [], relabels: false };
   return new HostedEnvironment(
-    { ...facts, taskCounts: { train: {}, heldout: {}, test: {} } },
+    {
+      ...facts,
+      demonstrates: false,
+      resume: null,
+      version: null,
+      taskCounts: { train: {}, heldout: {}, test: {} },
+    },
     {
       ask: () => Promise.reject(new Error('nobody is there to be asked')),
     },

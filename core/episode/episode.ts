@@ -86,10 +86,27 @@ export type EpisodeStatus =
   | { kind: 'truncated'; limit: 'tokens' | 'turns' }
   | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment' | 'infra'; reason: string };
 
+/** A tool as it is kept with a task that has its own. */
+export interface TaskTool {
+  name: string;
+  placement: 'inline' | 'long';
+  effect: 'pure' | 'idempotent' | 'once';
+  described: { name: string; description: string; parameters: { [key: string]: Json } };
+  limits: {
+    timeoutSeconds: number;
+    heartbeatSeconds: number;
+    maxAttempts: number;
+    maxOutputCharacters: number;
+  };
+  ofSession: boolean;
+}
+
 export interface GroupTask {
   ref: TaskRef;
   prompt: string;
   promptTokens: number[];
+  /** Where they are not those of the environment. */
+  tools?: TaskTool[];
   /** Drawn again because it had been failed. */
   retried?: true;
   /**

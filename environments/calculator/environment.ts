@@ -1,4 +1,4 @@
-import { defineEnvironment, type Environment, type Tool } from '../contract.ts';
+import { defineEnvironment, type PlainEnvironment, type Tool } from '../contract.ts';
 import { exactMatch, normalizeAnswer } from '../verifiers/exact-match.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { boxedMath } from '../verifiers/math/boxed-math.ts';
@@ -12,7 +12,7 @@ import { createProblems } from './problems.ts';
 import { calculatorTool, slowCalculatorTool, type SlowCalculatorOptions } from './tool.ts';
 
 /** Expressions and short stories of 1 to 6 operations, and a calculator that does one at a time. */
-export function calculatorEnvironment(name = 'calculator', tool: Tool = calculatorTool): Environment {
+export function calculatorEnvironment(name = 'calculator', tool: Tool = calculatorTool): PlainEnvironment {
   const problem = createProblems();
   return defineEnvironment({
     name,
@@ -48,6 +48,8 @@ const isSame = (answer: string, expected: string): boolean =>
   normalizeAnswer(answer) === normalizeAnswer(expected);
 
 /** The same tasks with the calculator behind a slow call of the same name, so that the same policy can do them. */
-export function slowCalculatorEnvironment(options: Omit<SlowCalculatorOptions, 'name'> = {}): Environment {
+export function slowCalculatorEnvironment(
+  options: Omit<SlowCalculatorOptions, 'name'> = {},
+): PlainEnvironment {
   return calculatorEnvironment('calculator-slow', slowCalculatorTool({ ...options, name: 'calculator' }));
 }

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import { randomKey, uniform } from '../../core/random.ts';
-import { defineTool, ToolRefusal, type Tool } from '../contract.ts';
+import { defineTool, ToolRefusal, type FunctionTool } from '../contract.ts';
 import { applyOperator, parseExpression } from './expression.ts';
 
 const argumentsSchema = z.strictObject({
@@ -47,7 +47,9 @@ const SURE_ATTEMPT = 4;
  * The same calculator behind a call that takes seconds, heartbeats, can be cancelled, and sometimes fails. Whether
  * an attempt fails depends on the idempotency key and the attempt alone, and the answer on neither.
  */
-export function slowCalculatorTool(options: SlowCalculatorOptions = {}): Tool<typeof argumentsSchema> {
+export function slowCalculatorTool(
+  options: SlowCalculatorOptions = {},
+): FunctionTool<typeof argumentsSchema> {
   const { name = 'calculator_slow', seconds = 2, failureProbability = 0.1 } = options;
   if (!(seconds >= 0) || !(failureProbability >= 0 && failureProbability <= 1)) {
     throw new GradusError(

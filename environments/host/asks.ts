@@ -1,4 +1,5 @@
-import type { Episode, Observation, ToolCall } from '../../core/episode/episode.ts';
+import type { Act } from '../../core/episode/acts.ts';
+import type { Episode, EpisodeSession, Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { Boundary } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
@@ -6,6 +7,8 @@ import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Demonstration, TierFinding } from '../contract.ts';
+import type { EndSaid, EpisodeEnd } from '../session.ts';
+import type { ToolFacts } from './facts.ts';
 
 // What a host is asked and what it answers, as JSON. Every ask is about one environment and has items that are
 // answered one by one, so that a host that dies over one of them can be asked about the others again.
@@ -13,19 +16,46 @@ import type { Demonstration, TierFinding } from '../contract.ts';
 /** An episode as verifiers see it; its task is made where it is judged. */
 export interface HostCandidate {
   ref: TaskRef;
-  episode: Pick<Episode, 'turns' | 'status'>;
+  episode: Pick<Episode, 'turns' | 'status' | 'session'>;
+}
+
+/** An episode's session, wherever it lives: all that any process needs to go on with it. */
+export interface SessionAsk {
+  ref: TaskRef;
+  /** The episode's. */
+  id: string;
+  /** What it has taken so far. */
+  acts: readonly Act[];
+  kept?: EpisodeSession | undefined;
+}
+
+export interface AskedCall {
+  call: ToolCall;
+  /** The tool, where it is of the task alone and not of its environment. */
+  ownTool?: Pick<ToolFacts, 'placement' | 'effect' | 'limits'> | undefined;
+  session: SessionAsk;
+}
+
+/** What a call brought, and what is now to be kept of the session that had it. */
+export interface Called {
+  observation: Observation;
+  session?: EpisodeSession;
 }
 
 export interface AskKinds {
-  /** The user's messages of tasks. */
-  tasks: { item: TaskRef; answer: { prompt: string } };
+  /** The user's messages of tasks, and their tools where they are not the environment's. */
+  tasks: { item: TaskRef; answer: { prompt: string; tools?: ToolFacts[] } };
   demonstrations: {
     item: { ref: TaskRef; index: number };
-    answer: { prompt: string; demonstration: Demonstration };
+    answer: { prompt: string; demonstration: Demonstration; tools?: ToolFacts[] };
   };
   /** Why a call cannot be tried; null when it can. */
-  refusals: { item: ToolCall; answer: Observation | null };
-  calls: { item: { call: ToolCall; idempotencyKey: string; attempt: number }; answer: Observation };
+  refusals: { item: AskedCall; answer: Observation | null };
+  calls: { item: AskedCall & { idempotencyKey: string; attempt: number }; answer: Called };
+  /** A session's last word, after which it is closed. */
+  endings: { item: { session: SessionAsk; end: EpisodeEnd }; answer: EndSaid };
+  /** Lets go of sessions whose episodes have failed, or are called off. */
+  closings: { item: SessionAsk; answer: null };
   /** What fast verifiers say, in the order of their names. */
   verdicts: { item: HostCandidate & { verifiers: readonly string[] }; answer: Said[] };
   /** What verifiers of tiers would be asked about a candidate; null where it is not worth it. */
@@ -96,9 +126,13 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
     case 'demonstrations':
       return ['demonstrate()'];
     case 'refusals':
-      return [`tool ${(item as ToolCall).name}`];
+      return [`tool ${(item as AskKinds['refusals']['item']).call.name}`];
     case 'calls':
       return [`tool ${(item as AskKinds['calls']['item']).call.name}`];
+    case 'endings':
+      return ["a session's end()"];
+    case 'closings':
+      return ["a session's close()"];
     case 'hints':
       return ['hint()'];
     case 'relabellings':
@@ -110,8 +144,17 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
   }
 }
 
+const OF_ENVIRONMENTS: readonly AskKind[] = [
+  'tasks',
+  'demonstrations',
+  'hints',
+  'relabellings',
+  'endings',
+  'closings',
+];
+
 /** The boundary at which what goes wrong in an ask has crossed into Gradus. */
 export function boundaryOf(kind: AskKind): Boundary {
-  if (['tasks', 'demonstrations', 'hints', 'relabellings'].includes(kind)) return 'environment';
+  if (OF_ENVIRONMENTS.includes(kind)) return 'environment';
   return kind === 'calls' || kind === 'refusals' ? 'tool' : 'verifier';
 }

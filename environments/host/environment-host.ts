@@ -53,7 +53,7 @@ const ATTEMPTS = 2;
 export class EnvironmentHost {
   readonly environments = new Map<string, HostedEnvironment>();
   private readonly lanes: Record<
-    'short' | 'alone' | 'long' | 'longAlone' | 'once' | 'tier' | 'tierAlone',
+    'short' | 'alone' | 'sessions' | 'long' | 'longAlone' | 'once' | 'tier' | 'tierAlone',
     Lane
   >;
   private readonly suspects = new Suspects();
@@ -80,6 +80,8 @@ export class EnvironmentHost {
     this.lanes = {
       short: new Lane(base, { processes: 1, asks: Infinity }, { keep: true }),
       alone: new Lane(base, { processes: 2, asks: 1 }),
+      // One, so that an episode finds its session again.
+      sessions: new Lane(base, { processes: 1, asks: Infinity }, { keep: true }),
       long: new Lane(base, { processes: 2, asks: 64 }),
       longAlone: new Lane(base, { processes: 4, asks: 1 }),
       once: new Lane(base, { processes: 4, asks: 64 }),
@@ -204,8 +206,14 @@ export class EnvironmentHost {
     const suspect = (item: Item): boolean =>
       functionsOf(kind, item).some((name) => this.suspects.has(environment, name));
     if (kind === 'findings') return { shared: lanes.tier, alone: lanes.tierAlone, suspect };
+    const known = this.environments.get(environment);
     const tool = kind === 'calls' ? this.toolOf(environment, items[0] as CallsItem) : undefined;
-    if (tool?.placement !== 'long') return { shared: lanes.short, alone: lanes.alone, suspect };
+    const ofSession = ['calls', 'endings', 'closings'].includes(kind) && known?.resume;
+    // What is pinned to a process can be asked of no other one.
+    if (ofSession === 'pin') return { shared: lanes.sessions, alone: lanes.sessions, suspect: () => false };
+    if (tool?.placement !== 'long') {
+      return { shared: ofSession ? lanes.sessions : lanes.short, alone: lanes.alone, suspect };
+    }
     // A call that may not be repeated has no second process to be found innocent in: it keeps to its like.
     if (tool.effect === 'once') return { shared: null, alone: lanes.once, suspect };
     return { shared: lanes.long, alone: lanes.longAlone, suspect };
@@ -225,8 +233,11 @@ export class EnvironmentHost {
     return FAST_LIMIT_MS;
   }
 
-  private toolOf(environment: string, { call }: CallsItem): ToolFacts | undefined {
-    return this.environments.get(environment)?.tools.find(({ name }) => name === call.name);
+  private toolOf(
+    environment: string,
+    { call, ownTool }: CallsItem,
+  ): Pick<ToolFacts, 'placement' | 'effect' | 'limits'> | undefined {
+    return ownTool ?? this.environments.get(environment)?.tools.find(({ name }) => name === call.name);
   }
 
   private fileOf(environment: string): string {

@@ -6,6 +6,7 @@ import type { Split } from '../../core/refs.ts';
 import type { ToolDescription } from '../../engine/dialect/contract.ts';
 import { limitsOf } from '../contract.ts';
 import type { Environment, TierVerifier, Tool, ToolLimits, Verifier } from '../contract.ts';
+import type { Resume } from '../session.ts';
 
 // What can be known of an environment without running a line of it: plain JSON, so that it passes between processes.
 
@@ -13,6 +14,8 @@ export interface ToolFacts extends Pick<Tool, 'name' | 'placement' | 'effect'> {
   /** As a prompt has it. */
   described: ToolDescription;
   limits: ToolLimits;
+  /** The session serves it, and not a function of its own. */
+  ofSession: boolean;
 }
 
 /** Attempts that a tool may be given: a `once` tool gets one. */
@@ -41,6 +44,12 @@ export interface EnvironmentFacts {
   verifiers: readonly VerifierFacts[];
   /** It says what other tasks an episode has solved. */
   relabels: boolean;
+  /** It has experts. */
+  demonstrates: boolean;
+  /** How its sessions come back; null where it keeps no state between calls. */
+  resume: Resume | null;
+  /** Of the source of its tasks; null where it gives none. */
+  version: string | null;
   taskCounts: Record<Split, Record<number, TaskCount>>;
 }
 
@@ -52,18 +61,24 @@ export function factsOf(environment: Environment, file: string): EnvironmentFact
     name,
     file,
     levels,
-    tools: tools.map((tool) => ({
-      name: tool.name,
-      placement: tool.placement,
-      effect: tool.effect,
-      described: describeTool(tool),
-      limits: limitsOf(tool),
-    })),
+    tools: tools.map(toolFacts),
     verifiers: verifiers.map(verifierFacts),
     relabels: environment.relabel !== undefined,
+    demonstrates: environment.demonstrate !== undefined,
+    resume: environment.sessions?.resume ?? null,
+    version: environment.version ?? null,
     taskCounts: { train: counts('train'), heldout: counts('heldout'), test: counts('test') },
   };
 }
+
+export const toolFacts = (tool: Tool): ToolFacts => ({
+  name: tool.name,
+  placement: tool.placement,
+  effect: tool.effect,
+  described: describeTool(tool),
+  limits: limitsOf(tool),
+  ofSession: tool.run === undefined,
+});
 
 function verifierFacts(verifier: Verifier): VerifierFacts {
   const { name, version, tier, cost } = verifier;
@@ -93,7 +108,8 @@ function countOf(environment: Environment, split: Split, level: number): TaskCou
 
 /** A tool as a prompt describes it: what a policy may write, before defaults are filled in. */
 export function describeTool({ name, description, arguments: schema }: Tool): ToolDescription {
-  const { $schema: _, ...parameters } = z.toJSONSchema(schema, { io: 'input' });
+  const json = schema instanceof z.ZodType ? z.toJSONSchema(schema, { io: 'input' }) : schema;
+  const { $schema: _, ...parameters } = json;
   return {
     name,
     description,

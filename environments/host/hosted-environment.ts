@@ -4,9 +4,20 @@ import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Demonstration, Environment, TierFinding, ToolContext } from '../contract.ts';
+import type { Environment, TierFinding, ToolContext } from '../contract.ts';
+import type { EndSaid, EpisodeEnd, Resume } from '../session.ts';
 import { DIED, functionsOf, toError } from './asks.ts';
-import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Said } from './asks.ts';
+import type {
+  Answer,
+  Ask,
+  AskedCall,
+  AskKind,
+  AskKinds,
+  Called,
+  HostCandidate,
+  Said,
+  SessionAsk,
+} from './asks.ts';
 import { factsOf } from './facts.ts';
 import type { EnvironmentFacts, TaskCount, ToolFacts, VerifierFacts } from './facts.ts';
 import { serve } from './serve.ts';
@@ -20,6 +31,16 @@ export interface Asker {
 export interface AskOptions extends Asker {
   heartbeat?: ToolContext['heartbeat'];
 }
+
+/** One attempt at a call. */
+export interface CallContext extends AskOptions {
+  idempotencyKey: string;
+  attempt: number;
+  session: SessionAsk;
+}
+
+/** Tools as whoever asks knows them: those of a task, where it has its own. */
+export type KnownTools = readonly Pick<ToolFacts, 'name' | 'placement' | 'effect' | 'limits'>[];
 
 /** Brings asks to where users' code runs. An answer for each item, in order; rejects only with the signal's reason. */
 export interface Transport {
@@ -37,6 +58,9 @@ export class HostedEnvironment {
   readonly tools: readonly ToolFacts[];
   readonly verifiers: readonly VerifierFacts[];
   readonly relabels: boolean;
+  readonly demonstrates: boolean;
+  readonly resume: Resume | null;
+  readonly version: string | null;
   private readonly taskCounts: Record<Split, Record<number, TaskCount>>;
   private readonly transport: Transport;
 
@@ -47,6 +71,9 @@ export class HostedEnvironment {
     this.tools = facts.tools;
     this.verifiers = facts.verifiers;
     this.relabels = facts.relabels;
+    this.demonstrates = facts.demonstrates;
+    this.resume = facts.resume;
+    this.version = facts.version;
     this.taskCounts = facts.taskCounts;
     this.transport = transport;
   }
@@ -63,28 +90,50 @@ export class HostedEnvironment {
     );
   }
 
-  /** The user's messages, or why there is none. */
-  async prompts(refs: readonly TaskRef[], asker: Asker): Promise<(string | GradusError)[]> {
-    const tasks = await this.all('tasks', refs, asker);
-    return tasks.map((task) => (task instanceof GradusError ? task : task.prompt));
+  /** The user's messages, with the tools of tasks that have their own, or why there is none. */
+  tasks(refs: readonly TaskRef[], asker: Asker): Promise<(AskKinds['tasks']['answer'] | GradusError)[]> {
+    return this.all('tasks', refs, asker);
   }
 
   demonstrations(
     items: readonly { ref: TaskRef; index: number }[],
     asker: Asker,
-  ): Promise<({ prompt: string; demonstration: Demonstration } | GradusError)[]> {
+  ): Promise<(AskKinds['demonstrations']['answer'] | GradusError)[]> {
     return this.all('demonstrations', items, asker);
   }
 
   /** Why a call cannot even be tried, told to the policy; null when it can. Throws GradusError('tool', …). */
-  async refusalOf(call: ToolCall, asker: Asker): Promise<Observation | null> {
-    return this.unknownTool(call) ?? (await this.one('refusals', call, asker));
+  async refusalOf(
+    call: ToolCall,
+    asker: Asker & { session: SessionAsk },
+    tools: KnownTools = this.tools,
+  ): Promise<Observation | null> {
+    const unknown = unknownTool(call, tools);
+    return unknown ?? (await this.one('refusals', this.asked(call, tools, asker.session), asker));
   }
 
-  /** One attempt of a call, checked first. Throws GradusError('tool', …), and the reason of an abort. */
-  async call(call: ToolCall, context: ToolContext & Asker): Promise<Observation> {
-    const { idempotencyKey, attempt } = context;
-    return this.unknownTool(call) ?? (await this.one('calls', { call, idempotencyKey, attempt }, context));
+  /** One attempt of a call, checked first. Throws GradusError('tool' | 'environment', …), and the reason of an abort. */
+  async call(call: ToolCall, context: CallContext, tools: KnownTools = this.tools): Promise<Called> {
+    const unknown = unknownTool(call, tools);
+    if (unknown) return { observation: unknown };
+    const { idempotencyKey, attempt, session } = context;
+    return this.one('calls', { ...this.asked(call, tools, session), idempotencyKey, attempt }, context);
+  }
+
+  /** The last word of an episode's session, which is then closed. Throws GradusError('environment', …). */
+  end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
+    return this.one('endings', { session, end }, asker);
+  }
+
+  /** Lets go of sessions, and tells of each that could not be closed. */
+  async close(sessions: readonly SessionAsk[], asker: Asker): Promise<void> {
+    await this.all('closings', sessions, asker);
+  }
+
+  private asked(call: ToolCall, tools: KnownTools, session: SessionAsk): AskedCall {
+    if (tools === this.tools) return { call, session };
+    const { placement, effect, limits } = tools.find(({ name }) => name === call.name)!;
+    return { call, session, ownTool: { placement, effect, limits } };
   }
 
   /** What the named fast verifiers say of candidates, in order. */
@@ -143,12 +192,6 @@ export class HostedEnvironment {
   /** What a verifier that is a function says of a subject. Throws GradusError('verifier', …). */
   find(verifier: string, subject: Json, options: AskOptions): Promise<TierFinding> {
     return this.one('findings', { verifier, subject }, options);
-  }
-
-  private unknownTool(call: ToolCall): Observation | null {
-    if (this.tools.some(({ name }) => name === call.name)) return null;
-    const names = this.tools.map(({ name }) => name).join(', ');
-    return { text: `error: no tool ${call.name.slice(0, 40)}; tools: ${names}`, error: 'unknown-tool' };
   }
 
   private async all<Kind extends AskKind>(
@@ -210,8 +253,18 @@ function faultsOf<Kind extends AskKind>(
   return fault === undefined ? [] : [{ name, fault }];
 }
 
+function unknownTool(call: ToolCall, tools: KnownTools): Observation | null {
+  if (tools.some(({ name }) => name === call.name)) return null;
+  const names = tools.map(({ name }) => name).join(', ');
+  return { text: `error: no tool ${call.name.slice(0, 40)}; tools: ${names}`, error: 'unknown-tool' };
+}
+
 /** Without tokens and log-probs, which no verifier sees. */
-const seen = ({ turns, status }: HostCandidate['episode']): HostCandidate['episode'] => ({ turns, status });
+const seen = ({ turns, status, session }: HostCandidate['episode']): HostCandidate['episode'] => ({
+  turns,
+  status,
+  ...(session && { session }),
+});
 
 /**
  * Environments whose code runs in this process, without protection: for programs that run nobody else's work, such as

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { Demonstration, Task, TierFinding, Verdict } from '../contract.ts';
+import type { Acted, ActedFully, EndSaid } from '../session.ts';
 import { cutText } from './facts.ts';
 
 // What users' functions return is anything: here it becomes what they promised, or a message that says what it was.
@@ -14,6 +15,9 @@ const LONGEST_TEXT = 1_000_000;
 const LONGEST_CANONICAL = 256;
 /** Longest subject of a tier's verdict, as JSON: it passes through histories. */
 const LONGEST_SUBJECT = 64_000;
+/** Longest state of a fold, and longest last word of a session, as JSON: each call of each episode carries it. */
+const LONGEST_STATE = 64_000;
+const LONGEST_SNAPSHOT = 1_000_000;
 
 const evidence = z.string().transform((text) => cutText(text, LONGEST_EVIDENCE));
 const canonical = z
@@ -111,10 +115,32 @@ export function readDemonstration(said: unknown): Read<Demonstration> {
   return withinSize(demonstration.value, LONGEST_TEXT, 'demonstration');
 }
 
-export function readSubject(said: unknown): Read<Json> {
-  const subject = read(json, said, 'subject');
-  return 'fault' in subject ? subject : withinSize(subject.value, LONGEST_SUBJECT, 'subject');
+const actedShape = z.object({
+  text: z.string(),
+  refused: z.boolean().exactOptional(),
+  reward: z.number().exactOptional(),
+  done: z.boolean().exactOptional(),
+});
+
+export const readActed = (said: Acted): Read<ActedFully> =>
+  typeof said === 'string' ? { value: { text: said } } : read(actedShape, said, 'observation');
+
+const endShape = z.object({ reward: z.number().exactOptional(), info: json.exactOptional() });
+
+export function readEnd(said: unknown): Read<EndSaid> {
+  const end = read(endShape, said, 'end of an episode');
+  return 'fault' in end ? end : withinSize(end.value, LONGEST_STATE, 'last word');
 }
+
+export const readState = (said: unknown): Read<Json> => readJson(said, LONGEST_STATE, 'state');
+export const readSnapshot = (said: unknown): Read<Json> => readJson(said, LONGEST_SNAPSHOT, 'snapshot');
+
+function readJson(said: unknown, limit: number, what: string): Read<Json> {
+  const value = read(json, said, what);
+  return 'fault' in value ? value : withinSize(value.value, limit, what);
+}
+
+export const readSubject = (said: unknown): Read<Json> => readJson(said, LONGEST_SUBJECT, 'subject');
 
 function withinSize<T>(value: T, limit: number, what: string): Read<T> {
   const { length } = JSON.stringify(value);

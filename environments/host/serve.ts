@@ -1,10 +1,21 @@
 import { GradusError, isA } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Candidate, Environment, Task, TierVerifier, ToolContext, Verdict } from '../contract.ts';
+import type { Candidate, Environment, Task, TierVerifier, Tool, ToolContext, Verdict } from '../contract.ts';
 import { boundaryOf, fromError } from './asks.ts';
-import type { Answer, Ask, AskKind, AskKinds, HostCandidate, Meaning, Said } from './asks.ts';
-import { errorOfUsers, wordsOf } from './facts.ts';
+import type {
+  Answer,
+  Ask,
+  AskedCall,
+  AskKind,
+  AskKinds,
+  Called,
+  HostCandidate,
+  Meaning,
+  Said,
+  SessionAsk,
+} from './asks.ts';
+import { errorOfUsers, toolFacts, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
 import {
   readDemonstration,
@@ -15,6 +26,7 @@ import {
   readVerdict,
 } from './read-answers.ts';
 import type { Read } from './read-answers.ts';
+import { closeOf, endOf, readySession } from './sessions.ts';
 import { attemptCall, refuseCall } from './tool-call.ts';
 import { whatWentWrong } from './what-went-wrong.ts';
 
@@ -22,9 +34,6 @@ export interface ServeContext {
   signal: AbortSignal;
   heartbeat: ToolContext['heartbeat'];
 }
-
-/** Longest time for which items are begun one after another before whatever else waits has its turn, milliseconds. */
-const TURN_MS = 100;
 
 /** Runs users' code, item by item. Whatever it throws or returns becomes an answer that is what the ask promises. */
 export async function serve(
@@ -52,13 +61,10 @@ export async function serve(
     }
   };
   const answers: Promise<Answer>[] = [];
-  let since = performance.now();
   for (const item of ask.items) {
     answers.push(one(item));
-    // Synchronous code has run by now. Between items others have their turn, and a sign of life is given.
-    if (performance.now() - since < TURN_MS) continue;
-    await new Promise((resolve) => setImmediate(resolve));
-    since = performance.now();
+    // Whatever of it need not wait is done before the next begins: others have their turn, and a sign of life is given.
+    if (ask.items.length > 1) await new Promise((resolve) => setImmediate(resolve));
   }
   return Promise.all(answers);
 }
@@ -91,36 +97,50 @@ async function answerTo(
   context: ServeContext,
 ): Promise<AskKinds[AskKind]['answer']> {
   switch (kind) {
-    case 'tasks':
-      return { prompt: taskOf(environment, item as TaskRef).prompt };
+    case 'tasks': {
+      const { prompt, tools } = await taskOf(environment, item as TaskRef);
+      return { prompt, ...(tools && { tools: tools.map(toolFacts) }) };
+    }
     case 'demonstrations': {
       const { ref, index } = item as AskKinds['demonstrations']['item'];
-      const task = taskOf(environment, ref);
-      const demonstration = promised(environment, 'demonstrate()', 'demonstration', () =>
-        readDemonstration(environment.demonstrate(task, index)),
+      const task = await taskOf(environment, ref);
+      const demonstration = await promised(environment, 'demonstrate()', 'demonstration', async () =>
+        readDemonstration(await expertOf(environment)(task, index)),
       );
-      return { prompt: task.prompt, demonstration };
+      return {
+        prompt: task.prompt,
+        demonstration,
+        ...(task.tools && { tools: task.tools.map(toolFacts) }),
+      };
     }
     case 'hints': {
       const { evidence, ...failed } = item as AskKinds['hints']['item'];
-      return hintFor(environment, candidateOf(environment, failed), evidence);
+      return hintFor(environment, await candidateOf(environment, failed), evidence);
     }
     case 'relabellings': {
       const { verifiers, ...failed } = item as AskKinds['relabellings']['item'];
-      return relabelled(environment, candidateOf(environment, failed), verifiers, context.signal);
+      return relabelled(environment, await candidateOf(environment, failed), verifiers, context.signal);
     }
-    case 'refusals':
-      return refuseCall(item as AskKinds['refusals']['item'], environment.tools, context.signal);
-    case 'calls': {
-      const { call, ...rest } = item as AskKinds['calls']['item'];
-      const refusal = await refuseCall(call, environment.tools, context.signal);
-      if (refusal) return refusal;
-      const tool = environment.tools.find(({ name }) => name === call.name)!;
-      return attemptCall(tool, call, { ...rest, ...context });
+    case 'refusals': {
+      const asked = item as AskKinds['refusals']['item'];
+      return refuseCall(asked.call, await toolsOf(environment, asked), context.signal);
+    }
+    case 'calls':
+      return called(environment, item as AskKinds['calls']['item'], context);
+    case 'endings': {
+      const { session, end } = item as AskKinds['endings']['item'];
+      const task = await knownTask(environment, session.ref);
+      const tools = task.tools ?? environment.tools;
+      return endOf(environment, task, session, tools, end, callContext(environment, session, context));
+    }
+    case 'closings': {
+      const session = item as AskKinds['closings']['item'];
+      await closeOf(environment, await knownTask(environment, session.ref), session, context.signal);
+      return null;
     }
     case 'verdicts': {
       const { verifiers, ...judged } = item as AskKinds['verdicts']['item'];
-      const candidate = candidateOf(environment, judged);
+      const candidate = await candidateOf(environment, judged);
       return Promise.all(
         verifiers.map((name) => verdictOf(environment, name, ownCopy(candidate), context.signal)),
       );
@@ -128,15 +148,15 @@ async function answerTo(
     case 'subjects': {
       const { verifier: name, ...judged } = item as AskKinds['subjects']['item'];
       const verifier = tierVerifier(environment, name);
-      const candidate = candidateOf(environment, judged);
+      const candidate = await candidateOf(environment, judged);
       return promised(environment, `the subject() of ${name}`, 'subject', () =>
-        readSubject(verifier.subject(candidate)),
+        Promise.resolve(readSubject(verifier.subject(candidate))),
       );
     }
     case 'interpretations': {
       const { verifier: name, answer, ...judged } = item as AskKinds['interpretations']['item'];
       const verifier = tierVerifier(environment, name);
-      const candidate = candidateOf(environment, judged);
+      const candidate = await candidateOf(environment, judged);
       return interpreted(verifier, candidate, answer);
     }
     case 'findings': {
@@ -160,17 +180,88 @@ async function answerTo(
   }
 }
 
-function taskOf(environment: Environment, ref: TaskRef): Task {
-  return { ...promised(environment, 'task()', 'task', () => readTask(environment.task(ref))), ref };
+async function called(
+  environment: Environment,
+  asked: AskKinds['calls']['item'],
+  serving: ServeContext,
+): Promise<Called> {
+  const { call, session, idempotencyKey, attempt } = asked;
+  const tools = await toolsOf(environment, asked);
+  const refusal = await refuseCall(call, tools, serving.signal);
+  if (refusal) return { observation: refusal };
+  const tool = tools.find(({ name }) => name === call.name)!;
+  const context = { ...callContext(environment, session, serving), idempotencyKey, attempt };
+  if (tool.run) return { observation: await attemptCall(tool, call, context) };
+  const ready = await readySession(environment, await context.task(), session, tools, context);
+  try {
+    const observation = await attemptCall(tool, call, context, (_, again, limited) =>
+      ready.act(again, limited),
+    );
+    return { observation, session: ready.kept };
+  } catch (error) {
+    ready.giveUp();
+    throw error;
+  }
 }
 
+function expertOf(environment: Environment): NonNullable<Environment['demonstrate']> {
+  if (environment.demonstrate) return (task, index) => environment.demonstrate!(task, index);
+  throw new GradusError('environment', 'demonstration', `${environment.name} has no demonstrate()`);
+}
+
+/** What a session's functions are told where no call is made. */
+const callContext = (
+  environment: Environment,
+  { ref, id }: SessionAsk,
+  { signal, heartbeat }: ServeContext,
+): ToolContext => ({
+  idempotencyKey: id,
+  attempt: 1,
+  signal,
+  heartbeat,
+  task: () => knownTask(environment, ref),
+});
+
+/** Tasks that calls of one episode after another want, by their coordinates. */
+const made = new WeakMap<Environment, Map<string, Promise<Task>>>();
+const MOST_TASKS = 512;
+
+async function knownTask(environment: Environment, ref: TaskRef): Promise<Task> {
+  const tasks = made.get(environment) ?? new Map<string, Promise<Task>>();
+  made.set(environment, tasks);
+  const key = `${ref.split} ${ref.level} ${ref.index}`;
+  const known = tasks.get(key);
+  if (known) return known;
+  const task = taskOf(environment, ref);
+  tasks.set(key, task);
+  task.catch(() => tasks.delete(key));
+  for (const [oldest] of tasks) {
+    if (tasks.size <= MOST_TASKS) break;
+    tasks.delete(oldest);
+  }
+  return task;
+}
+
+async function taskOf(environment: Environment, ref: TaskRef): Promise<Task> {
+  const read = async (): Promise<Read<Task>> => readTask(await environment.task(ref));
+  return { ...(await promised(environment, 'task()', 'task', read)), ref };
+}
+
+const toolsOf = async (environment: Environment, { ownTool, session }: AskedCall): Promise<readonly Tool[]> =>
+  (ownTool && (await knownTask(environment, session.ref)).tools) ?? environment.tools;
+
 /** Throws GradusError('environment', type) where a function of the environment throws, or gives what it must not. */
-function promised<T>(environment: Environment, what: string, type: string, work: () => Read<T>): T {
+async function promised<T>(
+  environment: Environment,
+  what: string,
+  type: string,
+  work: () => Promise<Read<T>>,
+): Promise<T> {
   const failed = (how: string, cause?: unknown): GradusError =>
     new GradusError('environment', type, `${what} of ${environment.name} ${how}`, { cause });
   let read: Read<T>;
   try {
-    read = work();
+    read = await work();
   } catch (error) {
     throw failed(`threw: ${wordsOf(error)}`, error);
   }
@@ -178,18 +269,23 @@ function promised<T>(environment: Environment, what: string, type: string, work:
   return read.value;
 }
 
-function candidateOf(environment: Environment, { ref, episode }: HostCandidate): Candidate {
+async function candidateOf(environment: Environment, { ref, episode }: HostCandidate): Promise<Candidate> {
   const { status } = episode;
+  const task = await taskOf(environment, ref);
   return {
-    task: taskOf(environment, ref),
+    task,
     episode,
     answer: status.kind === 'answered' ? status.answer : null,
-    tools: environment.tools.map(({ name }) => name),
+    tools: (task.tools ?? environment.tools).map(({ name }) => name),
   };
 }
 
-function hintFor(environment: Environment, candidate: Candidate, evidence: readonly string[]): string {
-  const own = promised(environment, 'hint()', 'hint', () =>
+async function hintFor(
+  environment: Environment,
+  candidate: Candidate,
+  evidence: readonly string[],
+): Promise<string> {
+  const own = await promised(environment, 'hint()', 'hint', async () =>
     readHint(environment.hint?.(ownCopy(candidate)) ?? null),
   );
   return own ?? whatWentWrong(candidate, evidence);
@@ -204,7 +300,8 @@ async function relabelled(
   const other: unknown = environment.relabel?.(ownCopy(candidate)) ?? null;
   if (other === null) return null;
   const { ref } = candidate.task;
-  const task = { ...promised(environment, 'relabel()', 'relabel', () => readTask(other)), ref };
+  const read = (): Promise<Read<Task>> => Promise.resolve(readTask(other));
+  const task = { ...(await promised(environment, 'relabel()', 'relabel', read)), ref };
   const said = verifiers.map((name) => verdictOf(environment, name, ownCopy({ ...candidate, task }), signal));
   return { prompt: task.prompt, said: await Promise.all(said) };
 }

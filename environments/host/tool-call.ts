@@ -2,6 +2,8 @@ import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
 import { limitsOf, ToolRefusal } from '../contract.ts';
 import type { Tool, ToolContext } from '../contract.ts';
+import type { ActedFully } from '../session.ts';
+import { checkArguments } from './arguments.ts';
 import { cutText, errorOfUsers, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
 
@@ -28,52 +30,71 @@ export async function refuseCall(
       retryable,
       cause,
     });
-  const check = (): ReturnType<typeof tool.arguments.safeParseAsync> =>
-    tool.arguments.safeParseAsync(call.arguments).catch((cause: unknown) => {
+  const check = () =>
+    checkArguments(tool, call.arguments).catch((cause: unknown) => {
       throw broken(`threw: ${wordsOf(cause)}`, false, cause);
     });
-  const parsed = await inTime(signal, timeoutSeconds * 1000, check, (seconds) =>
+  const checked = await inTime(signal, timeoutSeconds * 1000, check, (seconds) =>
     broken(`took longer than ${seconds} s`, true),
   );
-  if (parsed.success) return null;
-  const issue = parsed.error.issues[0]!;
-  const where = issue.path.length === 0 ? '' : ` ${issue.path.join('.')}`;
-  return { text: `error: arguments${where}: ${issue.message}`, error: 'invalid-arguments' };
+  if ('value' in checked) return null;
+  const where = checked.at === '' ? '' : ` ${checked.at}`;
+  return { text: `error: arguments${where}: ${checked.message}`, error: 'invalid-arguments' };
+}
+
+/** A tool's own function, with the arguments as its schema makes them. */
+export async function runTool(tool: Tool, call: ToolCall, context: ToolContext): Promise<ActedFully> {
+  const checked = await checkArguments(tool, call.arguments);
+  if (!('value' in checked)) throw new ToolRefusal(checked.message);
+  const text: unknown = await tool.run!(checked.value, context);
+  if (typeof text === 'string') return { text };
+  throw new GradusError(
+    'tool',
+    'not-text',
+    `the tool ${tool.name} returned ${text === null ? 'null' : typeof text}, not text: make its run() return a string`,
+  );
 }
 
 /**
- * One attempt of a call that `refuseCall` let through. A refusal by the tool is an observation; output that is too
- * long is cut and says so. Throws GradusError('tool', 'failed' | 'timeout', retryable) for what a retry may mend and
- * GradusError('tool', 'not-text') for a result that is no text, and passes on the abort of `context.signal`.
+ * One attempt of a call that `refuseCall` let through, by `act`. A refusal by the tool is an observation; output that is
+ * too long is cut and says so. Throws GradusError('tool', 'failed' | 'timeout', retryable) for what a retry may mend and
+ * what `act` throws of its own as GradusError, and passes on the abort of `context.signal`.
  */
-export async function attemptCall(tool: Tool, call: ToolCall, context: ToolContext): Promise<Observation> {
+export async function attemptCall(
+  tool: Tool,
+  call: ToolCall,
+  context: ToolContext,
+  act: typeof runTool = runTool,
+): Promise<Observation> {
   const limits = limitsOf(tool);
   const started = performance.now();
   let outOfTime: GradusError | undefined;
   const seconds = (): number => (performance.now() - started) / 1000;
   try {
-    const run = async (limited: { readonly signal: AbortSignal }): Promise<unknown> => {
-      const args = await tool.arguments.parseAsync(call.arguments);
-      return tool.run(args, {
+    const run = (limited: { readonly signal: AbortSignal }): Promise<ActedFully> =>
+      act(tool, call, {
         ...context,
         get signal() {
           return limited.signal;
         },
       });
+    const { text, refused, reward, done } = await inTime(
+      context.signal,
+      limits.timeoutSeconds * 1000,
+      run,
+      (limit) => {
+        const message = `the tool ${tool.name} took longer than ${limit} s: raise limits.timeoutSeconds or make it faster`;
+        outOfTime = new GradusError('tool', 'timeout', message, { retryable: true });
+        return outOfTime;
+      },
+    );
+    return {
+      text: cutText(text, limits.maxOutputCharacters),
+      ...(refused && { error: 'tool-error' as const }),
+      ...(reward !== undefined && { reward }),
+      ...(done && { done }),
+      seconds: seconds(),
     };
-    const output = await inTime(context.signal, limits.timeoutSeconds * 1000, run, (limit) => {
-      const message = `the tool ${tool.name} took longer than ${limit} s: raise limits.timeoutSeconds or make it faster`;
-      outOfTime = new GradusError('tool', 'timeout', message, { retryable: true });
-      return outOfTime;
-    });
-    if (typeof output !== 'string') {
-      throw new GradusError(
-        'tool',
-        'not-text',
-        `the tool ${tool.name} returned ${output === null ? 'null' : typeof output}, not text: make its run() return a string`,
-      );
-    }
-    return { text: cutText(output, limits.maxOutputCharacters), seconds: seconds() };
   } catch (error) {
     if (isA(error, ToolRefusal)) {
       const text = cutText(`error: ${error.message}`, limits.maxOutputCharacters);
@@ -82,10 +103,14 @@ export async function attemptCall(tool: Tool, call: ToolCall, context: ToolConte
     context.signal.throwIfAborted();
     if (outOfTime && error === outOfTime) throw outOfTime;
     // Whether what it needs is away, the tool alone can tell; it speaks for no other part.
-    if (isA(error, GradusError)) throw errorOfUsers(error.boundary === 'infra' ? 'infra' : 'tool', error);
+    if (isA(error, GradusError)) throw errorOfUsers(boundaryOfCall(error), error);
     throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${wordsOf(error)}`, {
       retryable: true,
       cause: error,
     });
   }
 }
+
+/** A call is its tool's matter, unless what it needs is away, or its session cannot come back. */
+const boundaryOfCall = ({ boundary }: GradusError): 'infra' | 'environment' | 'tool' =>
+  boundary === 'infra' || boundary === 'environment' ? boundary : 'tool';

@@ -1,5 +1,5 @@
 import type { Json } from '../../core/json/json.ts';
-import { defineEnvironment, type Environment } from '../contract.ts';
+import { defineEnvironment, type PlainEnvironment } from '../contract.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { demonstrate } from './demonstrate.ts';
 import { LEVELS } from './levels.ts';
@@ -9,7 +9,7 @@ import { moleculeTools } from './tools.ts';
 import { dftVerifier, expertVerifier, moleculeVerifier, xtbVerifier } from './verifiers.ts';
 
 /** Small organic molecules for a stated window of HOMO–LUMO gap and dipole, written as SMILES. */
-export function moleculesEnvironment(): Environment {
+export function moleculesEnvironment(): PlainEnvironment {
   return defineEnvironment({
     name: 'molecules',
     levels: LEVELS.map(({ level }) => level),

@@ -8,6 +8,7 @@ import { calculate, calculatorTool } from '../../environments/calculator/tool.ts
 import { defineTool } from '../../environments/contract.ts';
 import type {
   Environment,
+  PlainEnvironment,
   FastVerifier,
   TierVerifier,
   Tool,
@@ -165,7 +166,7 @@ function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Prom
   };
 }
 
-const base = (): Environment => calculatorEnvironment();
+const base = (): PlainEnvironment => calculatorEnvironment();
 const environments: Environment[] = [
   ...Object.entries(tools).map(([kind, one]) => calculatorEnvironment(`hostile-${kind}`, one)),
   ...Object.entries(verifiers).map(([kind, one]) => ({

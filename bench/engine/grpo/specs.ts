@@ -2,7 +2,7 @@ import calculator from '../../../examples/calculator.json' with { type: 'json' }
 import { drawTasks } from '../../../core/training/task-draw.ts';
 import { tinySpec } from '../../../test/support/tiny-spec.ts';
 import type { CurriculumSpec, RlStageSpec } from '../../../core/spec.ts';
-import type { Environment } from '../../../environments/contract.ts';
+import type { Environment, PlainEnvironment } from '../../../environments/contract.ts';
 
 /** What is compared, and how far. */
 export interface GrpoSettings {
@@ -126,7 +126,7 @@ export function dumpTasks(
       failures: [],
       retryFailures: 0,
     }).tasks.map((ref) => {
-      const { prompt, answer } = environments.get(ref.environment)!.task(ref);
+      const { prompt, answer } = (environments.get(ref.environment) as PlainEnvironment).task(ref);
       if (answer === undefined) throw new Error(`a task of ${ref.environment} has no answer to compare with`);
       return { prompt, answer, level: ref.level };
     }),

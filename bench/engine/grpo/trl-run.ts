@@ -4,7 +4,7 @@ import type { ParsedSpec } from '../../../spec/parse-spec.ts';
 import { stageOf } from './specs.ts';
 import { trainableReward } from '../../../core/episode/outcome.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
-import type { Environment } from '../../../environments/contract.ts';
+import type { Environment, PlainEnvironment } from '../../../environments/contract.ts';
 import type { AnchorProcess } from '../anchor-process.ts';
 import { anchor, THREADS } from '../engines.ts';
 
@@ -122,7 +122,7 @@ function casesOf(
     group.episodes.flatMap(({ task, turns, outcome }) => {
       const { ref } = group.tasks[task]!;
       const reward = outcome ? trainableReward(outcome, spec.reward.truncated) : null;
-      const { answer } = environments.get(ref.environment)!.task(ref);
+      const { answer } = (environments.get(ref.environment) as PlainEnvironment).task(ref);
       return reward === null ? [] : [{ written: turns.map(({ text }) => text), answer: answer!, reward }];
     }),
   );

@@ -233,7 +233,13 @@ test('the tool of the policy calculates with the same code, and ends with its ca
     attemptCall(
       estimate,
       { name: 'estimate', arguments: { smiles } },
-      { idempotencyKey: 'estimate', attempt: 1, signal, heartbeat: () => undefined },
+      {
+        idempotencyKey: 'estimate',
+        attempt: 1,
+        signal,
+        heartbeat: () => undefined,
+        task: () => Promise.reject(new Error('no task was made')),
+      },
     );
   const { signal } = new AbortController();
   const before = process.env[CHEMISTRY_PYTHON];

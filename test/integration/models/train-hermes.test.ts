@@ -14,7 +14,7 @@ import type { LearnerMetrics } from '../../../core/requests.ts';
 import { openDialect } from '../../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { writeTinyQwen } from '../../support/tiny-qwen.ts';
@@ -40,7 +40,7 @@ const tokenizerConfig = {
   eos_token: '<|im_end|>',
   pad_token: '<|endoftext|>',
 };
-const calculator = builtInEnvironments.find(({ name }) => name === 'calculator')!;
+const calculator = calculatorEnvironment();
 let installation: TestInstallation;
 let store: ObjectStore;
 let scratch: string;

@@ -11,7 +11,7 @@ import { loadHfDirectory } from '../../../engine/hf-directory.ts';
 import type { Weights } from '../../../engine/model-config.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
 import { demonstrationCorpus } from '../../../environments/corpus.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { writeTinyQwen } from '../../support/tiny-qwen.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
   scratch = await mkdtemp(path.join(tmpdir(), 'gradus-brought-'));
   installation = await startTestInstallation();
   store = await ObjectStore.connect(installation.settings.store);
-  const calculator = builtInEnvironments.find(({ name }) => name === 'calculator')!;
+  const calculator = calculatorEnvironment();
   const tokenizer = trainTokenizer(demonstrationCorpus([calculator], 50), 400, SPECIAL_TOKENS);
   const folder = path.join(scratch, 'brought');
   weights = await writeTinyQwen(folder, JSON.stringify(tokenizer), { maxPositions: 128 });

@@ -47,6 +47,7 @@ export function callContext(over: Partial<ToolContext> = {}): ToolContext {
     attempt: 1,
     signal: new AbortController().signal,
     heartbeat: () => undefined,
+    task: () => Promise.reject(new Error('no task was made')),
     ...over,
   };
 }

@@ -13,7 +13,13 @@ import { turnText } from '../../../engine/dialect/gradus/render.ts';
 import { SPECIAL_TOKENS } from '../../../engine/dialect/gradus/special-tokens.ts';
 import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
-import type { Candidate, Environment, Task, ToolContext } from '../../../environments/contract.ts';
+import type {
+  Candidate,
+  Environment,
+  PlainEnvironment,
+  Task,
+  ToolContext,
+} from '../../../environments/contract.ts';
 import { demonstrationCorpus } from '../../../environments/corpus.ts';
 import { loadEnvironments } from '../../../environments/index.ts';
 import { reverse } from '../../../examples/tool.ts';
@@ -28,14 +34,20 @@ interface MoleculesSpec {
 
 const SPLITS: Split[] = ['train', 'heldout', 'test'];
 const { signal } = new AbortController();
-const context: ToolContext = { idempotencyKey: 'example/1', attempt: 1, signal, heartbeat: () => undefined };
+const context: ToolContext = {
+  idempotencyKey: 'example/1',
+  attempt: 1,
+  signal,
+  heartbeat: () => undefined,
+  task: () => Promise.reject(new Error('no task was made')),
+};
 
 let environments: Map<string, Environment>;
-let environment: Environment;
+let environment: PlainEnvironment;
 beforeAll(async () => {
   // As the workers load it.
   environments = await loadEnvironments([path.join(ROOT, 'examples/environment.ts')]);
-  environment = environments.get('backwards')!;
+  environment = environments.get('backwards') as PlainEnvironment;
 });
 const taskAt = (split: Split, level: number, index: number): Task =>
   environment.task({ environment: 'backwards', split, level, index });

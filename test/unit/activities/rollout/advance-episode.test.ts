@@ -43,16 +43,19 @@ async function play(
   episode = newEpisode(),
 ) {
   const policy = new ScriptedPolicy(turns.map(recorded));
+  const hosted = hostedHere(environment);
   const context: AdvanceContext = {
     policy,
     tokenizer,
     dialect,
-    environment: hostedHere(environment),
+    environment: hosted,
+    ref: { environment: environment.name, split: 'train', level: 1, index: 0 },
+    tools: hosted.tools,
     sampling,
     maxPositions: 1000,
     promptTokens: promptTokens(tokenizer, [{ role: 'user', content: 'What is 12+7?' }]),
     episodeId: 'run/rl/1/0/0',
-    session: '1/0',
+    policySession: '1/0',
     key: randomKey('test'),
     signal: new AbortController().signal,
     ...over,

@@ -123,16 +123,19 @@ describe.each(dialects)('an episode in the dialect $name', ({ name, family, conf
   const contextOf = (environment = calculatorEnvironment(), over = '') => {
     const dialect = open(environment);
     const policy = new ScriptedPolicy(recorded(over));
+    const hosted = hostedHere(environment);
     return {
       policy,
       tokenizer,
       dialect,
-      environment: hostedHere(environment),
+      environment: hosted,
+      ref: { environment: environment.name, split: 'train' as const, level: 1, index: 0 },
+      tools: hosted.tools,
       sampling: { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 2000 },
       maxPositions: 6000,
       promptTokens: dialect.promptTokens([{ role: 'user', content: 'What is 7*3?' }]),
       episodeId: 'run/rl/1/0/0',
-      session: '1/0',
+      policySession: '1/0',
       key: randomKey('test'),
       signal: new AbortController().signal,
     };

@@ -70,6 +70,7 @@ describe('the slow calculator', () => {
       attempt,
       signal,
       heartbeat: (details) => beats.push(details),
+      task: () => Promise.reject(new Error('no task was made')),
     };
     return { context, beats };
   };

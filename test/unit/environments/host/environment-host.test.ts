@@ -8,6 +8,7 @@ import type { Incident } from '../../../../core/episode/incidents.ts';
 import { EnvironmentHost } from '../../../../environments/host/environment-host.ts';
 import type { Said } from '../../../../environments/host/asks.ts';
 import type { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
+import { someSession } from '../../../support/some-session.ts';
 
 const MODULE = path.resolve('test/support/hostile-environments.ts');
 const MEMORY = 400 * 2 ** 20;
@@ -36,7 +37,7 @@ function callAs(kind: string, group: number, incidents: Incident[] = [], attempt
     idempotencyKey: `run/rl/1/${group}/0/1`,
     attempt,
     signal,
-    heartbeat: () => undefined,
+    session: someSession,
     incident: (incident) => incidents.push(incident),
   });
 }
@@ -53,7 +54,7 @@ describe('a tool that', () => {
     const incidents: Incident[] = [];
     const unlucky = callAs(`hostile-${kind}`, 0, incidents).catch((error: unknown) => error);
     const others = await Promise.all([1, 2, 3].map((group) => callAs(`hostile-${kind}`, group, incidents)));
-    expect(others.map(({ text }) => text)).toEqual(['5', '5', '5']);
+    expect(others.map(({ observation }) => observation.text)).toEqual(['5', '5', '5']);
     expect(await unlucky).toMatchObject({
       boundary: 'tool',
       type: 'host-died',
@@ -78,7 +79,7 @@ describe('a tool that', () => {
 
   test('leaves errors behind that nobody waits for harms nobody, and is told of', async () => {
     const incidents: Incident[] = [];
-    expect((await callAs('hostile-late', 0, incidents)).text).toBe('5');
+    expect((await callAs('hostile-late', 0, incidents)).observation.text).toBe('5');
     await expect
       .poll(async () => {
         await callAs('hostile-late', 1, incidents);
@@ -95,11 +96,11 @@ describe('a tool that', () => {
 
   test('breaks what everybody stands on keeps nobody waiting for ever', async () => {
     await callAs('hostile-no-promise', 0);
-    expect((await callAs('calculator', 1)).text).toBe('5');
+    expect((await callAs('calculator', 1)).observation.text).toBe('5');
   });
 
   test('says to whoever has started it that it is ready is not heard', async () => {
-    expect((await callAs('hostile-ready', 0)).text).toBe('5');
+    expect((await callAs('hostile-ready', 0)).observation.text).toBe('5');
   });
 
   test('throws what cannot be looked at is tried again, as after any other error', async () => {
@@ -114,11 +115,11 @@ describe('a tool that', () => {
     const deep = JSON.parse(`{"expression":${'['.repeat(50_000)}${']'.repeat(50_000)}}`) as never;
     const calling = environment('calculator').call(
       { ...call, arguments: deep },
-      { idempotencyKey: 'x', attempt: 1, signal, heartbeat: () => undefined },
+      { idempotencyKey: 'x', attempt: 1, signal, session: someSession },
     );
     const beside = callAs('calculator', 1);
     await expect(calling).rejects.toMatchObject({ boundary: 'tool', type: 'not-json' });
-    expect((await beside).text).toBe('5');
+    expect((await beside).observation.text).toBe('5');
   });
 
   test('claims that the object store is damaged is a tool that failed, in few words', async () => {
@@ -141,6 +142,7 @@ describe('a tool that', () => {
       idempotencyKey: 'run/rl/1/0/0/1',
       attempt: 1,
       signal,
+      session: someSession,
       heartbeat: (pid) => (child = pid as number),
     });
     await expect(calling).rejects.toMatchObject({ type: 'host-died' });
@@ -149,11 +151,13 @@ describe('a tool that', () => {
   });
 
   test('says 10 MB is cut where it runs', async () => {
-    expect((await callAs('hostile-huge', 0)).text).toMatch(/^x{4096} \[cut: 10000000 characters in all\]$/u);
+    expect((await callAs('hostile-huge', 0)).observation.text).toMatch(
+      /^x{4096} \[cut: 10000000 characters in all\]$/u,
+    );
   });
 
   test('asks what it may know of its surroundings finds no secret there', async () => {
-    const { text } = await callAs('hostile-environment', 0);
+    const { text } = (await callAs('hostile-environment', 0)).observation;
     expect(JSON.parse(text)).toHaveProperty('PATH');
     expect(text).not.toContain('HOSTILE');
   });
@@ -163,6 +167,7 @@ describe('a tool that', () => {
     const calling = environment('hostile-hang').call(call, {
       idempotencyKey: 'run/rl/1/0/0/1',
       attempt: 1,
+      session: someSession,
       signal: controller.signal,
       heartbeat: () => undefined,
     });
@@ -285,7 +290,7 @@ test('tasks that cannot be made are errors of the environment; the others are ma
     index: 0,
   }));
   const incidents: Incident[] = [];
-  const [train, heldout] = await environment('hostile-task').prompts(refs, {
+  const [train, heldout] = await environment('hostile-task').tasks(refs, {
     signal,
     incident: (incident) => incidents.push(incident),
   });
@@ -293,9 +298,9 @@ test('tasks that cannot be made are errors of the environment; the others are ma
     boundary: 'environment',
     message: expect.stringContaining('task() is broken') as string,
   });
-  expect(heldout).toEqual(expect.any(String));
+  expect(heldout).toEqual({ prompt: expect.any(String) as string });
   expect(incidents).toMatchObject([{ kind: 'threw', function: 'task()' }]);
-  expect((await environment('hostile-prompt').prompts(refs, { signal }))[0]).toMatchObject({
+  expect((await environment('hostile-prompt').tasks(refs, { signal }))[0]).toMatchObject({
     message: expect.stringContaining('prompt') as string,
   });
 });
@@ -336,7 +341,7 @@ test('an environment that is not there when its module is loaded again is an err
   try {
     gives(['stays']);
     const ref = { environment: 'goes', split: 'train', level: 1, index: 0 } as const;
-    const [said] = await changing.environments.get('goes')!.prompts([ref], { signal });
+    const [said] = await changing.environments.get('goes')!.tasks([ref], { signal });
     expect(said).toMatchObject({ boundary: 'environment', type: 'module' });
   } finally {
     await changing.close();

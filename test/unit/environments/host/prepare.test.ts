@@ -8,10 +8,11 @@ import { factsOf } from '../../../../environments/host/facts.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 import { builtInEnvironments } from '../../../../environments/index.ts';
 import { readMolecule } from '../../../../environments/molecules/rdkit.ts';
+import { someSession } from '../../../support/some-session.ts';
 
 const { signal } = new AbortController();
 const call: ToolCall = { name: 'calculator', arguments: { expression: '2+3' } };
-const context = { idempotencyKey: 'k', attempt: 1, signal, heartbeat: () => undefined };
+const context = { idempotencyKey: 'k', attempt: 1, signal, session: someSession };
 const ref = { environment: 'calculator', split: 'train', level: 1, index: 0 } as const;
 
 test('an environment is prepared once, before the first of its functions, and not on the time of a call', async () => {
@@ -36,11 +37,11 @@ test('an environment is prepared once, before the first of its functions, and no
     },
   });
   expect(done).toEqual([]);
-  const [prompts, observation] = await Promise.all([
-    environment.prompts([ref], { signal }),
+  const [tasks, { observation }] = await Promise.all([
+    environment.tasks([ref], { signal }),
     environment.call(call, context),
   ]);
-  expect(prompts).toEqual([expect.any(String)]);
+  expect(tasks).toEqual([{ prompt: expect.any(String) as string }]);
   expect(observation.text).toBe('5');
   await environment.call(call, context);
   expect(done).toEqual(['prepare', 'task', 'run', 'run']);
@@ -62,10 +63,10 @@ test('an environment that could not be prepared says so for each item, and is pr
     retryable: true,
     message: 'prepare() of calculator (this process) failed: the disk is away',
   };
-  const asked = environment.prompts([ref, { ...ref, index: 1 }], { signal, incident });
+  const asked = environment.tasks([ref, { ...ref, index: 1 }], { signal, incident });
   expect(await asked).toMatchObject([refused, refused]);
   expect(incidents).toHaveLength(2);
-  expect(await environment.prompts([ref], { signal })).toEqual([expect.any(String)]);
+  expect(await environment.tasks([ref], { signal })).toEqual([{ prompt: expect.any(String) as string }]);
 });
 
 test('the facts of the built-in environments are known without RDKit, which is there when molecules are judged', async () => {

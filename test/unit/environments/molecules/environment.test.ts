@@ -217,6 +217,7 @@ describe('molecule tools', () => {
         attempt: 1,
         signal: new AbortController().signal,
         heartbeat: () => undefined,
+        task: () => Promise.reject(new Error('no task was made')),
       },
     );
 

@@ -19,7 +19,7 @@ const environments = await loadEnvironments([]);
 const environment = environments.get('calculator')!;
 const spec = parseSpec(rlSpec(false, 'warm', 1, 1), 'bench', environments);
 const ref = { environment: 'calculator', split: 'train', level: 2, index: 7 } as const;
-const right = environment.task(ref).answer!;
+const right = (await environment.task(ref)).answer!;
 
 function ask(expression: string, input: unknown): unknown {
   const program = `import json, sys

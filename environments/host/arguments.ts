@@ -1,0 +1,49 @@
+import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv';
+import { z } from 'zod';
+import type { Json } from '../../core/json/json.ts';
+import type { JsonSchema, Tool } from '../contract.ts';
+
+/** Arguments as a tool takes them, or what is wrong with them and where. */
+export type Checked = { value: unknown } | { at: string; message: string };
+
+/** Throws what a schema's own code throws, and what Ajv says of a schema that is none. */
+export async function checkArguments({ arguments: schema }: Tool, given: Json): Promise<Checked> {
+  if (schema instanceof z.ZodType) {
+    const parsed = await schema.safeParseAsync(given);
+    if (parsed.success) return { value: parsed.data };
+    const { path, message } = parsed.error.issues[0]!;
+    return { at: path.join('.'), message };
+  }
+  const validate = compiled(schema);
+  if (validate(given)) return { value: given };
+  const { instancePath, message, params } = validate.errors![0]!;
+  const extra: unknown = params['additionalProperty'];
+  return {
+    at: instancePath.slice(1).replaceAll('/', '.'),
+    message: `${message ?? 'is wrong'}${typeof extra === 'string' ? ` (${extra})` : ''}`,
+  };
+}
+
+/** Throws where a JSON Schema is none. */
+export function assertSchema(schema: z.ZodType | JsonSchema): void {
+  if (!(schema instanceof z.ZodType)) compiled(schema);
+}
+
+// Formats are advice in JSON Schema, and what others publish uses keywords of their own: neither is an error.
+const OPTIONS = { strict: false, validateFormats: false } as const;
+const compilers: Record<'older' | 'newer', Ajv | undefined> = { older: undefined, newer: undefined };
+const validators = new WeakMap<JsonSchema, ValidateFunction>();
+
+function compiled(schema: JsonSchema): ValidateFunction {
+  const known = validators.get(schema);
+  if (known) return known;
+  const older = /draft-0[4-7]/.test(typeof schema['$schema'] === 'string' ? schema['$schema'] : '');
+  const ajv = older ? (compilers.older ??= new Ajv(OPTIONS)) : (compilers.newer ??= new Ajv2020(OPTIONS));
+  // Two tools may have schemas of one $id, which a compiler would take for the same.
+  const { $id: _, $schema: __, ...rest } = schema;
+  const validate = ajv.compile(rest);
+  validators.set(schema, validate);
+  return validate;
+}

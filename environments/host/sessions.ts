@@ -1,0 +1,408 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { Act } from '../../core/episode/acts.ts';
+import type { EpisodeSession, Observation, ToolCall } from '../../core/episode/episode.ts';
+import { GradusError, isA } from '../../core/errors.ts';
+import { canonicalJson } from '../../core/json/canonical-json.ts';
+import type { Json } from '../../core/json/json.ts';
+import { limitsOf, ToolRefusal } from '../contract.ts';
+import type { Environment, Task, Tool, ToolContext } from '../contract.ts';
+import type {
+  Acted,
+  ActedFully,
+  Attached,
+  EndSaid,
+  EpisodeEnd,
+  Fold,
+  Session,
+  SessionPlace,
+  Sessions,
+  Snapshooting,
+} from '../session.ts';
+import type { SessionAsk } from './asks.ts';
+import { cutText, wordsOf } from './facts.ts';
+import { inTime } from './in-time.ts';
+import { readActed, readEnd, readSnapshot, readState } from './read-answers.ts';
+import type { Read } from './read-answers.ts';
+
+// What a process does with sessions. Those that it holds are a convenience: each is known by the calls that it has taken,
+// and one that is gone, or has taken others, comes back as its environment declares.
+
+/** How long opening, ending or closing one may take, milliseconds. */
+const LIMIT_MS = 60_000;
+/** Sessions that one process holds, of those that can come back, and how long without a call, milliseconds. */
+const MOST = 256;
+const IDLE_MS = 10 * 60_000;
+
+interface Live {
+  session: Session | Snapshooting | Attached;
+  /** Of the calls that it has taken. */
+  trail: string;
+  busy: boolean;
+  usedAt: number;
+  comesBack: boolean;
+}
+
+/** Those that are alive in a process; a fold never is. */
+type Living = Exclude<Sessions, { resume: 'fold' }>;
+
+const live = new Map<string, Live>();
+
+/** A session that is there and waits for a call. */
+export interface ReadySession {
+  /** Throws what the session throws, but ToolRefusal. Called once. */
+  act(call: ToolCall, context: ToolContext): Promise<ActedFully>;
+  /** What is to be kept of it now. */
+  readonly kept: EpisodeSession;
+  /** Where the call has not come to its end: nobody knows what the session has come to. */
+  giveUp(): void;
+}
+
+/**
+ * An episode's session, as the calls before have left it, in no call's time.
+ * Throws GradusError('environment', 'no-sessions' | 'open' | 'session-lost' | 'replay-differs' | 'session').
+ */
+export async function readySession(
+  { name, sessions }: Environment,
+  task: Task,
+  ask: SessionAsk,
+  tools: readonly Tool[],
+  context: ToolContext,
+): Promise<ReadySession> {
+  if (!sessions) {
+    throw new GradusError('environment', 'no-sessions', `${name} has tools without run() and no sessions`);
+  }
+  return sessions.resume === 'fold'
+    ? readyFold(name, sessions, await stateOf(name, sessions, task, ask, tools, context))
+    : readyLive(name, sessions, ask, await take(name, sessions, task, ask, tools, context), tools);
+}
+
+function readyFold(name: string, sessions: Fold, state: Json): ReadySession {
+  let kept: EpisodeSession = { state };
+  return {
+    async act(call, context) {
+      const next = await folded(name, sessions, state, call, context);
+      kept = { state: next.state };
+      return next.did;
+    },
+    get kept() {
+      return kept;
+    },
+    giveUp: () => undefined,
+  };
+}
+
+function readyLive(
+  name: string,
+  sessions: Living,
+  ask: SessionAsk,
+  held: Live,
+  tools: readonly Tool[],
+): ReadySession {
+  const kept: EpisodeSession = { ...ask.kept };
+  return {
+    async act(call, context) {
+      const did = await acted(name, () => held.session.act(call, context));
+      const acts = ask.acts.length + 1;
+      held.trail = longer(held.trail, { call, observation: observed(did, toolOf(tools, call)) });
+      if (sessions.resume === 'reattach') kept.handle = (held.session as Attached).handle ?? null;
+      if (sessions.resume === 'snapshot' && acts % (sessions.every ?? 1) === 0) {
+        const value = promised(name, readSnapshot(await (held.session as Snapshooting).snapshot()));
+        kept.snapshot = { acts, value };
+      }
+      held.busy = false;
+      held.usedAt = Date.now();
+      return did;
+    },
+    kept,
+    giveUp: () => giveUp(name, ask.id),
+  };
+}
+
+/** The session's last word about an episode that has ended, after which it is closed. */
+export async function endOf(
+  { name, sessions }: Environment,
+  task: Task,
+  ask: SessionAsk,
+  tools: readonly Tool[],
+  end: EpisodeEnd,
+  context: ToolContext,
+): Promise<EndSaid> {
+  if (!sessions) return {};
+  const said = await inTime(
+    context.signal,
+    LIMIT_MS,
+    async ({ signal }): Promise<EndSaid> => {
+      if (sessions.resume === 'fold') {
+        if (!sessions.end) return {};
+        const state = await stateOf(name, sessions, task, ask, tools, context);
+        return sessions.end(copyOf(state), end, signal);
+      }
+      const held = await take(name, sessions, task, ask, tools, context);
+      return (await held.session.end?.(end, signal)) ?? {};
+    },
+    (seconds) =>
+      new GradusError('environment', 'end', `a session of ${name} took longer than ${seconds} s to end`),
+  );
+  const read = promised(name, readEnd(said));
+  await closeOf({ name, sessions }, task, ask, context.signal);
+  return read;
+}
+
+/** Lets go of an episode's session, here and where it outlives us. */
+export async function closeOf(
+  { name, sessions }: Pick<Environment, 'name' | 'sessions'>,
+  task: Task,
+  { id, kept }: Pick<SessionAsk, 'id' | 'kept'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const held = live.get(keyOf(name, id));
+  live.delete(keyOf(name, id));
+  const late = (seconds: number): GradusError =>
+    new GradusError('environment', 'close', `a session of ${name} took longer than ${seconds} s to close`);
+  await inTime(
+    signal,
+    LIMIT_MS,
+    async (limited) => {
+      if (sessions?.resume === 'reattach') {
+        await sessions.close(task, { id, signal: limited.signal }, kept?.handle ?? null);
+      } else if (held) await (held.session as Session).close?.();
+    },
+    late,
+  );
+}
+
+/** The state that a fold has come to: as it was kept, or from the beginning by the calls that it has taken. */
+async function stateOf(
+  name: string,
+  sessions: Fold,
+  task: Task,
+  { id, acts, kept }: SessionAsk,
+  tools: readonly Tool[],
+  context: ToolContext,
+): Promise<Json> {
+  if (kept?.state !== undefined) return kept.state;
+  const place: SessionPlace = { id, signal: context.signal };
+  let state = promised(name, readState(await opened(name, context.signal, () => sessions.open(task, place))));
+  for (const [n, act] of acts.entries()) {
+    const next = await folded(name, sessions, state, act.call, context);
+    assertSame(name, id, n, act, next.did, tools);
+    ({ state } = next);
+  }
+  return state;
+}
+
+async function folded(
+  name: string,
+  sessions: Fold,
+  state: Json,
+  call: ToolCall,
+  context: ToolContext,
+): Promise<{ state: Json; did: ActedFully }> {
+  let after = state;
+  const did = await acted(name, async () => {
+    const next = await sessions.act(copyOf(state), call, context);
+    after = promised(name, readState(next.state));
+    return next.did;
+  });
+  return { state: after, did };
+}
+
+/** What a session made of a call. What the policy did wrong is an observation, too. */
+async function acted(name: string, act: () => Acted | Promise<Acted>): Promise<ActedFully> {
+  try {
+    const did = promised(name, readActed(await act()));
+    return did.refused ? { ...did, text: asError(did.text) } : did;
+  } catch (error) {
+    if (!isA(error, ToolRefusal)) throw error;
+    return { text: asError(error.message), refused: true };
+  }
+}
+
+const asError = (text: string): string => (text.startsWith('error:') ? text : `error: ${text}`);
+
+async function take(
+  name: string,
+  sessions: Living,
+  task: Task,
+  ask: SessionAsk,
+  tools: readonly Tool[],
+  context: ToolContext,
+): Promise<Live> {
+  const key = keyOf(name, ask.id);
+  const trail = ask.acts.reduce(longer, '');
+  const known = live.get(key);
+  if (known && !known.busy && known.trail === trail) {
+    known.busy = true;
+    return known;
+  }
+  giveUp(name, ask.id);
+  const session = await opened(name, context.signal, () =>
+    comeBack(name, sessions, task, ask, tools, context),
+  );
+  const held: Live = {
+    session,
+    trail,
+    busy: true,
+    usedAt: Date.now(),
+    comesBack: sessions.resume !== 'pin',
+  };
+  live.set(key, held);
+  sweep();
+  return held;
+}
+
+async function comeBack(
+  name: string,
+  sessions: Living,
+  task: Task,
+  { acts, kept, id }: SessionAsk,
+  tools: readonly Tool[],
+  context: ToolContext,
+): Promise<Live['session']> {
+  const place: SessionPlace = { id, signal: context.signal };
+  if (acts.length === 0) return sessions.open(task, place);
+  if (sessions.resume === 'pin') throw lost(name, id, 'its process is gone, and it is pinned to it');
+  if (sessions.resume === 'reattach') {
+    const session = await sessions.attach(task, place, kept?.handle ?? null);
+    const { acts: taken = acts.length } = session;
+    if (taken === acts.length) return session;
+    throw lost(name, id, `its server has taken ${taken} calls, and we know of ${acts.length}`);
+  }
+  if (sessions.resume === 'snapshot' && kept?.snapshot) {
+    const { acts: before, value } = kept.snapshot;
+    const session = await sessions.restore(task, place, copyOf(value));
+    return played(name, id, session, acts, before, tools, context);
+  }
+  return played(name, id, await sessions.open(task, place), acts, 0, tools, context);
+}
+
+/** Makes recorded calls again, from one on. Throws GradusError('environment', 'replay-differs' | 'session-lost'). */
+async function played<S extends Session>(
+  name: string,
+  id: string,
+  session: S,
+  acts: readonly Act[],
+  from: number,
+  tools: readonly Tool[],
+  context: ToolContext,
+): Promise<S> {
+  try {
+    for (let n = from; n < acts.length; n++) {
+      const { call } = acts[n]!;
+      const did = await inTime(
+        context.signal,
+        limitsOf(toolOf(tools, call)).timeoutSeconds * 1000,
+        ({ signal }) => acted(name, () => session.act(call, { ...context, signal })),
+        (seconds) => lost(name, id, `call ${n + 1}, made again, took longer than ${seconds} s`, true),
+      );
+      assertSame(name, id, n, acts[n]!, did, tools);
+    }
+    return session;
+  } catch (error) {
+    void closeQuietly(session);
+    throw error;
+  }
+}
+
+/** Throws GradusError('environment', 'replay-differs') where a call that was made again brought something else. */
+function assertSame(
+  name: string,
+  id: string,
+  n: number,
+  { call, observation }: Act,
+  did: ActedFully,
+  tools: readonly Tool[],
+): void {
+  const now = observed(did, toolOf(tools, call));
+  if (isDeepStrictEqual(now, observation)) return;
+  const shown = (value: unknown): string => cutText(JSON.stringify(value), 300);
+  throw new GradusError(
+    'environment',
+    'replay-differs',
+    `${name} does not do the same twice: call ${n + 1} of ${id}, ${shown(call)}, brought ${shown(observation)}, and ` +
+      `${shown(now)} when it was made again: make it a function of task and calls, or declare another way to resume`,
+  );
+}
+
+/** Throws GradusError('environment', 'open', retryable), and those that `open` throws of its own. */
+async function opened<T>(name: string, signal: AbortSignal, open: () => T | Promise<T>): Promise<T> {
+  const failed = (how: string, cause?: unknown): GradusError =>
+    new GradusError('environment', 'open', `a session of ${name} ${how}`, { retryable: true, cause });
+  try {
+    return await inTime(
+      signal,
+      LIMIT_MS,
+      async () => open(),
+      (seconds) => failed(`took longer than ${seconds} s to open`),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isA(error, GradusError)) throw error;
+    throw failed(`could not be opened: ${wordsOf(error)}`, error);
+  }
+}
+
+const toolOf = (tools: readonly Tool[], call: ToolCall): Tool =>
+  tools.find(({ name }) => name === call.name)!;
+
+/** As the policy read it, without what depends on the clock. */
+function observed(
+  { text, refused, reward, done }: ActedFully,
+  tool: Tool,
+): Pick<Observation, 'text' | 'error' | 'reward' | 'done'> {
+  return {
+    text: cutText(text, limitsOf(tool).maxOutputCharacters),
+    ...(refused && { error: 'tool-error' as const }),
+    ...(reward !== undefined && { reward }),
+    ...(done && { done }),
+  };
+}
+
+const longer = (trail: string, act: Act): string =>
+  createHash('sha256')
+    .update(trail)
+    .update(canonicalJson(act as unknown as Json))
+    .digest('base64');
+
+const keyOf = (environment: string, id: string): string => `${environment}\n${id}`;
+
+function giveUp(name: string, id: string): void {
+  const held = live.get(keyOf(name, id));
+  live.delete(keyOf(name, id));
+  if (held) void closeQuietly(held.session);
+}
+
+/** Of a session that nobody will ask again: what its close() throws changes nothing any more. */
+async function closeQuietly(session: Live['session']): Promise<void> {
+  try {
+    await (session as Session).close?.();
+  } catch (error) {
+    console.warn(`a session's close() threw: ${wordsOf(error)}`);
+  }
+}
+
+/** Those that can come back are let go of when there are many, or nobody has asked for long. */
+function sweep(): void {
+  const idle = [...live.entries()]
+    .filter(([, { busy, comesBack }]) => !busy && comesBack)
+    .toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
+  const over = live.size - MOST;
+  for (const [n, [key, { session, usedAt }]] of idle.entries()) {
+    if (n >= over && Date.now() - usedAt < IDLE_MS) break;
+    live.delete(key);
+    void closeQuietly(session);
+  }
+}
+
+const copyOf = <T>(value: T): T => structuredClone(value);
+
+const lost = (name: string, id: string, why: string, retryable = false): GradusError =>
+  new GradusError('environment', 'session-lost', `the session ${id} of ${name} is lost: ${why}`, {
+    retryable,
+  });
+
+function promised<T>(name: string, read: Read<T>): T {
+  if ('value' in read) return read.value;
+  throw new GradusError('environment', 'session', `a session of ${name} ${read.fault}: mend it`);
+}

@@ -1,0 +1,35 @@
+import type { FastVerifier } from '../contract.ts';
+
+export interface EnvironmentRewardOptions {
+  name?: string;
+  /** What counts as 0 and as 1, in the environment's own units; beyond them it is held. */
+  least?: number;
+  most?: number;
+  /** Which of the turns' rewards counts where the session had no last word about the whole episode. */
+  of?: 'sum' | 'last';
+}
+
+/**
+ * What an environment with sessions gave, as a score: the reward of the session's last word, else of the turns. Abstains
+ * where it gave none.
+ */
+export function environmentReward(options: EnvironmentRewardOptions = {}): FastVerifier {
+  const { name = 'environment', least = 0, most = 1, of = 'sum' } = options;
+  if (!(least < most)) throw new RangeError(`environmentReward: least ${least} must be below most ${most}`);
+  return {
+    name,
+    version: `1 ${of} ${least} ${most}`,
+    tier: 'fast',
+    cost: { seconds: 0, usd: 0 },
+    verify: ({ episode: { turns, session } }) => {
+      const given = turns.flatMap(({ observation }) => observation?.reward ?? []);
+      const whole = session?.ended?.reward ?? (of === 'sum' ? sum(given) : given.at(-1));
+      if (whole === undefined) return { kind: 'abstain', reason: 'the environment gave no reward' };
+      const score = Math.min(1, Math.max(0, (whole - least) / (most - least)));
+      return { kind: 'score', score, evidence: `the environment gave ${whole}` };
+    },
+  };
+}
+
+const sum = (values: readonly number[]): number | undefined =>
+  values.length === 0 ? undefined : values.reduce((total, value) => total + value, 0);
