@@ -5,13 +5,13 @@ export interface Limits {
   /** From the moment the command runs until `run` answers, but for a grace of a few seconds. */
   wallSeconds: number;
   cpuSeconds: number;
-  /** Memory that no file holds. What lies in the sandbox's own file systems is `writableBytes`. */
+  /** Memory but for what files hold: that is `writableBytes`. */
   memoryBytes: number;
   /** Processes and threads at one time. */
   processes: number;
   /** One file. */
   fileBytes: number;
-  /** All files together: half of it in the work folder, the rest in /tmp and /dev/shm. */
+  /** All files together: half of it in the work folder, the rest in /tmp and /dev/shm. At least a kilobyte each. */
   writableBytes: number;
   /** What is kept of stdout and stderr together. Sixty-four times as much ends the command. */
   outputBytes: number;
@@ -68,8 +68,8 @@ export interface WorkFile {
 }
 
 /**
- * Why a command is over: it ended by itself, or it was ended because a limit was reached. `killed`: somebody else did it,
- * such as the system when it ran out of memory.
+ * Why a command is over: it ended by itself (also by a signal that it, or a limit of the kernel's, sent), or it was ended
+ * because a limit was reached. `killed`: whoever started it, or somebody else, ended it.
  */
 export type Ending = 'exit' | 'wall-time' | 'cpu-time' | 'memory' | 'output' | 'killed';
 

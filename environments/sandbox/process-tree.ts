@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statfsSync } from 'node:fs';
 
 /** What a process and all that it started use at the moment. */
 export interface TreeUsage {
@@ -7,6 +7,8 @@ export interface TreeUsage {
   memoryBytes: number;
   /** User and system time, of processes that are over, too, as far as anybody waited for them. */
   cpuSeconds: number;
+  /** Open descriptors; 0 where another user's may not be looked at. */
+  descriptors: number;
 }
 
 /** USER_HZ: 100 on every architecture that Node runs on. */
@@ -17,7 +19,7 @@ const TICKS_PER_SECOND = 100;
  * is below `root`, orphans are children of its first process, so nothing gets out of the tree.
  */
 export function usageOfTree(root: number): TreeUsage {
-  const usage: TreeUsage = { pids: [], memoryBytes: 0, cpuSeconds: 0 };
+  const usage: TreeUsage = { pids: [], memoryBytes: 0, cpuSeconds: 0, descriptors: 0 };
   const waiting = [root];
   for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
     const status = readIfThere(`/proc/${pid}/status`);
@@ -31,6 +33,7 @@ export function usageOfTree(root: number): TreeUsage {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     usage.cpuSeconds +=
       fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
+    usage.descriptors += descriptorsOf(pid);
     waiting.push(...childrenOf(pid));
   }
   return usage;
@@ -59,17 +62,44 @@ export function proportionalMemory(pids: readonly number[]): number | undefined 
   return bytes;
 }
 
+/** Files, folders and links in file systems of the sandbox; 0 where its root may not be looked at. */
+export function filesIn(root: number, folders: readonly string[]): number {
+  let files = 0;
+  for (const folder of folders) {
+    try {
+      const system = statfsSync(`/proc/${root}/root${folder}`);
+      files += system.files - system.ffree;
+    } catch (error) {
+      if (!isGoneOrForbidden(error)) throw error;
+    }
+  }
+  return files;
+}
+
+function descriptorsOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch (error) {
+    if (isGoneOrForbidden(error)) return 0;
+    throw error;
+  }
+}
+
 function childrenOf(pid: number): number[] {
   let threads: string[];
   try {
     threads = readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return []; // it has ended
+  } catch (error) {
+    if (isGoneOrForbidden(error)) return [];
+    throw error;
   }
   return threads.flatMap((thread) =>
     (readIfThere(`/proc/${pid}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
   );
 }
+
+const isGoneOrForbidden = (error: unknown): boolean =>
+  ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** A process may end at any moment: then its files are not there, or cannot be read any more. */
 function readIfThere(file: string): string | undefined {

@@ -1,9 +1,16 @@
 import type { Ending, Limits } from './contract.ts';
-import { proportionalMemory, usageOfTree } from './process-tree.ts';
+import { WORK_FOLDER } from './contract.ts';
+import { filesIn, proportionalMemory, usageOfTree } from './process-tree.ts';
 
 /** Shortest and longest time between two looks, milliseconds: short commands are looked at closely, long ones seldom. */
 const FIRST_LOOK = 20;
 const LONGEST_PAUSE = 100;
+
+/** An open socket can hold 208 KB of the kernel's memory that no other figure shows: all together hold some 400 MB. */
+const MOST_DESCRIPTORS = 2048;
+/** A file takes a kilobyte of the kernel's memory, also when it is empty. */
+const BYTES_PER_FILE = 1024;
+const WRITABLE = [WORK_FOLDER, '/tmp', '/dev/shm'];
 
 /**
  * Looks at a sandbox from outside and says once, when wall time, processor time or memory is used up. The kernel's limits
@@ -11,7 +18,7 @@ const LONGEST_PAUSE = 100;
  */
 export function watch(
   root: number,
-  limits: Pick<Limits, 'cpuSeconds' | 'memoryBytes'> & { wallSeconds: number },
+  limits: Pick<Limits, 'wallSeconds' | 'cpuSeconds' | 'memoryBytes' | 'writableBytes'>,
   reached: (ending: Ending) => void,
 ): { stop(): void } {
   const wall = Number.isFinite(limits.wallSeconds)
@@ -23,6 +30,8 @@ export function watch(
   function look(): void {
     const usage = usageOfTree(root);
     if (usage.cpuSeconds > limits.cpuSeconds) return end('cpu-time');
+    if (usage.descriptors > MOST_DESCRIPTORS) return end('memory');
+    if (filesIn(root, WRITABLE) * BYTES_PER_FILE > limits.writableBytes) return end('memory');
     if (usage.memoryBytes > limits.memoryBytes) {
       const bytes = proportionalMemory(usage.pids) ?? usage.memoryBytes;
       if (bytes > limits.memoryBytes) return end('memory');

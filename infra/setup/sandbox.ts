@@ -1,6 +1,7 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, isA } from '../../core/errors.ts';
+import { findBubblewrap } from '../../environments/sandbox/bubblewrap/find.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
@@ -45,6 +46,21 @@ export async function ensureBubblewrap(
     }
     return bwrap;
   });
+}
+
+/** Finds a bubblewrap that works, or fetches one, or says why not: only environments that run programs need it. */
+export async function offerBubblewrap(say: (text: string) => void): Promise<void> {
+  let found = await findBubblewrap();
+  try {
+    if ('missing' in found && process.platform === 'linux') {
+      await ensureBubblewrap(say);
+      found = await findBubblewrap();
+    }
+  } catch (error) {
+    if (!isA(error, GradusError)) throw error;
+    say(error.message);
+  }
+  say('missing' in found ? `sandbox: none; ${found.missing}` : 'sandbox (bubblewrap): works');
 }
 
 async function run(command: string, args: readonly string[], cwd: string): Promise<void> {

@@ -6,7 +6,7 @@ import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from '.
 import { withLock } from './file-lock.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 
-export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw';
+export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw' | 'runsc';
 
 interface BinarySource {
   /** What a person calls it. */
@@ -51,9 +51,23 @@ export const BINARIES: Readonly<Record<BinaryName, BinarySource>> = {
     go: '1.25.0',
     override: 'GRADUS_TEMPORAL_CLI',
   },
+  // gVisor tags its releases on a branch that Go can build: `go list -m gvisor.dev/gvisor@go` names the newest.
+  runsc: {
+    title: 'sandbox (gVisor)',
+    package: 'gvisor.dev/gvisor/runsc',
+    version: 'v0.0.0-20260527191743-a81fd9dd382e',
+    go: '1.25.5',
+    override: 'GRADUS_RUNSC',
+  },
 };
 
-export const BINARY_NAMES = Object.keys(BINARIES) as readonly BinaryName[];
+/** What every installation needs; gVisor is a choice. */
+export const BINARY_NAMES: readonly BinaryName[] = [
+  'temporal-server',
+  'versitygw',
+  'temporal-ui',
+  'temporal-cli',
+];
 
 export interface Binary {
   path: string;

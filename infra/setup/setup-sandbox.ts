@@ -1,14 +1,20 @@
-/** `npm run setup:sandbox`: bubblewrap, found or fetched, and what of the sandboxes works here. */
+/** `npm run setup:sandbox`: bubblewrap, found or fetched; with `--gvisor` gVisor, found or built; and what of the sandboxes works here. */
+import { parseArgs } from 'node:util';
 import { messageOf } from '../../core/errors.ts';
-import { findBubblewrap } from '../../environments/sandbox/bubblewrap/find.ts';
 import { sandboxFacts } from '../../environments/sandbox/open-sandbox.ts';
-import { ensureBubblewrap } from './sandbox.ts';
+import { offerBubblewrap } from './sandbox.ts';
+import { buildBinary, findBinary, requireGo } from './server-binaries.ts';
 
 const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`);
 
 try {
-  const before = await findBubblewrap();
-  if ('missing' in before) say(`bubblewrap: ${await ensureBubblewrap(say)}`);
+  const { values } = parseArgs({ options: { gvisor: { type: 'boolean' } } });
+  await offerBubblewrap(say);
+  if (values.gvisor && (await findBinary('runsc')) === undefined) {
+    const go = await requireGo(['runsc']);
+    say('building gVisor, which takes minutes …');
+    await buildBinary('runsc', go, say);
+  }
   const facts = await sandboxFacts();
   for (const { name, works, missing } of facts) say(`${name}: ${works ? 'works' : missing}`);
   if (!facts.some(({ works }) => works)) process.exitCode = 1;

@@ -1,12 +1,13 @@
 /**
- * The second part of the set-up, run by bootstrap.mjs once the packages are there: the servers, libtensorflow and the native
- * decoder, each found or made. `--stamp FILE --key KEY` records that all is well, so that the next start skips this.
+ * The second part of the set-up, run by bootstrap.mjs once the packages are there: the servers, libtensorflow, the native
+ * decoder and the sandbox, each found or made. `--stamp FILE --key KEY` records that all is well, so that the next start skips this.
  */
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { ensureNativeDecoder } from './decoder-native.ts';
+import { offerBubblewrap } from './sandbox.ts';
 import { BINARIES, BINARY_NAMES, buildBinary, findBinary, requireGo } from './server-binaries.ts';
 import type { Binary, BinaryName } from './server-binaries.ts';
 import { ensureTensorFlow, wantsGpu } from './tensorflow-native.ts';
@@ -80,6 +81,7 @@ async function main(): Promise<void> {
     process.exitCode = 1;
     return;
   }
+  await offerBubblewrap(say);
   const made = parts.flatMap((part) => (part.status === 'fulfilled' ? part.value : []));
   const paths = [...[...found.values()].map((binary) => binary.path), ...made];
   if (values.stamp !== undefined && values.key !== undefined) {
