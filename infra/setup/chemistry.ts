@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { ensurePythonEnvironment, findPythonEnvironment } from './python-environment.ts';
+import { findPythonEnvironment } from '../python-environment.ts';
+import { ensurePythonEnvironment } from './python-environment.ts';
 
 const NAME = 'chemistry';
 const REQUIREMENTS = path.resolve(import.meta.dirname, '../../workers/chemistry/requirements.txt');

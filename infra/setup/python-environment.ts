@@ -1,37 +1,21 @@
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import { cacheEntry, cacheRoot } from '../cache-dir.ts';
+import {
+  environmentIn,
+  findPythonEnvironment,
+  pythonEnvironmentFolder,
+  readyMark,
+} from '../python-environment.ts';
+import type { PythonEnvironment } from '../python-environment.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
 
-export interface PythonEnvironment {
-  /** The interpreter, with the packages. */
-  python: string;
-  folder: string;
-}
-
-/** Where the environment of a requirements file is, or will be: other requirements, another folder. */
-export async function pythonEnvironmentFolder(name: string, requirementsFile: string): Promise<string> {
-  const requirements = await readFile(requirementsFile);
-  const version = createHash('sha256').update(requirements).digest('hex').slice(0, 12);
-  return cacheEntry(cacheRoot(), { name, version });
-}
-
-/** The environment if it is there whole, undefined if it has to be made. */
-export async function findPythonEnvironment(
-  name: string,
-  requirementsFile: string,
-): Promise<PythonEnvironment | undefined> {
-  const folder = await pythonEnvironmentFolder(name, requirementsFile);
-  return existsSync(readyMark(folder)) ? environmentIn(folder) : undefined;
-}
-
 /**
- * A virtual environment with the packages of a pinned requirements file (where one has a SHA-256, pip wants it of all), made in the cache when it is not there. A
- * second process that wants the same one waits for the first; one that was cut off is made anew.
+ * A virtual environment with the packages of a pinned requirements file, made in the cache when it is not there. Where one
+ * has a SHA-256, pip wants it of all; a file with the line `# gradus: --no-deps` names all that is installed. A second
+ * process that wants the same environment waits for the first; one that was cut off is made anew.
  * Throws GradusError('infra', 'python-missing'), and GradusError('infra', 'python-packages') with pip's last words.
  */
 export async function ensurePythonEnvironment(
@@ -68,10 +52,12 @@ async function make(
   say(`making a Python environment for ${name} in ${folder} …`);
   // Whatever an attempt that was cut off left is not trusted.
   await rm(folder, { recursive: true, force: true });
+  const requirements = await readFile(requirementsFile, 'utf8');
+  const whole = /^# gradus: --no-deps$/mu.test(requirements) ? ['--no-deps'] : [];
   await run(python, ['-m', 'venv', folder], 'Is the venv module of Python installed (python3-venv)?');
   await run(
     environmentIn(folder).python,
-    ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirementsFile],
+    ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...whole, '-r', requirementsFile],
     'Is the Python package index reachable, and the disk not full?',
   );
   await writeFile(readyMark(folder), '');
@@ -88,10 +74,3 @@ async function run(command: string, args: readonly string[], hint: string): Prom
     { retryable: true },
   );
 }
-
-const readyMark = (folder: string): string => path.join(folder, '.ready');
-
-const environmentIn = (folder: string): PythonEnvironment => ({
-  folder,
-  python: path.join(folder, 'bin', 'python'),
-});

@@ -4,11 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { runCommand } from '../../../../infra/setup/command.ts';
-import {
-  ensurePythonEnvironment,
-  findPythonEnvironment,
-  pythonEnvironmentFolder,
-} from '../../../../infra/setup/python-environment.ts';
+import { findPythonEnvironment, pythonEnvironmentFolder } from '../../../../infra/python-environment.ts';
+import { ensurePythonEnvironment } from '../../../../infra/setup/python-environment.ts';
 
 const CHEMISTRY = path.resolve(import.meta.dirname, '../../../../workers/chemistry/requirements.txt');
 
