@@ -138,6 +138,8 @@ export interface LongCall {
   maxAttempts: number;
   /** Must not be begun a second time, whatever happened to the first. */
   once: boolean;
+  /** Of the one worker that has the episode's session; absent: any may take it. */
+  queue?: string;
 }
 
 export interface CallToolResult {

@@ -5,7 +5,8 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import { isPassing } from '../core/ladder/abstentions.ts';
 import { TIERS } from '../core/episode/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
-import type { Environment } from './contract.ts';
+import type { Environment, JsonSchema } from './contract.ts';
+import { assertSchema } from './host/arguments.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
 
 export const builtInEnvironments: Environment[] = [
@@ -26,83 +27,121 @@ const attempts = z.int().min(1).max(1000);
 /** Longer output would be a message that blocks whoever reads it. */
 const characters = z.int().min(1).max(1_000_000);
 
-const environmentShape = z.object({
-  name: z.string().min(1),
-  levels: z.array(z.int()).min(1),
-  tools: z.array(
-    z
-      .object({
-        name: z.string().min(1),
-        description: z.string(),
-        arguments: z.custom<unknown>((value) => value instanceof z.ZodType, 'expected a zod schema'),
-        placement: z.enum(['inline', 'long']),
-        effect: z.enum(['pure', 'idempotent', 'once']),
-        limits: z
-          .object({
-            timeoutSeconds: seconds.optional(),
-            heartbeatSeconds: seconds.optional(),
-            maxAttempts: attempts.optional(),
-            maxOutputCharacters: characters.optional(),
-          })
-          .optional(),
-        run: isFunction,
-      })
-      .refine(({ effect, placement }) => effect !== 'once' || placement === 'long', {
-        message: "a tool with effect 'once' needs placement 'long'",
-        path: ['placement'],
-      }),
-  ),
-  verifiers: z.array(
-    z
-      .object({
-        name: z.string().min(1),
-        version: z.string(),
-        tier: z.enum(TIERS),
-        verify: isFunction.optional(),
-        cost: z.object({ seconds: z.number().min(0), usd: z.number().min(0) }).optional(),
-        subject: isFunction.optional(),
-        interpret: isFunction.optional(),
-        faults: z
-          .record(
-            z.string().refine((type) => !isPassing(type), {
-              error: ({ input }) => `${String(input)} says nothing of the subject, which cannot be its fault`,
-            }),
-            z.number().min(0).max(1),
-          )
-          .optional(),
-        limits: z
-          .object({
-            timeoutSeconds: seconds.optional(),
-            heartbeatSeconds: seconds.optional(),
-            maxAttempts: attempts.optional(),
-          })
-          .optional(),
-        served: z
-          .discriminatedUnion('by', [
-            z.object({ by: z.literal('function'), verify: isFunction }),
-            z.object({ by: z.literal('pool'), pool: z.string().min(1) }),
-            z.object({ by: z.literal('people') }),
-          ])
-          .optional(),
-      })
-      .refine(({ tier, verify }) => tier !== 'fast' || verify !== undefined, {
-        message: 'a fast verifier needs a function',
-        path: ['verify'],
-      })
-      .refine(({ tier, subject, served, cost }) => tier === 'fast' || (subject && served && cost), {
-        message: "a verifier of a dearer tier needs 'subject', 'served' and 'cost'",
-        path: ['served'],
-      })
-      .refine(({ tier, served }) => served?.by !== 'people' || tier === 'world', {
-        message: "people are of the tier 'world'",
-        path: ['tier'],
-      }),
-  ),
-  task: isFunction,
-  demonstrate: isFunction,
-  taskCount: isFunction,
-  prepare: isFunction.optional(),
+const isSchema = z.unknown().superRefine((value, context) => {
+  if (value instanceof z.ZodType) return;
+  try {
+    assertSchema(value as JsonSchema);
+  } catch (error) {
+    const message = `expected a zod schema, or a JSON Schema of an object (${messageOf(error)})`;
+    context.addIssue({ code: 'custom', message });
+  }
 });
+
+const environmentShape = z
+  .object({
+    name: z.string().min(1),
+    levels: z.array(z.int()).min(1),
+    tools: z.array(
+      z
+        .object({
+          name: z.string().min(1),
+          description: z.string(),
+          arguments: isSchema,
+          placement: z.enum(['inline', 'long']),
+          effect: z.enum(['pure', 'idempotent', 'once']),
+          limits: z
+            .object({
+              timeoutSeconds: seconds.optional(),
+              heartbeatSeconds: seconds.optional(),
+              maxAttempts: attempts.optional(),
+              maxOutputCharacters: characters.optional(),
+            })
+            .optional(),
+          run: isFunction.optional(),
+        })
+        .refine(({ effect, placement }) => effect !== 'once' || placement === 'long', {
+          message: "a tool with effect 'once' needs placement 'long'",
+          path: ['placement'],
+        }),
+    ),
+    verifiers: z.array(
+      z
+        .object({
+          name: z.string().min(1),
+          version: z.string(),
+          tier: z.enum(TIERS),
+          verify: isFunction.optional(),
+          cost: z.object({ seconds: z.number().min(0), usd: z.number().min(0) }).optional(),
+          subject: isFunction.optional(),
+          interpret: isFunction.optional(),
+          faults: z
+            .record(
+              z.string().refine((type) => !isPassing(type), {
+                error: ({ input }) =>
+                  `${String(input)} says nothing of the subject, which cannot be its fault`,
+              }),
+              z.number().min(0).max(1),
+            )
+            .optional(),
+          limits: z
+            .object({
+              timeoutSeconds: seconds.optional(),
+              heartbeatSeconds: seconds.optional(),
+              maxAttempts: attempts.optional(),
+            })
+            .optional(),
+          served: z
+            .discriminatedUnion('by', [
+              z.object({ by: z.literal('function'), verify: isFunction }),
+              z.object({ by: z.literal('pool'), pool: z.string().min(1) }),
+              z.object({ by: z.literal('people') }),
+            ])
+            .optional(),
+        })
+        .refine(({ tier, verify }) => tier !== 'fast' || verify !== undefined, {
+          message: 'a fast verifier needs a function',
+          path: ['verify'],
+        })
+        .refine(({ tier, subject, served, cost }) => tier === 'fast' || (subject && served && cost), {
+          message: "a verifier of a dearer tier needs 'subject', 'served' and 'cost'",
+          path: ['served'],
+        })
+        .refine(({ tier, served }) => served?.by !== 'people' || tier === 'world', {
+          message: "people are of the tier 'world'",
+          path: ['tier'],
+        }),
+    ),
+    version: z.string().min(1).max(200).optional(),
+    task: isFunction,
+    sessions: z
+      .discriminatedUnion('resume', [
+        z.object({
+          resume: z.literal('fold'),
+          open: isFunction,
+          act: isFunction,
+          end: isFunction.optional(),
+        }),
+        z.object({ resume: z.literal('replay'), open: isFunction }),
+        z.object({ resume: z.literal('pin'), open: isFunction }),
+        z.object({
+          resume: z.literal('snapshot'),
+          open: isFunction,
+          restore: isFunction,
+          every: z.int().min(1).optional(),
+        }),
+        z.object({ resume: z.literal('reattach'), open: isFunction, attach: isFunction, close: isFunction }),
+      ])
+      .optional(),
+    demonstrate: isFunction.optional(),
+    taskCount: isFunction,
+    prepare: isFunction.optional(),
+  })
+  .superRefine(({ tools, sessions }, context) => {
+    const orphan = tools.findIndex(({ run }) => run === undefined);
+    if (sessions || orphan < 0) return;
+    const message = 'give it a function run(), or the environment sessions, whose act() has its calls';
+    context.addIssue({ code: 'custom', path: ['tools', orphan, 'run'], message });
+  });
 
 /**
  * The built-in environments and those of the given modules, by name. A module's default export is an environment or

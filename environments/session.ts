@@ -56,7 +56,7 @@ export interface Session {
  * `fold`: the state is a small value, at most 64,000 characters as JSON, which passes from call to call and is kept with
  * the episode. `act` is a function of state and call alone, and changes neither: any process goes on with it.
  */
-export interface Fold<State extends Json = Json> {
+export interface Fold<State = Json> {
   resume: 'fold';
   open(task: Task, place: SessionPlace): State | Promise<State>;
   act(
@@ -128,6 +128,6 @@ export type Resume = Sessions['resume'];
 export const branches = (resume: Resume): boolean => resume === 'fold' || resume === 'replay';
 
 /** A fold with its state's type. */
-export function fold<State extends Json>(sessions: Omit<Fold<State>, 'resume'>): Fold<State> {
+export function fold<State>(sessions: Omit<Fold<State>, 'resume'>): Fold<State> {
   return { resume: 'fold', ...sessions };
 }

@@ -130,6 +130,31 @@ export const learnerActivities = mended(
   }),
 );
 
+/** Lets go of what nobody goes on with: tried a few times, for nothing hangs on it but what others hold. */
+export const closingActivities = proxyActivities<Pick<RolloutActivities, 'closeSessions'>>({
+  taskQueue: QUEUES.rollout,
+  // A run that is cancelled while there is no worker does not wait for one.
+  scheduleToStartTimeout: '20 seconds',
+  startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  retry: { ...RETRY, maximumAttempts: 5 },
+});
+
+/** How long a worker's own queue may be without an answer until the worker counts as gone, with all that it held. */
+const GONE = '1 minute';
+
+/** What the one worker does that has an episode's session. Its loss is a TimeoutFailure. */
+export const pinnedActivities = (queue: string) =>
+  mended(
+    proxyActivities<Pick<RolloutActivities, 'resume'>>({
+      taskQueue: queue,
+      scheduleToStartTimeout: GONE,
+      startToCloseTimeout: '1 hour',
+      heartbeatTimeout: HEARTBEAT,
+      retry: RETRY,
+    }),
+  );
+
 /** What a tool has said may have to wait for an object store that is away. */
 const OUTAGE_MS = 24 * 3600 * 1000;
 
@@ -139,7 +164,8 @@ const OUTAGE_MS = 24 * 3600 * 1000;
  */
 export function toolActivities(call: LongCall) {
   const options: ActivityOptions = {
-    taskQueue: QUEUES.tool,
+    taskQueue: call.queue ?? QUEUES.tool,
+    ...(call.queue !== undefined && { scheduleToStartTimeout: GONE }),
     startToCloseTimeout: call.maxAttempts * call.timeoutSeconds * 1000 + OUTAGE_MS,
     heartbeatTimeout: HEARTBEAT,
     retry: call.once ? { ...RETRY, maximumAttempts: 1 } : RETRY,

@@ -18,7 +18,7 @@ import type {
   WaitingEpisode,
 } from '../core/requests.ts';
 import { addSpans } from '../core/time/spans.ts';
-import { rolloutActivities, toolActivities } from './activities.ts';
+import { pinnedActivities, rolloutActivities, toolActivities } from './activities.ts';
 import { parentOf } from './refuse.ts';
 import { damageOf } from './until-mended.ts';
 
@@ -81,8 +81,30 @@ export async function followEpisodes(
     }
   }
 
+  function resume(episode: ReturnedEpisode): Promise<ResumeResult['episodes'][number]> {
+    const { queue } = episode.call;
+    if (queue === undefined || 'failed' in episode.result) return resumeAnywhere(episode);
+    return resumeThere(episode, queue);
+  }
+
+  /** On the one worker that has the episode's session. */
+  async function resumeThere(
+    episode: ReturnedEpisode,
+    queue: string,
+  ): Promise<ResumeResult['episodes'][number]> {
+    try {
+      const result = await pinnedActivities(queue).resume({ group, returned: [episode] });
+      note(result);
+      return result.episodes[0]!;
+    } catch (error) {
+      if (!(error instanceof ActivityFailure && error.cause instanceof TimeoutFailure)) throw error;
+      const failed = `the session of ${episode.call.id} was pinned to a worker that is gone`;
+      return resumeAnywhere({ ...episode, result: { failed, boundary: 'infra' } });
+    }
+  }
+
   /** Episodes whose calls came back in one workflow task go on in one activity. */
-  async function resume(episode: ReturnedEpisode): Promise<ResumeResult['episodes'][number]> {
+  async function resumeAnywhere(episode: ReturnedEpisode): Promise<ResumeResult['episodes'][number]> {
     const place = returned.push(episode) - 1;
     if (place === 0) resumed = resumeTogether();
     return (await resumed).episodes[place]!;

@@ -1,10 +1,11 @@
-import { executeChild } from '@temporalio/workflow';
+import { CancellationScope, executeChild, log } from '@temporalio/workflow';
 import { addIncidents } from '../core/episode/incidents.ts';
+import { messageOf } from '../core/errors.ts';
 import { ids } from '../core/names.ts';
 import type { BlobRef } from '../core/refs.ts';
 import type { GroupRequest, GroupResult, OpenGroup } from '../core/requests.ts';
 import { addSpans } from '../core/time/spans.ts';
-import { rolloutActivities, verifierActivities } from './activities.ts';
+import { closingActivities, rolloutActivities, verifierActivities } from './activities.ts';
 import type { followEpisodes, FollowResult } from './follow-episodes.ts';
 import { TAKING_OVER } from './ports.ts';
 import { parentOf } from './refuse.ts';
@@ -16,6 +17,18 @@ import { searchAttributes } from './search-attributes.ts';
  */
 export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
   parentOf();
+  try {
+    return await rollOut(group);
+  } catch (error) {
+    // Whoever was to close the sessions of its episodes may be gone, or called off.
+    await CancellationScope.nonCancellable(() => closingActivities.closeSessions({ group })).catch(
+      (closing: unknown) => log.warn(`sessions of ${group.stage} may be left open: ${messageOf(closing)}`),
+    );
+    throw error;
+  }
+}
+
+async function rollOut(group: GroupRequest): Promise<GroupResult> {
   const { tasks: _, retries: __, failed: ___, grows: ____, reward, ...open } = group;
   const first = await rolloutActivities.advance({ group });
   const followed = await Promise.all(first.pages.map((page, number) => followChild(open, page, number)));

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { ids } from '../../core/names.ts';
@@ -40,6 +41,8 @@ export interface RolloutDependencies {
   store: ObjectStore;
   policies: PolicyPool;
   environments: Environments;
+  /** The queue of this worker alone, for episodes whose sessions are pinned to it; absent: they cannot wait. */
+  ownQueue?: string;
 }
 
 export type RolloutActivities = Durable<ReturnType<typeof createRollout>>;
@@ -112,6 +115,25 @@ export function createRollout(deps: RolloutDependencies) {
         };
       } finally {
         lease.release();
+      }
+    },
+
+    /** Lets go of the sessions of a group that nobody goes on with. */
+    async closeSessions({ group: request }: AdvanceRequest, signal: AbortSignal): Promise<void> {
+      const incidents = new IncidentList();
+      const names = [...new Set(request.tasks.map(({ environment }) => environment))];
+      for (const environment of names.map((name) => environmentOf(deps.environments, name))) {
+        if (environment.resume === null || environment.resume === 'fold') continue;
+        const sessions = request.tasks.flatMap((ref, task) => {
+          if (ref.environment !== environment.name) return [];
+          const index = ref.index % environment.taskCount(ref.split, ref.level);
+          return Array.from({ length: request.samples }, (_, sample) => ({
+            ref: { ...ref, index },
+            id: `${longName(request)}/${episodeIndex(request, { task, sample })}`,
+            acts: [],
+          }));
+        });
+        await environment.close(sessions, incidents.asker(signal));
       }
     },
 
@@ -259,8 +281,32 @@ async function startGroup(
 
 type Posed = AskKinds['tasks']['answer'] | GradusError;
 
-/** In order, with one question to each environment. */
+/** Attempts at a task whose source says that it may be there soon, and the pause before the second, milliseconds. */
+const POSE_ATTEMPTS = 5;
+const POSE_BACKOFF_MS = 200;
+
 async function posedBy(environments: Environments, refs: readonly TaskRef[], asker: Asker): Promise<Posed[]> {
+  const posed = await posedOnce(environments, refs, asker);
+  for (let attempt = 1; attempt < POSE_ATTEMPTS; attempt++) {
+    const again = [...posed.keys()].filter((i) => {
+      const one = posed[i];
+      return one instanceof GradusError && one.retryable;
+    });
+    if (again.length === 0) break;
+    await delay(POSE_BACKOFF_MS * 2 ** (attempt - 1), undefined, { signal: asker.signal });
+    const askedAgain = again.map((i) => refs[i]!);
+    const said = await posedOnce(environments, askedAgain, asker);
+    said.forEach((one, n) => (posed[again[n]!] = one));
+  }
+  return posed;
+}
+
+/** In order, with one question to each environment. */
+async function posedOnce(
+  environments: Environments,
+  refs: readonly TaskRef[],
+  asker: Asker,
+): Promise<Posed[]> {
   const posed: Posed[] = [];
   await Promise.all(
     [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
@@ -327,8 +373,10 @@ async function advanceOne(
 }
 
 const longName = ({ run, stage, step, group }: OpenGroup): string => ids.group(run, stage, step, group);
-const episodeIndex = (request: OpenGroup, episode: Episode): number =>
-  episode.task * request.samples + episode.sample;
+const episodeIndex = (
+  request: Pick<OpenGroup, 'samples'>,
+  { task, sample }: Pick<Episode, 'task' | 'sample'>,
+): number => task * request.samples + sample;
 
 /** null for an episode that has ended. */
 function dueCall(
@@ -339,7 +387,7 @@ function dueCall(
   if (episode.status.kind !== 'calling') return null;
   const { name } = episode.status.call;
   const { environment } = task.ref;
-  const { file, tools } = environmentOf(deps.environments, environment);
+  const { file, tools, resume } = environmentOf(deps.environments, environment);
   const tool = (task.tools ?? tools).find((other) => other.name === name)!;
   return {
     task: episode.task,
@@ -351,5 +399,6 @@ function dueCall(
     timeoutSeconds: tool.limits.timeoutSeconds,
     maxAttempts: attemptsOf(tool),
     once: tool.effect === 'once',
+    ...(resume === 'pin' && deps.ownQueue !== undefined && { queue: deps.ownQueue }),
   };
 }

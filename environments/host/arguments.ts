@@ -26,9 +26,10 @@ export async function checkArguments({ arguments: schema }: Tool, given: Json): 
   };
 }
 
-/** Throws where a JSON Schema is none. */
-export function assertSchema(schema: z.ZodType | JsonSchema): void {
-  if (!(schema instanceof z.ZodType)) compiled(schema);
+/** Throws where what is given as a JSON Schema of an object is none. */
+export function assertSchema(schema: JsonSchema): void {
+  if (schema?.type !== 'object') throw new TypeError('its type must be object');
+  compiled(schema);
 }
 
 // Formats are advice in JSON Schema, and what others publish uses keywords of their own: neither is an error.

@@ -257,13 +257,15 @@ async function promised<T>(
   type: string,
   work: () => Promise<Read<T>>,
 ): Promise<T> {
-  const failed = (how: string, cause?: unknown): GradusError =>
-    new GradusError('environment', type, `${what} of ${environment.name} ${how}`, { cause });
+  const failed = (how: string, cause?: unknown, retryable = false): GradusError =>
+    new GradusError('environment', type, `${what} of ${environment.name} ${how}`, { cause, retryable });
   let read: Read<T>;
   try {
     read = await work();
   } catch (error) {
-    throw failed(`threw: ${wordsOf(error)}`, error);
+    // It may know that what it needs will be there again, and no more than that.
+    const { retryable } = isA(error, GradusError) ? errorOfUsers('environment', error) : { retryable: false };
+    throw failed(`threw: ${wordsOf(error)}`, error, retryable);
   }
   if ('fault' in read) throw failed(read.fault);
   return read.value;
@@ -271,9 +273,10 @@ async function promised<T>(
 
 async function candidateOf(environment: Environment, { ref, episode }: HostCandidate): Promise<Candidate> {
   const { status } = episode;
-  const task = await taskOf(environment, ref);
+  const { info, ...task } = await knownTask(environment, ref);
   return {
-    task,
+    // What a verifier changes in it no other episode is to see.
+    task: { ...task, ...(info !== undefined && { info: structuredClone(info) }) },
     episode,
     answer: status.kind === 'answered' ? status.answer : null,
     tools: (task.tools ?? environment.tools).map(({ name }) => name),

@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { ToolRefusal } from '../../environments/contract.ts';
+import type { ToolCall } from '../../core/episode/episode.ts';
+import type { Reattach } from '../../environments/session.ts';
+import { HouseServer } from './houses.ts';
+
+/** Houses on a server of their own: whoever asks may die. */
+export async function serveHouses() {
+  const houses = new HouseServer();
+  const sessions = houses.sessions() as Reattach;
+  const context = {} as never;
+  const server = createServer((request, response) => {
+    void (async () => {
+      const { id, call } = JSON.parse(await text(request)) as { id: string; call: ToolCall };
+      const place = { id, signal: new AbortController().signal };
+      try {
+        const session = request.url === '/open' ? await sessions.open(context, place) : null;
+        const answers: Record<string, () => unknown> = {
+          '/open': () => session,
+          '/attach': () => sessions.attach(context, place, null),
+          '/act': async () => (await sessions.attach(context, place, null)).act(call, context),
+          '/end': async () =>
+            (await sessions.attach(context, place, null)).end?.(
+              { answer: null, by: 'environment' },
+              place.signal,
+            ),
+          '/close': () => sessions.close(context, place, null),
+        };
+        const said = await answers[request.url!]!();
+        response.end(JSON.stringify(typeof said === 'string' ? { text: said } : (said ?? {})));
+      } catch (error) {
+        const refused = error instanceof ToolRefusal;
+        response.statusCode = refused ? 200 : 500;
+        const message = (error as Error).message;
+        response.end(refused ? JSON.stringify({ text: message, refused }) : message);
+      }
+    })();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    houses,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
