@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
 import type { ObjectStore } from '../store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { commandLine, IN_CHECKOUT } from '../core/installation.ts';
 import { readStack, stackEnvironment } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { readSettings } from '../workers/settings.ts';
@@ -20,7 +21,7 @@ export const STATE_DIR = 'GRADUS_STATE_DIR';
 export function withConnectionFlags(command: Command): Command {
   return command.option(
     '--state-dir <dir>',
-    `the folder of the servers that \`npm run dev\` holds up (default: ${STATE_DIR}, or .gradus in the checkout); ` +
+    `the folder of the servers that \`${commandLine('dev')}\` holds up (default: ${STATE_DIR}, or .gradus in ${IN_CHECKOUT ? 'the checkout' : 'this folder'}); ` +
       'where GRADUS_S3_URL is set, the environment says where they are instead',
   );
 }
@@ -79,7 +80,7 @@ export async function withTemporal<T>(
     throw new GradusError(
       'infra',
       'temporal-unreachable',
-      `no Temporal server answers at ${temporalAddress} (${messageOf(cause)}): start one with "npm run dev", or set TEMPORAL_ADDRESS`,
+      `no Temporal server answers at ${temporalAddress} (${messageOf(cause)}): start one with "${commandLine('dev')}", or set TEMPORAL_ADDRESS`,
       { retryable: true, cause },
     );
   });

@@ -55,12 +55,12 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
     ...(chemistry && { reportIsDue: (client: FinishedRun['client']) => reportIsDue(client, workflowId) }),
   };
   const outcome = await runSpec(run, async (finished) => {
-    const { client, installation, result, progress } = finished;
+    const { client, settings, result, progress } = finished;
     const confidence = confidenceOf(spec);
     if (rungs.every(({ tier }) => tier !== 'world')) await untilLadderIsDone(client, progress.run, say);
     const judged =
       chemistry && result.after ? await judgeReport(client, progress.run, judgesOf(rungs), say) : null;
-    const store = await ObjectStore.connect(installation.settings.store);
+    const store = await ObjectStore.connect(settings.store);
     try {
       const read = (stages: string[]) =>
         readDesigns(store, progress.run, stages, [

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { Command } from 'commander';
 import { fail } from './fail.ts';
 
@@ -5,6 +6,32 @@ import { fail } from './fail.ts';
 // of which only the one that is asked for is loaded: the model's engine alone takes seconds.
 
 const COMMANDS: Record<string, { description: string; load: () => Promise<() => Command> }> = {
+  init: {
+    description: 'Writes an environment, a spec and a test into this folder, to begin with.',
+    load: async () => (await import('./commands/init.ts')).init,
+  },
+  check: {
+    description:
+      'Looks whether environments do what training relies on, and plays episodes of their experts.',
+    load: async () => (await import('./commands/check.ts')).check,
+  },
+  environments: {
+    description: 'Lists the built-in environments and those of the project, and what each needs.',
+    load: async () => (await import('./commands/environments.ts')).environments,
+  },
+  train: {
+    description: 'Runs a spec, shows its progress, and ends with the table of before and after.',
+    load: async () => (await import('./commands/train.ts')).train,
+  },
+  dev: {
+    description: 'Holds servers and workers up until Ctrl-C.',
+    load: async () => (await import('./commands/dev.ts')).dev,
+  },
+  setup: {
+    description:
+      'Brings in what the package alone does not have: servers, libtensorflow, Python environments.',
+    load: async () => (await import('./commands/setup.ts')).setup,
+  },
   checkpoints: {
     description: 'Lists the checkpoints of a run, oldest first.',
     load: async () => (await import('./commands/checkpoints.ts')).checkpoints,
@@ -40,7 +67,7 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
 };
 
 const program = new Command('gradus')
-  .description('Looks into runs and moves models in and out.')
+  .description('Trains agents that use tools, looks into runs, and moves models in and out.')
   .showHelpAfterError('(--help says what there is)');
 for (const [name, { description, load }] of Object.entries(COMMANDS)) {
   const command = process.argv.includes(name) ? (await load())() : new Command(name);

@@ -12,14 +12,17 @@ import type { Progress } from '../workflows/messages.ts';
 import { printable } from './printable.ts';
 import { connectPatiently } from './patient-connection.ts';
 import { progressLine } from './show-progress.ts';
-import { startInstallation, untilInterrupted } from './stack-with-workers.ts';
-import type { Installation, InstallationOptions } from './stack-with-workers.ts';
+import { joinInstallation, startInstallation, untilInterrupted } from './stack-with-workers.ts';
+import type { InstallationOptions } from './stack-with-workers.ts';
+import type { WorkerSettings } from '../workers/settings.ts';
 
 export interface RunSpecOptions extends InstallationOptions {
   /** As a person wrote it. */
   spec: unknown;
   workflowId: string;
   say: (text: string) => void;
+  /** Use servers and workers that another process holds up for the same state folder, where there are any. */
+  join?: boolean;
   /** Whether the last run of this id is finished and only its report is missing: then no other one is started. */
   reportIsDue?: (client: Client) => Promise<boolean>;
 }
@@ -27,7 +30,7 @@ export interface RunSpecOptions extends InstallationOptions {
 /** A run that has come to its end, with the servers and workers still up. */
 export interface FinishedRun {
   client: Client;
-  installation: Installation;
+  settings: WorkerSettings;
   result: CurriculumResult;
   progress: Progress;
   /** Since the start, servers included. */
@@ -48,12 +51,10 @@ export async function runSpec<T>(
 ): Promise<T | 'interrupted'> {
   const { spec, workflowId, say } = options;
   const started = Date.now();
-  say('starting servers and workers …');
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
-  const installation = await startInstallation({ ...options, onEvent: say });
+  const up = await servers(options);
+  const { stack, settings } = up;
   try {
-    const { stack, settings, workers } = installation;
-    for (const description of workers.descriptions) say(`  ${description}`);
     if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
     const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
@@ -69,19 +70,35 @@ export async function runSpec<T>(
     if (result === 'interrupted') return stopped();
     const progress = await handle.query<Progress>('progress');
     const seconds = (): number => (Date.now() - started) / 1000;
-    const finished = finish({ client, installation, result, progress, seconds });
+    const finished = finish({ client, settings, result, progress, seconds });
     const outcome = await Promise.race([finished, interrupted]);
     if (outcome === 'interrupted') return stopped();
     await connection.close();
     return outcome;
   } finally {
-    await installation.stop();
+    await up.stop();
   }
 
   function stopped(): 'interrupted' {
-    say('\nstopping; the run goes on from here the next time you start the demo');
+    say('\nstopping; the run goes on from here when the same command is given again');
     return 'interrupted';
   }
+}
+
+/** Servers and workers: those that are up, if they may be used, else some of one's own, to be stopped. */
+async function servers(options: RunSpecOptions) {
+  const { say } = options;
+  const joined = options.join === true ? await joinInstallation(options.stateDir) : undefined;
+  if (joined !== undefined) {
+    say(
+      `using the servers and workers that process ${joined.holder} holds up, with the environments that it has`,
+    );
+    return { ...joined, stop: async () => undefined };
+  }
+  say('starting servers and workers …');
+  const installation = await startInstallation({ ...options, onEvent: say });
+  for (const description of installation.workers.descriptions) say(`  ${description}`);
+  return installation;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
+import { IN_CHECKOUT } from '../core/installation.ts';
 
 function parsePort(text: string): number {
   const port = Number(text);
@@ -13,9 +14,14 @@ function parsePort(text: string): number {
 export function withStackFlags(command: Command): Command {
   return command
     .showHelpAfterError(
-      '(--help says what there is; npm hands on flags only behind a "--": npm run demo -- --json)',
+      IN_CHECKOUT
+        ? '(--help says what there is; npm hands on flags only behind a "--": npm run demo -- --json)'
+        : '(--help says what there is)',
     )
-    .option('--state-dir <dir>', 'where servers keep their data (default: .gradus in the checkout)')
+    .option(
+      '--state-dir <dir>',
+      `where servers keep their data (default: .gradus in ${IN_CHECKOUT ? 'the checkout' : 'this folder'})`,
+    )
     .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
     .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)
     .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort);

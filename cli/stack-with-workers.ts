@@ -1,8 +1,10 @@
 import path from 'node:path';
 import { startStack } from '../infra/dev/stack.ts';
-import { stackEnvironment } from '../infra/dev/stack-addresses.ts';
+import { readStack, stackEnvironment, stackLock } from '../infra/dev/stack-addresses.ts';
+import type { StackAddresses } from '../infra/dev/stack-addresses.ts';
 import type { Stack, StackOptions } from '../infra/dev/stack.ts';
 import { blobCacheDir, DEFAULT_STATE_DIR, logsDir } from '../infra/dev/state-dir.ts';
+import { lockHolder } from '../infra/setup/file-lock.ts';
 import { startWorkers } from '../workers/all-in-one.ts';
 import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
 import { readSettings } from '../workers/settings.ts';
@@ -42,6 +44,21 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     await stack.stop();
     throw error;
   }
+}
+
+/** Servers and workers that another process holds up. */
+export interface Joined {
+  holder: number;
+  stack: StackAddresses;
+  settings: WorkerSettings;
+}
+
+/** Those of the state folder, where a process holds them up. Throws what `readStack` throws while they are starting. */
+export async function joinInstallation(stateDir: string = DEFAULT_STATE_DIR): Promise<Joined | undefined> {
+  const holder = await lockHolder(stackLock(path.resolve(stateDir)));
+  if (holder === undefined) return undefined;
+  const stack = await readStack(stateDir);
+  return { holder, stack, settings: readSettings({ ...process.env, ...stackEnvironment(stack) }) };
 }
 
 /** How workers reach the servers of a stack. */

@@ -271,6 +271,17 @@ export interface Environment {
    * most 60 s. Names, levels, tools and counts are read without it. It shares its event loop with other work.
    */
   prepare?(): Promise<void>;
+  /** What must be on the machine for it, beside Gradus: looked for, and told by `gradus environments`. Quick. */
+  needs?(): Promise<readonly Need[]>;
+}
+
+/** Something that an environment does not work without, or not wholly. */
+export interface Need {
+  /** In words, such as "the Python of reasoning-gym" or "Chromium". */
+  what: string;
+  present: boolean;
+  /** The command that brings it. */
+  setUp: string;
 }
 
 /** An environment whose tasks and demonstrations need no waiting for. */

@@ -135,6 +135,7 @@ const environmentShape = z
     demonstrate: isFunction.optional(),
     taskCount: isFunction,
     prepare: isFunction.optional(),
+    needs: isFunction.optional(),
   })
   .superRefine(({ tools, sessions }, context) => {
     const orphan = tools.findIndex(({ run }) => run === undefined);

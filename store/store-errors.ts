@@ -1,4 +1,5 @@
 import { GradusError, messageOf } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 
 /** What was being done, for the message. */
 export interface StoreCall {
@@ -63,7 +64,7 @@ export function storeError(error: unknown, { address, doing }: StoreCall): Gradu
       { retryable, cause: error },
     );
   if (NETWORK.has(code)) {
-    return make('unreachable', 'Start the server (`npm run dev`), or correct the address', true);
+    return make('unreachable', `Start the server (\`${commandLine('dev')}\`), or correct the address`, true);
   }
   if (FULL.has(code)) {
     return make(

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { commandLine } from '../core/installation.ts';
 import type { Role } from '../core/names.ts';
+import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import { findChemistry } from '../infra/setup/chemistry.ts';
 import { CHEMISTRY_PYTHON, chemistryProcess } from './chemistry/process.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
@@ -38,8 +38,7 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
-const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+const MAIN = ownModule('main', import.meta.url);
 
 /**
  * All workers of a small installation, a process per group of roles. A process that dies is started again, after a
@@ -68,7 +67,7 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
       ...processes.flatMap((process) => process.descriptions),
       ...(options.chemistry === true && python === undefined
         ? [
-            'chemistry: simulation and high-fidelity tiers have no worker; "npm run setup:chemistry" makes one',
+            `chemistry: simulation and high-fidelity tiers have no worker; "${commandLine('setup chemistry')}" makes one`,
           ]
         : []),
     ],
@@ -96,7 +95,7 @@ function roleProcess(
     title: `the worker for ${roles.join(', ')}`,
     spawn: (output) =>
       fork(MAIN, [...roles], {
-        execArgv: ['--import', TSX],
+        execArgv: [...OWN_LOADER],
         env: { ...inheritedEnvironment(), ...settingsToEnv(settings), ...env },
         stdio: ['ignore', output, output, 'ipc'],
         // A group of its own: Ctrl-C reaches the one who supervises, who then ends the workers in order.

@@ -1,7 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import { Worker } from '@temporalio/worker';
 import { createCurriculum } from '../activities/training/curriculum.ts';
 import { durable } from '../activities/durable.ts';
+import { ownModule } from '../engine/own-module.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 
@@ -9,7 +9,7 @@ import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 export async function createOrchestratorWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
   const worker = await Worker.create({
     ...commonOptions(runtime, 'orchestrator'),
-    workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
+    workflowsPath: ownModule('../workflows/index', import.meta.url),
     activities: durable(createCurriculum(runtime)),
     maxConcurrentActivityTaskExecutions: 8,
     // A workflow whose worker died is picked up by another after this long.

@@ -1,8 +1,9 @@
-import { fileURLToPath } from 'node:url';
 import { NativeConnection } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
 import { ObjectStore } from '../store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
+import { ownModule } from '../engine/own-module.ts';
 import { QUEUES } from '../core/names.ts';
 import type { Role } from '../core/names.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
@@ -46,7 +47,7 @@ export async function openRuntime(settings: WorkerSettings, { hosted = true } = 
     throw new GradusError(
       'infra',
       'temporal-unreachable',
-      `no Temporal server answers at ${settings.temporalAddress} (${messageOf(cause)}): start one with "npm run dev", or set TEMPORAL_ADDRESS`,
+      `no Temporal server answers at ${settings.temporalAddress} (${messageOf(cause)}): start one with "${commandLine('dev')}", or set TEMPORAL_ADDRESS`,
       { retryable: true, cause },
     );
   }
@@ -91,7 +92,7 @@ export function commonOptions(runtime: WorkerRuntime, role: Role): WorkerOptions
     shutdownGraceTime: '2 seconds',
     shutdownForceTime: '8 seconds',
     dataConverter: {
-      payloadConverterPath: fileURLToPath(new URL('../workflows/payload-converter.ts', import.meta.url)),
+      payloadConverterPath: ownModule('../workflows/payload-converter', import.meta.url),
       ...(settings.payloadLimit !== undefined && {
         payloadCodecs: [new PayloadLimit(settings.payloadLimit)],
       }),

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { GradusError } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 
 /** Tiers with a worker in TypeScript. */
 export type ServedTier = 'simulation' | 'high-fidelity';
@@ -95,7 +96,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
     throw new GradusError(
       'infra',
       'settings',
-      `a worker's surroundings are not described; set these variables ("npm run dev" does it for you):\n${lines.join('\n')}`,
+      `a worker's surroundings are not described; set these variables ("${commandLine('dev')}" does it for you):\n${lines.join('\n')}`,
     );
   }
   const values = parsed.data;

@@ -1,18 +1,19 @@
 import process from 'node:process';
 import { createInterface } from 'node:readline/promises';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { closest } from 'fastest-levenshtein';
 import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
 import { GradusError } from '../../core/errors.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { HostedEnvironment, hostedHere } from '../../environments/host/hosted-environment.ts';
-import { loadEnvironments } from '../../environments/index.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { settingsOf, withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { numberFrom, wholeFrom } from '../numbers.ts';
 import { playEpisode } from '../play-episode.ts';
 import { printable } from '../printable.ts';
+import { loadEnvironments, projectModules } from '../project.ts';
 import type { PlaySettings } from '../play-episode.ts';
 
 interface GenerateOptions extends ConnectionOptions, PlaySettings {
@@ -26,16 +27,16 @@ export function generateCommand(): Command {
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
     .option('--prompt <text>', 'answer this one and end (otherwise: what is typed or piped in, line by line)')
     .option('--environment <name>', 'give it the tools of this environment; they really run')
-    .option('--temperature <t>', '0 takes the likeliest token', number(0, 100), 1)
-    .option('--top-k <k>', 'of the k likeliest tokens; 0 of all', whole(0), 0)
-    .option('--top-p <p>', 'of the likeliest tokens that have this probability together', number(0, 1), 1)
-    .option('--max-tokens <n>', 'tokens after the prompt, those of tools included', whole(1), 256)
-    .option('--max-turns <n>', 'turns of the policy', whole(1), 8)
-    .option('--seed <n>', 'the same seed samples the same answer', whole(0), 0)
+    .option('--temperature <t>', '0 takes the likeliest token', numberFrom(0, 100), 1)
+    .option('--top-k <k>', 'of the k likeliest tokens; 0 of all', wholeFrom(0), 0)
+    .option('--top-p <p>', 'of the likeliest tokens that have this probability together', numberFrom(0, 1), 1)
+    .option('--max-tokens <n>', 'tokens after the prompt, those of tools included', wholeFrom(1), 256)
+    .option('--max-turns <n>', 'turns of the policy', wholeFrom(1), 8)
+    .option('--seed <n>', 'the same seed samples the same answer', wholeFrom(0), 0)
     .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
       withStore(options, async (store) => {
         const settings = await settingsOf(options);
-        const environment = await environmentOf(options.environment, settings.environmentModules);
+        const environment = await environmentOf(options.environment);
         const policies = new PolicyPool(store, () => createDecoder({ threads: settings.decoderThreads }), 1);
         try {
           const lease = await policies.lease(await checkpointOf(store, name));
@@ -84,12 +85,9 @@ function withoutTools(): HostedEnvironment {
 }
 
 /** Throws GradusError('environment', 'unknown') with the nearest name. */
-async function environmentOf(
-  name: string | undefined,
-  modules: readonly string[],
-): Promise<HostedEnvironment> {
+async function environmentOf(name: string | undefined): Promise<HostedEnvironment> {
   if (name === undefined) return withoutTools();
-  const environments = await loadEnvironments([...modules]);
+  const environments = await loadEnvironments(await projectModules());
   const found = environments.get(name);
   if (found) return hostedHere(found);
   const names = [...environments.keys()];
@@ -97,22 +95,6 @@ async function environmentOf(
     'environment',
     'unknown',
     `no environment "${name}"; did you mean "${closest(name, names)}"? There are: ${names.join(', ')}. One of your own is known here when ` +
-      'GRADUS_ENVIRONMENTS names its module, as it does for `npm run dev`',
+      'GRADUS_ENVIRONMENTS or package.json names its module, as for dev',
   );
-}
-
-function number(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (text.trim() !== '' && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`give a number from ${least}${most === Infinity ? '' : ` to ${most}`}`);
-  };
-}
-
-function whole(least: number): (text: string) => number {
-  return (text) => {
-    const value = number(least, Infinity)(text);
-    if (Number.isSafeInteger(value)) return value;
-    throw new InvalidArgumentError(`give a whole number from ${least}`);
-  };
 }

@@ -1,8 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { IN_CHECKOUT } from '../../core/installation.ts';
 import type { ModelConfig } from '../model-config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 import type { FromThread, ThreadSettings, ToThread } from './messages.ts';
+
+/** Compiled it needs no loader of TypeScript. */
+const THREAD = IN_CHECKOUT
+  ? new URL('./thread-start.mjs', import.meta.url)
+  : new URL('./thread.js', import.meta.url);
 
 interface Waiting {
   resolve(result: SampleResult | undefined): void;
@@ -19,7 +25,7 @@ export class DecoderThread {
 
   /** `onCrash` is called once, after those who waited have been rejected. */
   constructor(settings: ThreadSettings, onCrash: (failure: GradusError) => void) {
-    this.worker = new Worker(new URL('./thread-start.mjs', import.meta.url), {
+    this.worker = new Worker(THREAD, {
       workerData: settings,
       execArgv: [],
     });

@@ -1,5 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { loadBackend, type BackendKind } from './tensorflow/backend.ts';
 import {
   checkBatch,
@@ -59,7 +60,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
       'learner',
       'precision',
       `${backend.name} has no ${precision}: set learner.precision to ${runner.precisions.join(' or ')}, ` +
-        'or run `npm run setup`, which builds the TensorFlow backend',
+        `or run \`${commandLine('setup')}\`, which builds the TensorFlow backend`,
     );
   };
 

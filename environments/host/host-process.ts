@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
-import { createRequire } from 'node:module';
 import type { Duplex, Readable } from 'node:stream';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
+import { ownModule, TYPESCRIPT } from '../../engine/own-module.ts';
 import { boundaryOf, toError } from './asks.ts';
 import type { Answer, Ask } from './asks.ts';
 import { Channel } from './channel.ts';
@@ -58,7 +57,6 @@ const CALLED_OFF_MS = 5000;
 /** How long a host that has exited may have something to be read, milliseconds. */
 const LAST_WORDS_MS = 500;
 
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 /** Loaded before tsx, which looks at each file that comes after it: a fifth of what a start takes. */
 const ZOD = import.meta.resolve('zod');
 const MEGABYTE = 2 ** 20;
@@ -100,8 +98,9 @@ export class HostProcess {
         '--import',
         ZOD,
         '--import',
-        TSX,
-        fileURLToPath(new URL('./process.ts', import.meta.url)),
+        // The modules of users are TypeScript, also where ours are not.
+        TYPESCRIPT,
+        ownModule('process', import.meta.url),
         String(options.memoryBytes),
       ],
       // A group of its own: what users' code has started ends with it.

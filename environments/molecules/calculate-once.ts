@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { ToolContext } from '../contract.ts';
 
@@ -29,7 +30,7 @@ export async function calculateOnce(
     throw new GradusError(
       'infra',
       'no-chemistry',
-      'this tool needs Python: run "npm run setup:chemistry", and start the workers with chemistry',
+      `this tool needs Python: run "${commandLine('setup chemistry')}", and start the workers with chemistry`,
     );
   }
   signal.throwIfAborted();

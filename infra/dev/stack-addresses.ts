@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import type { ObjectStoreAddress } from './object-store.ts';
 import { DEFAULT_STATE_DIR, readRecord, storeDir } from './state-dir.ts';
 import { readKeys } from './store-keys.ts';
@@ -33,7 +34,7 @@ export async function readStack(stateDirectory: string = DEFAULT_STATE_DIR): Pro
     throw new GradusError(
       'infra',
       'no-stack',
-      `No servers were started with ${stateDir}. Run "npm run dev" first, in another terminal.`,
+      `No servers were started with ${stateDir}. Run "${commandLine('dev')}" first, in another terminal.`,
     );
   }
   const { address, namespace, uiAddress } = temporal;
@@ -43,6 +44,9 @@ export async function readStack(stateDirectory: string = DEFAULT_STATE_DIR): Pro
     objectStore: { ...objectStore, useSSL: false, ...keys },
   };
 }
+
+/** Held by the process that holds the servers of a state folder up. */
+export const stackLock = (stateDir: string): string => path.join(stateDir, 'stack.lock');
 
 /** The variables that say where the servers of a stack are, to workers and commands. */
 export function stackEnvironment({ temporal, objectStore }: StackAddresses): Record<string, string> {

@@ -8,6 +8,7 @@ import type { ServerHandle } from './managed-server.ts';
 import { ensureBucket, S3_PORT, startObjectStore } from './object-store.ts';
 import type { ObjectStoreServer } from './object-store.ts';
 import { checkExplicitPort } from './ports.ts';
+import { stackLock } from './stack-addresses.ts';
 import type { ObjectStoreLocation, StackAddresses } from './stack-addresses.ts';
 import {
   DEFAULT_STATE_DIR,
@@ -58,7 +59,7 @@ const ENDING_MS = 3_000;
 async function claim(stateDir: string, onEvent: StackOptions['onEvent']): Promise<() => Promise<void>> {
   const deadline = performance.now() + ENDING_MS;
   for (let waited = false; ; waited = true) {
-    const lock = await tryLock(path.join(stateDir, 'stack.lock'));
+    const lock = await tryLock(stackLock(stateDir));
     if ('release' in lock) return lock.release;
     if (performance.now() > deadline) {
       throw new GradusError(

@@ -2,9 +2,12 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { IN_CHECKOUT } from '../../core/installation.ts';
 
-/** Where the dev servers of this checkout keep their data. */
-export const DEFAULT_STATE_DIR = path.resolve(import.meta.dirname, '..', '..', '.gradus');
+/** Where the dev servers keep their data: in the checkout, or in the folder of the person's own project. */
+export const DEFAULT_STATE_DIR = IN_CHECKOUT
+  ? path.resolve(import.meta.dirname, '..', '..', '.gradus')
+  : path.resolve('.gradus');
 
 /** Enough for the servers' own data and a few checkpoints of the examples. */
 const LEAST_FREE_BYTES = 256 * 2 ** 20;

@@ -3,10 +3,12 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { sourcesDigest } from '../../engine/decoder/native/sources.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
+import { packageFolder } from './package-folder.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 
 /** Has onnxruntime's C header in it; an older header works with a newer library. */
@@ -69,7 +71,7 @@ export async function compileDecoder(
   if (process.platform === 'win32' || compiler === undefined) throw failed('it needs g++ or clang++ on PATH');
   const sources = sourcesOf(root);
   const files = (await readdir(sources)).filter((name) => name.endsWith('.cc')).toSorted();
-  const include = [await headers(env), path.join(root, 'node_modules', 'node-api-headers', 'include')];
+  const include = [await headers(env), path.join(packageFolder('node-api-headers'), 'include')];
   const compiled = await runCommand(compiler, [
     ...FLAGS,
     ...EXACT,
@@ -125,5 +127,5 @@ const failed = (why: string): GradusError =>
     'infra',
     'build-failed',
     `the native decoder could not be built: ${why}. The stock decoder serves instead, several times slower; ` +
-      '`npm run setup` tries again.',
+      `\`${commandLine('setup')}\` tries again.`,
   );

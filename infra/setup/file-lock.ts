@@ -52,6 +52,12 @@ async function holderOf(file: string): Promise<Holder | undefined> {
   return text === undefined ? undefined : parseHolder(text);
 }
 
+/** The pid of the living process that has the lock `file`, if any. */
+export async function lockHolder(file: string): Promise<number | undefined> {
+  const holder = await holderOf(file);
+  return holder !== undefined && holds(holder) ? holder.pid : undefined;
+}
+
 /**
  * Takes the lock `file` for this process, or says who has it. A lock whose process is gone is taken over.
  * @returns `release`, or the pid of the living holder

@@ -1,6 +1,7 @@
 import { chmod, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
@@ -139,7 +140,7 @@ export async function requireBinary(name: BinaryName, env: NodeJS.ProcessEnv = p
   throw new GradusError(
     'infra',
     'binary-missing',
-    `The ${title} ${version} is not there yet, or not whole any more. Run "npm run setup", or set ${override} to its file.`,
+    `The ${title} ${version} is not there yet, or not whole any more. Run "${commandLine('setup')}", or set ${override} to its file.`,
   );
 }
 

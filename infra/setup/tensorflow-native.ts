@@ -6,6 +6,7 @@ import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { installCudaLibraries } from './cuda-libraries.ts';
 import { withLock } from './file-lock.ts';
+import { packageFolder } from './package-folder.ts';
 import { isAsRecorded, recordDigests } from './recorded-digests.ts';
 import { downloadWheel, extract } from './wheel.ts';
 import type { PinnedWheel } from './wheel.ts';
@@ -70,8 +71,6 @@ export interface TensorFlowNative {
 }
 
 interface Options {
-  /** The checkout whose node_modules is made to work. */
-  root: string;
   env?: NodeJS.ProcessEnv;
   say?: (text: string) => void;
 }
@@ -82,10 +81,13 @@ interface Options {
  * out of TensorFlow's Python wheel with the package's addon compiled against it; the second is newer and faster.
  * @throws GradusError infra/tensorflow-missing, infra/download-failed, infra/build-failed, infra/bad-setting
  */
-export async function ensureTensorFlow(name: TensorFlowPackage, options: Options): Promise<TensorFlowNative> {
+export async function ensureTensorFlow(
+  name: TensorFlowPackage,
+  options: Options = {},
+): Promise<TensorFlowNative> {
   const env = options.env ?? process.env;
   const source = parseSource(env['GRADUS_LIBTENSORFLOW']);
-  const folder = path.join(options.root, 'node_modules', '@tensorflow', name);
+  const folder = packageFolder(`@tensorflow/${name}`);
   const link = path.join(folder, 'lib', `napi-v${NAPI_VERSION}`, 'tfjs_binding.node');
   const entry = tensorFlowCacheEntry(cacheRoot(env), name);
   const addon = path.join(entry, 'tensorflow', 'tfjs_binding.node');
@@ -111,7 +113,7 @@ export async function ensureTensorFlow(name: TensorFlowPackage, options: Options
             : `libtensorflow for GPUs: downloading 3 GB with CUDA, compiling the addon (5 GB on disk; ` +
                 `GRADUS_TENSORFLOW_GPU=0 does without) …`,
         );
-        await buildFromWheel(name, options.root, entry, tools);
+        await buildFromWheel(name, entry, tools);
       });
       await linkAddon(link, addon);
       return done('wheel');
@@ -178,12 +180,7 @@ export function wheelTarget(entry: string, libraries: string, headers: string): 
   return header === undefined ? undefined : path.join(headers, header);
 }
 
-async function buildFromWheel(
-  name: TensorFlowPackage,
-  root: string,
-  entry: string,
-  tools: WheelTools,
-): Promise<void> {
+async function buildFromWheel(name: TensorFlowPackage, entry: string, tools: WheelTools): Promise<void> {
   await mkdir(path.dirname(entry), { recursive: true });
   await rm(`${entry}.partial`, { recursive: true, force: true }); // what a killed build left
   const partial = `${entry}.partial`;
@@ -196,7 +193,7 @@ async function buildFromWheel(
     await extract(wheel, (file) => wheelTarget(file, libraries, headers));
     if (name === 'tfjs-node-gpu') await installCudaLibraries(tools.python, partial, scratch);
     await rm(wheel);
-    await compileAddon(name, root, tools.compiler, libraries, headers);
+    await compileAddon(name, tools.compiler, libraries, headers);
     await recordDigests(partial);
     await rm(entry, { recursive: true, force: true }); // what was damaged
     await rename(partial, entry);
@@ -232,16 +229,14 @@ export function compilerArguments(options: {
 
 async function compileAddon(
   name: TensorFlowPackage,
-  root: string,
   compiler: string,
   libraries: string,
   headers: string,
 ): Promise<void> {
   const output = path.join(libraries, 'tfjs_binding.node');
-  const nodeModules = path.join(root, 'node_modules');
   const args = compilerArguments({
-    sources: path.join(nodeModules, '@tensorflow', name, 'binding'),
-    nodeHeaders: path.join(nodeModules, 'node-api-headers', 'include'),
+    sources: path.join(packageFolder(`@tensorflow/${name}`), 'binding'),
+    nodeHeaders: path.join(packageFolder('node-api-headers'), 'include'),
     headers,
     libraries,
     output,

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
+import { commandLine } from '../../../core/installation.ts';
 import type { Draws } from '../draws.ts';
 import { sourcesDigest } from './sources.ts';
 
@@ -87,18 +88,21 @@ export function findAddon(): FoundAddon {
 
 function search(): FoundAddon {
   const file = addonFile();
-  if (!existsSync(file)) return { missing: 'the native decoder is not built: `npm run setup` builds it' };
+  if (!existsSync(file))
+    return { missing: `the native decoder is not built: \`${commandLine('setup')}\` builds it` };
   const library = onnxruntimeLibrary();
   if (library === undefined) return { missing: 'onnxruntime-node brings no library for this machine' };
   try {
     const addon = createRequire(import.meta.url)(file) as NativeAddon;
     if (addon.sources !== sourcesDigest(import.meta.dirname)) {
-      return { missing: 'the native decoder is of other sources than these: `npm run setup` builds it anew' };
+      return {
+        missing: `the native decoder is of other sources than these: \`${commandLine('setup')}\` builds it anew`,
+      };
     }
     return { addon, library };
   } catch (error) {
     return {
-      missing: `the native decoder cannot be loaded (${messageOf(error)}): \`npm run setup\` builds it anew`,
+      missing: `the native decoder cannot be loaded (${messageOf(error)}): \`${commandLine('setup')}\` builds it anew`,
     };
   }
 }

@@ -1,9 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { GradusError } from '../../../core/errors.ts';
 import type { Learner, Scores } from '../contract.ts';
 import type { LocalLearnerOptions } from '../local-learner.ts';
+import { OWN_LOADER, ownModule } from '../../own-module.ts';
 import { fromSentError } from './messages.ts';
 import type { FromLearner, ScoringRequest, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
 import { closeFile, openUnnamedFile, readValue, writeValue } from './shared-file.ts';
@@ -101,9 +100,8 @@ class Connection {
   private held: Held[] = [];
 
   private constructor() {
-    const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-    this.child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [String(process.pid)], {
-      execArgv: ['--import', loader],
+    this.child = fork(ownModule('process', import.meta.url), [String(process.pid)], {
+      execArgv: [...OWN_LOADER],
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'pipe', 'ipc', this.file],
     });

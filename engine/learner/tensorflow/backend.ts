@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { createRequire } from 'node:module';
 import { GradusError, messageOf } from '../../../core/errors.ts';
+import { commandLine } from '../../../core/installation.ts';
 import type * as TensorFlow from '@tensorflow/tfjs';
 import { NativeOps, type KernelBackend } from './native-ops.ts';
 
@@ -87,7 +88,7 @@ async function loadNative(addon: string, wantGpu: boolean): Promise<Backend> {
     throw new GradusError(
       'learner',
       'backend-missing',
-      `The learner's TensorFlow (${addon}) cannot be loaded. Run \`npm run setup\`, which builds it, ` +
+      `The learner's TensorFlow (${addon}) cannot be loaded. Run \`${commandLine('setup')}\`, which builds it, ` +
         `or set GRADUS_LEARNER_BACKEND=wasm to learn some 50 times slower without it.\n${messageOf(error)}`,
       { cause: error },
     );
@@ -114,7 +115,7 @@ async function loadWasm(): Promise<Backend> {
     throw new GradusError(
       'learner',
       'backend-missing',
-      'The WebAssembly backend does not start here. Run `npm run setup`, which builds the TensorFlow backend.',
+      `The WebAssembly backend does not start here. Run \`${commandLine('setup')}\`, which builds the TensorFlow backend.`,
     );
   }
   await tf.ready();

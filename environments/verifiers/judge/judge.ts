@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import { GradusError } from '../../../core/errors.ts';
+import { commandLine } from '../../../core/installation.ts';
 import type { Json } from '../../../core/json/json.ts';
 import type { TierFinding, TierVerifier } from '../../contract.ts';
 import { complete } from './chat-client.ts';
@@ -176,7 +177,7 @@ function keyOf({ name, apiKeyEnv }: Judge): string | undefined {
     'verifier',
     'judge-key',
     `The judge ${name} needs an API key: start the worker of its tier with ${apiKeyEnv} set to one line of printable characters` +
-      ` ("npm run dev" hands on what GRADUS_PASS_ENV names, as in GRADUS_PASS_ENV=${apiKeyEnv}).`,
+      ` ("${commandLine('dev')}" hands on what GRADUS_PASS_ENV names, as in GRADUS_PASS_ENV=${apiKeyEnv}).`,
   );
 }
 

@@ -1,18 +1,26 @@
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
-import { keysFile } from '../infra/dev/store-keys.ts';
-import { DEFAULT_STATE_DIR, storeDir } from '../infra/dev/state-dir.ts';
-import { STATE_DIR } from './connection.ts';
-import { fail } from './fail.ts';
-import { withStackFlags } from './stack-flags.ts';
-import { startInstallation, untilInterrupted } from './stack-with-workers.ts';
-import type { InstallationOptions } from './stack-with-workers.ts';
+import { commandLine, IN_CHECKOUT } from '../../core/installation.ts';
+import { keysFile } from '../../infra/dev/store-keys.ts';
+import { DEFAULT_STATE_DIR, storeDir } from '../../infra/dev/state-dir.ts';
+import { setUpOnce } from '../../infra/setup/set-up-once.ts';
+import { STATE_DIR } from '../connection.ts';
+import { note } from '../printable.ts';
+import { projectEnvironment } from '../project.ts';
+import { withStackFlags } from '../stack-flags.ts';
+import { startInstallation, untilInterrupted } from '../stack-with-workers.ts';
+import type { InstallationOptions } from '../stack-with-workers.ts';
 
-async function dev(options: InstallationOptions): Promise<void> {
+async function hold(options: InstallationOptions): Promise<void> {
+  await setUpOnce(note);
   console.log('starting servers and workers …');
   const interrupted = untilInterrupted();
-  const installation = await startInstallation({ ...options, onEvent: (text) => console.log(text) });
+  const installation = await startInstallation({
+    ...options,
+    env: await projectEnvironment(),
+    onEvent: (text) => console.log(text),
+  });
   const { stack, workers, settings } = installation;
   const { temporal, objectStore } = stack;
   // The cached build is called temporal-cli; people type `temporal`.
@@ -21,6 +29,7 @@ async function dev(options: InstallationOptions): Promise<void> {
   await rm(path.join(bin, 'temporal'), { force: true });
   await symlink(temporal.cliPath, path.join(bin, 'temporal'));
   const stateDir = stack.stateDir === DEFAULT_STATE_DIR ? '' : ` ${STATE_DIR}="${stack.stateDir}"`;
+  const example = IN_CHECKOUT ? 'examples/calculator.json' : 'spec.json';
   // The commands that play episodes need them, too, from whatever folder they are called.
   const modules = settings.environmentModules.map((file) => path.resolve(file)).join(',');
   const environments = modules === '' ? '' : ` GRADUS_ENVIRONMENTS="${modules}"`;
@@ -35,7 +44,7 @@ ${workers.descriptions.map((description) => `  worker        ${description}`).jo
 In another terminal:
 
   export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"${stateDir}${environments}
-  temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file examples/calculator.json
+  temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file ${example}
 
 Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);
   await interrupted;
@@ -43,11 +52,12 @@ Ctrl-C stops everything; what is stored stays, and runs go on when it is started
   await installation.stop();
 }
 
-withStackFlags(new Command('dev'))
-  .description('Holds servers and workers up until Ctrl-C.')
-  .option(
-    '--no-chemistry',
-    'leave out the chemistry tiers, where "npm run setup:chemistry" has made their Python',
-  )
-  .action((options: InstallationOptions) => dev(options).then(() => process.exit(0), fail))
-  .parse();
+/** `gradus dev` */
+export function dev(): Command {
+  return withStackFlags(new Command('dev'))
+    .option(
+      '--no-chemistry',
+      `leave out the chemistry tiers, where "${commandLine('setup chemistry')}" has made their Python`,
+    )
+    .action((options: InstallationOptions) => hold(options));
+}

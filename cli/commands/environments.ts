@@ -1,0 +1,77 @@
+import Table from 'cli-table3';
+import { Command } from 'commander';
+import { messageOf } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
+import type { Environment, Need } from '../../environments/contract.ts';
+import { findChemistry } from '../../infra/setup/chemistry.ts';
+import { print } from '../printable.ts';
+import { loadEnvironments, projectModules } from '../project.ts';
+
+interface Listed {
+  name: string;
+  levels: readonly number[];
+  tools: string[];
+  verifiers: string[];
+  needs: readonly Need[];
+}
+
+/** `gradus environments`: what there is, and what of it works here. */
+export function environments(): Command {
+  return new Command('environments')
+    .option('--json', 'one JSON object a line')
+    .action(async ({ json }: { json?: boolean }) => {
+      const loaded = await loadEnvironments(await projectModules());
+      const listed = await Promise.all([...loaded.values()].map(listedOf));
+      if (json === true) for (const one of listed) print(JSON.stringify(one));
+      else print(tableOf(listed));
+    });
+}
+
+async function listedOf(environment: Environment): Promise<Listed> {
+  const { name, levels, tools, verifiers } = environment;
+  return {
+    name,
+    levels,
+    tools: tools.map((tool) => tool.name),
+    verifiers: verifiers.map((verifier) => verifier.name),
+    needs: await needsOf(environment),
+  };
+}
+
+async function needsOf(environment: Environment): Promise<readonly Need[]> {
+  if (environment.name === 'molecules') return [await chemistry()];
+  try {
+    return (await environment.needs?.()) ?? [];
+  } catch (error) {
+    return [
+      { what: `what its needs() says, which failed: ${messageOf(error)}`, present: false, setUp: 'mend it' },
+    ];
+  }
+}
+
+/** Python is none of an environment's business: a worker of its own serves the tiers. */
+const chemistry = async (): Promise<Need> => ({
+  what: 'the Python of its dearer verifiers, xtb and dft',
+  present: (await findChemistry()) !== undefined,
+  setUp: commandLine('setup chemistry'),
+});
+
+function tableOf(listed: readonly Listed[]): string {
+  const table = new Table({
+    head: ['environment', 'levels', 'tools', 'verifiers', 'needs'],
+    style: { head: [], border: [] },
+  });
+  for (const { name, levels, tools, verifiers, needs } of listed) {
+    const lines = needs.map(({ what, present, setUp }) =>
+      present ? `${what}: there` : `${what}: missing, run ${setUp}`,
+    );
+    table.push([
+      name,
+      levels.join(', '),
+      tools.join('\n'),
+      verifiers.join('\n'),
+      lines.join('\n') || 'nothing',
+    ]);
+  }
+  return table.toString();
+}

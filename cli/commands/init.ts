@@ -1,0 +1,97 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Command } from 'commander';
+import { GradusError, messageOf } from '../../core/errors.ts';
+import { print } from '../printable.ts';
+
+/** A small agent of one's own, to be changed; `my-agent` in it stands for the name. */
+const TEMPLATE = path.resolve(import.meta.dirname, '..', 'template');
+const PLACEHOLDER = 'my-agent';
+
+interface Manifest {
+  [field: string]: unknown;
+  scripts?: Record<string, string>;
+}
+
+/** `gradus init [NAME]`: writes into the working directory, over nothing that is there. */
+export function init(): Command {
+  return new Command('init')
+    .argument('[name]', "of the environment (default: the folder's)")
+    .action(async (given: string | undefined) => {
+      const name = nameFrom(given ?? path.basename(process.cwd()));
+      const written = await writeProject(process.cwd(), name);
+      print(`wrote ${written.join(', ')}\n`);
+      print(
+        'Next:\n' +
+          '  npx gradus check environment.ts   does the environment do what training relies on?\n' +
+          '  npm test                          the same, as a test\n' +
+          '  npx gradus train spec.json        trains it; the first time it sets up servers and the learner\n',
+      );
+    });
+}
+
+/** Throws GradusError('environment', 'name'). */
+function nameFrom(text: string): string {
+  const name = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
+  if (name !== '') return name;
+  throw new GradusError('environment', 'name', `${JSON.stringify(text)} makes no name: gradus init my-agent`);
+}
+
+/** Returns the names of the files. Throws GradusError('environment', 'exists') before anything is written. */
+async function writeProject(folder: string, name: string): Promise<string[]> {
+  const files = (await readdir(TEMPLATE)).toSorted();
+  const there = files.filter((file) => existsSync(path.join(folder, file)));
+  if (there.length > 0) {
+    throw new GradusError(
+      'environment',
+      'exists',
+      `${there.join(', ')} ${there.length === 1 ? 'is' : 'are'} there already, and nothing is overwritten: ` +
+        'begin in an empty folder, or move what is there',
+    );
+  }
+  // Read first, since it may be damaged.
+  const manifest = await manifestOf(folder, name);
+  for (const file of files) {
+    const text = await readFile(path.join(TEMPLATE, file), 'utf8');
+    await writeFile(path.join(folder, file), text.replaceAll(PLACEHOLDER, name));
+  }
+  await writeFile(path.join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  const made = [...files, 'package.json'];
+  for (const [file, text] of Object.entries(DOTFILES)) {
+    if (existsSync(path.join(folder, file))) continue;
+    await writeFile(path.join(folder, file), text);
+    made.push(file);
+  }
+  return made;
+}
+
+/** Not in the template, since npm leaves them out of packages. */
+const DOTFILES = {
+  '.gitignore': 'node_modules\n.gradus\n',
+  // Packages of TensorFlow and onnxruntime would download what Gradus sets up itself.
+  '.npmrc': 'ignore-scripts=true\n',
+};
+
+/** The project's package.json, which npm has made when it installed Gradus, with what is missing in it. */
+async function manifestOf(folder: string, name: string): Promise<Manifest> {
+  const file = path.join(folder, 'package.json');
+  let manifest: Manifest = {};
+  try {
+    if (existsSync(file)) manifest = JSON.parse(await readFile(file, 'utf8')) as Manifest;
+  } catch (cause) {
+    throw new GradusError('environment', 'exists', `cannot read ${file}: ${messageOf(cause)}`, { cause });
+  }
+  return {
+    name,
+    version: '0.1.0',
+    private: true,
+    ...manifest,
+    type: 'module',
+    scripts: { test: 'node --import gradus/typescript --test environment.test.ts', ...manifest.scripts },
+    gradus: { environments: ['./environment.ts'] },
+  };
+}

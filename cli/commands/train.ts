@@ -1,0 +1,35 @@
+import path from 'node:path';
+import { Command } from 'commander';
+import { setUpOnce } from '../../infra/setup/set-up-once.ts';
+import { note } from '../printable.ts';
+import { projectEnvironment } from '../project.ts';
+import { runAndReport } from '../run-and-report.ts';
+import { withStackFlags } from '../stack-flags.ts';
+import type { InstallationOptions } from '../stack-with-workers.ts';
+
+interface TrainOptions extends InstallationOptions {
+  id?: string;
+  json?: boolean;
+}
+
+/** `gradus train SPEC`: from the spec to the table of before and after. */
+export function train(): Command {
+  return withStackFlags(new Command('train'))
+    .argument('<spec>', 'the curriculum, a JSON file')
+    .option(
+      '--id <id>',
+      "the run's workflow id (default: the file's name); the same one goes on with a run that was interrupted",
+    )
+    .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
+    .action(async (spec: string, { id, ...options }: TrainOptions) => {
+      await setUpOnce(note);
+      const workflowId = id ?? path.basename(spec, '.json');
+      process.exitCode = await runAndReport({
+        ...options,
+        env: await projectEnvironment(),
+        spec,
+        workflowId,
+        join: true,
+      });
+    });
+}

@@ -1,0 +1,90 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { ownModule, TYPESCRIPT } from '../../engine/own-module.ts';
+import { findingsOf } from './findings.ts';
+import type { Finding } from './findings.ts';
+import type { Seen } from './look.ts';
+import type { FromLooker } from './process.ts';
+
+export type { Finding } from './findings.ts';
+
+export interface CheckOptions {
+  /** Tasks of each split and level that are looked at, at most. */
+  tasks?: number;
+  /** How long one environment may take, seconds; a module may take as long to be loaded. */
+  seconds?: number;
+}
+
+export interface Checked {
+  /** What the first process saw; its environments are those that could be looked at. */
+  environments: Seen[];
+  findings: Finding[];
+}
+
+/** One process's look. */
+interface Look {
+  environments: Seen[];
+  /** Why it did not come to its end. */
+  failed: string | null;
+}
+
+/**
+ * Looks at the environments of modules (paths, from the working directory) in two processes: whether tasks are the same in
+ * both, no task is in two splits, the expert's episodes can be played and are judged to be right. Runs the modules' code
+ * with the rights of this process. An empty list of findings says that nothing was found, not that nothing is wrong.
+ */
+export async function checkEnvironments(
+  modules: readonly string[],
+  { tasks = 200, seconds = 60 }: CheckOptions = {},
+): Promise<Checked> {
+  const [one, other] = await Promise.all([
+    lookOnce(modules, tasks, seconds),
+    lookOnce(modules, tasks, seconds),
+  ]);
+  const failed = one.failed ?? other.failed;
+  const findings = one.environments.flatMap((seen) =>
+    findingsOf(
+      seen,
+      other.environments.find(({ name }) => name === seen.name),
+    ),
+  );
+  if (failed !== null) {
+    findings.unshift({
+      is: 'error',
+      environment: null,
+      what: failed,
+      remedy: 'Mend the module, then check again.',
+    });
+  }
+  return { environments: one.environments, findings };
+}
+
+async function lookOnce(modules: readonly string[], tasks: number, seconds: number): Promise<Look> {
+  const environments: Seen[] = [];
+  let failed: string | null = null;
+  let done = false;
+  let doing = 'Starting';
+  const child = fork(ownModule('process', import.meta.url), [String(tasks), ...modules], {
+    // The modules of users are TypeScript, also where ours are not.
+    execArgv: ['--import', TYPESCRIPT],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const late = (): void => {
+    failed = `${doing} took longer than ${seconds} s`;
+    child.kill('SIGKILL');
+  };
+  let timer = setTimeout(late, seconds * 1000);
+  child.on('message', (message: FromLooker) => {
+    clearTimeout(timer);
+    timer = setTimeout(late, seconds * 1000);
+    if ('loading' in message) doing = `Loading ${message.loading}`;
+    else if ('looking' in message) doing = `Looking at ${message.looking}`;
+    else if ('seen' in message) environments.push(message.seen);
+    else if ('failed' in message) failed = message.failed;
+    else done = true;
+  });
+  const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+  clearTimeout(timer);
+  if (!done) failed ??= `${doing} ended the process (${signal ?? `exit code ${code}`})`;
+  return { environments, failed };
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../core/json/canonical-json.ts';
+import type { Json } from '../../core/json/json.ts';
+import type { Split, TaskRef } from '../../core/refs.ts';
+import type { Environment, Task } from '../contract.ts';
+import { factsOf, wordsOf } from '../host/facts.ts';
+import type { TaskCount } from '../host/facts.ts';
+import { hostedHere } from '../host/hosted-environment.ts';
+import type { Resume } from '../session.ts';
+import { playDemonstration } from './play.ts';
+import type { Played } from './play.ts';
+
+// What one process sees of an environment. Another one must see the same.
+
+export const SPLITS: readonly Split[] = ['train', 'heldout', 'test'];
+
+/** Why something could not be had. */
+export interface Broken {
+  broken: string;
+}
+
+/** A task, by SHA-256 of all that it is but its coordinates. */
+export interface SeenTask {
+  split: Split;
+  level: number;
+  index: number;
+  task: { digest: string; prompt: string } | Broken;
+}
+
+/** What became of one of the expert's ways through a task. */
+export interface SeenPlay {
+  level: number;
+  index: number;
+  way: number;
+  play: Played | Broken;
+}
+
+export interface Seen {
+  name: string;
+  levels: readonly number[];
+  tools: readonly string[];
+  verifiers: readonly string[];
+  /** How its sessions come back; null without sessions. */
+  resume: Resume | null;
+  demonstrates: boolean;
+  counts: Record<Split, Record<number, TaskCount>>;
+  tasks: SeenTask[];
+  plays: SeenPlay[];
+}
+
+/** Tasks of each level that the expert is asked about, and how many ways through each. */
+const DEMONSTRATED = 8;
+const WAYS = 2;
+
+/** Looks at up to `most` tasks of each split and level, and plays the expert's way through some of them. */
+export async function look(environment: Environment, file: string, most: number): Promise<Seen> {
+  await environment.prepare?.();
+  const facts = factsOf(environment, file);
+  const { name, levels, tools, verifiers, taskCounts, resume, demonstrates } = facts;
+  const tasks: SeenTask[] = [];
+  for (const split of SPLITS) {
+    for (const level of levels) {
+      for (const index of spread(taskCounts[split][level]!, most)) {
+        const task = await orBroken(() => seeTask(environment, { environment: name, split, level, index }));
+        tasks.push({ split, level, index, task });
+      }
+    }
+  }
+  const hosted = hostedHere(environment);
+  const plays: SeenPlay[] = [];
+  for (const level of demonstrates ? levels : []) {
+    for (const index of spread(taskCounts.train[level]!, DEMONSTRATED)) {
+      const ref: TaskRef = { environment: name, split: 'train', level, index };
+      for (let way = 0; way < WAYS; way++) {
+        plays.push({ level, index, way, play: await orBroken(() => playDemonstration(hosted, ref, way)) });
+      }
+    }
+  }
+  const names = (all: readonly { name: string }[]): string[] => all.map((one) => one.name);
+  return {
+    name,
+    levels,
+    resume,
+    demonstrates,
+    tools: names(tools),
+    verifiers: names(verifiers),
+    counts: taskCounts,
+    tasks,
+    plays,
+  };
+}
+
+/** Indices: the first, the last, and others evenly between; of an endless row the first ones. */
+export function spread(count: TaskCount, most: number): number[] {
+  if (typeof count === 'object') return [];
+  if (count === 'endless' || count <= most) {
+    return Array.from({ length: count === 'endless' ? most : count }, (_, i) => i);
+  }
+  return Array.from({ length: most }, (_, i) => Math.round((i * (count - 1)) / (most - 1)));
+}
+
+async function orBroken<T>(work: () => Promise<T>): Promise<T | Broken> {
+  try {
+    return await work();
+  } catch (error) {
+    return { broken: wordsOf(error) };
+  }
+}
+
+/** Longest beginning of a prompt that a finding shows, in characters. */
+const SHOWN = 80;
+
+async function seeTask(environment: Environment, ref: TaskRef): Promise<{ digest: string; prompt: string }> {
+  const { ref: _, ...task }: Task = await environment.task(ref);
+  if (typeof task.prompt !== 'string') throw new Error('gave a task whose prompt is no text');
+  // As it is stored and passed between processes.
+  const json = canonicalJson(JSON.parse(JSON.stringify(task)) as Json);
+  return { digest: createHash('sha256').update(json).digest('hex'), prompt: task.prompt.slice(0, SHOWN) };
+}

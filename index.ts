@@ -1,0 +1,18 @@
+// What a project imports from "gradus": the contract of environments, ready verifiers, and the spec.
+
+export * from './environments/contract.ts';
+export * from './environments/session.ts';
+export { environmentReward } from './environments/verifiers/environment-reward.ts';
+export { exactMatch } from './environments/verifiers/exact-match.ts';
+export { formatVerifier } from './environments/verifiers/format.ts';
+export { judge } from './environments/verifiers/judge/judge.ts';
+export { boxedMath } from './environments/verifiers/math/boxed-math.ts';
+export { callsThenAnswer, subGoals } from './environments/verifiers/sub-goals.ts';
+export { toolMatch } from './environments/verifiers/tool-match.ts';
+export { toolShaping } from './environments/verifiers/tool-shaping.ts';
+export { curriculumSchema } from './spec/curriculum.ts';
+export type { WrittenSpec } from './spec/curriculum.ts';
+export { GradusError } from './core/errors.ts';
+export type { Json } from './core/json/json.ts';
+export type { Split, TaskRef } from './core/refs.ts';
+export { z } from 'zod';
