@@ -1,0 +1,71 @@
+import type { FastVerifier, Task, Verdict } from '../contract.ts';
+
+/**
+ * What an answer says by the evaluation of SQuAD v1.1 (Rajpurkar et al. 2016): lower case, no ASCII punctuation, no
+ * articles, white space collapsed; in this order.
+ */
+export const normalizeSquad = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[!-/:-@[-`{-~]/gu, '')
+    .replace(/\b(?:a|an|the)\b/gu, ' ')
+    .replace(/\s+/gu, ' ')
+    .trim();
+
+/** F1 of the words that two texts have in common, each as often as both have it. */
+export function squadF1Of(given: string, expected: string): number {
+  const words = (text: string): string[] => normalizeSquad(text).split(' ').filter(Boolean);
+  const [ours, theirs] = [words(given), words(expected)];
+  const left = new Map<string, number>();
+  for (const word of theirs) left.set(word, (left.get(word) ?? 0) + 1);
+  let common = 0;
+  for (const word of ours) {
+    const times = left.get(word) ?? 0;
+    if (times === 0) continue;
+    left.set(word, times - 1);
+    common++;
+  }
+  // The same as 2PR / (P + R). Without words on both sides there is nothing in common.
+  return common === 0 ? 0 : (2 * common) / (ours.length + theirs.length);
+}
+
+/** Any of these is right. */
+type Expected = (task: Task) => readonly string[];
+
+const theAnswer: Expected = ({ answer }) => (answer === undefined ? [] : [answer]);
+
+/** 1 where the answer is one of those expected, 0 where it is none; abstains where none is expected. */
+export const squadExactMatch = (expected: Expected = theAnswer): FastVerifier =>
+  squadVerifier('squad-em', expected, (given, wanted) =>
+    normalizeSquad(given) === normalizeSquad(wanted) ? 1 : 0,
+  );
+
+/** The best F1 with any of the answers expected; abstains where none is. */
+export const squadF1 = (expected: Expected = theAnswer): FastVerifier =>
+  squadVerifier('squad-f1', expected, squadF1Of);
+
+function squadVerifier(
+  name: string,
+  expected: Expected,
+  score: (given: string, wanted: string) => number,
+): FastVerifier {
+  return {
+    name,
+    version: '1',
+    tier: 'fast',
+    cost: { seconds: 0, usd: 0 },
+    verify: ({ task, answer }): Verdict => {
+      const wanted = expected(task);
+      if (wanted.length === 0)
+        return { kind: 'abstain', reason: 'the task has no expected answer to compare with' };
+      if (answer === null) return { kind: 'score', score: 0, evidence: 'no answer' };
+      const best = Math.max(...wanted.map((one) => score(answer, one)));
+      return {
+        kind: 'score',
+        score: best,
+        canonical: normalizeSquad(answer),
+        evidence: `${answer} for ${wanted.join(' or ')}`,
+      };
+    },
+  };
+}

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import {
+  normalizeSquad,
+  squadExactMatch,
+  squadF1,
+  squadF1Of,
+} from '../../../../environments/verifiers/squad.ts';
+import { candidateOf, judged, says } from './candidates.ts';
+
+test.each([
+  ['The  Beatles!', 'beatles'],
+  ['a cat, an owl and the dog', 'cat owl and dog'],
+  ["world's end", 'worlds end'],
+  ['theatre', 'theatre'],
+  ['U.S.A.', 'usa'],
+  ['the', ''],
+  // As the original: only ASCII punctuation goes.
+  ['Zürich – “Altstadt”', 'zürich – “altstadt”'],
+])('%j is %j by the rules of SQuAD', (text, normalized) => {
+  expect(normalizeSquad(text)).toBe(normalized);
+});
+
+test.each([
+  ['hound', 'hound', 1],
+  ['a hunting dog', 'dog', 2 / 3],
+  ['dog dog', 'dog', 2 / 3],
+  ['cat', 'dog', 0],
+  ['the', 'a', 0],
+])('F1 of %j for %j', (given, wanted, f1) => {
+  expect(squadF1Of(given, wanted)).toBeCloseTo(f1, 12);
+});
+
+describe('the verifiers', () => {
+  const either = squadExactMatch(() => ['grain', 'food grain']);
+  test('any of several answers is right', async () => {
+    const scores = await Promise.all(
+      ['Grain.', 'the food grain', 'food', 'grain food'].map((answer) =>
+        judged(either, candidateOf({}, [says(answer)])),
+      ),
+    );
+    expect(scores.map(({ score }) => score)).toEqual([1, 1, 0, 0]);
+  });
+
+  test('F1 takes the best of several, and no answer is worth nothing', async () => {
+    const f1 = squadF1(() => ['grain', 'food grain']);
+    expect((await judged(f1, candidateOf({}, [says('food')]))).score).toBeCloseTo(2 / 3, 12);
+    expect((await judged(f1, candidateOf({}, []))).score).toBe(0);
+  });
+
+  test('a task without an expected answer is not judged', async () => {
+    const verdict = await squadExactMatch().verify(candidateOf({}, [says('x')]), {
+      signal: new AbortController().signal,
+    });
+    expect(verdict.kind).toBe('abstain');
+  });
+});
