@@ -8,11 +8,15 @@ import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/e
 import type { Environment, JsonSchema } from './contract.ts';
 import { assertSchema } from './host/arguments.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
+import { retailEnvironment } from './retail/environment.ts';
+import { searchQaEnvironment } from './search-qa/environment.ts';
 
 export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
   slowCalculatorEnvironment(),
   moleculesEnvironment(),
+  retailEnvironment(),
+  searchQaEnvironment(),
 ];
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');

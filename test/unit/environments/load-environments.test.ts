@@ -17,12 +17,9 @@ function moduleWith(code: string): string {
 
 describe('loadEnvironments', () => {
   test('has the built-in environments', async () => {
-    expect([...(await loadEnvironments([])).keys()]).toEqual(['calculator', 'calculator-slow', 'molecules']);
-    expect(builtInEnvironments.map(({ name }) => name)).toEqual([
-      'calculator',
-      'calculator-slow',
-      'molecules',
-    ]);
+    const names = ['calculator', 'calculator-slow', 'molecules', 'retail', 'search-qa'];
+    expect([...(await loadEnvironments([])).keys()]).toEqual(names);
+    expect(builtInEnvironments.map(({ name }) => name)).toEqual(names);
   });
 
   test('adds those of a module, one or several', async () => {

@@ -244,7 +244,7 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for an environment like no other',
       withAt(['stages', 0, 'tasks', 0, 'environment'], 'browser'),
-      'stages[0].tasks[0].environment: no environment "browser"; valid: calculator, calculator-slow, molecules, library',
+      `stages[0].tasks[0].environment: no environment "browser"; valid: ${[...environments.keys()].join(', ')}`,
     ],
     [
       'for a level that the environment lacks',

@@ -1,0 +1,133 @@
+import { canonicalJson } from '../../core/json/canonical-json.ts';
+import type { Json } from '../../core/json/json.ts';
+import { customerOf, type Goal, type Wish } from './goal.ts';
+import type { Write } from './shop.ts';
+
+/** What the customer has in mind while the conversation goes on. */
+export interface Mood {
+  /** How many of her wishes she has come to. */
+  uttered: number;
+  /** Wishes that cannot be, of which she has been told. */
+  accepted: readonly number[];
+  /** Writes that she has said yes to, by `writeKey`. */
+  consented: readonly string[];
+  /** How often she was offered what she does not want. */
+  annoyed: number;
+}
+
+export const FIRST_MOOD: Mood = { uttered: 1, accepted: [], consented: [], annoyed: 0 };
+
+/** Wrong offers after which she leaves: what she wants is to be asked and looked up, not guessed. */
+export const PATIENCE = 3;
+
+/** The same for two writes that do the same. */
+export const writeKey = (write: { name: string; arguments: Json }): string =>
+  canonicalJson([write.name, write.arguments]);
+
+/**
+ * What she says to a message, by rules. She agrees to a write when the message names it and all that belongs to it, and
+ * nothing else that it could be; only what she wants. `done` are the writes that were made.
+ */
+export function reply(
+  goal: Goal,
+  mood: Mood,
+  done: readonly string[],
+  message: string,
+): { mood: Mood; text: string; left?: boolean } {
+  const isFulfilled = ({ write }: Wish, i: number): boolean =>
+    write === null ? mood.accepted.includes(i) : done.includes(writeKey(write));
+  const open = goal.wishes.findIndex((wish, i) => !isFulfilled(wish, i));
+  const wish = goal.wishes[open];
+
+  if (wish?.write === null && NOT.test(message) && mentions(message, wish.order!)) {
+    const accepted = { ...mood, accepted: [...mood.accepted, open] };
+    return next(goal, accepted, open + 1);
+  }
+  if (isOffer(goal, message)) {
+    const wanted = goal.wishes.find(
+      ({ write }) => write !== null && !done.includes(writeKey(write)) && offers(goal, message, write),
+    );
+    if (wanted !== undefined) {
+      const consented = [...new Set([...mood.consented, writeKey(wanted.write!)])];
+      return { mood: { ...mood, consented }, text: 'yes' };
+    }
+    // Nobody told her yet that it cannot be.
+    if (wish?.write === null && mentions(message, wish.order!)) return { mood, text: 'yes' };
+    const annoyed = mood.annoyed + 1;
+    return annoyed >= PATIENCE
+      ? { mood: { ...mood, annoyed }, text: 'No. Goodbye.', left: true }
+      : { mood: { ...mood, annoyed }, text: 'No, that is not what I want.' };
+  }
+  const asked = askedFor(goal, message);
+  if (asked !== undefined) return { mood, text: asked };
+  if (wish === undefined) return { mood, text: 'That is all, thank you.' };
+  return next(goal, mood, open);
+}
+
+/** She comes to a wish, or says again what she wants. */
+function next(goal: Goal, mood: Mood, wish: number): { mood: Mood; text: string } {
+  if (wish >= goal.wishes.length) return { mood, text: 'That is all, thank you.' };
+  return { mood: { ...mood, uttered: Math.max(mood.uttered, wish + 1) }, text: goal.wishes[wish]!.said };
+}
+
+/** What she knows of herself, where a message asks for it. */
+function askedFor(goal: Goal, message: string): string | undefined {
+  if (!message.includes('?')) return undefined;
+  const { name, email, zip } = customerOf(goal);
+  const known: [RegExp, string][] = [
+    [/\be-?mail\b/iu, email],
+    [/\bzip\b|\bpost(?:al )?code\b/iu, `${name}, ${zip}`],
+    [/\bname\b|\bwho\b/iu, name],
+  ];
+  return known.find(([asks]) => asks.test(message))?.[1];
+}
+
+const NOT = /\b(?:not|cannot|unable|impossible|\w+n['’]t)\b/iu;
+
+/** By what words a write is recognized. */
+const VERBS: Record<Write['name'], RegExp> = {
+  cancel_order: /\bcancel/iu,
+  return_item: /\breturn/iu,
+  exchange_item: /\b(?:exchang|swap)/iu,
+  change_item: /\b(?:chang|modif|replac|switch)/iu,
+  change_address: /\b(?:send|ship|deliver|address)/iu,
+  change_payment: /\b(?:pay|charg)/iu,
+  change_account_address: /\b(?:account|profile)/iu,
+};
+/** Of these a message has one at most, or nobody knows what it offers. */
+const DISTINCT: readonly Write['name'][] = [
+  'cancel_order',
+  'return_item',
+  'exchange_item',
+  'change_account_address',
+];
+
+/** A message offers to do something if it is about an order or the account and has a word for it. */
+function isOffer({ shop }: Goal, message: string): boolean {
+  const isAbout =
+    shop.orders.some(({ id }) => mentions(message, id)) || VERBS.change_account_address.test(message);
+  return isAbout && Object.values(VERBS).some((verb) => verb.test(message));
+}
+
+function offers({ shop, catalogue }: Goal, message: string, write: Write): boolean {
+  if (NOT.test(message) || !VERBS[write.name].test(message)) return false;
+  if (DISTINCT.some((other) => other !== write.name && VERBS[other].test(message))) return false;
+  const values: readonly string[] = Object.values(write.arguments);
+  if (!values.every((value) => mentions(message, value))) return false;
+  const others = [
+    ...('payment' in write.arguments ? shop.customers.flatMap(({ payments }) => payments) : []),
+    ...shop.orders.flatMap(({ id, items }) => [id, ...items.map((item) => item.id)]),
+    ...catalogue.flatMap(({ variants }) => variants.map(({ id }) => id)),
+  ];
+  return others.every((one) => values.includes(one) || !mentions(message, one));
+}
+
+/** Whether a message has these words as a whole, in any case. */
+export function mentions(message: string, words: string): boolean {
+  const plain = (text: string): string =>
+    ` ${text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}$]+/gu, ' ')
+      .trim()} `;
+  return plain(message).includes(plain(words));
+}
