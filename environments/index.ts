@@ -10,6 +10,8 @@ import { assertSchema } from './host/arguments.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
 import { retailEnvironment } from './retail/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
+import { webShopEnvironment } from './web-shop/environment.ts';
+import { webShopBrowserEnvironment } from './web-shop/in-browser.ts';
 
 export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
@@ -17,6 +19,8 @@ export const builtInEnvironments: Environment[] = [
   moleculesEnvironment(),
   retailEnvironment(),
   searchQaEnvironment(),
+  webShopEnvironment(),
+  webShopBrowserEnvironment(),
 ];
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');

@@ -12,6 +12,10 @@ const PARTS: Record<string, { description: string; load: () => Promise<unknown> 
     description: 'bubblewrap, in which programs run that a policy wrote',
     load: () => import('../../infra/setup/setup-sandbox.ts'),
   },
+  browser: {
+    description: 'Chromium and pages for it, for environments with a browser: 100 MB to download',
+    load: () => import('../../infra/setup/setup-browser.ts'),
+  },
 };
 
 /** `gradus setup [PART]`: what is otherwise done at the first use of servers or learner. */

@@ -17,9 +17,9 @@ function moduleWith(code: string): string {
 
 describe('loadEnvironments', () => {
   test('has the built-in environments', async () => {
-    const names = ['calculator', 'calculator-slow', 'molecules', 'retail', 'search-qa'];
-    expect([...(await loadEnvironments([])).keys()]).toEqual(names);
-    expect(builtInEnvironments.map(({ name }) => name)).toEqual(names);
+    const names = [...(await loadEnvironments([])).keys()];
+    expect(names).toEqual(builtInEnvironments.map(({ name }) => name));
+    expect(names).toEqual(expect.arrayContaining(['calculator', 'calculator-slow', 'molecules', 'web-shop']));
   });
 
   test('adds those of a module, one or several', async () => {

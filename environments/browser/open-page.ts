@@ -1,0 +1,119 @@
+import type { BrowserContext, Page } from 'playwright-core';
+import { GradusError, isA, messageOf } from '../../core/errors.ts';
+import { ToolRefusal } from '../contract.ts';
+import { chromium } from './chromium.ts';
+
+/** What a page may load. */
+export interface Served {
+  contentType: string;
+  body: string | Buffer;
+}
+
+export interface OpenPage {
+  /** The address to begin with. */
+  url: string;
+  /** Answers every request that the page makes; null is "not found". There is no network behind it. */
+  serve: (url: URL) => Served | null | Promise<Served | null>;
+  /** JavaScript that runs in every document before its own. */
+  init?: string;
+}
+
+/** A page of an episode, in a browser context that it shares with none. */
+export interface OpenedPage {
+  /** Does something with the page. Throws what it throws if that is a ToolRefusal, else GradusError('environment', 'session-lost'), retryable. */
+  with<T>(work: (page: Page) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** How long anything on a page may take, milliseconds. */
+const PAGE_TIMEOUT_MS = 8000;
+
+/** Pages that are open at once in one process; each takes some 20 MB of its own. */
+const MOST_PAGES = 32;
+
+/** Open pages that nobody is working with, the one that has waited longest first. */
+const idle = new Set<BrowserContext>();
+/** These, and those that are worked with. */
+const open = new Set<BrowserContext>();
+
+/** Closes pages that wait where there are too many: their sessions come back when they are called again. */
+function makeRoom(): void {
+  for (const context of idle) {
+    if (open.size <= MOST_PAGES) return;
+    void closed(context);
+  }
+}
+
+function closed(context: BrowserContext): Promise<void> {
+  forget(context);
+  // A browser that is gone has closed it.
+  return context.close().catch(() => undefined);
+}
+
+function forget(context: BrowserContext): void {
+  open.delete(context);
+  idle.delete(context);
+}
+
+/**
+ * Opens a page in the browser of this process. Whatever ends the browser ends the page, too: it is the session's to come back.
+ * Throws GradusError('environment', 'no-browser'), and as `with` does.
+ */
+export async function openPage({ url, serve, init }: OpenPage): Promise<OpenedPage> {
+  const { browser } = await chromium();
+  return guarded(async () => {
+    const context = await browser.newContext({
+      viewport: { width: 800, height: 600 },
+      serviceWorkers: 'block',
+    });
+    open.add(context);
+    context.once('close', forget);
+    makeRoom();
+    try {
+      const page = await firstPage(context, { url, serve, ...(init !== undefined && { init }) });
+      idle.add(context);
+      return {
+        with: (work) =>
+          guarded(async () => {
+            idle.delete(context);
+            try {
+              return await work(page);
+            } finally {
+              if (open.has(context)) idle.add(context);
+            }
+          }),
+        close: () => closed(context),
+      };
+    } catch (error) {
+      await closed(context);
+      throw error;
+    }
+  });
+}
+
+async function firstPage(context: BrowserContext, { url, serve, init }: OpenPage): Promise<Page> {
+  context.setDefaultTimeout(PAGE_TIMEOUT_MS);
+  await context.route('**/*', async (route) => {
+    const served = await serve(new URL(route.request().url()));
+    await route.fulfill(served === null ? { status: 404, body: '' } : { ...served });
+  });
+  if (init !== undefined) await context.addInitScript(init);
+  const page = await context.newPage();
+  // A dialog would keep everything else waiting.
+  page.on('dialog', (dialog) => void dialog.dismiss().catch(() => undefined));
+  await page.goto(url);
+  return page;
+}
+
+async function guarded<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (isA(cause, ToolRefusal) || isA(cause, GradusError)) throw cause;
+    const [line] = messageOf(cause).split('\n');
+    throw new GradusError('environment', 'session-lost', `The page in the browser is lost: ${line}`, {
+      cause,
+      retryable: true,
+    });
+  }
+}
