@@ -12,6 +12,7 @@ import { retailEnvironment } from './retail/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
 import { webShopEnvironment } from './web-shop/environment.ts';
 import { webShopBrowserEnvironment } from './web-shop/in-browser.ts';
+import { toolMathEnvironment } from './tool-math/environment.ts';
 
 export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
@@ -21,6 +22,7 @@ export const builtInEnvironments: Environment[] = [
   searchQaEnvironment(),
   webShopEnvironment(),
   webShopBrowserEnvironment(),
+  toolMathEnvironment(),
 ];
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');

@@ -1,0 +1,18 @@
+import { availableParallelism } from 'node:os';
+
+const waiting: (() => void)[] = [];
+let running = 0;
+
+/** Does sandboxed work when it is its turn: as many at a time in a process as there are processors, in the order asked. */
+export async function inTurn<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  if (running >= availableParallelism()) await new Promise<void>((resolve) => waiting.push(resolve));
+  else running++;
+  try {
+    signal.throwIfAborted();
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else running--;
+  }
+}

@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { defineTool, ToolRefusal } from '../contract.ts';
+import type { Ran } from '../sandbox/contract.ts';
+import { inTurn } from '../sandbox/in-turn.ts';
+import { openSandbox } from '../sandbox/open-sandbox.ts';
+
+/** Of one program, seconds: of processor time, and by the clock on a machine that does other things, too. */
+const CPU_SECONDS = 5;
+const WALL_SECONDS = 25;
+/** Programs whose output is kept: samples of a group often write the same. */
+const MOST_KEPT = 5_000;
+
+const kept = new Map<string, Ran>();
+
+/**
+ * Python in the sandbox: a fresh interpreter for each call, without files, network or environment, so that a call depends on
+ * its code alone and can be made again. The policy reads what was printed, or the last line of the traceback, as in ToRL
+ * (Li et al. 2025).
+ */
+export const pythonTool = defineTool({
+  name: 'python',
+  description: 'Runs a Python program and gives what it prints. Each program starts anew.',
+  arguments: z.strictObject({
+    code: z.string().min(1).max(8_000).describe('The program, like print(2**10)'),
+  }),
+  placement: 'inline',
+  effect: 'pure',
+  cost: { seconds: 0.05, usd: 0 },
+  limits: { timeoutSeconds: 120, maxOutputCharacters: 2_000 },
+  run: async ({ code }, { signal }) => {
+    const ran = kept.get(code) ?? (await runProgram(code, signal));
+    if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
+    kept.set(code, ran);
+    return observationOf(ran);
+  },
+});
+
+async function runProgram(code: string, signal: AbortSignal): Promise<Ran> {
+  const sandbox = await openSandbox();
+  return inTurn(signal, () =>
+    sandbox.run({
+      argv: ['python3', '-s', '-B', '-c', code],
+      // Sets and dictionaries of strings in the same order each time.
+      env: { PYTHONHASHSEED: '0' },
+      limits: { cpuSeconds: CPU_SECONDS, wallSeconds: WALL_SECONDS, outputBytes: 16_384 },
+      signal,
+    }),
+  );
+}
+
+function observationOf({ exit, ended, stdout, stderr }: Ran): string {
+  const printed = stdout.trimEnd();
+  if (ended !== 'exit') {
+    const why = {
+      'wall-time': 'took too long',
+      'cpu-time': 'took too long',
+      memory: 'took too much memory',
+      output: 'printed too much',
+      killed: 'was ended',
+    };
+    throw new ToolRefusal(`the program ${why[ended]}`);
+  }
+  if (exit !== 0) throw new ToolRefusal(stderr.trimEnd().split('\n').at(-1)!.slice(0, 300) || `exit ${exit}`);
+  return printed === '' ? 'nothing was printed' : printed;
+}
