@@ -88,41 +88,40 @@ const count: Kind = (random) => {
 
 const powers: Kind = (random) => {
   const [base, exponent, modulus] = [random.int(2, 99), random.int(20, 400), random.int(11, 9_999)];
-  const power = big(base) ** big(exponent);
   return random.pick([
-    {
+    () => ({
       text: `What is the remainder of ${base}^${exponent} divided by ${modulus}?`,
       code: `print(pow(${base},${exponent},${modulus}))`,
-      answer: power % big(modulus),
-    },
-    {
+      answer: big(base) ** big(exponent) % big(modulus),
+    }),
+    () => ({
       text: `What is the sum of the digits of ${base}^${exponent}?`,
       code: `print(sum(int(d) for d in str(${base}**${exponent})))`,
-      answer: digitSum(power),
-    },
-  ]);
+      answer: digitSum(big(base) ** big(exponent)),
+    }),
+  ])();
 };
 
 const divisors: Kind = (random) => {
   const [a, b, common] = [random.int(100, 9_999), random.int(100, 9_999), random.int(2, 60)];
   const [x, y] = [a * common, b * common];
   return random.pick([
-    {
+    () => ({
       text: `What is the greatest common divisor of ${x} and ${y}?`,
       code: `import math\nprint(math.gcd(${x},${y}))`,
       answer: gcd(big(x), big(y)),
-    },
-    {
+    }),
+    () => ({
       text: `What is the least common multiple of ${a} and ${b}?`,
       code: `import math\nprint(math.lcm(${a},${b}))`,
       answer: (big(a) * big(b)) / gcd(big(a), big(b)),
-    },
-    {
+    }),
+    () => ({
       text: `How many positive divisors has ${a}?`,
       code: `print(sum(${a}%k==0 for k in range(1,${a}+1)))`,
       answer: big(range(1, a).filter((k) => big(a) % k === 0n).length),
-    },
-  ]);
+    }),
+  ])();
 };
 
 /** The sum of one problem goes into another. */

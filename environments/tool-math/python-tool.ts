@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
 import { defineTool, ToolRefusal } from '../contract.ts';
 import type { Ran } from '../sandbox/contract.ts';
 import { inTurn } from '../sandbox/in-turn.ts';
@@ -28,10 +29,13 @@ export const pythonTool = defineTool({
   cost: { seconds: 0.05, usd: 0 },
   limits: { timeoutSeconds: 120, maxOutputCharacters: 2_000 },
   run: async ({ code }, { signal }) => {
-    const ran = kept.get(code) ?? (await runProgram(code, signal));
+    const known = kept.get(code);
+    if (known !== undefined) return observationOf(known);
+    const ran = await runProgram(code, signal);
+    const text = observationOf(ran);
     if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
     kept.set(code, ran);
-    return observationOf(ran);
+    return text;
   },
 });
 
@@ -48,18 +52,22 @@ async function runProgram(code: string, signal: AbortSignal): Promise<Ran> {
   );
 }
 
+const WHY: Record<Exclude<Ran['ended'], 'exit' | 'killed'>, string> = {
+  'wall-time': 'took too long',
+  'cpu-time': 'took too long',
+  memory: 'took too much memory',
+  output: 'printed too much',
+};
+
 function observationOf({ exit, ended, stdout, stderr }: Ran): string {
-  const printed = stdout.trimEnd();
-  if (ended !== 'exit') {
-    const why = {
-      'wall-time': 'took too long',
-      'cpu-time': 'took too long',
-      memory: 'took too much memory',
-      output: 'printed too much',
-      killed: 'was ended',
-    };
-    throw new ToolRefusal(`the program ${why[ended]}`);
+  if (ended === 'killed') {
+    throw new GradusError('infra', 'sandbox-killed', 'A sandbox was killed from outside.', {
+      retryable: true,
+    });
   }
-  if (exit !== 0) throw new ToolRefusal(stderr.trimEnd().split('\n').at(-1)!.slice(0, 300) || `exit ${exit}`);
-  return printed === '' ? 'nothing was printed' : printed;
+  if (ended !== 'exit') throw new ToolRefusal(`the program ${WHY[ended]}`);
+  if (exit !== 0) {
+    throw new ToolRefusal(stderr.trimEnd().split('\n').at(-1)!.slice(0, 300) || `exit ${exit}`);
+  }
+  return stdout.trimEnd() || 'nothing was printed';
 }

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
+import { usageOfTree } from '../../../environments/sandbox/process-tree.ts';
+import { LEVELS, problemAt } from '../../../environments/tool-math/problems.ts';
+import { until } from '../../support/run-client.ts';
+import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
+
+const { signal } = new AbortController();
+
+describe.skipIf(!bubblewrap)(`tool mathematics${LEFT_OUT}`, () => {
+  let host: EnvironmentHost;
+  beforeAll(async () => {
+    host = await EnvironmentHost.open({ modules: [], memoryBytes: 2 ** 30, log: () => undefined });
+  });
+  afterAll(() => host.close());
+
+  const python = (code: string, key = code) =>
+    host.environments
+      .get('tool-math')!
+      .call(
+        { name: 'python', arguments: { code } },
+        { idempotencyKey: key, attempt: 1, signal, heartbeat: () => undefined, incident: () => undefined },
+      );
+
+  test('every expert program prints the answer, which was computed without Python', async () => {
+    const problems = LEVELS.flatMap((level) =>
+      Array.from({ length: 20 }, (_, i) => problemAt('test', level, i)),
+    );
+    // All in one interpreter: starting one takes longer than the program.
+    const { text } = await python(
+      problems
+        .map(({ code }) => code)
+        .join('\n')
+        .slice(0, 7_999)
+        .replace(/\n[^\n]*$/u, ''),
+    );
+    const printed = text.split('\n');
+    expect(printed.length).toBeGreaterThan(60);
+    expect(printed).toEqual(problems.slice(0, printed.length).map(({ answer }) => String(answer)));
+  });
+
+  test('a program that fails is told its last line, and one that prints nothing so', async () => {
+    expect(await python('print(1)\nx = 1/0')).toMatchObject({
+      text: 'error: ZeroDivisionError: division by zero',
+      error: 'tool-error',
+    });
+    expect(await python('x = 1')).toMatchObject({ text: 'nothing was printed' });
+  });
+
+  test('a program finds nothing of an earlier one', async () => {
+    await python('open("left", "w").write("x"); import os; os.environ["LEFT"] = "x"; left = 1; print(1)');
+    const { text } = await python(
+      'import os; print(os.path.exists("left"), "LEFT" in os.environ, "left" in dir())',
+    );
+    expect(text).toBe('False False False');
+  });
+
+  test.each([
+    ['the sandbox', 'bwrap'],
+    ['the host of environments', 'host-process'],
+  ])('a call in which %s is killed says the same when it is made again', async (_, program) => {
+    // Long enough to be met in its course, and its own: nothing keeps its output yet.
+    const code = `# ${program}\ns = 0\nfor k in range(12_000_000): s += k\nprint(s)`;
+    const first = python(code).then(
+      ({ text }) => text,
+      (error: unknown) => error,
+    );
+    await until(
+      () => Promise.resolve(processesOf('range(12_000_000)').length > 0 || undefined),
+      20_000,
+      () => 'the program did not start',
+    );
+    for (const pid of processesOf(program)) process.kill(pid, 'SIGKILL');
+    expect(await first).toMatchObject({ retryable: true });
+    expect((await python(code, 'again')).text).toBe('71999994000000');
+  });
+});
+
+function processesOf(text: string): number[] {
+  return usageOfTree(process.pid).pids.filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text);
+    } catch {
+      return false; // It is over.
+    }
+  });
+}
