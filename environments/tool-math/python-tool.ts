@@ -6,8 +6,8 @@ import { inTurn } from '../sandbox/in-turn.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
 
 /** Of one program, seconds: of processor time, and by the clock on a machine that does other things, too. */
-const CPU_SECONDS = 5;
-const WALL_SECONDS = 25;
+const CPU_SECONDS = 3;
+const WALL_SECONDS = 15;
 /** Programs whose output is kept: samples of a group often write the same. */
 const MOST_KEPT = 5_000;
 
@@ -27,7 +27,8 @@ export const pythonTool = defineTool({
   placement: 'inline',
   effect: 'pure',
   cost: { seconds: 0.05, usd: 0 },
-  limits: { timeoutSeconds: 120, maxOutputCharacters: 2_000 },
+  // Programs wait for their turn: a step's worth of endless ones is no failure of the tool.
+  limits: { timeoutSeconds: 1200, maxOutputCharacters: 2_000 },
   run: async ({ code }, { signal }) => {
     const known = kept.get(code);
     if (known !== undefined) return observationOf(known);

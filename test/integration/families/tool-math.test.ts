@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Observation } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
 import { usageOfTree } from '../../../environments/sandbox/process-tree.ts';
 import { LEVELS, problemAt } from '../../../environments/tool-math/problems.ts';
@@ -15,13 +16,21 @@ describe.skipIf(!bubblewrap)(`tool mathematics${LEFT_OUT}`, () => {
   });
   afterAll(() => host.close());
 
-  const python = (code: string, key = code) =>
-    host.environments
-      .get('tool-math')!
-      .call(
-        { name: 'python', arguments: { code } },
-        { idempotencyKey: key, attempt: 1, signal, heartbeat: () => undefined, incident: () => undefined },
-      );
+  const python = async (code: string, key = code): Promise<Observation> => {
+    const ref = { environment: 'tool-math', split: 'train', level: 1, index: 0 } as const;
+    const { observation } = await host.environments.get('tool-math')!.call(
+      { name: 'python', arguments: { code } },
+      {
+        session: { ref, id: 'episode', acts: [] },
+        idempotencyKey: key,
+        attempt: 1,
+        signal,
+        heartbeat: () => undefined,
+        incident: () => undefined,
+      },
+    );
+    return observation;
+  };
 
   test('every expert program prints the answer, which was computed without Python', async () => {
     const problems = LEVELS.flatMap((level) =>
