@@ -22,7 +22,7 @@ const asked = (text: string, random: RandomStream): string =>
   random.pick([`What is ${text}?`, `Compute ${text}.`, `Find ${text}.`]);
 
 /** What is summed: as it is said, as Python writes it, and its value. */
-const TERMS: readonly ((random: RandomStream) => { said: string; of(k: bigint): bigint })[] = [
+const TERMS: readonly ((random: RandomStream) => { said: string; of: (k: bigint) => bigint })[] = [
   () => ({ said: 'k', of: (k) => k }),
   () => ({ said: 'k*k', of: (k) => k * k }),
   () => ({ said: 'k*k*k', of: (k) => k * k * k }),
