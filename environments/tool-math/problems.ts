@@ -15,7 +15,7 @@ const big = (n: number): bigint => BigInt(n);
 /** k from `a` to `b`, both included. */
 const range = (a: number, b: number): bigint[] => Array.from({ length: b - a + 1 }, (_, i) => big(a + i));
 const sum = (values: readonly bigint[]): bigint => values.reduce((total, value) => total + value, 0n);
-const digitSum = (n: bigint): bigint => sum([...n.toString()].map((digit) => BigInt(digit)));
+const digitSum = (n: bigint): bigint => sum(Array.from(n.toString(), (digit) => BigInt(digit)));
 const gcd = (a: bigint, b: bigint): bigint => (b === 0n ? a : gcd(b, a % b));
 
 const asked = (text: string, random: RandomStream): string =>
