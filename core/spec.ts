@@ -22,6 +22,8 @@ export interface CurriculumSpec {
   /** Absent: all weights are trained. */
   lora?: LoraSpec;
   learner?: LearnerSpec;
+  /** Versions of the sources of tasks, by environment, as the run began with them. Absent: none has any. */
+  taskVersions?: Record<string, string>;
   sampling: SamplingSpec;
   reward: RewardSpec;
   /** Absent: verdicts of fast verifiers are all there is. */

@@ -1,5 +1,6 @@
 import type { Environment } from '../environments/contract.ts';
 import type { VerifierFacts } from '../environments/host/facts.ts';
+import type { Resume } from '../environments/session.ts';
 import type { Path } from './strict.ts';
 
 /** Says what is wrong with a spec, and where. */
@@ -9,5 +10,9 @@ export type Refuse = (path: Path, message: string) => void;
 export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'> & {
   verifiers: readonly Pick<VerifierFacts, 'name' | 'tier'>[];
   relabels?: boolean;
+  demonstrates?: boolean;
+  resume?: Resume | null;
+  /** Of the source of its tasks. */
+  version?: string | null;
 };
 export type SpecEnvironments = ReadonlyMap<string, SpecEnvironment>;

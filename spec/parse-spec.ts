@@ -65,12 +65,16 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
   const verification =
     written.verification &&
     verificationOf(written.verification, environments.get(stages[0]!.tasks[0]!.environment)!);
+  const taskVersions = Object.fromEntries(
+    usedBy(written, environments).flatMap(({ name, version }) => (version ? [[name, version]] : [])),
+  );
   return {
     run: written.run ?? run,
     seed: written.seed,
     model: modelOf(model),
     ...(model.lora && { lora: model.lora }),
     learner: written.learner,
+    ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling: written.sampling,
     reward: rewardOf(written.reward, written.sampling, verification),
     ...(verification && { verification }),

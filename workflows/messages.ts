@@ -20,7 +20,16 @@ export interface Progress {
   run: string;
   /** `initialize`, a stage's name, or `report`. */
   phase: string;
-  status: 'running' | 'paused' | 'stopping' | 'waiting' | 'completed' | 'stopped' | 'cancelled' | 'failed';
+  status:
+    | 'running'
+    | 'paused'
+    | 'stopping'
+    | 'waiting'
+    | 'completed'
+    | 'no-success'
+    | 'stopped'
+    | 'cancelled'
+    | 'failed';
   /** Why the run failed. */
   failure: string | null;
   /** What the run waits for a decision on, with the answers that can be given. */

@@ -29,8 +29,9 @@ import { inTurns } from '../../engine/in-pieces.ts';
 import { branchesOf } from './branches.ts';
 import { hintsFor } from './hints.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
-import { partKey } from '../../store/keys.ts';
+import { partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
+import { runClaims } from '../../store/run-claim.ts';
 import { loadTrajectories } from '../../store/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
@@ -236,6 +237,7 @@ async function startGroup(
     // A family with an end is gone through again.
     return { ...drawn, index: drawn.index % count };
   });
+  await assertVersions(deps, request.run, refs, asker.signal);
   const posed = await posedBy(deps.environments, refs, asker);
   const hints = request.failed
     ? await hintsFor(
@@ -277,6 +279,34 @@ async function startGroup(
     })),
   );
   return { ...headOf(request), tasks, episodes };
+}
+
+/**
+ * The same coordinates are other tasks where their source is another one.
+ * Throws GradusError('environment', 'version'), retryable: another worker may have the one that the run began with.
+ */
+async function assertVersions(
+  { store, environments }: Pick<RolloutDependencies, 'store' | 'environments'>,
+  run: string,
+  refs: readonly TaskRef[],
+  signal: AbortSignal,
+): Promise<void> {
+  const used = [...new Set(refs.map(({ environment }) => environment))];
+  const versioned = used
+    .map((name) => environmentOf(environments, name))
+    .filter(({ version }) => version !== null);
+  if (versioned.length === 0) return;
+  const claim = await store.find(runKey(run), runClaims, { signal });
+  for (const { name, file, version } of versioned) {
+    const begun = claim?.spec?.taskVersions?.[name];
+    if (begun === undefined || begun === version) continue;
+    throw new GradusError(
+      'environment',
+      'version',
+      `${run} began with the tasks of ${name} in version ${begun}, and ${file} now has ${version}: put the source of its tasks back as it was, or begin a new run`,
+      { retryable: true },
+    );
+  }
 }
 
 type Posed = AskKinds['tasks']['answer'] | GradusError;

@@ -27,6 +27,7 @@ import type { ModelConfig } from '../../engine/model-config.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizerInPieces } from '../../engine/tokenizer/train-bpe.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { promptText } from '../../engine/dialect/gradus/render.ts';
 import { corpusText } from '../../environments/corpus.ts';
 import { demonstrationSequences } from './demonstrations.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
@@ -254,7 +255,10 @@ const runNameOf = (workflowId: string): string =>
     .slice(0, 100)
     .replace(/\.$/, '') || 'run';
 
-/** Text to train a tokenizer on, as `demonstrationCorpus` has it. Throws GradusError('environment', …). */
+/**
+ * Text to train a tokenizer on, as `demonstrationCorpus` has it; the prompts alone where there is no expert. Throws
+ * GradusError('environment', …).
+ */
 async function corpusOf(environments: readonly HostedEnvironment[], signal: AbortSignal): Promise<string[]> {
   const texts: string[] = [];
   for (const environment of environments) {
@@ -264,6 +268,14 @@ async function corpusOf(environments: readonly HostedEnvironment[], signal: Abor
         ref: { environment: environment.name, split: 'train' as const, level, index },
         index: 0,
       }));
+      if (!environment.demonstrates) {
+        const refs = items.map(({ ref }) => ref);
+        for (const task of await environment.tasks(refs, { signal })) {
+          if (task instanceof GradusError) throw task;
+          texts.push(promptText(task.prompt));
+        }
+        continue;
+      }
       for (const shown of await environment.demonstrations(items, { signal })) {
         if (shown instanceof GradusError) throw shown;
         const text = corpusText(shown.prompt, shown.demonstration);

@@ -41,7 +41,8 @@ export interface FinishedStage {
 }
 
 export interface CurriculumResult {
-  end: 'completed' | 'stopped';
+  /** `no-success`: the last stage that is not supervised sampled and measured no success. */
+  end: 'completed' | 'no-success' | 'stopped';
   checkpoint: CheckpointRef;
   reference: CheckpointRef | null;
   /**
@@ -88,7 +89,8 @@ export async function runCurriculum(
   ports.entered('report');
   const after = await report(ports, spec, 'after', state.checkpoint).catch(stopOrThrow);
   if (after === 'stop') return stopped(state);
-  return { ...stopped(state), end: 'completed', after };
+  const last = state.stages.findLast(({ kind }) => kind !== 'supervised');
+  return { ...stopped(state), end: last?.end === 'no-success' ? 'no-success' : 'completed', after };
 }
 
 const storedRuns = ({ stages }: CurriculumSpec): string[] => [

@@ -57,7 +57,8 @@ export interface StageState {
   history: StageHistory;
 }
 
-export type StageEnd = 'graduated' | 'exhausted' | 'plateau' | 'stopped';
+/** `no-success`: its steps are done, and nothing that it sampled or measured ever was a success. */
+export type StageEnd = 'graduated' | 'exhausted' | 'no-success' | 'plateau' | 'stopped';
 
 export interface StageResult {
   end: StageEnd;
@@ -145,8 +146,15 @@ export async function trainStage(
       }
     }
   }
-  return end('exhausted', `${input.stage.maxSteps} steps are done`, bestOrLast());
+  const done = `${input.stage.maxSteps} steps are done`;
+  if (succeededOnce(state)) return end('exhausted', done, bestOrLast());
+  const why = `${done} and no episode of them succeeded: what is never sampled is never reinforced. Begin with an easier level, with demonstrations or stored successes, or with a reward for parts`;
+  return end('no-success', why, bestOrLast());
 }
+
+/** Estimates forget successes by halves, and never to nothing. */
+const succeededOnce = ({ estimates, history }: StageState): boolean =>
+  (history.best?.success ?? 0) > 0 || Object.values(estimates).some(({ successes }) => successes > 0);
 
 /** Back to an earlier checkpoint, more carefully: cold moments and a smaller learning rate. */
 export function rollBack(input: StageInput, state: StageState, why: StageDecision['kind']): StageState {

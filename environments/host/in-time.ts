@@ -26,13 +26,28 @@ export async function inTime<T>(
       };
       stop = () => end(signal.reason);
       signal.addEventListener('abort', stop, { once: true });
-      if (limitMs !== null) timer = setTimeout(() => end(late(limitMs / 1000)), limitMs);
+      if (limitMs !== null) timer = afterTicks(limitMs, () => end(late(limitMs / 1000)));
       Promise.resolve(result).then(resolve, reject);
     });
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
     signal.removeEventListener('abort', stop);
   }
+}
+
+/** Ticks of a limit. */
+const TICKS = 10;
+
+/**
+ * A limit in time that the work could have used: while this process is kept from running, by others' work or by the
+ * machine, no tick goes by.
+ */
+function afterTicks(limitMs: number, late: () => void): NodeJS.Timeout {
+  let ticks = 0;
+  const timer = setInterval(() => {
+    if (++ticks === TICKS) late();
+  }, limitMs / TICKS);
+  return timer;
 }
 
 /** A signal that is made when it is asked for: most functions never do, and one costs more than a call of them. */

@@ -317,7 +317,9 @@ const ownCopy = ({ task, episode, tools, answer }: Candidate): Candidate => ({
   tools: [...tools],
 });
 
-/** A fast verifier that takes longer has hung, and abstains, milliseconds. */
+class OutOfTime extends Error {}
+
+/** A fast verifier that takes longer has hung, and its episode is `failed`, milliseconds. */
 export const FAST_LIMIT_MS = 10_000;
 
 /** A verifier that throws, or says what is no score, abstains: its error is never a zero. */
@@ -337,12 +339,19 @@ async function verdictOf(
     return { verifier: name, version, score: null, evidence };
   }
   try {
-    const said: unknown = await inTime(signal, FAST_LIMIT_MS, (limited) =>
-      verifier.verify(candidate, limited),
+    const said: unknown = await inTime(
+      signal,
+      FAST_LIMIT_MS,
+      (limited) => verifier.verify(candidate, limited),
+      (seconds) => new OutOfTime(`gave no verdict in ${seconds} s`),
     );
     return { verifier: name, version, ...meaningOf(readVerdict(said, candidate.episode.turns.length)) };
   } catch (error) {
     signal.throwIfAborted();
+    // That it was slow says nothing of the candidate.
+    if (error instanceof OutOfTime) {
+      throw new GradusError('verifier', 'timeout', `the verifier ${name} ${error.message}`, { cause: error });
+    }
     return { verifier: name, version, ...meaningOf({ fault: `threw: ${wordsOf(error)}` }) };
   }
 }

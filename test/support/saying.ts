@@ -4,10 +4,10 @@ import { smallConfig } from '../integration/store/fixtures.ts';
 import { tokenizer } from './fixture-tokenizer.ts';
 import { ScriptedPolicy } from './scripted-policy.ts';
 
-/** Decoders that say just this, once in each activity that takes them. */
-export function poolSaying(turn: string, { maxPositions = 512 } = {}): PolicyPool {
+/** Decoders that say just these turns, once in each activity that takes them. */
+export function poolSaying(turns: string | readonly string[], { maxPositions = 512 } = {}): PolicyPool {
   const lease = () => ({
-    policy: new ScriptedPolicy([{ tokens: tokenizer.encode(turn) }]),
+    policy: new ScriptedPolicy([turns].flat().map((turn) => ({ tokens: tokenizer.encode(turn) }))),
     tokenizer,
     config: { ...smallConfig, maxPositions },
     dialectFor: ({ tools }: Speaking) =>

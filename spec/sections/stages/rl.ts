@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { branches } from '../../../environments/session.ts';
 import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
 import type { CriticPlan, MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
@@ -150,6 +151,16 @@ export function checkRlStage(
       [...at, 'algorithm', 'critic', 'pretrainingSteps'],
       `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps`,
     );
+  }
+  if (stage.collect.kind === 'tree') {
+    stage.tasks.forEach(({ environment }, i) => {
+      const resume = environments.get(environment)?.resume ?? null;
+      if (resume === null || branches(resume)) return;
+      refuse(
+        [...at, 'tasks', i, 'environment'],
+        `the sessions of "${environment}" come back by ${resume}, and one beginning cannot be had by two samples: collect otherwise than by a tree`,
+      );
+    });
   }
   const { refills } = plan;
   checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);

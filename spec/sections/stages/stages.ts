@@ -40,6 +40,10 @@ const RESERVED = [
   'sweep',
 ];
 
+/** Whether a stage can begin with a policy that has never seen what to do: it imitates, or what it learns from is a success. */
+const canBegin = (stage: WrittenStages[number]): boolean =>
+  stage.kind === 'supervised' || stage.collect.kind !== 'on-policy' || stage.algorithm.kind === 'rft';
+
 export function checkStages(
   stages: WrittenStages,
   {
@@ -56,10 +60,10 @@ export function checkStages(
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
-  if (model.from === undefined && stages[0]!.kind !== 'supervised') {
+  if (model.from === undefined && !canBegin(stages[0]!)) {
     refuse(
       ['stages', 0, 'kind'],
-      'a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, or name a checkpoint in model.from',
+      'a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, with stored episodes, a search or rejection sampling (collect stored or tree, or rft), or name a checkpoint in model.from',
     );
   }
   const ofTurns = (reward.rules ?? []).findIndex((rule) => rule.kind === 'process' && rule.by === 'turns');

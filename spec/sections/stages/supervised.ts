@@ -50,6 +50,13 @@ export function checkSupervisedStage(
   refuse: Refuse,
 ): void {
   checkTasks(tasks, [...at, 'tasks'], environments, refuse);
+  tasks.forEach(({ environment }, i) => {
+    if (environments.get(environment)?.demonstrates === false)
+      refuse(
+        [...at, 'tasks', i, 'environment'],
+        `"${environment}" has no expert to imitate (demonstrate()): begin with an imported model (model.from), with another run's episodes (an rl stage that collects stored ones, by rft say), or with levels that a fresh model solves now and then`,
+      );
+  });
   const path = [...at, 'graduation', 'tasksPerLevel'];
   const measured = graduation.tasksPerLevel * armsOf(tasks).length;
   checkCount({ tasks, split: 'heldout', count: measured }, path, environments, refuse);

@@ -209,7 +209,7 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a model from scratch without a warm start',
       { ...plain(), stages: [(plain()['stages'] as Written[])[1]] },
-      'stages[0].kind: a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, or name a checkpoint in model.from',
+      'stages[0].kind: a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, with stored episodes, a search or rejection sampling (collect stored or tree, or rft), or name a checkpoint in model.from',
     ],
     [
       'for a warm start beside the stages, as specs once had it',

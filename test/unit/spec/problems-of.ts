@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { GradusError } from '../../../core/errors.ts';
 import type { Environment } from '../../../environments/contract.ts';
+import type { SpecEnvironments } from '../../../spec/check.ts';
 import { builtInEnvironments } from '../../../environments/index.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 
@@ -9,7 +10,7 @@ export const environments = new Map<string, Environment>(
 );
 
 /** The lines of a spec's refusal, one problem each; none where it is taken. */
-export function problemsOf(written: unknown, among = environments): string[] {
+export function problemsOf(written: unknown, among: SpecEnvironments = environments): string[] {
   try {
     parseSpec(written, 'run', among);
   } catch (error) {

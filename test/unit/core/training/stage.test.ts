@@ -79,6 +79,18 @@ describe('a stage', () => {
     expect(result).toMatchObject({ end: 'exhausted', checkpoint: checkpoint('rl-2', 5), steps: 6 });
   });
 
+  test('that never sees a success does not end as if it had learnt', async () => {
+    const arm = stageSpec.arms[0]!;
+    const failing = (): Partial<GroupResult> => ({ arms: [{ arm, successes: 0, trials: 8 }] });
+    const { result } = await train({ heldOut: [0, 0], group: failing }, { maxSteps: 2 });
+    expect(result).toMatchObject({
+      end: 'no-success',
+      reason: expect.stringContaining('2 steps are done and no episode of them succeeded') as string,
+    });
+    const measured = await train({ heldOut: [0, 0.1], group: failing }, { maxSteps: 2 });
+    expect(measured.result.end).toBe('exhausted');
+  });
+
   test('that no longer gains advances with the best checkpoint', async () => {
     const { ports, result } = await train({ heldOut: [0.6, 0.8, 0.79, 0.78, 0.77] });
     expect(result).toMatchObject({ end: 'plateau', checkpoint: checkpoint('rl-2', 5), steps: 7 });

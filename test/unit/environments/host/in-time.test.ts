@@ -7,7 +7,7 @@ import { inTime } from '../../../../environments/host/in-time.ts';
 const { signal } = new AbortController();
 
 test('work that does not wait gives what it gives or throws, and leaves no timer behind', async () => {
-  const timers = vi.spyOn(globalThis, 'setTimeout');
+  const timers = vi.spyOn(globalThis, 'setInterval');
   expect(await inTime(signal, 1000, () => 5)).toBe(5);
   const thrown = inTime(signal, 1000, () => {
     throw new Error('no dictionary');
@@ -28,6 +28,17 @@ test('work that waits too long is out of time, whatever it makes of its signal, 
   const work = (given: typeof limited) => wait(60_000, undefined, { signal: given.signal });
   const late = new Error('too late');
   await expect(inTime(signal, 20, work, () => late)).rejects.toBe(late);
+});
+
+test('while the process is kept from running no time goes by', async () => {
+  const work = async (): Promise<string> => {
+    await wait(20);
+    const blockedUntil = performance.now() + 600;
+    while (performance.now() < blockedUntil);
+    await wait(50);
+    return 'in time';
+  };
+  expect(await inTime(signal, 400, work)).toBe('in time');
 });
 
 test('work is called off with the reason, and not begun when that has been given', async () => {
