@@ -1,59 +1,61 @@
-import { defineEnvironment, defineTool, exactMatch, formatVerifier, ToolRefusal, z } from 'gradus';
+import { defineEnvironment, environmentReward, fold, sessionTool, z } from 'gradus';
 import type { Split, TaskRef } from 'gradus';
 
-const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
-/** Of every five words the first three are for training, one is held out, one is for the final report. */
+/** Of every five codes the first three are for training, one is held out, one is for the final report. */
 const PARTS: Record<Split, readonly number[]> = { train: [0, 1, 2], heldout: [3], test: [4] };
 
-const wordsOf = (level: number): number => LETTERS.length ** level;
-
-/** Level n has words of n letters. Other coordinates are other words, so no word is in two splits. */
-function wordAt({ split, level, index }: TaskRef): string {
+/** Level n has codes of n digits. Other coordinates are other codes, so no code is in two splits. */
+function codeAt({ split, level, index }: TaskRef): string {
   const parts = PARTS[split];
   const number = 5 * Math.floor(index / parts.length) + parts[index % parts.length]!;
-  // A step that shares no factor with 26 goes through all words once, and neighbours look unlike each other.
-  let left = (number * 7919) % wordsOf(level);
-  let word = '';
-  for (let i = 0; i < level; i++) {
-    word += LETTERS[left % LETTERS.length]!;
-    left = Math.floor(left / LETTERS.length);
-  }
-  return word;
+  // A step that shares no factor with 10 goes through all codes once, and neighbours look unlike each other.
+  return String((number * 7919) % 10 ** level).padStart(level, '0');
 }
 
-export const backwards = (word: string): string => word.split('').toReversed().join('');
+/** What an episode changes: how many digits of the code have been dialled, in order. */
+export type Safe = { code: string; right: number };
 
-const reverse = defineTool({
-  name: 'reverse',
-  description: 'Spells a word of lower-case letters backwards.',
-  arguments: z.strictObject({ text: z.string().max(12).describe('The word, like lemon') }),
-  placement: 'inline',
-  effect: 'pure',
-  cost: { seconds: 0, usd: 0 },
-  run: ({ text }) => {
-    // The policy's own mistake: it reads the message and can learn from it.
-    if (!/^[a-z]+$/.test(text)) throw new ToolRefusal('write one word of lower-case letters, like lemon');
-    return backwards(text);
-  },
+/** A wrong digit makes it spring back. */
+export function dial({ code, right }: Safe, digit: number): Safe {
+  return { code, right: code[right] === String(digit) ? right + 1 : 0 };
+}
+
+const isOpen = ({ code, right }: Safe): boolean => right === code.length;
+
+const dialTool = sessionTool({
+  name: 'dial',
+  description: 'Dials one digit. The safe opens when its code was dialled from the first digit to the last.',
+  arguments: z.strictObject({ digit: z.int().min(0).max(9) }),
 });
 
-/** Words to be spelled backwards, with a tool that can do it. */
+/** A safe is opened by dialling its code, one digit a call. */
 export default defineEnvironment({
   name: 'my-agent',
   levels: [3, 4],
-  tools: [reverse],
-  verifiers: [exactMatch(), formatVerifier()],
+  tools: [dialTool],
+  verifiers: [environmentReward()],
   task: (ref) => {
-    const word = wordAt(ref);
-    return { ref, prompt: `Spell ${word} backwards.`, answer: backwards(word), info: { word } };
+    const code = codeAt(ref);
+    return { ref, prompt: `The code is ${code.split('').join(' ')}.`, info: { code } };
   },
-  // What an expert writes, turn by turn; the tool's real answer goes between. The warm start imitates it.
-  demonstrate: ({ answer, info }) => {
-    const { word } = info as { word: string };
+  // The state is a small value that passes from call to call and is kept with the episode: whatever process is killed, the
+  // next one goes on from it. The other ways are `replay`, `snapshot`, `reattach` and `pin`.
+  sessions: fold<Safe>({
+    open: ({ info }) => ({ code: (info as { code: string }).code, right: 0 }),
+    act: (safe, call) => {
+      const state = dial(safe, (call.arguments as { digit: number }).digit);
+      const text = isOpen(state) ? 'it opens' : `${state.right} of ${state.code.length}`;
+      return { state, did: { text, done: isOpen(state) } };
+    },
+    end: (safe) => ({ reward: isOpen(safe) ? 1 : 0 }),
+  }),
+  // What an expert writes, turn by turn; what the session really answers goes between. The warm start imitates it.
+  demonstrate: ({ info }) => {
+    const { code } = info as { code: string };
     return {
-      turns: [{ call: { name: 'reverse', arguments: { text: word } } }, { answer: answer! }],
+      turns: code.split('').map((digit) => ({ call: { name: 'dial', arguments: { digit: Number(digit) } } })),
       weight: 1,
     };
   },
-  taskCount: (split, level) => PARTS[split].length * Math.floor(wordsOf(level) / 5),
+  taskCount: (split, level) => PARTS[split].length * Math.floor(10 ** level / 5),
 });

@@ -63,7 +63,7 @@ async function lookOnce(modules: readonly string[], tasks: number, seconds: numb
   const environments: Seen[] = [];
   let failed: string | null = null;
   let done = false;
-  let doing = 'Starting';
+  let doing = `Loading ${modules.join(', ')}`;
   const child = fork(ownModule('process', import.meta.url), [String(tasks), ...modules], {
     // The modules of users are TypeScript, also where ours are not.
     execArgv: ['--import', TYPESCRIPT],

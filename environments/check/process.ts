@@ -14,7 +14,12 @@ const say = (message: FromLooker): Promise<void> =>
 
 const [most, ...files] = process.argv.slice(2);
 try {
-  const loaded = await loadModules(files, (file) => void say({ loading: file }));
+  let loaded = await loadModules([], () => undefined);
+  for (const [i, file] of files.entries()) {
+    // Said before it is loaded, since it may hang; what was loaded before is not loaded again.
+    await say({ loading: file });
+    loaded = await loadModules(files.slice(0, i + 1), () => undefined);
+  }
   for (const { environment, file } of loaded.values()) {
     if (!files.includes(file)) continue;
     await say({ looking: environment.name });

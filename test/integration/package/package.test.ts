@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from '../../../infra/setup/command.ts';
+import { ROOT, taggedBlock } from '../../support/markdown.ts';
+
+// What the README says of an agent of one's own, from the package on, with its commands as they stand. The spec alone is
+// made small.
+
+let folder: string;
+let project: string;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-package-'));
+  project = path.join(folder, 'my-agent');
+  await mkdir(project);
+  await ran('npm', ['pack', '--ignore-scripts=false', '--pack-destination', folder], ROOT);
+  await shell('install');
+}, 240_000);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function ran(command: string, args: string[], cwd = project, expected = 0): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(command, args, { cwd, env: environment() });
+  if (code !== expected) throw new Error(`${command} ${args.join(' ')}: ${code}\n${stdout}\n${stderr}`);
+  return stdout + stderr;
+}
+
+/** A project of its own: nothing of the checkout's packages is on its PATH. */
+function environment(): NodeJS.ProcessEnv {
+  const kept = (process.env['PATH'] ?? '')
+    .split(path.delimiter)
+    .filter((entry) => !entry.includes('node_modules'))
+    .join(path.delimiter);
+  return { ...process.env, PATH: kept, npm_config_prefer_offline: 'true', NODE_OPTIONS: '' };
+}
+
+/** The block `<!-- test: package NAME -->` of the README. */
+const shell = (name: string, change = (block: string): string => block): Promise<string> =>
+  ran('bash', ['-euc', change(taggedBlock('README.md', `package ${name}`))]);
+
+test('the package holds what is compiled, and neither tests nor benches nor anything that was built for one machine', async () => {
+  const files = await readdir(path.join(project, 'node_modules', 'gradus'), { recursive: true });
+  expect(files).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts', 'dist/cli/gradus.js']));
+  const foreign = files.filter((file) => /(^|\/)(test|bench|\.gradus|__pycache__)\/|\.node$/.test(file));
+  expect(foreign).toEqual([]);
+  const typescript = files.filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'));
+  expect(typescript.map((file) => path.dirname(file))).toEqual(typescript.map(() => 'dist/cli/template'));
+});
+
+test('an agent is begun, checked, tested and listed, and nothing is overwritten', async () => {
+  expect(await shell('init')).toContain('environment.ts');
+  expect(await shell('check')).toContain('0 errors, 0 warnings');
+  expect(await shell('test')).toMatch(/^# pass 2$/m);
+  expect(await ran('npx', ['gradus', 'environments'])).toMatch(/my-agent +│ 3, 4 +│ dial/);
+  const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  await ran(process.execPath, [tsc, '--noEmit', '-p', '.']); // its types are those of the package
+  expect(await ran('npx', ['gradus', 'init'], project, 1)).toContain('environment.ts');
+});
+
+test('what is wrong with an environment is found, and the exit code says so', async () => {
+  const file = path.join(project, 'environment.ts');
+  const source = await readFile(file, 'utf8');
+  await writeFile(file, source.replace('`The code is ', '`${Math.random()} The code is '));
+  expect(await ran('npx', ['gradus', 'check', 'environment.ts'], project, 1)).toContain(
+    'is another one in another process',
+  );
+  await writeFile(file, source);
+});
+
+test('a spec is trained from the package alone, to the table of before and after', async () => {
+  const file = path.join(project, 'spec.json');
+  const spec = JSON.parse(await readFile(file, 'utf8')) as { stages: object[]; evaluation: object };
+  const [warmStart, stage] = spec.stages;
+  const small = {
+    ...spec,
+    stages: [
+      { ...warmStart, updatesPerRound: 4, maxRounds: 1, graduation: { successAtLeast: 0, tasksPerLevel: 8 } },
+      {
+        ...stage,
+        groupsPerStep: 2,
+        maxSteps: 1,
+        graduation: { successAtLeast: 0.8, tasks: 16, everySteps: 1 },
+      },
+    ],
+    evaluation: { ...spec.evaluation, count: 16 },
+  };
+  await writeFile(file, JSON.stringify(small));
+  const said = await shell('train');
+  expect(said).toContain('setting up servers and the learner');
+  expect(said).toMatch(/before RL[^]*my-agent:3[^]*checkpoint s3:\/\/gradus\/runs\/spec\//);
+  expect(existsSync(path.join(project, '.gradus', 'stack.json'))).toBe(true);
+});

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { sessionTool } from '../../environments/contract.ts';
+import type { Environment } from '../../environments/contract.ts';
+import { exactMatch } from '../../environments/verifiers/exact-match.ts';
+
+// Environments with a mistake each that a person may make, and one without.
+
+const careful: Environment = {
+  name: 'careful',
+  levels: [1],
+  tools: [],
+  verifiers: [exactMatch()],
+  task: (ref) => ({ ref, prompt: `Repeat ${ref.split} ${ref.index}.`, answer: `${ref.split} ${ref.index}` }),
+  demonstrate: ({ answer }) => ({ turns: [{ answer: answer! }], weight: 1 }),
+  taskCount: () => 50,
+};
+
+let calls = 0;
+const count = sessionTool({ name: 'count', description: 'Counts.', arguments: z.strictObject({}) });
+
+export default [
+  careful,
+  {
+    ...careful,
+    name: 'by-chance',
+    task: (ref) => ({ ref, prompt: `Repeat ${Math.random()}.`, answer: '1' }),
+  },
+  {
+    ...careful,
+    name: 'leaks',
+    task: (ref) => ({ ref, prompt: `Repeat ${ref.index}.`, answer: `${ref.index}` }),
+  },
+  {
+    ...careful,
+    name: 'ends-early',
+    task: (ref) => {
+      if (ref.index > 40) throw new Error('no such row');
+      return careful.task(ref);
+    },
+  },
+  { ...careful, name: 'few', taskCount: (split) => (split === 'test' ? 0 : 3) },
+  {
+    ...careful,
+    name: 'bad-expert',
+    demonstrate: () => ({ turns: [{ answer: 'I do not know' }], weight: 1 }),
+  },
+  {
+    ...careful,
+    name: 'unknown-tool',
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'look', arguments: {} } }, { answer: answer! }],
+      weight: 1,
+    }),
+  },
+  // It counts in its process and not in its session, so that what is played again is something else.
+  {
+    ...careful,
+    name: 'forgets',
+    tools: [count],
+    sessions: { resume: 'replay', open: () => ({ act: () => `call ${++calls}` }) },
+    demonstrate: ({ answer }) => ({
+      turns: [
+        { call: { name: 'count', arguments: {} } },
+        { call: { name: 'count', arguments: {} } },
+        { answer: answer! },
+      ],
+      weight: 1,
+    }),
+  },
+] satisfies Environment[] as Environment[];

@@ -1,0 +1,62 @@
+import path from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { checkEnvironments } from '../../../../environments/check/check.ts';
+import type { Checked } from '../../../../environments/check/check.ts';
+import { spread } from '../../../../environments/check/look.ts';
+
+const module = (name: string): string => path.resolve(import.meta.dirname, '../../../support', name);
+
+let checked: Checked;
+beforeAll(async () => {
+  checked = await checkEnvironments([module('careless-environments.ts')], { tasks: 50 });
+});
+
+const said = (environment: string): string =>
+  checked.findings
+    .filter((finding) => finding.environment === environment)
+    .map(({ is, what }) => `${is}: ${what}`)
+    .join('\n');
+
+test('of an environment without mistakes nothing is said', () => {
+  expect(checked.environments.map(({ name }) => name)).toContain('careful');
+  expect(said('careful')).toBe('');
+});
+
+test.each([
+  ['by-chance', 'error: task(train, level 1, index 0) is another one in another process'],
+  ['leaks', 'error: train, level 1, index 0 and heldout, level 1, index 0 are the same task, "Repeat 0."'],
+  ['ends-early', 'error: task(train, level 1, index 41) failed: no such row (and 26 more)'],
+  ['few', "error: taskCount('test', 1) is 0"],
+  ['few', "warning: taskCount('train', 1) is 3"],
+  [
+    'bad-expert',
+    "error: exact-match says 0 of the expert's episode of train, level 1, index 0, way 0 (I do not",
+  ],
+  [
+    'unknown-tool',
+    'warning: a tool refuses what the expert writes (train, level 1, index 0, way 0): "look {}"',
+  ],
+  ['forgets', "error: the expert's episode of train, level 1, index 0, way 0 cannot be played"],
+])('%s: %s', (environment, finding) => {
+  expect(said(environment)).toContain(finding);
+});
+
+test('a session that comes back as another one is named with both answers', () => {
+  expect(said('forgets')).toMatch(/call \d/);
+});
+
+test('a module that cannot be loaded, or never is, is one finding', async () => {
+  const missing = await checkEnvironments([module('nowhere.ts')]);
+  expect(missing.findings).toMatchObject([{ is: 'error', environment: null }]);
+  expect(missing.findings[0]!.what).toContain('nowhere.ts');
+  const hanging = await checkEnvironments([module('never-loads.ts')], { seconds: 3 });
+  expect(hanging.findings).toMatchObject([{ is: 'error', environment: null }]);
+  expect(hanging.findings[0]!.what).toMatch(/^Loading .*never-loads\.ts took longer than 3 s$/);
+});
+
+test('tasks are looked at from the first to the last, each once', () => {
+  expect(spread(3, 10)).toEqual([0, 1, 2]);
+  expect(spread(101, 5)).toEqual([0, 25, 50, 75, 100]);
+  expect(spread('endless', 3)).toEqual([0, 1, 2]);
+  expect(spread({ broken: 'said nothing' }, 3)).toEqual([]);
+});
