@@ -9,6 +9,7 @@ import { learnerEngineBench } from './engine/learner.ts';
 import { halfBillionBench } from './half-billion/half-billion.ts';
 import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { demoBench } from './demo.ts';
+import { familiesBench } from './families/families.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
 import { learnerBench } from './learner.ts';
@@ -24,6 +25,7 @@ const BENCHES: Record<string, Bench> = {
   history: historyBench,
   isolation: isolationBench,
   demo: demoBench,
+  families: familiesBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
   methods: methodsBench,

@@ -1,0 +1,19 @@
+import retail from '../../examples/retail.json' with { type: 'json' };
+import searchQa from '../../examples/search-qa.json' with { type: 'json' };
+
+/** A task family as it is measured: what its demo learns, and what its environment costs. */
+export interface FamilyCase {
+  name: string;
+  /** A curriculum that two cores finish within twenty minutes. */
+  spec: unknown;
+  environment: string;
+  /** Levels at which an expert's calls are timed: one that is learnt from scratch, and one that is not. */
+  played: readonly number[];
+  /** Modules to load besides what is built in. */
+  modules?: readonly string[];
+}
+
+export const FAMILIES: readonly FamilyCase[] = [
+  { name: 'search-qa', spec: searchQa, environment: 'search-qa', played: [1, 5] },
+  { name: 'retail', spec: retail, environment: 'retail', played: [1, 5] },
+];
