@@ -48,9 +48,9 @@ export function demonstrate(visit: Visit): Demonstration {
 }
 
 function listedAt(shop: Shop, address: string): Product[] {
-  const labels = pageAt(shop, address)!.lines.flatMap(([first]) =>
-    typeof first === 'object' ? [first.label] : [],
-  );
+  const labels = pageAt(shop, address)!
+    .lines.flat()
+    .flatMap((part) => (typeof part === 'string' ? [] : [part.label]));
   return labels.flatMap((label) => shop.byId.get(label) ?? []);
 }
 

@@ -42,10 +42,11 @@ function entrance(shop: Shop): Page {
   return { searchBox: false, lines: shop.products.map((product) => row(product, '')) };
 }
 
+// The link comes last: who reads from left to right knows by then what it is of.
 const row = (product: Product, query: string): Part[] => [
-  { label: product.id, to: `/item/${product.id}${query}` },
   titleOf(product),
   priceText(product.price),
+  { label: product.id, to: `/item/${product.id}${query}` },
 ];
 
 function results(shop: Shop, query: string, asked: number): Page {

@@ -15,7 +15,7 @@ export function makeStall(level: Level, random: RandomStream): { products: Produ
   const ids = new Set<string>();
   const freshId = (): string => {
     for (;;) {
-      const id = String(random.int(1000, 9999));
+      const id = String(random.int(10, 99));
       if (!ids.has(id)) {
         ids.add(id);
         return id;

@@ -76,7 +76,7 @@ describe('pages', () => {
   it('read as short lines, with what can be clicked in brackets', () => {
     expect(asText(pageAt(shop, ENTRANCE)!)).toBe('search:');
     expect(readAt(visit, resultsAt('foldable dimmable')).text).toBe(
-      'search:\n[1001] dimmable foldable kettle $8\npage 1 of 2 [next]',
+      'search:\ndimmable foldable kettle $8 [1001]\npage 1 of 2 [next]',
     );
     expect(readAt(visit, resultsAt('nothing of the kind')).text).toBe('search:\nnothing found');
     expect(readAt(visit, '/item/1000').text).toBe(
