@@ -7,6 +7,7 @@ import { TIERS } from '../core/episode/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
 import type { Environment, JsonSchema } from './contract.ts';
 import { assertSchema } from './host/arguments.ts';
+import { miniwobEnvironment } from './miniwob/environment.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
 import { retailEnvironment } from './retail/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
@@ -17,6 +18,7 @@ import { toolMathEnvironment } from './tool-math/environment.ts';
 export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
   slowCalculatorEnvironment(),
+  miniwobEnvironment(),
   moleculesEnvironment(),
   retailEnvironment(),
   searchQaEnvironment(),

@@ -16,6 +16,8 @@ export interface OpenPage {
   serve: (url: URL) => Served | null | Promise<Served | null>;
   /** JavaScript that runs in every document before its own. */
   init?: string;
+  /** Its clock begins at this time (milliseconds since 1970) and stands: `page.clock` moves it. Else it is the real one. */
+  clock?: number;
 }
 
 /** A page of an episode, in a browser context that it shares with none. */
@@ -59,7 +61,7 @@ function forget(context: BrowserContext): void {
  * Opens a page in the browser of this process. Whatever ends the browser ends the page, too: it is the session's to come back.
  * Throws GradusError('environment', 'no-browser'), and as `with` does.
  */
-export async function openPage({ url, serve, init }: OpenPage): Promise<OpenedPage> {
+export async function openPage(asked: OpenPage): Promise<OpenedPage> {
   const { browser } = await chromium();
   return guarded(async () => {
     const context = await browser.newContext({
@@ -70,7 +72,7 @@ export async function openPage({ url, serve, init }: OpenPage): Promise<OpenedPa
     context.once('close', forget);
     makeRoom();
     try {
-      const page = await firstPage(context, { url, serve, ...(init !== undefined && { init }) });
+      const page = await firstPage(context, asked);
       idle.add(context);
       return {
         with: (work) =>
@@ -91,7 +93,7 @@ export async function openPage({ url, serve, init }: OpenPage): Promise<OpenedPa
   });
 }
 
-async function firstPage(context: BrowserContext, { url, serve, init }: OpenPage): Promise<Page> {
+async function firstPage(context: BrowserContext, { url, serve, init, clock }: OpenPage): Promise<Page> {
   context.setDefaultTimeout(PAGE_TIMEOUT_MS);
   await context.route('**/*', async (route) => {
     const served = await serve(new URL(route.request().url()));
@@ -99,6 +101,10 @@ async function firstPage(context: BrowserContext, { url, serve, init }: OpenPage
   });
   if (init !== undefined) await context.addInitScript(init);
   const page = await context.newPage();
+  if (clock !== undefined) {
+    await page.clock.install({ time: clock });
+    await page.clock.pauseAt(clock + 1000);
+  }
   // A dialog would keep everything else waiting.
   page.on('dialog', (dialog) => void dialog.dismiss().catch(() => undefined));
   await page.goto(url);

@@ -2,6 +2,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { findChromium } from '../../environments/browser/find-chromium.ts';
 import { ensureChromium } from './chromium.ts';
+import { ensureMiniwob } from './miniwob.ts';
 
 const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`);
 
@@ -12,6 +13,7 @@ try {
   }
   const found = findChromium();
   say(`Chromium: ${'missing' in found ? found.missing : found.executable}`);
+  say(`MiniWoB's pages: ${await ensureMiniwob(say)}`);
 } catch (error) {
   say(messageOf(error));
   process.exitCode = 1;

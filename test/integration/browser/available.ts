@@ -1,19 +1,16 @@
-import { findChromium } from '../../../environments/browser/find-chromium.ts';
-import { openSandbox } from '../../../environments/sandbox/open-sandbox.ts';
-import { messageOf } from '../../../core/errors.ts';
+import { browserNeeds } from '../../../environments/browser/find-chromium.ts';
+import type { Need } from '../../../environments/contract.ts';
+import { miniwobNeed } from '../../../environments/miniwob/page-files.ts';
 
-const found = findChromium();
-const missing =
-  'missing' in found
-    ? found.missing
-    : await openSandbox().then(
-        () => undefined,
-        (error: unknown) => messageOf(error),
-      );
+/** Whether all of it is there; and what stands in the name of a suite that had to be left out: nothing was shown. */
+function lookFor(suite: string, needs: readonly Need[]): { there: boolean; leftOut: string } {
+  const missing = needs.filter(({ present }) => !present).map(({ what, setUp }) => `${what} (${setUp})`);
+  if (missing.length === 0) return { there: true, leftOut: '' };
+  const leftOut = ` — NOT SHOWN HERE, missing ${missing.join(', ')}`;
+  console.warn(`SKIPPED: tests of ${suite}${leftOut}`);
+  return { there: false, leftOut };
+}
 
-export const hasBrowser = missing === undefined;
-
-/** What stands in the name of a suite that had to be left out: nothing that it protects was shown. */
-export const LEFT_OUT = hasBrowser ? '' : ` — NOT SHOWN HERE, for ${missing}`;
-
-if (!hasBrowser) console.warn(`SKIPPED: tests of the browser${LEFT_OUT}`);
+const needs = await browserNeeds();
+export const browser = lookFor('the browser', needs);
+export const miniwob = lookFor('MiniWoB', [...needs, miniwobNeed()]);

@@ -10,7 +10,7 @@ import { openVisit } from '../../../environments/web-shop/in-browser.ts';
 import { LEVELS } from '../../../environments/web-shop/levels.ts';
 import type { ToolContext } from '../../../environments/contract.ts';
 import type { Session } from '../../../environments/session.ts';
-import { hasBrowser, LEFT_OUT } from './available.ts';
+import { browser as available } from './available.ts';
 
 const context: ToolContext = {
   idempotencyKey: 'test',
@@ -20,7 +20,7 @@ const context: ToolContext = {
   task: () => Promise.reject(new Error('nobody asks')),
 };
 
-describe.skipIf(!hasBrowser)(`the shop in Chromium${LEFT_OUT}`, () => {
+describe.skipIf(!available.there)(`the shop in Chromium${available.leftOut}`, () => {
   const visits = createVisits();
   const visitAt = (level: number, index: number) =>
     visits({ environment: 'web-shop-browser', split: 'train', level, index });

@@ -1,0 +1,123 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { chromium } from '../../../environments/browser/chromium.ts';
+import { hostedHere } from '../../../environments/host/hosted-environment.ts';
+import { miniwobEnvironment, problemAt } from '../../../environments/miniwob/environment.ts';
+import { PAGES } from '../../../environments/miniwob/levels.ts';
+import { PlayedSession } from '../../support/play-session.ts';
+import { miniwob } from './available.ts';
+
+const hosted = hostedHere(miniwobEnvironment());
+let episodes = 0;
+
+/** An episode on that page. */
+function play(page: string, turn = 0): PlayedSession {
+  const level = PAGES.findIndex((pages) => pages.includes(page)) + 1;
+  const pages = PAGES[level - 1]!;
+  const ref = {
+    environment: 'miniwob',
+    split: 'heldout',
+    level,
+    index: turn * pages.length + pages.indexOf(page),
+  } as const;
+  expect(problemAt(ref).page).toBe(page);
+  return new PlayedSession(hosted, ref, `miniwob/${page}/${episodes++}`);
+}
+
+const look = async (played: PlayedSession): Promise<string> => {
+  const { text } = await played.call({ name: 'look', arguments: {} });
+  return text;
+};
+
+/** The ref of the element that a snapshot has with this role and name. */
+function refOf(snapshot: string, element: string): string {
+  const line = snapshot.split('\n').find((one) => one.includes(`- ${element}`));
+  return /\[ref=(\w+)\]/.exec(line ?? '')?.[1] ?? expect.fail(`no ${element} in\n${snapshot}`);
+}
+
+describe.skipIf(!miniwob.there)(`MiniWoB in Chromium${miniwob.leftOut}`, () => {
+  afterAll(async () => (await chromium()).kill());
+
+  test('rewards what its page asks for, and not the opposite', async () => {
+    for (const [wanted, reward] of [
+      [true, 1],
+      [false, -1],
+    ] as const) {
+      const played = play('click-test-2');
+      const page = await look(played);
+      const one = /Click button (\w+)/.exec(page)![1]!;
+      const other = one === 'ONE' ? 'TWO' : 'ONE';
+      const click = { ref: refOf(page, `button "${wanted ? one : other}"`) };
+      expect(await played.call({ name: 'click', arguments: click })).toMatchObject({ done: true, reward });
+      expect(await played.end()).toEqual({ reward });
+    }
+  });
+
+  test('is typed into, selected from and left alone', async () => {
+    const typed = play('enter-text');
+    const page = await look(typed);
+    const text = /Enter "(\w+)"/.exec(page)![1]!;
+    await typed.call({ name: 'type', arguments: { ref: refOf(page, 'textbox'), text } });
+    const submit = { ref: refOf(page, 'button "Submit"') };
+    expect(await typed.call({ name: 'click', arguments: submit })).toMatchObject({ done: true, reward: 1 });
+
+    const chosen = play('choose-list');
+    const list = await look(chosen);
+    const option = /Select (.+?) from the list/.exec(list)![1]!;
+    const select = { ref: refOf(list, 'combobox'), option };
+    expect(
+      await chosen.call({ name: 'select', arguments: { ...select, option: 'none of these' } }),
+    ).toMatchObject({
+      error: 'tool-error',
+    });
+    await chosen.call({ name: 'select', arguments: select });
+    const done = { ref: refOf(list, 'button "Submit"') };
+    expect(await chosen.call({ name: 'click', arguments: done })).toMatchObject({ done: true, reward: 1 });
+
+    const idle = play('click-button');
+    expect(await idle.call({ name: 'click', arguments: { ref: 'e99' } })).toMatchObject({
+      error: 'tool-error',
+    });
+    expect(await idle.end()).toEqual({ reward: -1 });
+  });
+
+  test('after kill -9 of Chromium in mid-episode goes on where it was, with the same observations', async () => {
+    const undisturbed = play('login-user');
+    const killed = play('login-user');
+    const observations = [];
+    for (const played of [undisturbed, killed]) {
+      const page = await look(played);
+      const user = /username "(\w+)"/.exec(page)![1]!;
+      const password = /password "(\w+)"/.exec(page)![1]!;
+      const [first, second] = [...page.matchAll(/textbox.*\[ref=(\w+)\]/g)].map(([, ref]) => ref!);
+      await played.call({ name: 'type', arguments: { ref: first!, text: user } });
+      if (played === killed) {
+        const running = await chromium();
+        const gone = new Promise((resolve) => running.browser.once('disconnected', resolve));
+        running.kill();
+        await gone;
+        // Until a rollout asks again, as it does where a failure may be retried.
+        await expect(look(killed)).rejects.toMatchObject({ type: 'session-lost', retryable: true });
+      }
+      await played.call({ name: 'type', arguments: { ref: second!, text: password } });
+      const login = { ref: refOf(page, 'button "Login"') };
+      expect(await played.call({ name: 'click', arguments: login })).toMatchObject({ done: true, reward: 1 });
+      observations.push(played.observations.map(({ text, reward }) => ({ text, reward })));
+    }
+    expect(observations[1]).toEqual(observations[0]);
+  });
+
+  // One of each kind: animations, a delay, random pictures, a clock of its own.
+  test.each([
+    'click-collapsible-2',
+    'button-delay',
+    'click-pie',
+    'stock-market',
+    'choose-date',
+    'chase-circle',
+  ])('%s is the same page for the same seed, and another for another', async (page) => {
+    const first = await look(play(page));
+    expect(await look(play(page))).toBe(first);
+    const others = [await look(play(page, 1)), await look(play(page, 2))];
+    if (page !== 'chase-circle') expect(others.some((other) => other !== first)).toBe(true);
+  });
+});
