@@ -1,0 +1,14 @@
+// What a project imports from "gradus/protocols": environments of other people's servers and files.
+
+export { jsonl } from './jsonl.ts';
+export type { JsonlChoices } from './jsonl.ts';
+export { mcpSessions, mcpTools } from './mcp.ts';
+export type { McpServer, StatefulMcpChoices, StatelessMcpChoices } from './mcp.ts';
+export { nemoGym } from './nemo-gym.ts';
+export type { NemoGymChoices } from './nemo-gym.ts';
+export { openEnv } from './openenv.ts';
+export type { OpenEnvChoices, OpenEnvTool } from './openenv.ts';
+export { ors } from './ors.ts';
+export type { OrsChoices, Part } from './ors.ts';
+export type { Row, RowChoices, SplitBy } from './rows.ts';
+export type { ToolChoices } from './session-tools.ts';

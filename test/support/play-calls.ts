@@ -1,0 +1,95 @@
+import { actsOf } from '../../core/episode/acts.ts';
+import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import type { TaskRef } from '../../core/refs.ts';
+import type { Environment } from '../../environments/contract.ts';
+import { toolFacts } from '../../environments/host/facts.ts';
+import { hostedHere } from '../../environments/host/hosted-environment.ts';
+import type { EndSaid } from '../../environments/session.ts';
+
+let episodes = 0;
+
+export interface Played {
+  observations: Observation[];
+  kept: EpisodeSession | undefined;
+  ended: EndSaid;
+}
+
+export interface PlayOptions {
+  task?: Partial<TaskRef>;
+  /** Before these calls the process that plays is another one, which holds no session. */
+  moves?: readonly number[];
+  /** What happens to the server before a call. */
+  before?: Record<number, () => Promise<void>>;
+  answer?: string;
+  signal?: AbortSignal;
+  /** Attempts at a call, as its tool's limits have them. */
+  attempts?: number;
+  heartbeat?: () => void;
+}
+
+/** Plays calls as a rollout does: kept state and acts go along, and what can be tried again is. */
+export async function playCalls(
+  environment: Environment,
+  calls: readonly ToolCall[],
+  {
+    task,
+    moves = [],
+    before = {},
+    answer,
+    attempts = 3,
+    signal = new AbortController().signal,
+    heartbeat,
+  }: PlayOptions = {},
+): Promise<Played> {
+  const id = `play/${process.pid}/${++episodes}`;
+  const ref: TaskRef = { environment: environment.name, split: 'train', level: 1, index: 0, ...task };
+  // Sessions of one process are told apart by the names of their environments, too.
+  let hosted = hostedHere(environment);
+  const turns: Pick<Turn, 'action' | 'observation'>[] = [];
+  let kept: EpisodeSession | undefined;
+  const { tools } = await environment.task(ref);
+  const known = tools?.map(toolFacts) ?? hosted.tools;
+  const session = () => ({ ref, id, acts: actsOf(turns, known), kept });
+  try {
+    for (const [n, call] of calls.entries()) {
+      await before[n]?.();
+      if (moves.includes(n)) hosted = hostedHere({ ...environment, name: `${hosted.name}'` });
+      const { observation, session: after } = await tried(attempts, (attempt) =>
+        hosted.call(
+          call,
+          {
+            idempotencyKey: `${id}/${n}`,
+            attempt,
+            signal,
+            session: session(),
+            ...(heartbeat && { heartbeat }),
+          },
+          tools ? known : hosted.tools,
+        ),
+      );
+      kept = after ?? kept;
+      const { seconds: _, ...said } = observation;
+      turns.push({ action: { kind: 'call', call }, observation: said });
+    }
+    await before[calls.length]?.();
+    const by = answer === undefined ? ('environment' as const) : ('answer' as const);
+    const ended = await tried(attempts, () =>
+      hosted.end(session(), { answer: answer ?? null, by }, { signal }),
+    );
+    return { observations: turns.map(({ observation }) => observation!), kept, ended };
+  } catch (error) {
+    await hosted.close([session()], { signal: new AbortController().signal });
+    throw error;
+  }
+}
+
+async function tried<T>(attempts: number, work: (attempt: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work(attempt);
+    } catch (error) {
+      if (attempt >= attempts || !(error instanceof GradusError) || !error.retryable) throw error;
+    }
+  }
+}

@@ -1,0 +1,231 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Json } from '../../../../core/json/json.ts';
+import type { ToolCall } from '../../../../core/episode/episode.ts';
+import { defineEnvironment } from '../../../../environments/contract.ts';
+import type { Environment, Tool, ToolContext } from '../../../../environments/contract.ts';
+import { mcpSessions, mcpTools } from '../../../../environments/protocols/mcp.ts';
+import { playCalls } from '../../../support/play-calls.ts';
+import { ServerProcess } from '../../../support/protocol-servers/start.ts';
+import { until } from '../../../support/run-client.ts';
+
+const root = path.resolve(import.meta.dirname, '../../../..');
+const COUNTER = path.join(root, 'test/support/protocol-servers/mcp-server.mjs');
+const EVERYTHING = path.join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+const counter = { command: process.execPath, args: [COUNTER] };
+
+const contextWith = (more: Partial<ToolContext> = {}): ToolContext => ({
+  idempotencyKey: 'run/1',
+  attempt: 1,
+  signal: new AbortController().signal,
+  heartbeat: () => undefined,
+  task: () => Promise.reject(new Error('nobody asks')),
+  ...more,
+});
+const run = async (
+  tools: readonly Tool[],
+  name: string,
+  args: Record<string, Json> = {},
+  more: Partial<ToolContext> = {},
+) => tools.find((tool) => tool.name === name)!.run!(args, contextWith(more));
+
+describe('server-everything from npm', () => {
+  let http: ServerProcess;
+  beforeAll(async () => {
+    http = await ServerProcess.start(process.execPath, [EVERYTHING, 'streamableHttp']);
+  });
+  afterAll(() => http.kill());
+
+  test.each(['stdio', 'streamable HTTP'])(
+    'gives its tools by %s, with their schemas, and they answer',
+    async (way) => {
+      const server =
+        way === 'stdio'
+          ? { command: process.execPath, args: [EVERYTHING, 'stdio'] }
+          : { url: `${http.url}/mcp` };
+      const tools = await mcpTools({
+        server,
+        only: ['echo', 'get-sum', 'trigger-long-running-operation', 'get-tiny-image'],
+      });
+      expect(tools.find(({ name }) => name === 'get-sum')).toMatchObject({
+        arguments: { type: 'object', properties: { a: { type: 'number' } }, required: ['a', 'b'] },
+        effect: 'once',
+        placement: 'long',
+      });
+      expect(await run(tools, 'echo', { message: 'hello' })).toBe('Echo: hello');
+      expect(await run(tools, 'get-sum', { a: 2, b: 3 })).toContain('5');
+      expect(await run(tools, 'get-tiny-image')).toContain('[image image/png]');
+      const signs: unknown[] = [];
+      const slow = { duration: 0.2, steps: 4 };
+      await run(tools, 'trigger-long-running-operation', slow, {
+        heartbeat: (details) => signs.push(details),
+      });
+      expect(signs.slice(0, 2)).toEqual([
+        { progress: 1, total: 4 },
+        { progress: 2, total: 4 },
+      ]);
+    },
+  );
+
+  test('a server by HTTP that was killed and is back is connected to anew', async () => {
+    const tools = await mcpTools({ server: { url: `${http.url}/mcp` }, only: ['echo'] });
+    expect(await run(tools, 'echo', { message: 'before' })).toBe('Echo: before');
+    await http.kill();
+    await expect(run(tools, 'echo', { message: 'while' })).rejects.toMatchObject({
+      boundary: 'infra',
+      retryable: true,
+    });
+    await http.up();
+    expect(await run(tools, 'echo', { message: 'after' })).toBe('Echo: after');
+  });
+});
+
+test('what a tool may do is `once` until the author says that the hints are true, or says it of the tool', async () => {
+  const effects = async (more: object) => {
+    const tools = await mcpTools({ server: counter, only: ['add', 'total', 'set'], ...more });
+    return Object.fromEntries(tools.map(({ name, effect, placement }) => [name, `${effect} ${placement}`]));
+  };
+  const once = 'once long';
+  expect(await effects({})).toEqual({ add: once, total: once, set: once });
+  expect(await effects({ hintsAreTrue: true })).toEqual({
+    add: once,
+    total: 'pure inline',
+    set: 'idempotent inline',
+  });
+  expect(await effects({ effects: { add: 'idempotent' }, long: ['add'] })).toEqual({
+    add: 'idempotent long',
+    total: once,
+    set: once,
+  });
+});
+
+describe('a server of tools without state', () => {
+  let tools: Tool[];
+  let folder: string;
+  let log: string;
+  const logged = async (): Promise<string> => readFile(log, 'utf8');
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'gradus-mcp-'));
+    log = path.join(folder, 'log');
+    tools = await mcpTools({ server: { ...counter, env: { LOG: log, GIVEN: 'yes' } } });
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test('sees no variables but those that it is given', async () => {
+    process.env['GRADUS_TEST_SECRET'] = 'mine';
+    expect(await run(tools, 'secret', { name: 'GRADUS_TEST_SECRET' })).toBe('none');
+    expect(await run(tools, 'secret', { name: 'GIVEN' })).toBe('yes');
+  });
+
+  test('refuses in its own words, shows images by name, and is understood among garbage', async () => {
+    await expect(run(tools, 'refuse')).rejects.toMatchObject({
+      name: 'ToolRefusal',
+      message: 'not on a Sunday',
+    });
+    expect(await run(tools, 'picture')).toBe('look:\n[image image/png]');
+    expect(await run(tools, 'garbage')).toBe('after garbage');
+  });
+
+  test('what is no result is no observation', async () => {
+    await expect(run(tools, 'nonsense')).rejects.toMatchObject({
+      boundary: 'environment',
+      type: 'server-answer',
+    });
+  });
+
+  test('is told that a call is called off', async () => {
+    const calledOff = new AbortController();
+    const calling = run(tools, 'slow', { seconds: 60 }, { signal: calledOff.signal });
+    await run(tools, 'total');
+    calledOff.abort(new Error('enough'));
+    await expect(calling).rejects.toThrow('enough');
+    await until(
+      async () => (await logged()).includes('cancelled') || undefined,
+      5000,
+      () => 'it was not told',
+    );
+  });
+
+  test('that dies in a call says its last words, and is started again for the next', async () => {
+    const before = await run(tools, 'pid');
+    await expect(run(tools, 'die')).rejects.toMatchObject({
+      boundary: 'infra',
+      retryable: true,
+      message: expect.stringContaining('out of cheese') as string,
+    });
+    expect(await run(tools, 'pid')).not.toBe(before);
+  });
+});
+
+test('a program that is no server says why where the tools are made', async () => {
+  const server = { command: process.execPath, args: ['-e', 'console.error("wrong door"); process.exit(1)'] };
+  await expect(mcpTools({ server })).rejects.toMatchObject({
+    boundary: 'infra',
+    message: expect.stringContaining('wrong door') as string,
+  });
+});
+
+describe('a server with state', () => {
+  const call = (name: string, args: object = {}) => ({ name, arguments: args }) as ToolCall;
+  const counting = async (resume: 'replay' | 'pin'): Promise<Environment> => {
+    const { tools, sessions } = await mcpSessions({
+      server: counter,
+      resume,
+      only: ['add', 'total', 'pid', 'refuse'],
+    });
+    return defineEnvironment({
+      name: 'counter',
+      levels: [1],
+      tools,
+      sessions,
+      verifiers: [],
+      taskCount: () => 1,
+      task: (ref) => ({ ref, prompt: 'count' }),
+    });
+  };
+  const CALLS = [call('add', { n: 2 }), call('refuse'), call('add', { n: 3 }), call('total')];
+  const EXPECTED = ['2', 'error: not on a Sunday', '5', '5'];
+  /** Of the server of the latest episode. */
+  const killServer = (pid: number): void => void process.kill(pid, 'SIGKILL');
+
+  test('is one instance an episode, ended with it', async () => {
+    const environment = await counting('replay');
+    const both = await Promise.all([1, 2].map(() => playCalls(environment, [call('pid'), ...CALLS])));
+    expect(both.map(({ observations }) => observations.slice(1).map(({ text }) => text))).toEqual([
+      EXPECTED,
+      EXPECTED,
+    ]);
+    const pids = both.map(({ observations }) => Number(observations[0]!.text));
+    expect(new Set(pids).size).toBe(2);
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+
+  test('comes back by its calls where the process is another one', async () => {
+    const environment = await counting('replay');
+    const { observations } = await playCalls(environment, CALLS, { moves: [1, 3] });
+    expect(observations.map(({ text }) => text)).toEqual(EXPECTED);
+  });
+
+  test('that is killed comes back by its calls, or is a failure where it is pinned', async () => {
+    for (const resume of ['replay', 'pin'] as const) {
+      const environment = await counting(resume);
+      const { sessions } = environment;
+      if (sessions?.resume !== resume) throw new Error('it resumes otherwise');
+      let pid = 0;
+      // What an episode does not tell: the process that its session is.
+      const open: typeof sessions.open = async (task, place) => {
+        const session = await sessions.open(task, place);
+        pid = Number(await session.act(call('pid'), contextWith()));
+        return session;
+      };
+      const playing = playCalls({ ...environment, sessions: { resume, open } }, CALLS, {
+        before: { 2: async () => killServer(pid) },
+      });
+      if (resume === 'pin')
+        await expect(playing).rejects.toMatchObject({ type: 'session-lost', retryable: false });
+      else expect((await playing).observations.map(({ text }) => text)).toEqual(EXPECTED);
+    }
+  });
+});

@@ -1,0 +1,374 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import { nemoGym } from '../../../../environments/protocols/nemo-gym.ts';
+import { openEnv } from '../../../../environments/protocols/openenv.ts';
+import { ors } from '../../../../environments/protocols/ors.ts';
+import { playCalls } from '../../../support/play-calls.ts';
+
+// Servers of ours that speak the protocols as their documentation has them, and then do not. How the real ones are spoken
+// to is in test/integration/protocols.
+
+type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void | Promise<void>;
+
+const cleanups: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0)) await clean();
+});
+
+async function serving(
+  handler: Handler,
+  port = 0,
+): Promise<{ url: string; port: number; server: Server; stop(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => void handler(request, response, body));
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const at = (server.address() as AddressInfo).port;
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  cleanups.push(stop);
+  return { url: `http://127.0.0.1:${at}`, port: at, server, stop };
+}
+
+const json = (response: ServerResponse, value: unknown, status = 200): void =>
+  void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+
+describe('ORS', () => {
+  const FACTS: Record<string, unknown> = {
+    '/list_environments': ['till'],
+    '/till/tools': { tools: [{ name: 'pay', description: '', input_schema: null }] },
+    '/till/task_tools': { tools: [{ name: 'pay', description: '', input_schema: null }] },
+    '/till/splits': [{ name: 'train', type: 'train' }],
+    '/till/num_tasks': { num_tasks: 3 },
+    '/till/prompt': [{ type: 'text', text: 'Pay.' }],
+    '/create': { sid: 's' },
+    '/delete': { sid: 's' },
+    '/ping': { status: 'ok' },
+  };
+  const pay = { name: 'pay', arguments: {} };
+  const done = JSON.stringify({
+    ok: true,
+    output: { blocks: [{ type: 'text', text: 'paid' }], reward: 1, finished: true },
+  });
+  const event = (name: string, data: string): string => `event: ${name}\ndata: ${data}\n\n`;
+  const server = async (call: Handler, other: Record<string, Handler> = {}) => {
+    const paths: string[] = [];
+    const { url } = await serving((request, response, body) => {
+      const at = request.url!;
+      paths.push(at);
+      if (at === '/till/call') return call(request, response, body);
+      if (other[at]) return other[at](request, response, body);
+      return json(response, FACTS[at], FACTS[at] === undefined ? 404 : 200);
+    });
+    return { url, paths };
+  };
+
+  test('a stream that breaks off is asked for again by the id of its call, which is not made twice', async () => {
+    const bodies: unknown[] = [];
+    const { url } = await server((_, response, body) => {
+      bodies.push(JSON.parse(body));
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (bodies.length === 1) {
+        response.write(event('task_id', '17'), () => response.destroy());
+        return;
+      }
+      response.end(event('task_id', '17') + event('chunk', done.slice(0, 20)) + event('end', done.slice(20)));
+    });
+    const { observations } = await playCalls(await ors({ url }), [pay], { attempts: 1 });
+    expect(observations).toEqual([{ text: 'paid', reward: 1, done: true }]);
+    expect(bodies).toEqual([
+      { name: 'pay', input: {} },
+      { name: 'pay', input: {}, task_id: '17' },
+    ]);
+  });
+
+  test('comments of a slow stream are signs of life', async () => {
+    let signs = 0;
+    const { url } = await server(async (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      for (let n = 0; n < 3; n++) await new Promise((resolve) => response.write(': ping\n\n', resolve));
+      response.end(event('end', done));
+    });
+    await playCalls(await ors({ url }), [pay], { heartbeat: () => signs++ });
+    expect(signs).toBe(4);
+  });
+
+  test.each<[string, Handler, object]>([
+    ['500', (_, response) => json(response, { detail: 'oh' }, 500), { type: 'server-error' }],
+    ['a page', (_, response) => void response.end('<html>'), { type: 'server-answer' }],
+    [
+      'an end that is no JSON',
+      (_, response) => void response.end(event('end', 'nul')),
+      { type: 'server-answer' },
+    ],
+    [
+      'an outcome that is none',
+      (_, response) => void response.end(event('end', '{"ok": 1}')),
+      { type: 'server-answer' },
+    ],
+    [
+      'that it knows no such session',
+      (_, response) => json(response, { detail: 'no' }, 404),
+      { type: 'session-lost' },
+    ],
+    ['nothing, and hangs up', (_, response) => void response.destroy(), { type: 'server-unreachable' }],
+    ['nothing at all', () => undefined, { boundary: 'tool', type: 'timeout' }],
+  ])('a call that is answered with %s is a failure, and its session is closed', async (_, call, error) => {
+    const { url, paths } = await server(call);
+    const environment = await ors({ url, limits: { timeoutSeconds: 0.3 } });
+    const playing = playCalls(environment, [pay], { attempts: 1 });
+    await expect(playing).rejects.toMatchObject({ boundary: 'environment', ...error });
+    expect(paths.at(-1)).toBe('/delete');
+  });
+
+  test.each<[string, Record<string, Handler>]>([
+    ['tools', { '/till/tools': (_, response) => json(response, { tools: 'none' }) }],
+    ['splits', { '/till/splits': (_, response) => json(response, { detail: 'no' }, 404) }],
+  ])('%s that are none say so where the environment is made', async (_, other) => {
+    const { url } = await server(() => undefined, other);
+    await expect(ors({ url })).rejects.toMatchObject({ type: 'server-answer' });
+  });
+});
+
+describe('OpenEnv', () => {
+  const schema = {
+    action: { type: 'object', properties: { to: { type: 'string' }, metadata: {} }, required: ['to'] },
+  };
+  const seen = (text: string, more: object = {}): string =>
+    JSON.stringify({
+      type: 'observation',
+      data: { observation: { text }, reward: null, done: false, ...more },
+    });
+  const server = async (step: (socket: WebSocket) => void) => {
+    const { url, server: http } = await serving((_, response) => json(response, schema));
+    const sockets = new WebSocketServer({ server: http });
+    let closed = 0;
+    sockets.on('connection', (socket) => {
+      socket.on('close', () => closed++);
+      socket.on('message', (data: Buffer) => {
+        const { type } = JSON.parse(data.toString()) as { type: string };
+        if (type === 'reset') socket.send(seen('begin'));
+        else if (type === 'step') step(socket);
+        else socket.send(JSON.stringify({ type: 'state', data: { steps: 1 } }));
+      });
+    });
+    cleanups.push(async () => sockets.close());
+    const environment = await openEnv({
+      url,
+      name: 'e',
+      seeds: { train: 3, heldout: 1, test: 1 },
+      limits: { timeoutSeconds: 0.3 },
+    });
+    return { environment, closed: () => closed };
+  };
+  const act = { name: 'step', arguments: { to: 'there' } };
+
+  test.each<[string, (socket: WebSocket) => void, object]>([
+    ['garbage', (socket) => socket.send('<html>'), { type: 'server-answer' }],
+    ['bytes', (socket) => socket.send(Buffer.from([1, 2])), { type: 'server-answer' }],
+    [
+      'another kind of answer',
+      (socket) => socket.send('{"type": "state", "data": {}}'),
+      { type: 'server-answer' },
+    ],
+    [
+      'no end of it',
+      (socket) => socket.send('{"type": "observation", "data": {}}'),
+      { type: 'server-answer' },
+    ],
+    [
+      'that there is no room',
+      (socket) => socket.send('{"type": "error", "data": {"code": "CAPACITY_REACHED", "message": "full"}}'),
+      { type: 'server-error' },
+    ],
+    ['nothing, and hangs up', (socket) => socket.terminate(), { type: 'session-lost' }],
+    ['nothing at all', () => undefined, { boundary: 'tool', type: 'timeout' }],
+  ])('a step that is answered with %s is a failure, and the connection is closed', async (_, step, error) => {
+    const { environment, closed } = await server(step);
+    await expect(playCalls(environment, [act], { attempts: 1 })).rejects.toMatchObject({
+      boundary: 'environment',
+      ...error,
+    });
+    await expect.poll(closed).toBe(2);
+  });
+
+  test('an answer that comes too late is not the answer to what is asked next', async () => {
+    let late = true;
+    const { environment } = await server((socket) => {
+      if (!late) return socket.send(seen('in time'));
+      late = false;
+      setTimeout(() => socket.send(seen('too late')), 400);
+    });
+    const { observations } = await playCalls(environment, [act, act], { attempts: 2 });
+    expect(observations.map(({ text }) => text)).toEqual(['in time', 'in time']);
+  });
+
+  test('a beginning that is not what the task had is a failure that names the seed', async () => {
+    let begun = 0;
+    const { url, server: http } = await serving((_, response) => json(response, schema));
+    const sockets = new WebSocketServer({ server: http });
+    cleanups.push(async () => sockets.close());
+    sockets.on('connection', (socket) => socket.on('message', () => socket.send(seen(`begin ${++begun}`))));
+    const environment = await openEnv({ url, name: 'e', seeds: { train: 3, heldout: 1, test: 1 } });
+    await expect(playCalls(environment, [act])).rejects.toMatchObject({
+      type: 'replay-differs',
+      message: expect.stringContaining('"seed":0') as string,
+    });
+  });
+});
+
+describe('NeMo Gym', () => {
+  const tool = (name: string) => ({
+    type: 'function',
+    name,
+    description: '',
+    parameters: { type: 'object', properties: {} },
+  });
+  const environmentAt = async (url: string, more: object = {}) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'gradus-nemo-'));
+    cleanups.push(() => rm(folder, { recursive: true }));
+    const rows = [['add'], ['add'], ['add', 'get']].map((names, n) => ({
+      responses_create_params: {
+        input: [
+          { role: 'system', content: 'Count.' },
+          { role: 'user', content: `To ${n}.` },
+        ],
+        tools: names.map(tool),
+      },
+      expected: n,
+    }));
+    await writeFile(path.join(folder, 'rows.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    return nemoGym({
+      name: 'nemo',
+      url,
+      path: path.join(folder, 'rows.jsonl'),
+      split: { heldout: 0, test: 0 },
+      ...more,
+    });
+  };
+  /** Counts by cookie, as a resources server does: it takes any cookie, and begins at nothing where it knows none. */
+  const counting = (other: Record<string, Handler> = {}): Handler => {
+    const counts = new Map<string, number>();
+    let sessions = 0;
+    return (request, response, body) => {
+      const at = request.url!;
+      if (other[at]) return other[at](request, response, body);
+      const known = /counter=(\w+)/u.exec(request.headers.cookie ?? '')?.[1];
+      const id = known ?? `s${++sessions}`;
+      response.setHeader('set-cookie', `counter=${id}; path=/; httponly`);
+      const count = counts.get(id) ?? 0;
+      if (at === '/seed_session') return json(response, {});
+      if (at === '/verify') {
+        const { response: said, expected } = JSON.parse(body) as {
+          response: { output: unknown[] };
+          expected: number;
+        };
+        return json(response, {
+          ...JSON.parse(body),
+          reward: Number(count === expected),
+          items: said.output.length,
+        });
+      }
+      counts.set(id, count + 1);
+      json(response, { count: count + 1 });
+    };
+  };
+  const add = { name: 'add', arguments: {} };
+
+  test('rows are tasks with tools of their own; calls, answers and the last word go to /verify', async () => {
+    const { url } = await serving(counting());
+    const environment = await environmentAt(url);
+    const [one, last] = [0, 2].map((index) =>
+      environment.task({ environment: 'nemo', split: 'train', level: 1, index }),
+    );
+    expect([await one, await last]).toMatchObject([
+      { prompt: 'Count.\n\nTo 0.' },
+      { tools: [{ name: 'add' }, { name: 'get' }] },
+    ]);
+    expect([environment.tools.map(({ name }) => name), (await one)!.tools]).toEqual([['add'], undefined]);
+    const played = await playCalls(environment, [add, { name: 'get', arguments: {} }], {
+      task: { index: 2 },
+      answer: 'two',
+    });
+    expect(played.observations.map(({ text }) => text)).toEqual(['{"count":1}', '{"count":2}']);
+    expect(played.ended).toEqual({ reward: 1, info: { items: 5 } });
+  });
+
+  test('a server that was started anew, and takes the old cookie for one without a past, is noticed: replay or failure', async () => {
+    for (const resume of ['replay', 'pin'] as const) {
+      const first = await serving(counting());
+      const environment = await environmentAt(first.url, { resume });
+      const playing = playCalls(environment, [add, add], {
+        task: { index: 2 },
+        before: {
+          1: async () => {
+            await first.stop();
+            await serving(counting(), first.port);
+          },
+        },
+      });
+      if (resume === 'pin')
+        await expect(playing).rejects.toMatchObject({ type: 'session-lost', retryable: false });
+      else
+        expect(await playing).toMatchObject({
+          observations: [{ text: '{"count":1}' }, { text: '{"count":2}' }],
+          ended: { reward: 1 },
+        });
+    }
+  });
+
+  test.each<[string, Record<string, Handler>, object]>([
+    [
+      '500 of a tool',
+      { '/add': (_, response) => json(response, 'KeyError()', 500) },
+      { type: 'server-error' },
+    ],
+    [
+      'a tool that is not there',
+      { '/add': (_, response) => json(response, { detail: 'Not Found' }, 404) },
+      { type: 'nemo-gym' },
+    ],
+    ['a tool that hangs', { '/add': () => undefined }, { boundary: 'tool', type: 'timeout' }],
+    [
+      'a seed that is refused',
+      { '/seed_session': (_, response) => json(response, {}, 422) },
+      { type: 'server-answer' },
+    ],
+    [
+      'a verdict without reward',
+      { '/verify': (_, response) => json(response, { score: 1 }) },
+      { type: 'server-answer' },
+    ],
+    [
+      'a verdict that is no JSON',
+      { '/verify': (_, response) => void response.end('yes') },
+      { type: 'server-answer' },
+    ],
+  ])('%s is a failure, never a zero', async (_, other, error) => {
+    const { url } = await serving(counting(other));
+    const environment = await environmentAt(url, { limits: { timeoutSeconds: 0.3 } });
+    const playing = playCalls(environment, [add], { attempts: 1 });
+    await expect(playing).rejects.toMatchObject({ boundary: 'environment', ...error });
+  });
+
+  test('what a tool’s server would not take is the policy’s to read', async () => {
+    const { url } = await serving(
+      counting({ '/add': (_, response) => json(response, { detail: 'too many' }, 422) }),
+    );
+    const { observations } = await playCalls(await environmentAt(url), [add]);
+    expect(observations).toEqual([{ text: 'error: {"detail":"too many"}', error: 'tool-error' }]);
+  });
+});
