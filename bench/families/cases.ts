@@ -1,5 +1,7 @@
 import retail from '../../examples/retail.json' with { type: 'json' };
 import searchQa from '../../examples/search-qa.json' with { type: 'json' };
+import webShop from '../../examples/web-shop.json' with { type: 'json' };
+import webShopBrowser from '../../examples/web-shop-browser.json' with { type: 'json' };
 
 /** A task family as it is measured: what its demo learns, and what its environment costs. */
 export interface FamilyCase {
@@ -16,4 +18,6 @@ export interface FamilyCase {
 export const FAMILIES: readonly FamilyCase[] = [
   { name: 'search-qa', spec: searchQa, environment: 'search-qa', played: [1, 5] },
   { name: 'retail', spec: retail, environment: 'retail', played: [1, 5] },
+  { name: 'web-shop', spec: webShop, environment: 'web-shop', played: [1, 5] },
+  { name: 'web-shop-browser', spec: webShopBrowser, environment: 'web-shop-browser', played: [1, 4] },
 ];

@@ -2,6 +2,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { GradusError, isA, messageOf } from '../../core/errors.ts';
 import { ToolRefusal } from '../contract.ts';
 import { chromium } from './chromium.ts';
+import { Room } from './room.ts';
 
 /** What a page may load. */
 export interface Served {
@@ -30,31 +31,16 @@ export interface OpenedPage {
 /** How long anything on a page may take, milliseconds. */
 const PAGE_TIMEOUT_MS = 8000;
 
-/** Pages that are open at once in one process; each takes some 20 MB of its own. */
-const MOST_PAGES = 32;
-
-/** Open pages that nobody is working with, the one that has waited longest first. */
-const idle = new Set<BrowserContext>();
-/** These, and those that are worked with. */
-const open = new Set<BrowserContext>();
-
-/** Closes pages that wait where there are too many: their sessions come back when they are called again. */
-function makeRoom(): void {
-  for (const context of idle) {
-    if (open.size <= MOST_PAGES) return;
-    void closed(context);
-  }
-}
+/**
+ * Pages that are open at once in one process, each with some 20 MB of its own. The sessions of those that had to go come
+ * back when they are called again.
+ */
+const room = new Room<BrowserContext>({ most: 64, restMs: 2000, evict: (context) => void closed(context) });
 
 function closed(context: BrowserContext): Promise<void> {
-  forget(context);
+  room.leave(context);
   // A browser that is gone has closed it.
   return context.close().catch(() => undefined);
-}
-
-function forget(context: BrowserContext): void {
-  open.delete(context);
-  idle.delete(context);
 }
 
 /**
@@ -62,35 +48,33 @@ function forget(context: BrowserContext): void {
  * Throws GradusError('environment', 'no-browser'), and as `with` does.
  */
 export async function openPage(asked: OpenPage): Promise<OpenedPage> {
+  const context = await room.enter(newContext);
+  // Also where the browser is gone, whatever had been done by then.
+  context.once('close', () => room.leave(context));
+  try {
+    const page = await guarded(() => firstPage(context, asked));
+    return {
+      with: (work) =>
+        guarded(async () => {
+          room.use(context);
+          try {
+            return await work(page);
+          } finally {
+            room.rest(context);
+          }
+        }),
+      close: () => closed(context),
+    };
+  } catch (error) {
+    await closed(context);
+    throw error;
+  }
+}
+
+async function newContext(): Promise<BrowserContext> {
   const { browser } = await chromium();
-  return guarded(async () => {
-    const context = await browser.newContext({
-      viewport: { width: 800, height: 600 },
-      serviceWorkers: 'block',
-    });
-    open.add(context);
-    context.once('close', forget);
-    makeRoom();
-    try {
-      const page = await firstPage(context, asked);
-      idle.add(context);
-      return {
-        with: (work) =>
-          guarded(async () => {
-            idle.delete(context);
-            try {
-              return await work(page);
-            } finally {
-              if (open.has(context)) idle.add(context);
-            }
-          }),
-        close: () => closed(context),
-      };
-    } catch (error) {
-      await closed(context);
-      throw error;
-    }
-  });
+  const viewport = { width: 800, height: 600 };
+  return guarded(() => browser.newContext({ viewport, serviceWorkers: 'block' }));
 }
 
 async function firstPage(context: BrowserContext, { url, serve, init, clock }: OpenPage): Promise<Page> {

@@ -1,6 +1,6 @@
 /** Something the shop sells. */
 export interface Product {
-  /** Two digits at a stall, four in the big shop; a link with this label opens its page. */
+  /** A letter at a stall, four digits in the big shop; a link with this label opens its page. */
   id: string;
   department: string;
   /** What it is: one or more nouns. Searches find it by this. */

@@ -6,22 +6,14 @@ import type { Goal, Product } from './product.ts';
 const TYPES = ['mug', 'bowl', 'pan', 'lamp', 'chair', 'table', 'rug', 'vase', 'clock', 'bench'];
 const ATTRIBUTES = ['steel', 'glass', 'oak', 'wool', 'clay', 'stone', 'brass', 'cork', 'bamboo', 'linen'];
 const COLOURS = ['red', 'blue', 'green', 'black', 'white', 'pink'];
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz'.split('');
 
 /**
  * A few products and what a customer wants of them: exactly one fits, and others come near. The rest shares its type, or
  * its attribute, or has no such option, or costs too much.
  */
 export function makeStall(level: Level, random: RandomStream): { products: Product[]; goal: Goal } {
-  const ids = new Set<string>();
-  const freshId = (): string => {
-    for (;;) {
-      const id = String(random.int(10, 99));
-      if (!ids.has(id)) {
-        ids.add(id);
-        return id;
-      }
-    }
-  };
+  const ids = random.shuffle([...LETTERS]);
   const type = random.pick(TYPES);
   const attribute = random.pick(ATTRIBUTES);
   const colour = random.pick(COLOURS);
@@ -31,7 +23,7 @@ export function makeStall(level: Level, random: RandomStream): { products: Produ
   const make = (
     what: Pick<Product, 'type'> & { attribute: string; colours: string[]; dollars: number },
   ): Product => ({
-    id: freshId(),
+    id: ids.pop()!,
     department: 'stall',
     type: what.type,
     brand: null,

@@ -9,7 +9,6 @@ import { createVisits } from '../../../environments/web-shop/goals.ts';
 import { openVisit } from '../../../environments/web-shop/in-browser.ts';
 import { LEVELS } from '../../../environments/web-shop/levels.ts';
 import type { ToolContext } from '../../../environments/contract.ts';
-import type { Session } from '../../../environments/session.ts';
 import { browser as available } from './available.ts';
 
 const context: ToolContext = {
@@ -82,20 +81,6 @@ describe.skipIf(!available.there)(`the shop in Chromium${available.leftOut}`, ()
     expect(again.slice(0, 2)).toEqual(before);
     expect(again.at(-1)).toMatchObject({ reward: 1, done: true });
     await second.close!();
-  });
-
-  test('more pages than there is room for come and go, and what went is lost, not wrong', async () => {
-    const sessions: Session[] = [];
-    for (let n = 0; n < 33; n++) sessions.push(await openVisit(visitAt(1, n)));
-    const { call } = demonstrate(visitAt(1, 0)).turns[0]!;
-    await expect(async () => sessions[0]!.act(call!, context)).rejects.toMatchObject({
-      type: 'session-lost',
-    });
-    for (const n of [1, 32]) {
-      const { call: other, observation } = demonstrate(visitAt(1, n)).turns[0]!;
-      expect(await sessions[n]!.act(other!, context)).toMatchObject({ text: observation });
-    }
-    await Promise.all(sessions.map(async (session) => session.close!()));
   });
 
   test('no page reaches a listener on loopback, whatever its requests are answered with', async () => {

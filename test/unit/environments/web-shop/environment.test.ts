@@ -26,7 +26,7 @@ describe('an episode in the shop', () => {
 
   test('that buys the wrong thing, or nothing, gets less', async () => {
     const [task] = await shop.tasks([refAt(1, 0)], { signal });
-    const ids = [...(task as { prompt: string }).prompt.matchAll(/\[(\d+)\]/g)].map(([, id]) => id!);
+    const ids = [...(task as { prompt: string }).prompt.matchAll(/\[(\w)\]/g)].map(([, id]) => id!);
     const rewards = [];
     for (const id of ids) {
       const played = new PlayedSession(shop, refAt(1, 0), `shop/wrong/${id}`);
