@@ -92,6 +92,20 @@ const mcpToolsShape = z.object({
   }),
 });
 
+/** The observation of a call of an MCP tool. */
+const calledShape = z.object({
+  tool_name: z.string(),
+  result: z
+    .object({
+      content: z.array(z.object({ type: z.string(), text: z.string().optional() })),
+      is_error: z.boolean().nullish(),
+    })
+    .nullish(),
+  error: z.object({ error_type: z.string(), message: z.string() }).nullish(),
+});
+/** Mistakes of an MCP tool's server, and not of whoever calls it. */
+const NOT_OURS = ['transport_error', 'timeout'];
+
 const MOST_TASKS = 512;
 /** Seeds that one level of one split can have: the next begins there. */
 const SEEDS = 10_000_000;
@@ -270,8 +284,15 @@ class Connection {
 
 function acted({ data }: { data: Step }, observe: (observation: Json) => string): ActedFully {
   const { observation, reward, done } = data;
+  const { result, error } = calledShape.safeParse(observation).data ?? {};
+  if (error && NOT_OURS.includes(error.error_type)) {
+    throw new GradusError('environment', 'server-error', `${error.error_type}: ${error.message}`, {
+      retryable: true,
+    });
+  }
   return {
-    text: observe(observation),
+    text: error?.message ?? observe(observation),
+    ...((error ?? result?.is_error === true) && { refused: true }),
     ...(reward !== null && reward !== undefined && { reward: Number(reward) }),
     ...(done && { done }),
   };
@@ -320,6 +341,8 @@ function plainly(observation: Json): string {
   if (typeof observation !== 'object' || observation === null || Array.isArray(observation)) {
     return typeof observation === 'string' ? observation : canonicalJson(observation);
   }
+  const called = calledShape.safeParse(observation).data?.result;
+  if (called) return called.content.map(({ type, text }) => text ?? `[${type}]`).join('\n');
   const { metadata = {}, ...rest } = observation;
   const said = Object.keys(metadata ?? {}).length === 0 ? rest : observation;
   const values = Object.values(said);

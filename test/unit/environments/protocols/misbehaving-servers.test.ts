@@ -205,6 +205,50 @@ describe('OpenEnv', () => {
     await expect.poll(closed).toBe(2);
   });
 
+  test('tools that an environment lists are called by name; what they would not do is the policy’s to read', async () => {
+    const { url, server: http } = await serving((_, response) =>
+      json(response, { action: { properties: { tool_name: { type: 'string' } } } }),
+    );
+    const sockets = new WebSocketServer({ server: http });
+    cleanups.push(async () => sockets.close());
+    const inputSchema = { type: 'object', properties: { n: { type: 'integer' } } };
+    const results: Record<number, object> = {
+      1: { result: { content: [{ type: 'text', text: 'one' }, { type: 'image' }] } },
+      2: { result: { content: [{ type: 'text', text: 'too many' }], is_error: true } },
+      3: { error: { error_type: 'invalid_args', message: 'no such n' } },
+      4: { error: { error_type: 'timeout', message: 'too slow' } },
+    };
+    sockets.on('connection', (socket) =>
+      socket.on('message', (text: Buffer) => {
+        const { type, data } = JSON.parse(text.toString()) as {
+          type: string;
+          data?: { arguments?: { n: number } };
+        };
+        if (type === 'reset') return socket.send(seen('begin'));
+        if (type === 'state') return socket.send('{"type": "state", "data": {}}');
+        if (type === 'mcp') {
+          const listed = { result: { tools: [{ name: 'count', description: 'Counts.', inputSchema }] } };
+          return socket.send(JSON.stringify({ type, data: listed }));
+        }
+        expect(data).toMatchObject({ type: 'call_tool', tool_name: 'count' });
+        const observation = { tool_name: 'count', ...results[data!.arguments!.n] };
+        socket.send(JSON.stringify({ type: 'observation', data: { observation, done: false } }));
+      }),
+    );
+    const environment = await openEnv({ url, name: 'e', seeds: { train: 3, heldout: 1, test: 1 } });
+    expect(environment.tools).toMatchObject([
+      { name: 'count', description: 'Counts.', arguments: inputSchema },
+    ]);
+    const count = (n: number) => ({ name: 'count', arguments: { n } });
+    const { observations } = await playCalls(environment, [count(1), count(2), count(3)]);
+    expect(observations).toEqual([
+      { text: 'one\n[image]' },
+      { text: 'error: too many', error: 'tool-error' },
+      { text: 'error: no such n', error: 'tool-error' },
+    ]);
+    await expect(playCalls(environment, [count(4)])).rejects.toMatchObject({ type: 'server-error' });
+  });
+
   test('an answer that comes too late is not the answer to what is asked next', async () => {
     let late = true;
     const { environment } = await server((socket) => {
