@@ -3,6 +3,9 @@
 
 export const IN_CHECKOUT = import.meta.url.endsWith('.ts');
 
-/** What a person types to have a command of Gradus run, such as `dev` or `setup`. */
-export const commandLine = (command: string): string =>
-  IN_CHECKOUT ? `npm run ${command.replace(/^setup /, 'setup:')}` : `npx gradus ${command}`;
+/** What a person types to have a command of Gradus run, such as `dev`, `setup chemistry` or `setup python NAME`. */
+export function commandLine(command: string): string {
+  if (!IN_CHECKOUT) return `npx gradus ${command}`;
+  const [script, ...rest] = command.replace(/^setup (?=\S)/, 'setup:').split(' ');
+  return ['npm run', script, ...(rest.length > 0 ? ['--', ...rest] : [])].join(' ');
+}

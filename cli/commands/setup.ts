@@ -12,6 +12,10 @@ const PARTS: Record<string, { description: string; load: () => Promise<unknown> 
     description: 'bubblewrap, in which programs run that a policy wrote',
     load: () => import('../../infra/setup/setup-sandbox.ts'),
   },
+  python: {
+    description: 'the Python packages of environments, by name; without a name, which there are',
+    load: () => import('../../infra/setup/setup-python.ts'),
+  },
   browser: {
     description: 'Chromium and pages for it, for environments with a browser: 100 MB to download',
     load: () => import('../../infra/setup/setup-browser.ts'),
@@ -26,8 +30,13 @@ export function setup(): Command {
   for (const [name, { description, load }] of Object.entries(PARTS)) {
     command
       .command(name)
+      .argument('[names...]')
       .description(description)
-      .action(async () => void (await load()));
+      .action(async () => {
+        // It reads its arguments as if it had been started by itself.
+        process.argv.splice(2, 2);
+        await load();
+      });
   }
   return command;
 }

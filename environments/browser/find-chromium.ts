@@ -1,9 +1,10 @@
 import { accessSync, constants, existsSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { commandLine } from '../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../../infra/cache-dir.ts';
 import type { Need } from '../contract.ts';
 import type { Mount } from '../sandbox/contract.ts';
-import { sandboxFacts } from '../sandbox/open-sandbox.ts';
+import { sandboxNeeds } from '../sandbox/open-sandbox.ts';
 
 /** Where `npm run setup:browser` leaves Debian's Chromium, with the libraries that the machine lacks. */
 export const CACHED_CHROMIUM = { name: 'chromium', version: 'debian' } as const;
@@ -54,7 +55,7 @@ export function findChromium(env: NodeJS.ProcessEnv = process.env): Chromium | {
       if (isExecutable(file)) return { executable: file, env: {}, mounts: fonts };
     }
   }
-  return { missing: 'no Chromium is installed: "npm run setup:browser" fetches one, without root' };
+  return { missing: `no Chromium is installed: "${commandLine('setup browser')}" fetches one, without root` };
 }
 
 /** Debian keeps libraries by architecture, and those that belong to one package a folder deeper. */
@@ -78,13 +79,6 @@ function isExecutable(file: string): boolean {
 
 /** What an environment with a browser needs. */
 export async function browserNeeds(): Promise<Need[]> {
-  const facts = await sandboxFacts();
-  return [
-    {
-      what: 'a sandbox that runs programs (bubblewrap)',
-      present: facts.some(({ works }) => works),
-      setUp: 'npm run setup:sandbox',
-    },
-    { what: 'Chromium', present: !('missing' in findChromium()), setUp: 'npm run setup:browser' },
-  ];
+  const present = !('missing' in findChromium());
+  return [...(await sandboxNeeds()), { what: 'Chromium', present, setUp: commandLine('setup browser') }];
 }

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { findPythonEnvironment, nameOfRequirements } from '../../infra/python-environment.ts';
 
 /** Which Python has a module: the one that is named, the virtual environment of a requirements file, or `python3`. */
@@ -24,6 +25,6 @@ export async function findInterpreter({ python, requirements }: Interpreter): Pr
   throw new GradusError(
     'environment',
     'python-packages',
-    `The Python packages of ${file} are not set up: npm run setup:python -- ${name}`,
+    `The Python packages of ${file} are not set up: ${commandLine(`setup python ${name}`)}`,
   );
 }

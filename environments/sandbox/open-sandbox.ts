@@ -1,4 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
+import type { Need } from '../contract.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
 import type { Backend, Sandbox } from './contract.ts';
 
@@ -57,4 +59,11 @@ export async function sandboxFacts(): Promise<BackendFacts[]> {
       return 'sandbox' in result ? { name, works: true } : { name, works: false, missing: result.missing };
     }),
   );
+}
+
+/** What an environment that runs programs needs. */
+export async function sandboxNeeds(): Promise<Need[]> {
+  const works = (await sandboxFacts()).flatMap((fact) => (fact.works ? [fact.name] : []));
+  const what = works.length === 0 ? 'a sandbox' : `a sandbox (${works.join(', ')})`;
+  return [{ what, present: works.length > 0, setUp: commandLine('setup sandbox') }];
 }

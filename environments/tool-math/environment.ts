@@ -1,5 +1,5 @@
 import { defineEnvironment, type Environment } from '../contract.ts';
-import { openSandbox } from '../sandbox/open-sandbox.ts';
+import { openSandbox, sandboxNeeds } from '../sandbox/open-sandbox.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { boxedMath } from '../verifiers/math/boxed-math.ts';
 import { toolShaping } from '../verifiers/tool-shaping.ts';
@@ -34,5 +34,6 @@ export function toolMathEnvironment(): Environment {
     taskCount: () => Infinity,
     // Found and tried once; where there is none, what is missing is said before anything runs.
     prepare: async () => void (await openSandbox()),
+    needs: sandboxNeeds,
   });
 }

@@ -4,6 +4,7 @@ import { GradusError } from '../../core/errors.ts';
 import { cacheRoot } from '../cache-dir.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
+import { begunWith, requireCli, requireTemporal } from '../setup/temporal-server.ts';
 import type { ServerHandle } from './managed-server.ts';
 import { ensureBucket, S3_PORT, startObjectStore } from './object-store.ts';
 import type { ObjectStoreServer } from './object-store.ts';
@@ -89,10 +90,10 @@ export async function startStack(
   const ui = options.ui !== false;
   await prepareStateDir(stateDir);
   // Before anything starts.
-  for (const name of ['temporal-server', 'versitygw', ...(ui ? (['temporal-ui'] as const) : [])] as const) {
-    await requireBinary(name);
-  }
-  const cliPath = await requireBinary('temporal-cli');
+  const server = await requireTemporal(begunWith(temporalDir(stateDir)));
+  await requireBinary('versitygw');
+  if (ui && server.kind === 'server') await requireBinary('temporal-ui');
+  const cliPath = await requireCli(server);
   await checkExplicitPort({ ...TEMPORAL_PORT, explicit: options.temporalPort });
   await checkExplicitPort({ ...S3_PORT, explicit: options.s3Port });
   if (ui) await checkExplicitPort({ ...UI_PORT, explicit: options.uiPort });
@@ -156,14 +157,17 @@ async function startServers(
       port: options.temporalPort,
       recorded: recorded.temporal?.ports,
       dynamicConfig: options.dynamicConfig,
+      ...(options.ui === true && {
+        ui: { port: options.uiPort, recordedPort: recorded.temporal?.ports['ui'] },
+      }),
     }).then(note),
   ]);
   if (temporal.status === 'rejected') throw temporal.reason;
   if (store.status === 'rejected') throw store.reason;
   await ensureBucket(store.value, BUCKET);
-  const { address, namespace, ports } = temporal.value;
+  const { address, namespace, ports, uiAddress } = temporal.value;
   let web: TemporalUi | undefined;
-  if (options.ui === true) {
+  if (options.ui === true && uiAddress === undefined) {
     web = note(
       await startTemporalUi({
         ...common,
@@ -175,11 +179,12 @@ async function startServers(
       }),
     );
   }
+  const shown = web?.address ?? uiAddress;
   await writeRecord(stateDir, {
     temporal: {
       address,
       namespace,
-      ...(web && { uiAddress: web.address }),
+      ...(shown !== undefined && { uiAddress: shown }),
       ports: { ...ports, ...(web && { ui: web.port }) },
     },
     objectStore: { endPoint: store.value.endPoint, port: store.value.port, bucket: BUCKET },

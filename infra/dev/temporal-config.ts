@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { databaseOf } from '../setup/temporal-server.ts';
 import { LOOPBACK } from './ports.ts';
 
 export const TEMPORAL_SERVICES = ['frontend', 'history', 'matching', 'worker'] as const;
@@ -60,7 +61,7 @@ export function temporalConfig(dataDir: string, ports: TemporalPorts): object {
       visibilityStore: 'visibility',
       numHistoryShards: 4,
       datastores: {
-        default: sqlite(path.join(dataDir, 'temporal.db')),
+        default: sqlite(databaseOf(dataDir, 'server')),
         visibility: sqlite(path.join(dataDir, 'visibility.db')),
       },
     },
@@ -90,6 +91,28 @@ export const DYNAMIC_CONFIG: Readonly<Record<string, unknown>> = {
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
 };
+
+/** The arguments of a Temporal CLI whose development server keeps its data in `dataDir`, with the same settings. */
+export function developmentServer(options: {
+  dataDir: string;
+  port: number;
+  /** null: no web interface. */
+  uiPort: number | null;
+  dynamicConfig: Readonly<Record<string, unknown>>;
+}): string[] {
+  const settings = Object.entries({ ...DYNAMIC_CONFIG, ...options.dynamicConfig });
+  const web = options.uiPort === null ? ['--headless'] : ['--ui-port', String(options.uiPort)];
+  const changes = settings.flatMap(([name, value]) => [
+    '--dynamic-config-value',
+    `${name}=${JSON.stringify(value)}`,
+  ]);
+  // The pragmas are those of the server above.
+  const database = databaseOf(options.dataDir, 'cli');
+  const pragmas = ['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=1'];
+  const kept = ['--db-filename', database, ...pragmas];
+  const served = ['--log-level', 'warn', '--ip', LOOPBACK, '--port', String(options.port)];
+  return ['server', 'start-dev', ...served, ...web, ...kept, ...changes];
+}
 
 /** With `changes` to it, for tests of what only happens at the server's limits. */
 export function dynamicConfig(changes: Readonly<Record<string, unknown>> = {}): object {

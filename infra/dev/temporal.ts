@@ -2,12 +2,20 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { requireBinary } from '../setup/server-binaries.ts';
+import { begunWith, requireTemporal } from '../setup/temporal-server.ts';
+import type { TemporalBinary } from '../setup/temporal-server.ts';
 import { ManagedServer } from './managed-server.ts';
 import type { ServerHandle, SuperviseOptions } from './managed-server.ts';
 import { choosePort, LOOPBACK } from './ports.ts';
 import { retryOtherPorts } from './retry-ports.ts';
 import { ensureNamespace, probeTemporal } from './temporal-namespace.ts';
-import { dynamicConfig, TEMPORAL_PORT_NAMES, temporalConfig, temporalUiConfig } from './temporal-config.ts';
+import {
+  developmentServer,
+  dynamicConfig,
+  TEMPORAL_PORT_NAMES,
+  temporalConfig,
+  temporalUiConfig,
+} from './temporal-config.ts';
 import type { TemporalPorts } from './temporal-config.ts';
 
 export const DEFAULT_NAMESPACE = 'default';
@@ -26,13 +34,17 @@ export interface TemporalOptions extends SuperviseOptions {
   recorded?: Partial<TemporalPorts> | undefined;
   /** Beside what a server has anyway, by the names of Temporal's dynamic configuration. */
   dynamicConfig?: Readonly<Record<string, unknown>> | undefined;
+  /** Of the web interface, where the server brings one; undefined: none. */
+  ui?: { port?: number | undefined; recordedPort?: number | undefined } | undefined;
 }
 
 export interface TemporalServer extends ServerHandle {
   /** "127.0.0.1:PORT" */
   readonly address: string;
   readonly namespace: string;
-  readonly ports: TemporalPorts;
+  readonly ports: Partial<TemporalPorts> & { ui?: number };
+  /** "http://127.0.0.1:PORT" of a web interface that came with it. */
+  readonly uiAddress?: string;
 }
 
 async function choosePorts(options: TemporalOptions, fresh: boolean): Promise<TemporalPorts> {
@@ -64,8 +76,79 @@ function probeTcp(port: number): Promise<void> {
  * @throws GradusError infra/binary-missing, infra/port-taken, infra/server-start
  */
 export async function startTemporal(options: TemporalOptions): Promise<TemporalServer> {
-  const command = await requireBinary('temporal-server');
+  const binary = await requireTemporal(begunWith(options.dataDir));
+  options.onEvent?.(sourceOf(binary));
   await mkdir(options.dataDir, { recursive: true });
+  return binary.kind === 'cli'
+    ? startDevelopmentServer(binary.path, options)
+    : startOwn(binary.path, options);
+}
+
+/** What serves, and why that. */
+function sourceOf({ kind, path: file, from }: TemporalBinary): string {
+  const what = kind === 'cli' ? "the development server of Temporal's CLI" : 'the Temporal server';
+  const why = {
+    override: 'which GRADUS_TEMPORAL_SERVER names',
+    cache: 'built by Gradus and kept in its cache',
+    path: 'found on PATH, none having been built',
+    downloaded: "downloaded from Temporal's releases, none having been built",
+  };
+  return `Temporal: ${what}, ${why[from]} (${file})`;
+}
+
+/** The CLI's development server has its own database, one shard and the web interface. */
+function startDevelopmentServer(command: string, options: TemporalOptions): Promise<TemporalServer> {
+  const namespace = DEFAULT_NAMESPACE;
+  return retryOtherPorts(options.logFile, async (attempt) => {
+    const fresh = attempt > 0;
+    const port = await choosePort({
+      ...TEMPORAL_PORT,
+      explicit: options.port,
+      preferred: [fresh ? undefined : options.recorded?.frontendGrpc, USUAL_PORT],
+    });
+    const uiPort =
+      options.ui === undefined
+        ? null
+        : await choosePort({
+            ...UI_PORT,
+            explicit: options.ui.port,
+            preferred: [fresh ? undefined : options.ui.recordedPort, USUAL_UI_PORT],
+          });
+    const { dataDir, dynamicConfig: changes = {} } = options;
+    const address = `${LOOPBACK}:${port}`;
+    const server = await ManagedServer.start(
+      {
+        title: 'the Temporal server',
+        command,
+        args: developmentServer({ dataDir, port, uiPort, dynamicConfig: changes }),
+        logFile: options.logFile,
+        probe: async () => {
+          await probeTcp(port);
+          await probeTemporal(address, namespace);
+        },
+      },
+      options,
+    );
+    await withNamespace(server, address, namespace);
+    return Object.assign(server, {
+      address,
+      namespace,
+      ports: { frontendGrpc: port, ...(uiPort !== null && { ui: uiPort }) },
+      ...(uiPort !== null && { uiAddress: `http://${LOOPBACK}:${uiPort}` }),
+    });
+  });
+}
+
+async function withNamespace(server: ServerHandle, address: string, namespace: string): Promise<void> {
+  try {
+    await ensureNamespace(address, namespace);
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+function startOwn(command: string, options: TemporalOptions): Promise<TemporalServer> {
   const namespace = DEFAULT_NAMESPACE;
   return retryOtherPorts(options.logFile, async (attempt) => {
     const ports = await choosePorts(options, attempt > 0);
@@ -91,12 +174,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
       },
       options,
     );
-    try {
-      await ensureNamespace(address, namespace);
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    await withNamespace(server, address, namespace);
     return Object.assign(server, { address, namespace, ports });
   });
 }

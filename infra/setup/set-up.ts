@@ -4,6 +4,8 @@ import { ensureNativeDecoder } from './decoder-native.ts';
 import { offerBubblewrap } from './sandbox.ts';
 import { BINARIES, BINARY_NAMES, buildBinary, findBinary, requireGo } from './server-binaries.ts';
 import type { Binary, BinaryName } from './server-binaries.ts';
+import { downloadTemporalCli, findTemporals, OLDEST_CLI_SERVER } from './temporal-server.ts';
+import type { TemporalBinary } from './temporal-server.ts';
 import { ensureTensorFlow, wantsGpu } from './tensorflow-native.ts';
 
 /** Told what is done, in sentences. */
@@ -56,6 +58,25 @@ async function nativeDecoder(say: Say): Promise<string[]> {
   }
 }
 
+/** What can be the Temporal server without anything being built, if there is something, and why it is taken. */
+async function temporalServer(
+  found: ReadonlyMap<BinaryName, Binary>,
+  say: Say,
+): Promise<TemporalBinary | undefined> {
+  const [first] = await findTemporals();
+  const temporal = first ?? (found.has('temporal-server') ? undefined : await downloadTemporalCli(say));
+  if (temporal?.kind === 'cli') {
+    say(
+      `Temporal server: that of the CLI ${temporal.path}, ${temporal.from === 'override' ? 'as GRADUS_TEMPORAL_SERVER says' : 'since none was built'}`,
+    );
+  } else if (temporal === undefined) {
+    say(
+      `Temporal server: to be built, since there is no temporal on PATH with server ${OLDEST_CLI_SERVER} or newer`,
+    );
+  }
+  return temporal;
+}
+
 /**
  * What the packages alone do not bring: the servers, libtensorflow, the native decoder and the sandbox, each found or made.
  * @returns the files that must stay for it to hold
@@ -69,7 +90,15 @@ export async function setUp(say: Say): Promise<string[]> {
     found.set(name, binary);
     say(`${BINARIES[name].title}: found${binary.from === 'cache' ? '' : ` at ${binary.path}`}`);
   }
-  const missing = BINARY_NAMES.filter((name) => !found.has(name));
+  // Without an object store nothing comes up, whatever else is downloaded: that is said before anything is spent.
+  if (!found.has('versitygw')) {
+    const all = BINARY_NAMES.filter((name) => !found.has(name));
+    await requireGo(['versitygw']).catch(() => requireGo(all));
+  }
+  const temporal = await temporalServer(found, say);
+  // The CLI's development server is server, commands and web interface in one.
+  const needed = temporal?.kind === 'cli' ? (['versitygw'] as const) : BINARY_NAMES;
+  const missing = needed.filter((name) => !found.has(name));
   const go = missing.length > 0 ? await requireGo(missing) : '';
   // The download waits for the network while Go keeps the processors busy.
   const parts = await Promise.allSettled([buildAll(missing, go, say), tensorFlow(say), nativeDecoder(say)]);
@@ -80,5 +109,5 @@ export async function setUp(say: Say): Promise<string[]> {
   if (first !== undefined) throw first;
   await offerBubblewrap(say);
   const made = parts.flatMap((part) => (part.status === 'fulfilled' ? part.value : []));
-  return [...[...found.values()].map((binary) => binary.path), ...made];
+  return [...[...found.values()].map((binary) => binary.path), ...(temporal ? [temporal.path] : []), ...made];
 }

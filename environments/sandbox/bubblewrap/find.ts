@@ -3,6 +3,7 @@ import { accessSync, constants, lstatSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../../core/errors.ts';
+import { commandLine } from '../../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../../../infra/cache-dir.ts';
 import type { HostFolders } from './arguments.ts';
 import { Bubblewrap } from './bubblewrap.ts';
@@ -35,8 +36,7 @@ export async function findBubblewrap(env: NodeJS.ProcessEnv = process.env): Prom
   ]);
   if (bwrap === undefined) {
     return {
-      missing:
-        'bubblewrap is not installed: "apt-get install bubblewrap", or "npm run setup:sandbox" without root',
+      missing: `bubblewrap is not installed: "apt-get install bubblewrap", or "${commandLine('setup sandbox')}" without root`,
     };
   }
   const lacks = await lackingOptions(bwrap);

@@ -13,6 +13,7 @@ import { Client as S3Client } from 'minio';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { isAlive } from '../../../infra/setup/file-lock.ts';
+import { findBinary } from '../../../infra/setup/server-binaries.ts';
 import { readStack } from '../../../infra/dev/stack-addresses.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack, StackOptions } from '../../../infra/dev/stack.ts';
@@ -50,6 +51,9 @@ async function get(store: ObjectStoreLocation, key: string): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+/** A Temporal CLI whose development server can serve. */
+const cli = await findBinary('temporal-cli');
+
 const RUN = defineSearchAttributeKey('GradusRun', 'KEYWORD');
 const REWARD = defineSearchAttributeKey('GradusMeanReward', 'DOUBLE');
 
@@ -82,6 +86,15 @@ async function statusOf(stack: Stack, workflowId: string): Promise<string> {
     return description.status.name;
   });
 }
+
+const listed = (stack: Stack, run: string): Promise<string[]> =>
+  withTemporal(stack.temporal.address, async (client) => {
+    const found: string[] = [];
+    for await (const { workflowId } of client.workflow.list({ query: `GradusRun = '${run}'` })) {
+      found.push(workflowId);
+    }
+    return found;
+  });
 
 async function untilGone(pids: readonly number[]): Promise<void> {
   await vi.waitFor(() => expect(pids.filter((pid) => isAlive(pid))).toEqual([]), {
@@ -141,6 +154,36 @@ describe('kill -9', () => {
     expect(await get(stack.objectStore, 'kept')).toBe('bytes');
   });
 });
+
+test.runIf(cli !== undefined)(
+  "a Temporal CLI's development server serves like the server, web interface and search attributes included, and loses nothing when it is killed",
+  async () => {
+    vi.stubEnv('GRADUS_TEMPORAL_SERVER', cli!.path);
+    try {
+      const events: string[] = [];
+      const stack = await start('a', { ui: true, onEvent: (text) => events.push(text) });
+      expect(events[0]).toMatch(/development server of Temporal's CLI, which GRADUS_TEMPORAL_SERVER names/);
+      const id = randomUUID();
+      await startWorkflow(stack, id);
+      expect((await fetch(stack.temporal.uiAddress!)).status).toBe(200);
+
+      process.kill(stack.temporal.pid, 'SIGKILL');
+      await vi.waitFor(() => expect(events).toContain('the Temporal server is back'), { timeout: 30_000 });
+      expect(await statusOf(stack, id)).toBe('RUNNING');
+      await vi.waitFor(async () => expect(await listed(stack, id)).toEqual([id]), { timeout: 15_000 });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    // Its runs are in a database of its own kind.
+    await Promise.all(stacks.map((stack) => stack.stop()));
+    vi.stubEnv('GRADUS_TEMPORAL_SERVER', process.execPath);
+    try {
+      await expect(start('a')).rejects.toMatchObject({ type: 'binary-missing' });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  },
+);
 
 test('a stopped stack leaves no process, and its data for the next start', async () => {
   const first = await start('a');
