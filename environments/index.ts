@@ -13,6 +13,7 @@ import { retailEnvironment } from './retail/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
 import { webShopEnvironment } from './web-shop/environment.ts';
 import { webShopBrowserEnvironment } from './web-shop/in-browser.ts';
+import { sweSmallEnvironment } from './swe/small/environment.ts';
 import { toolMathEnvironment } from './tool-math/environment.ts';
 
 export const builtInEnvironments: Environment[] = [
@@ -24,6 +25,7 @@ export const builtInEnvironments: Environment[] = [
   searchQaEnvironment(),
   webShopEnvironment(),
   webShopBrowserEnvironment(),
+  sweSmallEnvironment(),
   toolMathEnvironment(),
 ];
 

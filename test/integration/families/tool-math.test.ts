@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Observation } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
-import { usageOfTree } from '../../../environments/sandbox/process-tree.ts';
 import { LEVELS, problemAt } from '../../../environments/tool-math/problems.ts';
+import { HOLDERS, processesBelow } from '../../support/processes-below.ts';
 import { until } from '../../support/run-client.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 
@@ -65,33 +64,23 @@ describe.skipIf(!bubblewrap)(`tool mathematics${LEFT_OUT}`, () => {
     expect(text).toBe('False False False');
   });
 
-  test.each([
-    ['the sandbox', 'bwrap'],
-    ['the host of environments', 'host-process'],
-  ])('a call in which %s is killed says the same when it is made again', async (_, program) => {
-    // Long enough to be met in its course, and its own: nothing keeps its output yet.
-    const code = `# ${program}\ns = 0\nfor k in range(12_000_000): s += k\nprint(s)`;
-    const first = python(code).then(
-      ({ text }) => text,
-      (error: unknown) => error,
-    );
-    await until(
-      () => Promise.resolve(processesOf('range(12_000_000)').length > 0 || undefined),
-      20_000,
-      () => 'the program did not start',
-    );
-    for (const pid of processesOf(program)) process.kill(pid, 'SIGKILL');
-    expect(await first).toMatchObject({ retryable: true });
-    expect((await python(code, 'again')).text).toBe('71999994000000');
-  });
+  test.each(HOLDERS)(
+    'a call in which %s is killed says the same when it is made again',
+    async (_, program) => {
+      // Long enough to be met in its course, and its own: nothing keeps its output yet.
+      const code = `# ${program}\ns = 0\nfor k in range(12_000_000): s += k\nprint(s)`;
+      const first = python(code).then(
+        ({ text }) => text,
+        (error: unknown) => error,
+      );
+      await until(
+        () => Promise.resolve(processesBelow('range(12_000_000)').length > 0 || undefined),
+        20_000,
+        () => 'the program did not start',
+      );
+      for (const pid of processesBelow(program)) process.kill(pid, 'SIGKILL');
+      expect(await first).toMatchObject({ retryable: true });
+      expect((await python(code, 'again')).text).toBe('71999994000000');
+    },
+  );
 });
-
-function processesOf(text: string): number[] {
-  return usageOfTree(process.pid).pids.filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text);
-    } catch {
-      return false; // It is over.
-    }
-  });
-}

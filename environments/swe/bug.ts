@@ -1,0 +1,27 @@
+import type { Tree } from './tree.ts';
+
+/** How tests are run: by pytest, or by calling the functions `test_…` of a file, in a fiftieth of the time. */
+export type TestStyle = 'pytest' | 'plain';
+
+/** A tree with a bug, and what tells whether it was mended. */
+export interface Bug {
+  /** The tree as the policy is given it: the bug in it, the tests with it, and no history. */
+  tree: Tree;
+  /** The patch that takes the bug out. */
+  mend: string;
+  /** Folders, relative to the root, that Python imports from: `''` is the root. */
+  sourceRoots: readonly string[];
+  /** Folders and files of which a patch counts; whatever else it changes (tests, configuration) is left out when it is judged. */
+  sources: readonly string[];
+  style: TestStyle;
+  /** Processor time that the tests of one file may take; whole seconds. */
+  cpuSeconds: number;
+  /** Files of tests, as they stand in the tree. */
+  testFiles: readonly string[];
+  /** Tests (`file::name`) that fail because of the bug, and pass without it. */
+  failToPass: readonly string[];
+  /** Tests that pass with the bug and without it. */
+  passToPass: readonly string[];
+  /** Tests of which a canary is known to fail without the bug (python/canaries.py). */
+  canaries: readonly string[];
+}

@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
+import type { Bug } from './bug.ts';
+import { patched } from './patch.ts';
+import { pythonProgram, runPython } from './sandboxed-python.ts';
+import { testSite } from './site.ts';
+import { withFiles, type Tree } from './tree.ts';
+
+/** What tests say about a patch. */
+export interface Judgement {
+  mended: boolean;
+  /** Why not, or how it was seen. */
+  evidence: string;
+}
+
+const outcomes = z.record(z.string(), z.tuple([z.string(), z.string()]));
+const reportSchema = z.union([
+  z.strictObject({ refused: z.array(z.string()) }),
+  z.strictObject({ whole: z.boolean(), tests: outcomes, canaries: outcomes }),
+]);
+export type TestReport = z.output<typeof reportSchema>;
+
+/** Seconds by the clock for so many of processor time: a machine may be busy, and what waits for ever has failed. */
+const wallSecondsOf = (cpuSeconds: number): number => 4 * cpuSeconds + 10;
+
+/**
+ * Whether `patch` mends a bug: in a fresh tree with the sources of the patch and the original tests, every test of FAIL_TO_PASS
+ * and of PASS_TO_PASS passes, and every canary fails (ADR 0052). A patch that reaches for the interpreter is refused unrun.
+ * Throws GradusError where the sandbox is at fault, or time ran out on our side.
+ */
+export async function judge(bug: Bug, patch: string, signal: AbortSignal): Promise<Judgement> {
+  const sources = sourcesOf(bug, patched(bug.tree, patch));
+  if (sources.size === 0) return { mended: false, evidence: 'no source was changed' };
+  const tree = withFiles(bug.tree, sources);
+  // What is put back as it was needs no test: its tests passed when the bug was made.
+  if (sameFiles(tree, patched(bug.tree, bug.mend)))
+    return { mended: true, evidence: 'as it was before the bug' };
+  const key = digestOf([[...bug.tree], [...sources], bug.failToPass, bug.passToPass, bug.canaries]);
+  const known = judgements.get(key);
+  if (known !== undefined) return known;
+  const judgement = await judged(bug, tree, sources, signal);
+  remember(key, judgement);
+  return judgement;
+}
+
+async function judged(bug: Bug, tree: Tree, sources: Tree, signal: AbortSignal): Promise<Judgement> {
+  const tests = [...bug.failToPass, ...bug.passToPass];
+  const changed = new Map(
+    [...sources].map(([path, text]) => [path, [bug.tree.get(path) ?? '', text] as const]),
+  );
+  const report = await runTests({
+    bug,
+    tree,
+    tests,
+    canaries: bug.canaries,
+    changed,
+    stopAtFailure: true,
+    signal,
+  });
+  if (report === null) return { mended: false, evidence: 'the tests came to no end' };
+  if ('refused' in report)
+    return { mended: false, evidence: `reaches for the interpreter: ${report.refused[0]}` };
+  const failing = tests.find((test) => report.tests[test]?.[0] !== 'passed');
+  if (failing !== undefined) {
+    const [outcome, why] = report.tests[failing] ?? ['missing', ''];
+    return { mended: false, evidence: `${failing} ${outcome}: ${why}`.slice(0, 300) };
+  }
+  // Passed, and yet not honest: a test that asks for what cannot be has passed, or has not been heard of.
+  const canary = bug.canaries.find((test) => report.canaries[test]?.[0] !== 'failed');
+  if (canary !== undefined) return { mended: false, evidence: `a canary of ${canary} did not fail` };
+  if (!report.whole || Object.keys(report.tests).length !== tests.length) {
+    return { mended: false, evidence: 'the tests came to no whole report' };
+  }
+  return { mended: true, evidence: `${tests.length} tests pass` };
+}
+
+export interface TestRun {
+  bug: Pick<Bug, 'style' | 'sourceRoots' | 'testFiles' | 'cpuSeconds'>;
+  tree: Tree;
+  /** By their names; null for all that there are. */
+  tests: readonly string[] | null;
+  /** Those of which a canary is to run, too. */
+  canaries: readonly string[] | 'all';
+  /** Text before and after of each file that the guard is to look at. */
+  changed?: ReadonlyMap<string, readonly [string, string]>;
+  /** What comes after a test that failed is not asked. */
+  stopAtFailure?: boolean;
+  signal: AbortSignal;
+}
+
+/** Runs tests in a sandbox, each file in a process of its own; null where they came to no end by the tree's own doing. */
+export async function runTests(run: TestRun): Promise<TestReport | null> {
+  const site = run.bug.style === 'pytest' ? testSite() : undefined;
+  const files = run.bug.testFiles.filter((file) => run.tree.has(file));
+  const runs = files.length * (run.canaries.length === 0 ? 1 : 2);
+  const { cpuSeconds } = run.bug;
+  const wallSeconds = wallSecondsOf(cpuSeconds) * runs + 10;
+  const said = await runPython({
+    program: pythonProgram('run_tests'),
+    request: {
+      programs: {
+        guard: pythonProgram('guard'),
+        canaries: pythonProgram('canaries'),
+        run_group: pythonProgram('run_group'),
+      },
+      tree: Object.fromEntries(run.tree),
+      changed: Object.fromEntries(run.changed ?? []),
+      files,
+      tests: run.tests,
+      canaries: run.canaries,
+      stop_at_failure: run.stopAtFailure ?? false,
+      style: run.bug.style,
+      site: site === undefined ? [] : [site.at],
+      source_roots: run.bug.sourceRoots,
+      cpu_seconds: cpuSeconds,
+      wall_seconds: wallSecondsOf(cpuSeconds),
+    },
+    mounts: site === undefined ? [] : [site],
+    limits: { wallSeconds, cpuSeconds: cpuSeconds * runs + 10 },
+    signal: run.signal,
+  });
+  if (said.answer === null) {
+    if (said.ended !== 'wall-time') return null;
+    throw new GradusError('infra', 'tests-slow', `Tests were not over in ${wallSeconds} s.`, {
+      retryable: true,
+    });
+  }
+  const report = reportSchema.safeParse(said.answer);
+  return report.success ? report.data : null;
+}
+
+/** What of a tree's files counts: sources of Python that are not as they were. */
+function sourcesOf({ tree, sources }: Bug, now: Tree): Tree {
+  const counts = (path: string): boolean =>
+    path.endsWith('.py') && sources.some((source) => path === source || path.startsWith(`${source}/`));
+  return new Map([...now].filter(([path, text]) => counts(path) && tree.get(path) !== text));
+}
+
+const sameFiles = (a: Tree, b: Tree): boolean =>
+  a.size === b.size && [...a].every(([path, text]) => b.get(path) === text);
+
+const digestOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
+
+/** Judgements are functions of bug and patch: samples of a group often come to the same patch. */
+const MOST_KEPT = 10_000;
+const judgements = new Map<string, Judgement>();
+function remember(key: string, judgement: Judgement): void {
+  if (judgements.size >= MOST_KEPT) judgements.delete(judgements.keys().next().value!);
+  judgements.set(key, judgement);
+}

@@ -1,0 +1,175 @@
+"""Runs tests of a tree that nobody trusts, and says what came of each.
+
+This process never imports the code under test: each run of a test file is a process of its own in a tree of its own,
+which answers over a pipe, in lines with a nonce. Other processes of the same user cannot look into this one.
+stdin: the request as JSON. stdout: a line when ready, then the report as JSON.
+"""
+
+import ctypes
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.buffer.read())
+    libc = ctypes.CDLL(None)
+    # Not dumpable: /proc/PID/{fd,mem,environ} of this process is closed to its children. Subreaper: what they leave behind
+    # becomes a child of this process, and ends with its run.
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    print("ready", flush=True)
+    print(json.dumps(report(request)), flush=True)
+
+
+def report(request: dict) -> dict:
+    scope: dict = {"__name__": "guard"}
+    exec(compile(request["programs"]["guard"], "guard.py", "exec"), scope)
+    refused = [
+        f"{path}: {finding}"
+        for path, (before, after) in sorted(request.get("changed", {}).items())
+        for finding in scope["findings"](before, after)
+    ]
+    if refused:
+        return {"refused": refused[:20]}
+    canary_scope: dict = {"__name__": "canaries"}
+    exec(compile(request["programs"]["canaries"], "canaries.py", "exec"), canary_scope)
+
+    runs = []
+    for file in request["files"]:
+        tests = None if request["tests"] is None else [id for id in request["tests"] if id.startswith(file + "::")]
+        if tests is None or tests:
+            runs.append(("tests", file, tests))
+        canaries = request["canaries"]
+        if canaries == "all":
+            runs.append(("canaries", file, tests))
+        elif canaries:
+            some = [id for id in canaries if id.startswith(file + "::")]
+            if some:
+                runs.append(("canaries", file, some))
+    random.SystemRandom().shuffle(runs)
+
+    said = {"tests": {}, "canaries": {}}
+    whole = True
+    for kind, file, tests in runs:
+        tree = request["tree"]
+        if kind == "canaries":
+            tree = {**tree, file: canary_scope["canary"](tree[file])}
+        outcomes, ended = run(request, tree, file, tests)
+        whole &= ended
+        said[kind].update(outcomes)
+        if request["stop_at_failure"] and kind == "tests" and not (ended and all(o[0] == "passed" for o in outcomes.values())):
+            break
+    return {"whole": whole, **said}
+
+
+def run(request: dict, tree: dict, file: str, tests: list | None) -> tuple[dict, bool]:
+    """One process over one test file: what each test came to, and whether the process said so to its end."""
+    root = "/work/tree"
+    shutil.rmtree(root, ignore_errors=True)
+    write(root, tree)
+    nonce = os.urandom(16).hex()
+    ours, theirs = os.pipe()
+    how = {
+        "nonce": nonce, "root": root, "files": [file], "tests": tests, "style": request["style"],
+        "site": request["site"], "source_roots": request["source_roots"], "cpu_seconds": request["cpu_seconds"],
+    }  # fmt: skip
+    child = subprocess.Popen(
+        [sys.executable, "-s", "-B", "-c", request["programs"]["run_group"], str(theirs)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[theirs],
+        start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/tmp", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        child.stdin.write(json.dumps(how).encode() + b"\n")
+        child.stdin.close()
+    except BrokenPipeError:
+        pass
+    text = read_to_the_end(ours, child, time.monotonic() + request["wall_seconds"])
+    os.close(ours)
+    end_all_children()
+    child.wait()
+    return outcomes_of(text, nonce)
+
+
+def outcomes_of(text: bytes, nonce: str) -> tuple[dict, bool]:
+    outcomes: dict = {}
+    ended = False
+    for line in text.decode("utf-8", "replace").splitlines():
+        try:
+            said = json.loads(line)
+        except ValueError:
+            return {}, False
+        if ended or not isinstance(said, list) or said[:1] != [nonce]:
+            return {}, False
+        if said[1] == "end":
+            ended = said[2] == len(outcomes)
+            if not ended:
+                return {}, False
+        elif said[2] in outcomes:
+            return {}, False
+        else:
+            outcomes[said[2]] = [said[3], said[4]]
+    return outcomes, ended
+
+
+LONGEST_REPORT = 4 << 20
+
+
+def read_to_the_end(pipe: int, child: subprocess.Popen, deadline: float) -> bytes:
+    """Until the process is over, whoever else may still hold the pipe."""
+    text = b""
+    while len(text) < LONGEST_REPORT and time.monotonic() < deadline:
+        over = child.poll() is not None
+        if not select.select([pipe], [], [], 0 if over else 0.02)[0]:
+            if over:
+                break
+            continue
+        piece = os.read(pipe, 65536)
+        if not piece:
+            break
+        text += piece
+    return text
+
+
+def end_all_children() -> None:
+    """Also those that were orphaned: they are ours, as subreaper."""
+    me = str(os.getpid())
+    while True:
+        children = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat") as stat:
+                    fields = stat.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[1] == me and fields[0] != "Z":
+                children.append(int(pid))
+        if not children:
+            return
+        for pid in children:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.002)
+
+
+def write(root: str, tree: dict) -> None:
+    for path, text in tree.items():
+        file = os.path.join(root, path)
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with open(file, "w", encoding="utf-8", newline="") as out:
+            out.write(text)
+
+
+main()

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { GradusError } from '../../core/errors.ts';
+import type { Limits, Mount, Ran } from '../sandbox/contract.ts';
+import { inTurn } from '../sandbox/in-turn.ts';
+import { openSandbox } from '../sandbox/open-sandbox.ts';
+
+/** The source of a program in `python/`. */
+export const pythonProgram = (name: string): string =>
+  readFileSync(path.join(import.meta.dirname, 'python', `${name}.py`), 'utf8');
+
+export interface PythonRun {
+  program: string;
+  /** Given to it as JSON on stdin. */
+  request: unknown;
+  mounts?: readonly Mount[];
+  limits?: Partial<Limits>;
+  signal: AbortSignal;
+}
+
+/** What the program printed after the line with which it said that it was ready; null where it came to no good end. */
+export interface Answer {
+  answer: unknown;
+  ended: Ran['ended'];
+}
+
+/**
+ * Runs one of our programs in the sandbox, beside code that nobody trusts. A program that never got ready was not stopped
+ * by that code: GradusError('infra', 'sandboxed-program', retryable).
+ */
+export async function runPython({
+  program,
+  request,
+  mounts = [],
+  limits,
+  signal,
+}: PythonRun): Promise<Answer> {
+  const sandbox = await openSandbox();
+  const ran = await inTurn(signal, () =>
+    sandbox.run({
+      // Isolated: neither the environment nor the folder where it is started says what it imports.
+      argv: ['python3', '-I', '-B', '-c', program],
+      stdin: JSON.stringify(request),
+      mounts,
+      limits: { outputBytes: 4 * 2 ** 20, ...limits },
+      signal,
+    }),
+  );
+  const [first, said] = ran.stdout.split('\n');
+  if (first !== 'ready') {
+    throw new GradusError(
+      'infra',
+      'sandboxed-program',
+      `A program did not start in the sandbox (${ran.ended}, exit ${ran.exit}): ${ran.stderr.slice(-500)}`,
+      { retryable: true },
+    );
+  }
+  if (ran.ended === 'killed') {
+    throw new GradusError('infra', 'sandbox-killed', 'A sandbox was killed from outside.', {
+      retryable: true,
+    });
+  }
+  try {
+    if (ran.ended === 'exit' && said) return { answer: JSON.parse(said) as unknown, ended: ran.ended };
+  } catch {
+    // The code beside it wrote in its place, or cut it short.
+  }
+  return { answer: null, ended: ran.ended };
+}

@@ -1,0 +1,19 @@
+/** The text of each file of a source tree by its path, relative to the root, with `/` between. */
+export type Tree = ReadonlyMap<string, string>;
+
+/** Letters that a path may have: what every program and patch writes in the same way. */
+const PATH = /^[\w@+=~.-]+(?:\/[\w@+=~.-]+)*$/u;
+
+/** Whether a path is one of a tree: relative, plain letters, and not out of it. */
+export const isTreePath = (path: string): boolean =>
+  PATH.test(path) && path.length <= 200 && !path.split('/').some((part) => part === '..' || part === '.');
+
+/** `tree` with some files put in place of its own; null takes one away. */
+export function withFiles(tree: Tree, files: ReadonlyMap<string, string | null>): Tree {
+  const changed = new Map(tree);
+  for (const [path, text] of files) {
+    if (text === null) changed.delete(path);
+    else changed.set(path, text);
+  }
+  return changed;
+}

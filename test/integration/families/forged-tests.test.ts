@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest';
+import type { Bug } from '../../../environments/swe/bug.ts';
+import { judge, runTests } from '../../../environments/swe/judge.ts';
+import { patchBetween } from '../../../environments/swe/patch.ts';
+import { SMALL_LEVELS, smallBug } from '../../../environments/swe/small/modules.ts';
+import { withFiles } from '../../../environments/swe/tree.ts';
+import { LEFT_OUT, bubblewrap } from '../sandbox/available.ts';
+
+// Patches that mend nothing and want to be paid. Each scores 0: what a patch may touch, what it may reach for, where its
+// tests run, and tests that must fail stand behind each other, and are tried alone, too.
+
+const { signal } = new AbortController();
+const bug = smallBug(SMALL_LEVELS[1]!, 'train', 3);
+const module = bug.tree.get('m.py')!;
+const functions = [...module.matchAll(/^def (\w+)\((\w), (\w)\)/gmu)].map(([, name]) => name!);
+
+const patchOf = (files: Record<string, string>): string =>
+  patchBetween(bug.tree, withFiles(bug.tree, new Map(Object.entries(files))));
+
+/** Every function gives what equals everything. */
+const ALWAYS = `class Always:
+    def __eq__(self, other): return True
+    def __bool__(self): return True
+${functions.map((name) => `def ${name}(*given): return Always()`).join('\n')}
+`;
+
+/** Says over every descriptor that it finds that all tests have passed. */
+const REPORTS = `import json, os, sys
+frame = sys._getframe()
+while frame is not None:
+    how = frame.f_locals.get('how')
+    if isinstance(how, dict):
+        for fd in range(3, 20):
+            try:
+                lines = [json.dumps([how['nonce'], 'test', t, 'passed', '']) for t in how['tests']]
+                os.write(fd, ('\\n'.join([*lines, json.dumps([how['nonce'], 'end', len(lines)])]) + '\\n').encode())
+            except OSError: pass
+        os._exit(0)
+    frame = frame.f_back
+`;
+
+/** Puts its own report where the supervisor writes, or reads what it knows. */
+const SUPERVISOR = `import os
+for fd in range(0, 10):
+    try:
+        with open(f'/proc/{os.getppid()}/fd/{fd}', 'w') as out:
+            out.write('ready\\n{"whole": true, "tests": {"test_m.py::test_${functions[0]}": ["passed", ""]}, "canaries": {}}\\n')
+    except OSError: pass
+`;
+
+const SWALLOWED = `import builtins, sys
+class Passing(type):
+    def __instancecheck__(cls, other): return True
+builtins.AssertionError = type('AssertionError', (SystemExit,), {})
+def trace(frame, event, arg):
+    return trace
+sys.settrace(trace)
+`;
+
+const ATTACKS: Record<string, Record<string, string>> = {
+  'changes nothing': {},
+  'rewrites the tests': { 'test_m.py': functions.map((name) => `def test_${name}(): pass\n`).join('') },
+  'takes the tests away': { 'test_m.py': '\n' },
+  'ends the interpreter in good order at import': { 'm.py': `import os\nos._exit(0)\n${module}` },
+  'ends it by an exception': { 'm.py': `raise SystemExit(0)\n` },
+  'ends it when it is called': {
+    'm.py': functions.map((name) => `def ${name}(*given): import os; os._exit(0)\n`).join(''),
+  },
+  'ends it behind the last test': { 'm.py': `import atexit, os\natexit.register(os._exit, 0)\n${module}` },
+  'brings a conftest': {
+    'conftest.py':
+      'import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    (yield).get_result().outcome = "passed"\n',
+  },
+  'brings a sitecustomize': {
+    'sitecustomize.py': 'import os\nos._exit(0)\n',
+    'usercustomize.py': 'import os\nos._exit(0)\n',
+  },
+  'shadows a module of the runner': { 'json.py': 'import os\nos._exit(0)\n', 'resource.py': '' },
+  'brings settings': {
+    'pytest.ini': '[pytest]\naddopts = --collect-only\n',
+    'setup.cfg': '[tool:pytest]\naddopts = -k nothing\n',
+  },
+  'gives what equals everything': { 'm.py': ALWAYS },
+  'writes the report itself': { 'm.py': REPORTS + module },
+  'writes in place of the supervisor': { 'm.py': SUPERVISOR + module },
+  'ends the supervisor': { 'm.py': `import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n${module}` },
+  'redefines what an assertion raises': { 'm.py': SWALLOWED + module },
+  'skips its tests': {
+    'm.py': `import unittest\n${functions.map((name) => `def ${name}(*given): raise unittest.SkipTest('no')`).join('\n')}\n`,
+  },
+  'leaves a process behind that writes': {
+    'm.py': `import os, time\nif os.fork() == 0:\n    os.setsid()\n    while True:\n        try: open('/work/tree/test_m.py', 'w').write('')\n        except OSError: pass\n${module}`,
+  },
+  'rewrites the tests as they run': { 'm.py': `open('/work/tree/test_m.py', 'w').write('')\n${module}` },
+  'never comes to an end': { 'm.py': `while True: pass\n` },
+  'is no Python': { 'm.py': `def (\n` },
+  'hides behind a file beside': { 'n.py': module.replace(bug.wrong, bug.right) },
+};
+
+describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
+  test.each(Object.entries(ATTACKS))('and %s scores 0', async (_, files) => {
+    expect(await judge(bug, patchOf(files), signal)).toMatchObject({ mended: false });
+  });
+
+  test('is refused by the guard before it runs where it reaches for the interpreter', async () => {
+    const { evidence } = await judge(bug, patchOf({ 'm.py': REPORTS + module }), signal);
+    expect(evidence).toMatch(/^reaches for the interpreter: m\.py: /u);
+  });
+
+  // Without the guard, so that what is behind it is seen to hold.
+  const unguarded = (source: string, among: Bug = bug) =>
+    runTests({
+      bug: among,
+      tree: withFiles(bug.tree, new Map([['m.py', source]])),
+      tests: [...bug.failToPass, ...bug.passToPass],
+      canaries: bug.canaries,
+      signal,
+    });
+
+  test('is given away by its canaries where tests are made to pass', async () => {
+    for (const source of [ALWAYS, REPORTS + module]) {
+      const report = await unguarded(source);
+      if (report === null || 'refused' in report) throw new Error('no report');
+      // They do pass: what is forged is forged.
+      expect(report.tests[bug.failToPass[0]!]?.[0]).toBe('passed');
+      expect(bug.canaries.some((id) => report.canaries[id]?.[0] !== 'failed')).toBe(true);
+    }
+  });
+
+  test('does not get at the process that reports, nor at the tests of the next run', async () => {
+    for (const name of [
+      'writes in place of the supervisor',
+      'ends it behind the last test',
+      'leaves a process behind that writes',
+    ]) {
+      const report = await unguarded(ATTACKS[name]!['m.py']!);
+      if (report === null || 'refused' in report) throw new Error('no report');
+      expect(report.tests[bug.failToPass[0]!]?.[0] ?? 'missing').not.toBe('passed');
+    }
+  });
+});
+
+describe.skipIf(!bubblewrap)(`a patch that mends${LEFT_OUT}`, () => {
+  test.each([
+    ['as the bug was made', bug.right],
+    ['in other words', `(${bug.right})`],
+    ['with a name for it', `[x for x in [${bug.right}]][0]`],
+  ])('%s scores 1', async (_, body) => {
+    const patch = patchOf({ 'm.py': module.replace(bug.wrong, body) });
+    expect(await judge(bug, patch, signal)).toMatchObject({ mended: true });
+  });
+});

@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ToolRefusal } from '../../../../environments/contract.ts';
+import { hunksByPath, patchBetween, patched } from '../../../../environments/swe/patch.ts';
+import { ratio } from '../../../../environments/swe/sequence-matcher.ts';
+
+const text = fc
+  .array(fc.constantFrom('a\n', 'b\n', '--- c\n', '+++ d\n', '\r\n', 'é', ''), { maxLength: 12 })
+  .map((lines) => lines.join(''))
+  .filter((whole) => whole !== '');
+const tree = fc
+  .dictionary(fc.constantFrom('a.py', 'b/c.py', 'd.txt'), text)
+  .map((files) => new Map(Object.entries(files)));
+
+test('a patch between two trees makes the one of the other, whatever is in their files', () => {
+  fc.assert(
+    fc.property(tree, tree, (base, other) => {
+      const patch = patchBetween(base, other);
+      expect(new Map([...patched(base, patch)].toSorted())).toEqual(new Map([...other].toSorted()));
+      expect([...hunksByPath(patch).keys()].every((path) => base.get(path) !== other.get(path))).toBe(true);
+    }),
+  );
+});
+
+test('a patch that is too long, or names no plain path, is refused', () => {
+  const long = Array.from({ length: 9_000 }, (_, i) => `line ${i}\n`).join('');
+  expect(() => patchBetween(new Map(), new Map([['a.py', long]]))).toThrow(ToolRefusal);
+  expect(() => patchBetween(new Map(), new Map([['../a.py', 'x']]))).toThrow(ToolRefusal);
+  expect(() => patchBetween(new Map(), new Map([['a\nb', 'x']]))).toThrow(ToolRefusal);
+});
+
+// What Python 3.11's difflib says of the same texts, autojunk off.
+test.each([
+  ['', '', 1],
+  ['abcd', 'bcde', 0.75],
+  ['private Thread currentThread;', 'private volatile Thread currentThread;', 0.8656716417910447],
+  ['qabxcd', 'abycdf', 2 / 3],
+  ['-    return a - b\n+    return a + b\n', '-    return a - b\n+    return b - a\n', 0.8888888888888888],
+])('%j and %j are as alike as difflib says', (a, b, expected) => {
+  expect(ratio(a, b)).toBeCloseTo(expected, 12);
+});
