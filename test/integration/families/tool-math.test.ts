@@ -69,18 +69,20 @@ describe.skipIf(!bubblewrap)(`tool mathematics${LEFT_OUT}`, () => {
     async (_, program) => {
       // Long enough to be met in its course, and its own: nothing keeps its output yet.
       const code = `# ${program}\ns = 0\nfor k in range(12_000_000): s += k\nprint(s)`;
-      const first = python(code).then(
-        ({ text }) => text,
-        (error: unknown) => error,
-      );
+      const cut = python(code);
+      cut.catch(() => undefined);
       await until(
         () => Promise.resolve(processesBelow('range(12_000_000)').length > 0 || undefined),
         20_000,
         () => 'the program did not start',
       );
       for (const pid of processesBelow(program)) process.kill(pid, 'SIGKILL');
-      expect(await first).toMatchObject({ retryable: true });
-      expect((await python(code, 'again')).text).toBe('71999994000000');
+      // Repeated by whoever holds the hosts, or by whoever asked.
+      const { text } = await cut.catch((error: unknown) => {
+        expect(error).toMatchObject({ retryable: true });
+        return python(code, 'again');
+      });
+      expect(text).toBe('71999994000000');
     },
   );
 });
