@@ -4,15 +4,14 @@ import type { ToolCall } from '../../core/episode/episode.ts';
 import type { Acted, Attached, Session, Sessions } from '../../environments/session.ts';
 import { houseWith, WAYS } from './houses.ts';
 
-// Houses as a host loads them. Before each call a house writes down which process has it, and takes a moment, in which it
-// can be killed. The houses of `reattach` stand on a server, which HOUSES_URL names.
+// Houses as a host loads them. A call takes a moment, in which its process, whose number is then in HOUSES_PID, can be
+// killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In `house-pin-slow` one goes by long calls.
 
-const { HOUSES_PID, HOUSES_URL } = process.env;
+const { HOUSES_PID, HOUSES_URL, HOUSES_MS = '100' } = process.env;
 
 async function held(): Promise<void> {
-  if (HOUSES_PID === undefined) return;
-  writeFileSync(HOUSES_PID, String(process.pid));
-  await wait(100);
+  if (HOUSES_PID !== undefined) writeFileSync(HOUSES_PID, String(process.pid));
+  await wait(Number(HOUSES_MS));
 }
 
 async function ask<T>(path: string, body: object = {}): Promise<T> {
@@ -69,4 +68,13 @@ function slowed(sessions: Sessions): Sessions {
   }
 }
 
-export default Object.values(WAYS).map((way) => houseWith(slowed(way())));
+const pinned = houseWith(slowed(WAYS['pin']!()));
+
+export default [
+  ...Object.values(WAYS).map((way) => houseWith(slowed(way()))),
+  {
+    ...pinned,
+    name: 'house-pin-slow',
+    tools: pinned.tools.map((tool) => (tool.name === 'go' ? { ...tool, placement: 'long' as const } : tool)),
+  },
+];

@@ -53,13 +53,16 @@ const taskAt = (split: Split, level: number, index: number): Task =>
   environment.task({ environment: 'backwards', split, level, index });
 
 describe('the README', () => {
-  test.each(['examples/tool.ts', 'examples/verifier.ts', 'examples/judge.ts', 'examples/environment.ts'])(
-    'shows %s as it is',
-    (file) => {
-      const shown = codeBlocks('README.md').find(({ info }) => info === `file=${file}`);
-      expect(shown?.text).toBe(readFileSync(path.join(ROOT, file), 'utf8'));
-    },
-  );
+  test.each([
+    'examples/tool.ts',
+    'examples/verifier.ts',
+    'examples/judge.ts',
+    'examples/environment.ts',
+    'examples/house.ts',
+  ])('shows %s as it is', (file) => {
+    const shown = codeBlocks('README.md').find(({ info }) => info === `file=${file}`);
+    expect(shown?.text).toBe(readFileSync(path.join(ROOT, file), 'utf8'));
+  });
 
   test('has a spec for the example environment that is accepted', () => {
     const spec = parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments);
