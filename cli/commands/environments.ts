@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Environment, Need } from '../../environments/contract.ts';
-import { findChemistry } from '../../infra/setup/chemistry.ts';
+import { findChemistry } from '../../environments/molecules/chemistry/python.ts';
 import { print } from '../printable.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 

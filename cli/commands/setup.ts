@@ -6,7 +6,7 @@ import { note } from '../printable.ts';
 const PARTS: Record<string, { description: string; load: () => Promise<unknown> }> = {
   chemistry: {
     description: 'RDKit, tblite and PySCF, for the dearer verifiers of molecules: 200 MB to download',
-    load: () => import('../../infra/setup/setup-chemistry.ts'),
+    load: () => import('../../environments/molecules/chemistry/setup.ts'),
   },
   sandbox: {
     description: 'bubblewrap, in which programs run that a policy wrote',

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import path from 'node:path';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { ToolContext } from '../contract.ts';
 
-const MODULES = path.resolve(import.meta.dirname, '../../workers');
+const MODULES = import.meta.dirname;
 const BEAT_MS = 1000;
 
 const findingSchema = z.discriminatedUnion('kind', [

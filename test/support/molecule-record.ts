@@ -6,8 +6,8 @@ import { propertyScore } from '../../environments/molecules/property-score.ts';
 import { loadRdkit, readMolecule } from '../../environments/molecules/rdkit.ts';
 import { roughEstimate } from '../../environments/molecules/rough-estimate.ts';
 import type { Target } from '../../environments/molecules/targets.ts';
-import type { Design, TierVerdict } from '../../cli/molecules/designs.ts';
-import type { RunRecord } from '../../cli/molecules/report.ts';
+import type { Design, TierVerdict } from '../../environments/molecules/report/designs.ts';
+import type { RunRecord } from '../../environments/molecules/report/report.ts';
 
 await loadRdkit();
 

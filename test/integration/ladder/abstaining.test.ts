@@ -210,7 +210,7 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
         verifier,
         answer === 'CCO'
           ? { kind: 'measured', values: { gap_eV: 6, dipole_D: 1.5 } }
-          : // What workers/chemistry says of them.
+          : // What environments/molecules/chemistry says of them.
             { kind: 'abstained', type: 'embedding', reason: 'no arrangement in space was found' },
       );
     }

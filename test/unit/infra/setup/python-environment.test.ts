@@ -7,7 +7,10 @@ import { runCommand } from '../../../../infra/setup/command.ts';
 import { findPythonEnvironment, pythonEnvironmentFolder } from '../../../../infra/python-environment.ts';
 import { ensurePythonEnvironment } from '../../../../infra/setup/python-environment.ts';
 
-const CHEMISTRY = path.resolve(import.meta.dirname, '../../../../workers/chemistry/requirements.txt');
+const CHEMISTRY = path.resolve(
+  import.meta.dirname,
+  '../../../../environments/molecules/chemistry/requirements.txt',
+);
 
 let scratch: string;
 let requirements: string;

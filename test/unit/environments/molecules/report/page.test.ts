@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { moleculesPage } from '../../../../cli/molecules/page/page.ts';
-import { embed, text, widthOf, wrap } from '../../../../cli/svg.ts';
-import { makeReport } from '../../../../cli/molecules/report.ts';
-import type { RunRecord } from '../../../../cli/molecules/report.ts';
-import { moleculeRecord } from '../../../support/molecule-record.ts';
-import { xmlProblem } from '../../../support/well-formed.ts';
+import { moleculesPage } from '../../../../../environments/molecules/report/page/page.ts';
+import { embed, text, widthOf, wrap } from '../../../../../cli/svg.ts';
+import { makeReport } from '../../../../../environments/molecules/report/report.ts';
+import type { RunRecord } from '../../../../../environments/molecules/report/report.ts';
+import { moleculeRecord } from '../../../../support/molecule-record.ts';
+import { xmlProblem } from '../../../../support/well-formed.ts';
 
 const pageOf = (record: RunRecord): string =>
   moleculesPage({ title: 'A <title> & "more"', lines: ['one line'] }, makeReport(record));

@@ -1,6 +1,6 @@
 /** `npm run setup:chemistry`: the Python of the chemistry worker, found or made. */
-import { messageOf } from '../../core/errors.ts';
-import { ensureChemistry, findChemistry } from './chemistry.ts';
+import { messageOf } from '../../../core/errors.ts';
+import { ensureChemistry, findChemistry } from './python.ts';
 
 const say = (text: string) => process.stderr.write(`setup: ${text}\n`);
 

@@ -1,9 +1,9 @@
 import Table from 'cli-table3';
-import { rate } from '../../core/statistics/intervals.ts';
-import type { Interval } from '../../core/statistics/intervals.ts';
-import type { Target } from '../../environments/molecules/targets.ts';
-import type { Properties } from '../../environments/molecules/verifiers.ts';
-import { percent } from '../show-progress.ts';
+import { rate } from '../../../core/statistics/intervals.ts';
+import type { Interval } from '../../../core/statistics/intervals.ts';
+import type { Target } from '../targets.ts';
+import type { Properties } from '../verifiers.ts';
+import { percent } from '../../../cli/show-progress.ts';
 import { calibrationInWords, count, dollars, duration, toolName } from './names.ts';
 import type { Quality } from './quality.ts';
 import type { MoleculesReport } from './report.ts';

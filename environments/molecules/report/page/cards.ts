@@ -1,10 +1,10 @@
-import type { Tier } from '../../../core/episode/outcome.ts';
-import type { Estimate } from '../../../environments/molecules/property-score.ts';
-import { drawMolecule, loadRdkit } from '../../../environments/molecules/rdkit.ts';
-import type { Target, Window } from '../../../environments/molecules/targets.ts';
+import type { Tier } from '../../../../core/episode/outcome.ts';
+import type { Estimate } from '../../property-score.ts';
+import { drawMolecule, loadRdkit } from '../../rdkit.ts';
+import type { Target, Window } from '../../targets.ts';
 import type { BestMolecule } from '../best.ts';
 import { toolName } from '../names.ts';
-import { dot, embed, group, line, path, rect, text, widthOf } from '../../svg.ts';
+import { dot, embed, group, line, path, rect, text, widthOf } from '../../../../cli/svg.ts';
 
 await loadRdkit();
 

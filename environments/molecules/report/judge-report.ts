@@ -1,10 +1,10 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
-import type { CurriculumResult } from '../../core/training/curriculum.ts';
-import { ids, QUEUES } from '../../core/names.ts';
-import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
-import type { Progress } from '../../workflows/messages.ts';
-import type { reverify, ReverifyOutcome } from '../../workflows/reverify.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import { ids, QUEUES } from '../../../core/names.ts';
+import { moleculesEnvironment } from '../environment.ts';
+import type { Progress } from '../../../workflows/messages.ts';
+import type { reverify, ReverifyOutcome } from '../../../workflows/reverify.ts';
 import type { ReportRung } from './report.ts';
 
 /** Who judges the report: the dearest verifier that is no person. */

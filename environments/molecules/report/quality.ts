@@ -1,6 +1,6 @@
-import { meanOf, wilson } from '../../core/statistics/intervals.ts';
-import type { Interval, Mean, Proportion } from '../../core/statistics/intervals.ts';
-import { promptOf } from '../../environments/molecules/targets.ts';
+import { meanOf, wilson } from '../../../core/statistics/intervals.ts';
+import type { Interval, Mean, Proportion } from '../../../core/statistics/intervals.ts';
+import { promptOf } from '../targets.ts';
 import { MET } from './best.ts';
 import type { Design } from './designs.ts';
 

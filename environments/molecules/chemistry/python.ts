@@ -1,9 +1,9 @@
 import path from 'node:path';
-import { findPythonEnvironment } from '../python-environment.ts';
-import { ensurePythonEnvironment } from './python-environment.ts';
+import { findPythonEnvironment } from '../../../infra/python-environment.ts';
+import { ensurePythonEnvironment } from '../../../infra/setup/python-environment.ts';
 
 const NAME = 'chemistry';
-const REQUIREMENTS = path.resolve(import.meta.dirname, '../../workers/chemistry/requirements.txt');
+const REQUIREMENTS = path.resolve(import.meta.dirname, 'requirements.txt');
 
 /**
  * The Python that has the chemistry worker's packages, made if it is not there: some 200 MB of wheels, 700 MB on disk,

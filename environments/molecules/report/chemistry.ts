@@ -1,5 +1,5 @@
-import { GradusError } from '../../core/errors.ts';
-import { ensureChemistry } from '../../infra/setup/chemistry.ts';
+import { GradusError } from '../../../core/errors.ts';
+import { ensureChemistry } from '../chemistry/python.ts';
 
 /** Makes the Python of xTB and DFT where it is missing. False where that cannot be: then the fast tier is all there is. */
 export async function makeChemistry(say: (text: string) => void): Promise<boolean> {

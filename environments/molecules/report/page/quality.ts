@@ -1,9 +1,9 @@
-import type { Interval } from '../../../core/statistics/intervals.ts';
-import { rate } from '../../../core/statistics/intervals.ts';
-import { percent } from '../../show-progress.ts';
+import type { Interval } from '../../../../core/statistics/intervals.ts';
+import { rate } from '../../../../core/statistics/intervals.ts';
+import { percent } from '../../../../cli/show-progress.ts';
 import { toolName } from '../names.ts';
 import type { Comparison } from '../quality.ts';
-import { dot, group, line, rect, text, widthOf } from '../../svg.ts';
+import { dot, group, line, rect, text, widthOf } from '../../../../cli/svg.ts';
 
 const GAP = 16;
 const HEIGHT = 116;

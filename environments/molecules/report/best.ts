@@ -1,6 +1,6 @@
-import { promptOf } from '../../environments/molecules/targets.ts';
-import type { Target, Window } from '../../environments/molecules/targets.ts';
-import type { Properties } from '../../environments/molecules/verifiers.ts';
+import { promptOf } from '../targets.ts';
+import type { Target, Window } from '../targets.ts';
+import type { Properties } from '../verifiers.ts';
 import type { Design } from './designs.ts';
 
 /** A molecule that was designed well, for the target that it meets best among those it was designed for. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import { makeChemistry } from '../../../../cli/molecules/chemistry.ts';
+import { makeChemistry } from '../../../../../environments/molecules/report/chemistry.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 

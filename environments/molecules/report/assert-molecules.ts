@@ -1,5 +1,5 @@
-import type { ParsedSpec } from '../../spec/parse-spec.ts';
-import { GradusError } from '../../core/errors.ts';
+import type { ParsedSpec } from '../../../spec/parse-spec.ts';
+import { GradusError } from '../../../core/errors.ts';
 
 const ENVIRONMENT = 'molecules';
 

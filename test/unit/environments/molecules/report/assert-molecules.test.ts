@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { parseSpec } from '../../../../spec/parse-spec.ts';
-import { assertMolecules } from '../../../../cli/molecules/assert-molecules.ts';
-import { builtInEnvironments } from '../../../../environments/index.ts';
-import { ROOT } from '../../../support/markdown.ts';
+import { parseSpec } from '../../../../../spec/parse-spec.ts';
+import { assertMolecules } from '../../../../../environments/molecules/report/assert-molecules.ts';
+import { builtInEnvironments } from '../../../../../environments/index.ts';
+import { ROOT } from '../../../../support/markdown.ts';
 
 const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
 const example = (name: string) => {

@@ -1,9 +1,9 @@
-import { rolloutsPrefix } from '../../store/keys.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { loadTrajectories } from '../../store/trajectories.ts';
-import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
-import { LADDER } from '../../core/ladder/requests.ts';
-import type { TaskRef } from '../../core/refs.ts';
+import { rolloutsPrefix } from '../../../store/keys.ts';
+import type { ObjectStore } from '../../../store/object-store.ts';
+import { loadTrajectories } from '../../../store/trajectories.ts';
+import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
+import { LADDER } from '../../../core/ladder/requests.ts';
+import type { TaskRef } from '../../../core/refs.ts';
 import { inParallel } from './in-parallel.ts';
 
 export interface StoredEpisode {

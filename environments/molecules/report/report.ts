@@ -1,9 +1,9 @@
-import { addPairs, noCalibration, predict } from '../../core/ladder/calibration.ts';
-import type { ScorePair } from '../../core/ladder/calibration.ts';
-import { addEntries, noTotals } from '../../core/ladder/ledger.ts';
-import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import type { Tier } from '../../core/episode/outcome.ts';
-import { promptOf } from '../../environments/molecules/targets.ts';
+import { addPairs, noCalibration, predict } from '../../../core/ladder/calibration.ts';
+import type { ScorePair } from '../../../core/ladder/calibration.ts';
+import { addEntries, noTotals } from '../../../core/ladder/ledger.ts';
+import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
+import type { Tier } from '../../../core/episode/outcome.ts';
+import { promptOf } from '../targets.ts';
 import { bestOf } from './best.ts';
 import type { BestMolecule } from './best.ts';
 import type { Design } from './designs.ts';

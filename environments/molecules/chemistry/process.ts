@@ -3,11 +3,11 @@ import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
-import type { Tier } from '../../core/episode/outcome.ts';
-import { inheritedEnvironment } from '../inherited-environment.ts';
-import { settingsToEnv } from '../settings.ts';
-import type { WorkerSettings } from '../settings.ts';
-import type { ProcessKind } from '../supervised-process.ts';
+import type { Tier } from '../../../core/episode/outcome.ts';
+import { inheritedEnvironment } from '../../../workers/inherited-environment.ts';
+import { settingsToEnv } from '../../../workers/settings.ts';
+import type { WorkerSettings } from '../../../workers/settings.ts';
+import type { ProcessKind } from '../../../workers/supervised-process.ts';
 
 /** The tiers that the chemistry worker can serve. */
 export const CHEMISTRY_TIERS = ['simulation', 'high-fidelity'] as const satisfies readonly Tier[];

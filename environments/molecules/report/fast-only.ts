@@ -1,4 +1,4 @@
-import { LADDER } from '../../core/ladder/requests.ts';
+import { LADDER } from '../../../core/ladder/requests.ts';
 
 interface Written {
   verification?: { rungs?: { verifier: string }[] };
