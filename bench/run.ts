@@ -17,6 +17,7 @@ import { claimsBench } from './methods/claims.ts';
 import { methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { rolloutBench } from './rollout.ts';
+import { sandboxBench } from './sandbox.ts';
 
 const BENCHES: Record<string, Bench> = {
   rollout: rolloutBench,
@@ -24,6 +25,7 @@ const BENCHES: Record<string, Bench> = {
   orchestration: orchestrationBench,
   history: historyBench,
   isolation: isolationBench,
+  sandbox: sandboxBench,
   demo: demoBench,
   families: familiesBench,
   'ladder:steps': ladderStepsBench,

@@ -112,7 +112,7 @@ export interface LongCommand extends Omit<Command, 'stdin' | 'collect'> {
   pipes?: number;
 }
 
-export type Backend = 'bubblewrap' | 'gvisor' | 'wasi-python' | 'quickjs' | 'e2b';
+export type Backend = 'bubblewrap' | 'gvisor' | 'wasi-python' | 'quickjs';
 
 /**
  * Runs code that nobody has read. It sees no environment, no network and no file of ours but what it is given, and leaves

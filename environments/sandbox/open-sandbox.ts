@@ -2,7 +2,10 @@ import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Need } from '../contract.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
+import { findGVisor } from './gvisor/find.ts';
 import type { Backend, Sandbox } from './contract.ts';
+import { QuickJs } from './webassembly/quickjs.ts';
+import { WasiPython } from './webassembly/wasi-python.ts';
 
 /** A backend as it is on this machine. */
 export interface BackendFacts {
@@ -15,15 +18,28 @@ export interface BackendFacts {
 
 type Finder = () => Promise<{ sandbox: Sandbox } | { missing: string }>;
 
-/** In the order in which they are tried. */
-const FINDERS: Partial<Record<Backend, Finder>> = { bubblewrap: findBubblewrap };
+/** What a sandbox can run. */
+export type Runs = 'programs' | 'python' | 'javascript';
+
+const FINDERS: Record<Backend, Finder> = {
+  bubblewrap: findBubblewrap,
+  gvisor: findGVisor,
+  'wasi-python': () => Promise.resolve({ sandbox: new WasiPython() }),
+  quickjs: () => Promise.resolve({ sandbox: new QuickJs() }),
+};
+
+/** Tried in this order where nobody prefers one. gVisor is slow to come up, and a choice only. */
+const CANDIDATES: Record<Runs, readonly Backend[]> = {
+  programs: ['bubblewrap'],
+  python: ['bubblewrap', 'wasi-python'],
+  javascript: ['bubblewrap', 'quickjs'],
+};
 
 const found = new Map<Backend, ReturnType<Finder>>();
 
 /** Each backend is looked for once a process; one that was not there is looked for again. */
 async function find(name: Backend): ReturnType<Finder> {
-  const looking =
-    found.get(name) ?? FINDERS[name]?.() ?? Promise.resolve({ missing: 'there is no such sandbox' });
+  const looking = found.get(name) ?? FINDERS[name]();
   found.set(name, looking);
   const result = await looking;
   if ('missing' in result) found.delete(name);
@@ -31,16 +47,21 @@ async function find(name: Backend): ReturnType<Finder> {
 }
 
 /**
- * A sandbox that works here: the one that is preferred, by `prefer` or by `GRADUS_SANDBOX`, or none; without a preference the
- * first that works.
+ * A sandbox that works here and runs what is asked for: any program, or programs of one language, for which there is one
+ * also where there are no namespaces. `prefer` or `GRADUS_SANDBOX` names the one to take, or none.
  * Throws GradusError('infra', 'no-sandbox'), which says what to install or to allow.
  */
-export async function openSandbox({ prefer }: { prefer?: Backend } = {}): Promise<Sandbox> {
+export async function openSandbox({
+  prefer,
+  runs = 'programs',
+}: { prefer?: Backend; runs?: Runs } = {}): Promise<Sandbox> {
   const preferred = prefer ?? process.env['GRADUS_SANDBOX'];
-  const names = preferred ? [preferred as Backend] : (Object.keys(FINDERS) as Backend[]);
+  const names = preferred ? [preferred] : CANDIDATES[runs];
   const reasons: string[] = [];
   for (const name of names) {
-    const result = await find(name);
+    const result = isBackend(name)
+      ? await find(name)
+      : { missing: `there is no such sandbox, but ${Object.keys(FINDERS).join(', ')}` };
     if ('sandbox' in result) return result.sandbox;
     reasons.push(`${name}: ${result.missing}`);
   }
@@ -50,6 +71,8 @@ export async function openSandbox({ prefer }: { prefer?: Backend } = {}): Promis
     `No sandbox works on this machine, and nothing is run without one. ${reasons.join('; ')}.`,
   );
 }
+
+const isBackend = (name: string): name is Backend => Object.hasOwn(FINDERS, name);
 
 /** What works on this machine, and why the rest does not. */
 export async function sandboxFacts(): Promise<BackendFacts[]> {

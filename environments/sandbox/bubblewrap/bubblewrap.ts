@@ -1,77 +1,75 @@
-import { GradusError, isA } from '../../../core/errors.ts';
-import { unpackFiles } from '../archive.ts';
-import { BoundedOutput } from '../bounded-output.ts';
-import { limitsOf } from '../command.ts';
-import type { Command, LongCommand, Ran, Running, Sandbox } from '../contract.ts';
-import { TemporaryBytes } from '../temporary-bytes.ts';
-import { GROUP, PASSWD } from './arguments.ts';
-import { launch } from './launch.ts';
-import type { Installation } from './launch.ts';
+import type { Limits } from '../contract.ts';
+import { follow, packed } from '../linux/follow.ts';
+import type { Launched } from '../linux/follow.ts';
+import type { HostFolders } from '../linux/host.ts';
+import { launcherArguments, limitArguments } from '../linux/launcher.ts';
+import type { AnyCommand } from '../linux/launcher.ts';
+import { LinuxSandbox } from '../linux/linux-sandbox.ts';
+import { planMounts } from '../linux/mounts.ts';
+import { spawnSandbox } from '../linux/spawn.ts';
+import { TemporaryBytes } from '../linux/temporary-bytes.ts';
+import { GROUP, PASSWD, setprivArguments } from '../linux/user.ts';
+import { bubblewrapArguments } from './arguments.ts';
 import { compileFilter } from './seccomp.ts';
 import type { Architecture } from './seccomp.ts';
+
+export interface Installation {
+  bwrap: string;
+  /** Present where we are root, which the sandbox must not be. */
+  setpriv: string | undefined;
+  host: HostFolders;
+}
 
 /**
  * Linux namespaces by bubblewrap: a process tree, a file system and a network (with nobody in it) of its own, no
  * capabilities, a filter of system calls, and limits set by the kernel and by a look from outside.
  */
-export class Bubblewrap implements Sandbox {
+export class Bubblewrap extends LinuxSandbox {
   readonly name = 'bubblewrap';
   readonly #installation: Installation;
+  readonly #filter: TemporaryBytes;
+  readonly #passwd = new TemporaryBytes(PASSWD);
+  readonly #group = new TemporaryBytes(GROUP);
 
-  constructor(found: Pick<Installation, 'bwrap' | 'setpriv' | 'host'>, architecture: Architecture) {
-    this.#installation = {
-      ...found,
-      filter: new TemporaryBytes(compileFilter(architecture)),
-      passwd: new TemporaryBytes(PASSWD),
-      group: new TemporaryBytes(GROUP),
-    };
+  constructor(installation: Installation, architecture: Architecture) {
+    super();
+    this.#installation = installation;
+    this.#filter = new TemporaryBytes(compileFilter(architecture));
   }
 
-  async run(command: Command): Promise<Ran> {
-    const limits = limitsOf(command);
-    const { stdin, stdout, stderr, begun, over, end, collected } = await launch(
-      this.#installation,
-      command,
-      limits,
+  protected async launch(command: AnyCommand, limits: Limits): Promise<Launched> {
+    const { bwrap, setpriv, host } = this.#installation;
+    const archive = await packed(command, limits);
+    const mounts = planMounts(command.mounts ?? [], setpriv !== undefined);
+    const child = spawnSandbox(
+      bwrap,
+      command.pipes ?? 0,
+      (passing) => ({
+        info: passing.pipe(),
+        seccomp: passing.open(this.#filter.open()),
+        passwd: passing.open(this.#passwd.open()),
+        group: passing.open(this.#group.open()),
+      }),
+      (descriptors, own) => [
+        ...mounts.prefix,
+        // By its descriptor, because it may lie in a folder of ours where nobody else may go.
+        ...(setpriv ? [setpriv, ...setprivArguments(), `/proc/self/fd/${descriptors.program}`] : [bwrap]),
+        ...bubblewrapArguments(command, limits, own, mounts.binds, host),
+        ...limitArguments(limits),
+        ...launcherArguments(command, descriptors),
+      ],
     );
-    const output = new BoundedOutput(limits.outputBytes, () => end('output'));
-    const [out, error] = [output.read(stdout), output.read(stderr)];
-    stdin.end(command.stdin ?? '');
-    await begun.catch((reason: unknown) => explain(reason, error().toString()));
-    const stage = await over;
-    command.signal?.throwIfAborted();
-    return {
-      ...stage,
-      stdout: out().toString(),
-      stderr: error().toString(),
-      cut: output.cut,
-      files: stage.ended === 'exit' ? await unpackFiles(collected(), command.collect ?? []) : new Map(),
-    };
-  }
-
-  async start(command: LongCommand): Promise<Running> {
-    const limits = limitsOf({
-      limits: {
-        wallSeconds: Number.POSITIVE_INFINITY,
-        cpuSeconds: Number.POSITIVE_INFINITY,
-        ...command.limits,
-      },
+    return follow(child, archive, command, limits, ([info], found) => {
+      // Bubblewrap says who is the first process of the sandbox after it has bound its life to ours.
+      let said = '';
+      let known = false;
+      info!.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+        const pid = /"child-pid": (\d+),/.exec(said)?.[1];
+        if (pid === undefined || known) return;
+        known = true;
+        found(Number(pid));
+      });
     });
-    const { stdin, stdout, stderr, pipes, begun, over, end } = await launch(
-      this.#installation,
-      command,
-      limits,
-    );
-    await begun;
-    return { stdin, stdout, stderr, pipes, over, kill: () => end('killed') };
   }
-}
-
-/** Adds to the error of a sandbox that did not come up what was read of its last words. */
-function explain(reason: unknown, said: string): never {
-  if (!isA(reason, GradusError) || said === '') throw reason;
-  throw new GradusError(reason.boundary, reason.type, `${reason.message}: ${said.trim()}`, {
-    retryable: reason.retryable,
-    cause: reason,
-  });
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs';
 
 /** What a process and all that it started use at the moment. */
 export interface TreeUsage {
@@ -33,7 +33,7 @@ export function usageOfTree(root: number): TreeUsage {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     usage.cpuSeconds +=
       fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
-    usage.descriptors += descriptorsOf(pid);
+    usage.descriptors += descriptorsOf(pid).length;
     waiting.push(...childrenOf(pid));
   }
   return usage;
@@ -62,25 +62,49 @@ export function proportionalMemory(pids: readonly number[]): number | undefined 
   return bytes;
 }
 
-/** Files, folders and links in file systems of the sandbox; 0 where its root may not be looked at. */
-export function filesIn(root: number, folders: readonly string[]): number {
-  let files = 0;
-  for (const folder of folders) {
-    try {
-      const system = statfsSync(`/proc/${root}/root${folder}`);
-      files += system.files - system.ffree;
-    } catch (error) {
-      if (!isGoneOrForbidden(error)) throw error;
+/**
+ * What files in memory (memfd) hold that one of the processes has open, bytes: a kernel in user space (gVisor) keeps its
+ * programs' memory there, mapped or not. 0 where another user's descriptors may not be looked at.
+ */
+export function memoryFiles(pids: readonly number[]): number {
+  const held = new Map<number, number>();
+  for (const pid of pids) {
+    for (const file of descriptorsOf(pid)) {
+      try {
+        if (!readlinkSync(file).startsWith('/memfd:')) continue;
+        const { ino, blocks } = statSync(file);
+        held.set(ino, blocks * 512);
+      } catch (error) {
+        if (!isGoneOrForbidden(error)) throw error;
+      }
     }
   }
-  return files;
+  return [...held.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
-function descriptorsOf(pid: number): number {
+/**
+ * Files, folders and links in file systems of the sandbox; 0 where its root may not be looked at, and where it has ours
+ * because its files are in a kernel of its own (gVisor).
+ */
+export function filesIn(root: number, folders: readonly string[]): number {
   try {
-    return readdirSync(`/proc/${pid}/fd`).length;
+    const [its, ours] = [statSync(`/proc/${root}/root/`), statSync('/')];
+    if (its.dev === ours.dev && its.ino === ours.ino) return 0;
+    return folders
+      .map((folder) => statfsSync(`/proc/${root}/root${folder}`))
+      .reduce((sum, { files, ffree }) => sum + files - ffree, 0);
   } catch (error) {
     if (isGoneOrForbidden(error)) return 0;
+    throw error;
+  }
+}
+
+function descriptorsOf(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`;
+  try {
+    return readdirSync(folder).map((name) => `${folder}/${name}`);
+  } catch (error) {
+    if (isGoneOrForbidden(error)) return [];
     throw error;
   }
 }

@@ -1,6 +1,6 @@
-import type { Ending, Limits } from './contract.ts';
-import { WORK_FOLDER } from './contract.ts';
-import { filesIn, proportionalMemory, usageOfTree } from './process-tree.ts';
+import type { Ending, Limits } from '../contract.ts';
+import { WORK_FOLDER } from '../contract.ts';
+import { filesIn, memoryFiles, proportionalMemory, usageOfTree } from './process-tree.ts';
 
 /** Shortest and longest time between two looks, milliseconds: short commands are looked at closely, long ones seldom. */
 const FIRST_LOOK = 20;
@@ -20,6 +20,7 @@ export function watch(
   root: number,
   limits: Pick<Limits, 'wallSeconds' | 'cpuSeconds' | 'memoryBytes' | 'writableBytes'>,
   reached: (ending: Ending) => void,
+  keepsMemoryInFiles: boolean,
 ): { stop(): void } {
   const wall = Number.isFinite(limits.wallSeconds)
     ? setTimeout(() => end('wall-time'), limits.wallSeconds * 1000)
@@ -36,6 +37,7 @@ export function watch(
       const bytes = proportionalMemory(usage.pids) ?? usage.memoryBytes;
       if (bytes > limits.memoryBytes) return end('memory');
     }
+    if (keepsMemoryInFiles && memoryFiles(usage.pids) > limits.memoryBytes) return end('memory');
     pause = Math.min(pause * 1.5, LONGEST_PAUSE);
     next = setTimeout(look, pause);
   }

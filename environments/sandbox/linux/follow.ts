@@ -1,42 +1,20 @@
-import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { GradusError } from '../../../core/errors.ts';
-import { packFiles } from '../archive.ts';
 import { checkCommand, refuseCommand } from '../command.ts';
-import type { Ending, Limits, LongCommand, Ran } from '../contract.ts';
-import type { TemporaryBytes } from '../temporary-bytes.ts';
-import { watch } from '../watch.ts';
-import { bubblewrapArguments, launcherArguments, limitArguments, setprivArguments } from './arguments.ts';
-import type { HostFolders } from './arguments.ts';
-import { inheritedDescriptors } from './inherited.ts';
-import { planMounts } from './mounts.ts';
-import type { MountPlan } from './mounts.ts';
+import type { Ending, Limits, Ran } from '../contract.ts';
+import { packFiles } from './archive.ts';
+import { BEGINS, MAX_PIPES } from './launcher.ts';
+import type { AnyCommand } from './launcher.ts';
+import { watch } from './watch.ts';
 
-/** How long bubblewrap may take to build its namespaces and lay out files, on a machine that is busy. */
+/** How long a sandbox may take to come up and lay out files, on a machine that is busy. */
 const SETUP_SECONDS = 30;
 /** How long what has been ended may take to be gone. */
 const GRACE_SECONDS = 2;
-/** The first line that the launcher writes. */
-const BEGINS = Buffer.from('begins\n');
 /** In an archive, of each file: its header, padding and a long name; and the end. */
 const ARCHIVE_OVERHEAD = 16 * 1024;
-/** The launcher is a shell that knows descriptors below 10 only, and closes four. */
-const MAX_PIPES = 3;
-/** Linux's O_PATH: a name, not the right to read. */
-const O_PATH = 0x200000;
-
-export interface Installation {
-  bwrap: string;
-  /** Present where we are root, which the sandbox must not be. */
-  setpriv: string | undefined;
-  host: HostFolders;
-  filter: TemporaryBytes;
-  passwd: TemporaryBytes;
-  group: TemporaryBytes;
-}
 
 export interface Launched {
   stdin: Writable;
@@ -53,82 +31,35 @@ export interface Launched {
   collected: () => Buffer;
 }
 
-/** Starts a sandbox around one command. Throws what `Sandbox.run` throws for commands that cannot be asked for. */
-export async function launch(
-  installation: Installation,
-  command: LongCommand & { collect?: readonly string[] },
-  limits: Limits,
-): Promise<Launched> {
+/** What goes into the sandbox before the command. Throws where the command cannot be asked for. */
+export async function packed(command: AnyCommand, limits: Limits): Promise<Uint8Array> {
   checkCommand(command);
-  const archive = await packFiles(command.files ?? []);
-  if (archive.length > limits.writableBytes / 2) {
-    refuseCommand(
-      `the files of a sandboxed command take ${archive.length} bytes, and its work folder has half of limits.writableBytes, ${limits.writableBytes}`,
-    );
-  }
   const pipes = command.pipes ?? 0;
   if (pipes > MAX_PIPES) refuseCommand(`a sandboxed command has ${pipes} pipes: at most ${MAX_PIPES}`);
-  command.signal?.throwIfAborted();
-  const mounts = planMounts(command.mounts ?? [], installation.setpriv !== undefined);
-  const child = spawnChild(installation, command, limits, pipes, mounts);
-  return follow(child, pipes, archive, command, limits);
-}
-
-function spawnChild(
-  { bwrap, setpriv, host, filter, passwd, group }: Installation,
-  command: LongCommand & { collect?: readonly string[] },
-  limits: Limits,
-  pipes: number,
-  mounts: MountPlan,
-): ChildProcess {
-  const ours: number[] = [];
-  const opened = (descriptor: number): number => {
-    ours.push(descriptor);
-    return descriptor;
-  };
-  try {
-    const nothing = opened(openSync('/dev/null', 'r'));
-    const stdio: ('pipe' | 'ignore' | number)[] = ['pipe', 'pipe', 'pipe'];
-    const pass = (what: 'pipe' | number): number => stdio.push(what) - 1;
-    for (let i = 0; i < pipes; i++) pass('pipe');
-    const descriptors = {
-      gate: pass('pipe'),
-      files: pass('pipe'),
-      collected: pass('pipe'),
-      bwrap: pass(opened(openSync(bwrap, O_PATH))),
-      info: pass('pipe'),
-      seccomp: pass(opened(filter.open())),
-      passwd: pass(opened(passwd.open())),
-      group: pass(opened(group.open())),
-    };
-    // What we were given ourselves ends here: each is replaced by /dev/null.
-    for (const descriptor of inheritedDescriptors()) {
-      while (stdio.length <= descriptor) stdio.push('ignore');
-      if (stdio[descriptor] === 'ignore') stdio[descriptor] = nothing;
-    }
-    const argv = [
-      ...mounts.prefix,
-      // By its descriptor, because it may lie in a folder of ours where nobody else may go.
-      ...(setpriv === undefined
-        ? [bwrap]
-        : [setpriv, ...setprivArguments(), `/proc/self/fd/${descriptors.bwrap}`]),
-      ...bubblewrapArguments(command, limits, descriptors, mounts.binds, host),
-      ...limitArguments(limits),
-      ...launcherArguments(command, descriptors),
-    ];
-    // Without an environment: in the sandbox, /proc/1/environ is bubblewrap's own.
-    return spawn(argv[0]!, argv.slice(1), { env: {}, cwd: '/', stdio });
-  } finally {
-    for (const descriptor of ours) closeSync(descriptor);
+  const archive = await packFiles(command.files ?? []);
+  const room = limits.writableBytes / 2;
+  if (archive.length > room) {
+    refuseCommand(
+      `the files of a sandboxed command take ${archive.length} bytes, and its work folder has half of limits.writableBytes, ${room}`,
+    );
   }
+  command.signal?.throwIfAborted();
+  return archive;
 }
 
-function follow(
+/**
+ * Lets a sandbox that was spawned begin, and sees it to its end.
+ *
+ * `rootOf` calls back, once, with the process below which all of the sandbox is, when its life is bound to ours; it is
+ * given the streams that were passed after the launcher's.
+ */
+export function follow(
   child: ChildProcess,
-  pipeCount: number,
   archive: Uint8Array,
-  command: LongCommand & { collect?: readonly string[] },
+  command: AnyCommand,
   limits: Limits,
+  rootOf: (further: readonly Readable[], found: (pid: number) => void) => void,
+  { keepsMemoryInFiles = false } = {},
 ): Launched {
   const streams = child.stdio.filter((stream) => stream !== null) as unknown as (Readable & Writable)[];
   // The other end goes when the sandbox does: what could not be written then is not missed.
@@ -139,12 +70,12 @@ function follow(
     Readable,
     ...(Readable & Writable)[],
   ];
-  const pipes = rest.slice(0, pipeCount);
-  const [gate, files, collected, info] = rest.slice(pipeCount) as unknown as [
+  const pipes = rest.slice(0, command.pipes ?? 0);
+  const [gate, files, collected, ...further] = rest.slice(pipes.length) as unknown as [
     Writable,
     Writable,
     Readable,
-    Readable,
+    ...Readable[],
   ];
 
   let ending: Ending | undefined;
@@ -158,14 +89,9 @@ function follow(
   command.signal?.addEventListener('abort', onAbort);
   const setup = setTimeout(() => end('wall-time'), SETUP_SECONDS * 1000);
 
-  // Bubblewrap says who is the first process of the sandbox after it has bound its life to ours: then the gate opens.
   let root: number | undefined;
-  let said = '';
-  info.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-    const pid = /"child-pid": (\d+)/.exec(said)?.[1];
-    if (pid === undefined || root !== undefined) return;
-    root = Number(pid);
+  rootOf(further, (pid) => {
+    root = pid;
     gate.end('go\n');
     files.end(archive);
   });
@@ -182,7 +108,7 @@ function follow(
     if (started !== undefined || size < BEGINS.length) return;
     started = performance.now();
     clearTimeout(setup);
-    observer = watch(root!, limits, end);
+    observer = watch(root!, limits, end, keepsMemoryInFiles);
     begun.resolve();
   });
 

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { OUTPUT_PATIENCE } from './contract.ts';
+import { OUTPUT_PATIENCE } from '../contract.ts';
 
 /** Keeps the first `limit` bytes of several streams together, and reads on. */
 export class BoundedOutput {

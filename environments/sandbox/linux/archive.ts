@@ -1,5 +1,5 @@
 import { packTar, unpackTar } from 'modern-tar';
-import type { WorkFile } from './contract.ts';
+import type { WorkFile } from '../contract.ts';
 
 /** Files as a tar archive. */
 export async function packFiles(files: readonly WorkFile[]): Promise<Uint8Array> {
