@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { usageOfTree } from '../../environments/sandbox/process-tree.ts';
+import { usageOfTree } from '../../environments/sandbox/linux/process-tree.ts';
 
 /** Processes that this one has started, and those that they have, whose command line has a text in it. */
 export function processesBelow(text: string): number[] {
