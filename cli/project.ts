@@ -4,6 +4,7 @@ import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { IN_CHECKOUT } from '../core/installation.ts';
 import type { Environment } from '../environments/contract.ts';
+import { fileOfModule } from '../environments/ready.ts';
 
 /**
  * The modules of environments that commands in this folder work with, absolute: those that GRADUS_ENVIRONMENTS names; where
@@ -14,12 +15,12 @@ export async function projectModules(folder = process.cwd()): Promise<string[]> 
   const named = process.env['GRADUS_ENVIRONMENTS'];
   if (named !== undefined) {
     const modules = named.split(',').map((name) => name.trim());
-    return modules.filter((name) => name !== '').map((name) => path.resolve(folder, name));
+    return modules.filter((name) => name !== '').map((name) => fileOfModule(name, folder));
   }
   const file = path.join(folder, 'package.json');
   if (!existsSync(file)) return [];
   const listed = await listedIn(file);
-  return listed.map((name) => path.resolve(folder, name));
+  return listed.map((name) => fileOfModule(name, folder));
 }
 
 /** The same as what workers read it from. */

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../core/errors.ts';
@@ -8,6 +7,7 @@ import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/e
 import type { Environment, JsonSchema } from './contract.ts';
 import { assertSchema } from './host/arguments.ts';
 import { miniwobEnvironment } from './miniwob/environment.ts';
+import { fileOfModule } from './ready.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
 import { retailEnvironment } from './retail/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
@@ -204,7 +204,7 @@ export async function loadModules(
 async function importDefault(path: string): Promise<unknown> {
   let module: { default?: unknown };
   try {
-    module = (await import(pathToFileURL(resolve(path)).href)) as { default?: unknown };
+    module = (await import(pathToFileURL(fileOfModule(path)).href)) as { default?: unknown };
   } catch (cause) {
     throw new GradusError(
       'environment',

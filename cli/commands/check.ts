@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { checkEnvironments } from '../../environments/check/check.ts';
@@ -6,6 +5,7 @@ import type { Checked } from '../../environments/check/check.ts';
 import { print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
+import { fileOfModule } from '../../environments/ready.ts';
 
 interface CheckOptions {
   tasks: number;
@@ -19,7 +19,7 @@ export function check(): Command {
     .option('--tasks <n>', 'look at so many tasks of each split and level', wholeFrom(1), 200)
     .option('--json', 'one JSON object')
     .action(async (files: string[], { tasks, json }: CheckOptions) => {
-      const modules = files.length > 0 ? files.map((file) => path.resolve(file)) : await projectModules();
+      const modules = files.length > 0 ? files.map((file) => fileOfModule(file)) : await projectModules();
       if (modules.length === 0) {
         throw new GradusError(
           'environment',

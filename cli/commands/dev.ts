@@ -11,6 +11,7 @@ import { projectEnvironment } from '../project.ts';
 import { withStackFlags } from '../stack-flags.ts';
 import { startInstallation, untilInterrupted } from '../stack-with-workers.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
+import { fileOfModule } from '../../environments/ready.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
   await setUpOnce(note);
@@ -31,7 +32,7 @@ async function hold(options: InstallationOptions): Promise<void> {
   const stateDir = stack.stateDir === DEFAULT_STATE_DIR ? '' : ` ${STATE_DIR}="${stack.stateDir}"`;
   const example = IN_CHECKOUT ? 'examples/calculator.json' : 'spec.json';
   // The commands that play episodes need them, too, from whatever folder they are called.
-  const modules = settings.environmentModules.map((file) => path.resolve(file)).join(',');
+  const modules = settings.environmentModules.map((file) => fileOfModule(file)).join(',');
   const environments = modules === '' ? '' : ` GRADUS_ENVIRONMENTS="${modules}"`;
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)

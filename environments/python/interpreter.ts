@@ -8,7 +8,7 @@ import { findPythonEnvironment, nameOfRequirements } from '../../infra/python-en
 export interface Interpreter {
   /** Its executable. */
   python?: string;
-  /** A pinned requirements file, whose virtual environment `npm run setup:python -- FILE` makes. */
+  /** A pinned requirements file, whose virtual environment `npm run setup:python FILE` makes. */
   requirements?: string | URL;
 }
 
@@ -16,15 +16,22 @@ export interface Interpreter {
 export async function findInterpreter({ python, requirements }: Interpreter): Promise<string> {
   if (python !== undefined) return python;
   if (requirements === undefined) return 'python3';
-  const file = typeof requirements === 'string' ? path.resolve(requirements) : fileURLToPath(requirements);
+  const file = fileOf(requirements);
   const found = await findPythonEnvironment(nameOfRequirements(file), file);
   if (found) return found.python;
-  const name =
-    path.relative(path.dirname(import.meta.dirname), file).match(/^([\w-]+)[/\\]requirements\.txt$/u)?.[1] ??
-    file;
   throw new GradusError(
     'environment',
     'python-packages',
-    `The Python packages of ${file} are not set up: ${commandLine(`setup python ${name}`)}`,
+    `The Python packages of ${file} are not set up: ${setUpCommand(requirements)}`,
   );
 }
+
+/** The command that makes the virtual environment of a requirements file. */
+export function setUpCommand(requirements: string | URL): string {
+  const file = fileOf(requirements);
+  const ours = path.relative(path.dirname(import.meta.dirname), file);
+  return commandLine(`setup python ${/^([\w-]+)[/\\]requirements\.txt$/u.exec(ours)?.[1] ?? file}`);
+}
+
+const fileOf = (requirements: string | URL): string =>
+  typeof requirements === 'string' ? path.resolve(requirements) : fileURLToPath(requirements);

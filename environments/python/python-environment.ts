@@ -14,6 +14,8 @@ export interface PythonEnvironmentOptions extends Pick<
   module: PythonModule;
   /** Those without `run` act on a session, for which the module has `open(task, seed)`. */
   tools?: readonly Tool[];
+  /** What `task` reads before split, level and index, where one module has several environments. */
+  about?: readonly Json[];
   /** By default there is no end of tasks. */
   taskCount?: (split: Split, level: number) => number;
   /** How a session comes back whose process is gone: its calls are made again (`replay`), or not at all (`pin`). */
@@ -28,13 +30,15 @@ const KEPT_TASKS = 1024;
  * task's own tools as `{"name", "description", "arguments": JSON Schema}`), and where it has sessions `open(task, seed)`.
  */
 export function pythonEnvironment(options: PythonEnvironmentOptions): Environment {
-  const { module, tools = [], taskCount = () => Infinity, resume = 'replay', ...rest } = options;
+  const { module, tools = [], about = [], taskCount = () => Infinity, resume = 'replay', ...rest } = options;
   const kept = new Map<string, Promise<Task>>();
   const task = (ref: TaskRef): Promise<Task> => {
     const key = `${ref.split} ${ref.level} ${ref.index}`;
     const known = kept.get(key);
     if (known) return known;
-    const made = module.call('task', [ref.split, ref.level, ref.index]).then((said) => readTask(ref, said));
+    const made = module
+      .call('task', [...about, ref.split, ref.level, ref.index])
+      .then((said) => readTask(ref, said));
     kept.set(key, made);
     made.catch(() => kept.delete(key));
     if (kept.size > KEPT_TASKS) kept.delete(kept.keys().next().value!);
@@ -46,6 +50,7 @@ export function pythonEnvironment(options: PythonEnvironmentOptions): Environmen
     task,
     taskCount,
     prepare: () => module.prepare(),
+    needs: async () => [await module.need()],
     sessions: { resume, open: (task, place) => module.open(task, place) },
   });
 }

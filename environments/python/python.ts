@@ -2,9 +2,9 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Json } from '../../core/json/json.ts';
-import type { Task } from '../contract.ts';
+import type { Need, Task } from '../contract.ts';
 import type { Acted, EndSaid, Session, SessionPlace } from '../session.ts';
-import { findInterpreter } from './interpreter.ts';
+import { findInterpreter, setUpCommand } from './interpreter.ts';
 import type { Interpreter } from './interpreter.ts';
 import { PythonServer } from './python-server.ts';
 import type { AskOptions, PythonWorker, Request } from './python-server.ts';
@@ -111,6 +111,21 @@ export class PythonModule {
         }
       },
     };
+  }
+
+  /** Whether its interpreter is there, and how it is set up. */
+  async need(): Promise<Need> {
+    try {
+      return { what: `Python: ${await findInterpreter(this.options)}`, present: true, setUp: '' };
+    } catch (error) {
+      const { requirements } = this.options;
+      if (requirements === undefined) throw error;
+      return {
+        what: `the Python packages of ${this.module}`,
+        present: false,
+        setUp: setUpCommand(requirements),
+      };
+    }
   }
 
   /** Ends its processes; the next call starts them again. */

@@ -103,6 +103,8 @@ class Counter:
     def act(self, name, arguments):
         if name == "hang":
             hang()
+        if name == "die":
+            die()
         if name == "draw":
             return str(random.random())
         self.n += arguments["by"]
