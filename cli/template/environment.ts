@@ -1,14 +1,15 @@
 import { defineEnvironment, environmentReward, fold, sessionTool, z } from 'gradus';
 import type { Split, TaskRef } from 'gradus';
 
-/** Of every five codes the first three are for training, one is held out, one is for the final report. */
-const PARTS: Record<Split, readonly number[]> = { train: [0, 1, 2], heldout: [3], test: [4] };
+/** Of every seven codes the first five are for training, one is held out, one is for the final report. */
+const PARTS: Record<Split, readonly number[]> = { train: [0, 1, 2, 3, 4], heldout: [5], test: [6] };
 
 /** Level n has codes of n digits. Other coordinates are other codes, so no code is in two splits. */
 function codeAt({ split, level, index }: TaskRef): string {
   const parts = PARTS[split];
-  const number = 5 * Math.floor(index / parts.length) + parts[index % parts.length]!;
-  // A step that shares no factor with 10 goes through all codes once, and neighbours look unlike each other.
+  const number = 7 * Math.floor(index / parts.length) + parts[index % parts.length]!;
+  // A step that shares no factor with 10 goes through all codes once, and neighbours look unlike each other. (By fives the
+  // last digit would tell the split, and held-out codes would end in digits that training never saw.)
   return String((number * 7919) % 10 ** level).padStart(level, '0');
 }
 
@@ -57,5 +58,5 @@ export default defineEnvironment({
       weight: 1,
     };
   },
-  taskCount: (split, level) => PARTS[split].length * Math.floor(10 ** level / 5),
+  taskCount: (split, level) => PARTS[split].length * Math.floor(10 ** level / 7),
 });
