@@ -46,6 +46,9 @@ export function reportRun(
       if (unjudged !== null) say(`${name}: ${unjudged}`);
     }
   }
+  for (const { name, end, reason } of result.stages) {
+    if (end === 'no-success') say(`stage ${name} had no success: ${reason}`);
+  }
   for (const { stage, ...alarm } of progress.alarms ?? []) {
     say(`step ${alarm.stageStep} of ${stage}: ${heededText(alarm)}`);
   }

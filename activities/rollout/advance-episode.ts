@@ -144,7 +144,9 @@ async function endSession(context: AdvanceContext, episode: Episode): Promise<vo
     const answer = status.kind === 'answered' ? status.answer : null;
     const by = status.kind === 'answered' ? 'answer' : status.kind === 'ended' ? 'environment' : status.limit;
     const ended = await environment.end(session, { answer, by }, { signal, incident });
-    if (Object.keys(ended).length > 0) episode.session = { ...episode.session, ended };
+    // What it takes to come back is of no more use.
+    const { state } = episode.session ?? {};
+    episode.session = { ...(state !== undefined && { state }), ended };
   } catch (error) {
     signal.throwIfAborted();
     fail(episode, error);

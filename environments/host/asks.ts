@@ -52,7 +52,7 @@ export interface AskKinds {
   /** Why a call cannot be tried; null when it can. */
   refusals: { item: AskedCall; answer: Observation | null };
   calls: { item: AskedCall & { idempotencyKey: string; attempt: number }; answer: Called };
-  /** A session's last word, after which it is closed. */
+  /** A session's last word. */
   endings: { item: { session: SessionAsk; end: EpisodeEnd }; answer: EndSaid };
   /** Lets go of sessions whose episodes have failed, or are called off. */
   closings: { item: SessionAsk; answer: null };

@@ -120,9 +120,16 @@ export class HostedEnvironment {
     return this.one('calls', { ...this.asked(call, tools, session), idempotencyKey, attempt }, context);
   }
 
-  /** The last word of an episode's session, which is then closed. Throws GradusError('environment', …). */
-  end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
-    return this.one('endings', { session, end }, asker);
+  /**
+   * The last word of an episode's session, which is then closed; that it could not be closed is an incident. Throws
+   * GradusError('environment', …).
+   */
+  async end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
+    try {
+      return await this.one('endings', { session, end }, asker);
+    } finally {
+      if (this.resume !== 'fold') await this.close([session], asker);
+    }
   }
 
   /** Lets go of sessions, and tells of each that could not be closed. */

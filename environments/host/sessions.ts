@@ -33,6 +33,7 @@ const LIMIT_MS = 60_000;
 /** Sessions that one process holds, of those that can come back, and how long without a call, milliseconds. */
 const MOST = 256;
 const IDLE_MS = 10 * 60_000;
+const SWEEP_MS = 60_000;
 
 interface Live {
   session: Session | Snapshooting | Attached;
@@ -47,6 +48,7 @@ interface Live {
 type Living = Exclude<Sessions, { resume: 'fold' }>;
 
 const live = new Map<string, Live>();
+let sweeping: NodeJS.Timeout | undefined;
 
 /** A session that is there and waits for a call. */
 export interface ReadySession {
@@ -119,7 +121,7 @@ function readyLive(
   };
 }
 
-/** The session's last word about an episode that has ended, after which it is closed. */
+/** The session's last word about an episode that has ended. */
 export async function endOf(
   { name, sessions }: Environment,
   task: Task,
@@ -144,9 +146,7 @@ export async function endOf(
     (seconds) =>
       new GradusError('environment', 'end', `a session of ${name} took longer than ${seconds} s to end`),
   );
-  const read = promised(name, readEnd(said));
-  await closeOf({ name, sessions }, task, ask, context.signal);
-  return read;
+  return promised(name, readEnd(said));
 }
 
 /** Lets go of an episode's session, here and where it outlives us. */
@@ -249,6 +249,7 @@ async function take(
   };
   live.set(key, held);
   sweep();
+  sweeping ??= setInterval(sweep, SWEEP_MS).unref();
   return held;
 }
 

@@ -5,6 +5,7 @@ import { createVerification } from '../../../activities/verification/verifiers.t
 import { GradusError } from '../../../core/errors.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import type { GroupRequest } from '../../../core/requests.ts';
+import type { Sessions } from '../../../environments/session.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run-claim.ts';
@@ -87,7 +88,8 @@ test('an environment that gives no reward is judged by nobody, which is no zero'
   expect(await verify()).toMatchObject({ kind: 'abstained' });
 });
 
-test('a session that cannot end is a failure of the environment, and no zero', async () => {
+test('a session that cannot end is a failure of the environment and no zero, and is closed', async () => {
+  let closed = 0;
   const broken = houseWith({
     resume: 'replay',
     open: () => ({
@@ -95,9 +97,11 @@ test('a session that cannot end is a failure of the environment, and no zero', a
       end: () => {
         throw new Error('the referee has left');
       },
+      close: () => void closed++,
     }),
   });
   const { episode, verify } = await rollOut(broken, [EVERY_LAMP[0]!, '<answer>done</answer>']);
+  expect(closed).toBe(1);
   const failed = {
     kind: 'failed',
     boundary: 'environment',
@@ -105,6 +109,26 @@ test('a session that cannot end is a failure of the environment, and no zero', a
   };
   expect(episode.status).toEqual(failed);
   expect(await verify()).toEqual(failed);
+});
+
+test('a session that cannot be closed spoils nothing, and what it takes to come back is not kept', async () => {
+  let closed = 0;
+  const sessions = WAYS['snapshot']!() as Extract<Sessions, { resume: 'snapshot' }>;
+  const deaf = houseWith({
+    ...sessions,
+    every: 1,
+    open: async (...given) =>
+      Object.assign(await sessions.open(...given), {
+        close: () => {
+          closed++;
+          throw new Error('the door is stuck');
+        },
+      }),
+  });
+  const { episode } = await rollOut(deaf, EVERY_LAMP);
+  expect(episode.status).toEqual({ kind: 'ended' });
+  expect(episode.session).toEqual({ ended: { info: { lit: [0, 1, 2] } } });
+  expect(closed).toBe(1);
 });
 
 test('tasks have tools of their own where they say so, which are kept with the group', async () => {

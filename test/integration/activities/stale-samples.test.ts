@@ -9,6 +9,7 @@ import { builtInEnvironments } from '../../../environments/index.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { hardestGoal, tinySpec } from '../../support/tiny-spec.ts';
+import { DONE } from '../../support/ended.ts';
 
 // From a spec to weights: what a stage has sampled is learnt from again by methods that weigh it.
 
@@ -58,7 +59,7 @@ test('V-trace, Retrace and weighted group methods learn from what an earlier pol
     run: 'stale',
     onStep: (report) => reports.push(report),
   });
-  expect(end).toBe('completed');
+  expect(end).toEqual(DONE);
   const of = (name: string) => reports.filter(({ stage }) => stage === name);
   // Its own samples are a stage's as they are: both engines agree on their log-probs.
   for (const { metrics } of of('rl')) expect(metrics!.logprobGapMax).toBeLessThan(1e-3);

@@ -8,6 +8,7 @@ import type { Progress } from '../../../workflows/messages.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
+import { DONE } from '../../support/ended.ts';
 
 let installation: LadderInstallation;
 beforeAll(async () => {
@@ -148,7 +149,7 @@ test('garbage to every handler of every workflow of a run is refused or ignored,
     const opinion = { reviewer: 'ann', score: 1 };
     await client.workflow.getHandle(id).executeUpdate('submitVerdict', { args: [opinion] });
   }
-  expect(await run.result()).toMatchObject({ end: 'completed' });
+  expect(await run.result()).toMatchObject({ end: DONE });
   expect((await ladderEnd('pelted')).waiting).toBe(0);
 
   const left = await (await runs.start('left-alone', { ...spec, run: undefined })).result();
@@ -192,7 +193,7 @@ test('a misspelt signal is shown by the run, with the nearest name, and changes 
   expect(
     (await runs.progress(run, ({ unknownSignals }) => unknownSignals.length > 0)).unknownSignals,
   ).toEqual([problem]);
-  expect(await run.result()).toMatchObject({ end: 'completed' });
+  expect(await run.result()).toMatchObject({ end: DONE });
   expect((await run.query<Progress>('progress')).unknownSignals).toEqual([problem]);
 });
 

@@ -6,6 +6,7 @@ import { briefSpec } from '../../support/brief-spec.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
+import { DONE } from '../../support/ended.ts';
 
 let installation: LadderInstallation;
 beforeAll(async () => {
@@ -60,7 +61,7 @@ test('a ladder ends with its run, cancelled or terminated, and the verdicts that
   const ladder = await runs.client.workflow.getHandle(ids.ladder('stays')).describe();
   expect(ladder.status.name).toBe('RUNNING');
   await release();
-  expect(await stays!.result()).toMatchObject({ end: 'completed' });
+  expect(await stays!.result()).toMatchObject({ end: DONE });
   const { computed, shared } = (await ladderEnd('stays')).totals['near']!;
   expect(computed + shared).toBeGreaterThan(1);
 });

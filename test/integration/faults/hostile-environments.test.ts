@@ -7,6 +7,7 @@ import type { Progress } from '../../../workflows/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { DONE } from '../../support/ended.ts';
 
 const MODULE = path.resolve('test/support/hostile-environments.ts');
 
@@ -48,7 +49,7 @@ test.each(['exit', 'long-exit'])(
   'a tool that does %s fails its own episodes and no other, no worker dies, and progress names it',
   async (kind) => {
     const { end, incidents, unlucky, others } = await ran(kind);
-    expect(end).toBe('completed');
+    expect(end).toEqual(DONE);
     const failed = unlucky.filter((outcome) => outcome.kind === 'failed');
     expect(failed.length).toBeGreaterThan(0);
     for (const outcome of failed) expect(outcome).toMatchObject({ boundary: 'tool' });

@@ -15,6 +15,7 @@ import { until } from '../../support/run-client.ts';
 import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { DONE } from '../../support/ended.ts';
 
 // What goes wrong around a run, end to end. The local cache of objects cannot be used at all here (where its
 // folder should be is a file): that costs time and nothing else.
@@ -158,7 +159,7 @@ test('a damaged batch stops no run: a person is asked, restores it, and the run 
   await flipByte(key);
   await handle.executeUpdate(decide, { args: ['continue'] });
   const result = await handle.result();
-  expect(result).toMatchObject({ end: 'completed', steps: leftAlone.steps });
+  expect(result).toMatchObject({ end: DONE, steps: leftAlone.steps });
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
 });
 

@@ -8,6 +8,7 @@ import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { DONE } from '../../support/ended.ts';
 
 const TASKS = 24;
 
@@ -55,7 +56,7 @@ test('a checkpoint is measured by the dearest rung that all can have, at a price
     evaluation: { ...brief.evaluation, count: TASKS },
   };
   const { end, before, after } = await (await installation.runs.start('measured', spec)).result();
-  expect(end).toBe('completed');
+  expect(end).toEqual(DONE);
 
   const entries = (await objects<LedgerEntry[]>(ledgerPrefix('measured'))).flat();
   for (const [name, report] of Object.entries({ before, after })) {

@@ -10,6 +10,7 @@ import { ChatServer } from '../../support/chat-server.ts';
 import type { Asked, Reply } from '../../support/chat-server.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { DONE } from '../../support/ended.ts';
 
 const USAGE = { prompt: 1000, completion: 100 };
 /** By the prices of test/support/judged-calculator.ts. */
@@ -63,7 +64,7 @@ test('a judge is a rung: what it costs is in the ledger, and what it cannot judg
       evaluateBy: 'is-number',
     },
   };
-  expect((await (await installation.runs.start('judged', spec)).result()).end).toBe('completed');
+  expect((await (await installation.runs.start('judged', spec)).result()).end).toEqual(DONE);
 
   const verdicts = (await readLedger(store, 'judged')).filter(
     (entry): entry is VerdictEntry => entry.kind === 'verdict',

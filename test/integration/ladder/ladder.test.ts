@@ -10,6 +10,7 @@ import calculatorWithLadder, { isLarge } from '../../support/ladder-calculator.t
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
+import { DONE, isDone } from '../../support/ended.ts';
 
 let installation: LadderInstallation;
 beforeAll(async () => {
@@ -35,7 +36,7 @@ test('candidates climb, the ledger adds up to what the verifiers counted, and no
   const { runs, computed, ladderEnd, ledger } = installation;
   const spec = ladderSpec([NEAR, EXACT], { passAtLeast: 0.5 });
   const result = await (await runs.start('climbs', spec)).result();
-  expect(result.end).toBe('completed');
+  expect(result.end).toEqual(DONE);
   const final = await ladderEnd('climbs');
   expect(final.waiting).toBe(0);
 
@@ -113,7 +114,7 @@ test('a spent budget defers candidates to the archive, and training goes on with
   const { runs, computed, ladderEnd, ledger, store } = installation;
   const before = (await computed('near')).length;
   const spec = ladderSpec([{ ...NEAR, budget: { count: 3 } }, EXACT], { seed: 77 });
-  expect((await (await runs.start('poor', spec)).result()).end).toBe('completed');
+  expect((await (await runs.start('poor', spec)).result()).end).toEqual(DONE);
   const totals = addEntries({}, await ledger('poor'));
   expect(totals['near']!.computed + totals['near']!.shared).toBe(3);
   expect((await computed('near')).length - before).toBe(totals['near']!.computed);
@@ -141,7 +142,7 @@ test('a verifier that takes more than it declared passes its budget by no more t
   // US$ 1 declared, 3 taken: of four that were planned the second is the last one that the budget still promises.
   const greedy = { verifier: 'greedy', passAtLeast: 0, budget: { usd: 4 }, concurrency: 1 };
   const spec = ladderSpec([greedy], { seed: 82, maxSteps: 1 });
-  expect((await (await runs.start('greedy', spec)).result()).end).toBe('completed');
+  expect((await (await runs.start('greedy', spec)).result()).end).toEqual(DONE);
   const { budgets, totals, waiting } = await ladderEnd('greedy');
   expect(await computed('greedy')).toHaveLength(2);
   expect(budgets['greedy']!.account).toMatchObject({ count: 2, usd: 6, reserved: { count: 0, usd: 0 } });
@@ -161,7 +162,7 @@ test('a tier whose worker is down delays only itself', async () => {
     ],
     { seed: 81 },
   );
-  expect((await (await runs.start('lame', spec)).result()).end).toBe('completed');
+  expect((await (await runs.start('lame', spec)).result()).end).toEqual(DONE);
   const meanwhile = await status('lame');
   expect(meanwhile!.totals['near']!.computed).toBeGreaterThan(0);
   expect(meanwhile!.waiting).toBeGreaterThan(0);
@@ -214,12 +215,12 @@ test('what a rung does not say before its deadline is pending, is not trained on
     () => 'the verdicts did not come',
   );
   await run.signal('resume');
-  expect((await run.result()).end).toBe('completed');
+  expect((await run.result()).end).toEqual(DONE);
   const offered = (await ledger('pending')).filter((entry) => entry.kind === 'offered');
   expect(offered.every(({ step: at, fromStep }) => at === 2 && fromStep === 1)).toBe(true);
   expect(offered.reduce((sum, { episodes }) => sum + episodes, 0)).toBe(pending.length);
   // What was pending had moved no estimate; its verdict does, in the step that hears of it.
-  const { step: last } = await runs.progress(run, (now) => now.status === 'completed');
+  const { step: last } = await runs.progress(run, (now) => isDone(now.status));
   const [moved] = Object.values(last!.estimates).map((arm) => arm.trials);
   const freshTrials = settled.length - last!.outcomes.pending;
   expect(moved).toBeCloseTo(0.9 * (trials! + pending.length) + freshTrials, 9);
@@ -235,7 +236,7 @@ test('lost attempts are in the ledger, and an abstention that says nothing of th
   ];
   const spec = ladderSpec(rungs, { seed: 84, offer: 2, groupsPerStep: 2 });
   const result = await (await runs.start('frail', spec)).result();
-  expect(result.end).toBe('completed');
+  expect(result.end).toEqual(DONE);
   const { totals } = await ladderEnd('frail');
   const lost = (await ledger('frail')).filter((entry) => entry.kind === 'lost');
   const frail = await computed('frail');

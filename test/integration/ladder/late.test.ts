@@ -8,6 +8,7 @@ import { ladderSpec, startLadderInstallation } from '../../support/ladder-instal
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { until } from '../../support/run-client.ts';
+import { DONE, isDone } from '../../support/ended.ts';
 
 // Verdicts that come days later, on a server that lets histories grow to a few steps only, so that everything
 // continues as new as often as in a run of weeks.
@@ -69,8 +70,8 @@ test('verdicts that come after everything was killed move estimates, ledger and 
 
   const letSecondGo = await hold('stern');
   await run.signal('resume');
-  expect((await run.result()).end).toBe('completed');
-  const { step: second } = await runs.progress(run, (now) => now.status === 'completed');
+  expect((await run.result()).end).toEqual(DONE);
+  const { step: second } = await runs.progress(run, (now) => isDone(now.status));
   expect(second!.estimates).toEqual({
     [ARM]: {
       // What the first step counted is forgotten in part, and so is what its verdicts take back.
@@ -119,7 +120,7 @@ async function reviewed(name: string, seed: number): Promise<string> {
     budget: { count: 1 },
   };
   const spec = ladderSpec([expert], { seed, maxSteps: 1 });
-  expect((await (await runs.start(name, spec)).result()).end).toBe('completed');
+  expect((await (await runs.start(name, spec)).result()).end).toEqual(DONE);
   const [asks] = await store.list(`runs/${name}/asks/`);
   const [wish] = (await store.getJson((await store.head(asks!.key))!)) as {
     ask: { request: { digest: string } };

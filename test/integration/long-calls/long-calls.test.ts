@@ -20,6 +20,7 @@ import { until } from '../../support/run-client.ts';
 import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { DONE } from '../../support/ended.ts';
 
 // Tools that take long are activities of their own. Here their faults: what each does is in the name of the run, see
 // test/support/brief-calculator.ts. All runs have the same spec and seed, so those that lose nothing end alike.
@@ -121,7 +122,7 @@ function expectOnlyCounted(groups: readonly GroupResult[], failed: number, at: '
 }
 
 test('each long call is an activity of its own, on its queue, with its limits; no call is made twice', async () => {
-  expect(plain.end).toBe('completed');
+  expect(plain.end).toEqual(DONE);
   const made = await calls('plain');
   const begun = made.filter(({ event }) => event === 'start');
   expect(begun.length).toBeGreaterThan(20);
@@ -219,7 +220,7 @@ test('the object store is away for longer than attempts last: the calls wait for
 
 test('a call that fails for good ends its episode as failed, never as a zero; the others train on', async () => {
   const result = await handles[3]!.result();
-  expect(result.end).toBe('completed');
+  expect(result.end).toEqual(DONE);
   const groups = await groupsOf('doomed', 1);
   const failed = (await outcomesOf(groups)).filter((outcome) => outcome.kind === 'failed');
   expectOnlyCounted(groups, failed.length, 'tool');
@@ -239,7 +240,7 @@ test('a tool that may run once and whose worker dies is not called again: its fa
   const held = await heldGroups('lost');
   await killToolWorker();
   const result = await handle.result();
-  expect(result.end).toBe('completed');
+  expect(result.end).toEqual(DONE);
 
   const begun = (await calls('lost')).filter(({ event }) => event === 'start');
   expect(new Set(begun.map(({ call }) => call)).size).toBe(begun.length);

@@ -6,6 +6,7 @@ import type { Progress } from '../../../workflows/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
+import { DONE } from '../../support/ended.ts';
 
 let installation: TestInstallation;
 let store: ObjectStore;
@@ -23,7 +24,7 @@ test('a run that samples with a cut learns from the distribution that it samples
   const spec = { ...brief, sampling: { ...brief.sampling, topK: 6, topP: 0.95 } };
   const handle = await installation.runs.start('cut', spec);
   const result = await handle.result();
-  expect(result.end).toBe('completed');
+  expect(result.end).toEqual(DONE);
   expect(result.checkpoint.weights).not.toBe(result.reference!.weights);
   const { step } = await handle.query<Progress>('progress');
   expect(step!.metrics!.logprobGapMax).toBeLessThan(1e-4);

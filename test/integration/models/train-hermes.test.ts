@@ -19,6 +19,7 @@ import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { writeTinyQwen } from '../../support/tiny-qwen.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
+import { DONE } from '../../support/ended.ts';
 
 // A Qwen2 that is spoken to by its own chat template, in the dialect that follows from it, learns from its rewards.
 
@@ -103,7 +104,7 @@ test('a brought Qwen2 calls its tool as its chat template says, and gets better 
       },
     ],
   });
-  expect((await handle.result()).end).toBe('completed');
+  expect((await handle.result()).end).toEqual(DONE);
 
   const steps = await Promise.all(Array.from({ length: STEPS }, (_, i) => episodesOf('hermes', i + 1)));
   const rewards = steps.map((episodes) =>

@@ -16,6 +16,7 @@ import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { writeTinyQwen } from '../../support/tiny-qwen.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
+import { DONE } from '../../support/ended.ts';
 
 // A Hugging Face checkpoint goes in, is trained by a durable run, and comes out as the model that it was.
 
@@ -55,7 +56,7 @@ test.each([
       model: { from: 'brought', ...(lora && { lora }) },
     });
     const result = await handle.result();
-    expect(result.end).toBe('completed');
+    expect(result.end).toEqual(DONE);
 
     const target = path.join(scratch, name);
     const ref = await checkpointOf(store, { run: name, step: null });

@@ -9,6 +9,7 @@ import { ladderSpec, startLadderInstallation } from '../../support/ladder-instal
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { jsonIn, readmeCommands } from '../../support/readme-commands.ts';
 import { until } from '../../support/run-client.ts';
+import { DONE } from '../../support/ended.ts';
 
 // The commands of the README's section on the ladder, as they stand; only the verifier is another one. The run has two
 // stages of a step each and is paused between them, while people judge and a schedule sweeps.
@@ -161,7 +162,7 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   // The next stage: the calibration counts what was found, the first stage's episodes are offered again, and what
   // passed wants to climb on.
   await run.signal('resume');
-  expect((await run.result()).end).toBe('completed');
+  expect((await run.result()).end).toEqual(DONE);
   const status = jsonIn(await shell('status')) as { queryResult?: LadderStatus[] } & LadderStatus;
   expect(status.calibration['is-number → near']!.n).toBe(1 + deferred.size);
   expect(status.calibration['near → expert']!.n).toBe(1);

@@ -6,6 +6,7 @@ import { killInActivity } from '../../support/kill-workers.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
+import { DONE } from '../../support/ended.ts';
 
 // One durable run that goes through every method, two steps each, and then learns from stale samples, and ends with the
 // same weights when workers are killed while a critic's values are scored, while it is updated, while a step is refilled,
@@ -76,7 +77,7 @@ afterAll(() => installation?.remove());
 
 test('every method takes its steps in a durable run', () => {
   const ran = leftAlone.stages.map(({ name, steps }) => [name, steps]);
-  expect(leftAlone.end).toBe('completed');
+  expect(leftAlone.end).toEqual(DONE);
   for (const kind of KINDS) {
     expect(ran).toContainEqual([nameOf(kind), LONG.includes(kind) ? HIT.maxSteps : 2]);
   }

@@ -10,6 +10,7 @@ import { loadTrajectories } from '../../../store/trajectories.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
+import { DONE } from '../../support/ended.ts';
 
 let installation: TestInstallation;
 let store: ObjectStore;
@@ -48,7 +49,7 @@ const spec = {
 
 test('a run keeps with each episode what each verifier and each rule added, and it composes to the reward again', async () => {
   const run = await installation.runs.start('rewarded', spec);
-  expect((await run.result()).end).toBe('completed');
+  expect((await run.result()).end).toEqual(DONE);
   const environments = new Map(builtInEnvironments.map((each) => [each.name, each]));
   const { reward } = parseSpec(spec, 'rewarded', environments);
   const names = [...reward.components.map(({ verifier }) => verifier), ...reward.rules!.map(ruleName)];

@@ -17,6 +17,7 @@ import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
 import { startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
+import { DONE } from '../../support/ended.ts';
 
 // Every activity of a run begins by reading an object of its own from the real store, whose bytes on the server's disk
 // are damaged or gone. What it does then is no more than what the workflows need to go on.
@@ -140,7 +141,7 @@ test('whatever object is damaged, the run asks, goes on when it is restored, and
   expect(asked.toSorted()).toEqual(ACTIVITIES.toSorted());
   const { end, checkpoint: final, steps, stages } = await handle.result();
   expect({ end, checkpoint: final, steps, stages }).toEqual({
-    end: 'completed',
+    end: DONE,
     checkpoint: result.checkpoint,
     steps: result.steps,
     stages: result.stages,

@@ -10,6 +10,7 @@ import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
+import { DONE } from '../../support/ended.ts';
 
 // A person cancels or terminates a part of a run, not the run; and what a person sees who is asked.
 
@@ -67,7 +68,7 @@ test.each(['cancel', 'terminate'] as const)(
     await lab.runs.client.workflow.getHandle(group)[how]();
     await expect(lab.runs.client.workflow.getHandle(group).result()).rejects.toThrow(WorkflowFailedError);
     rollingOut.get(run)!.open();
-    expect(await handle.result()).toMatchObject({ end: 'completed' });
+    expect(await handle.result()).toMatchObject({ end: DONE });
   },
 );
 
@@ -147,7 +148,7 @@ test.each([
       () => 'nothing is begun anew',
     );
     rollingOut.get(run)!.open();
-    expect(await again.result()).toMatchObject({ end: 'completed', steps: 3 });
+    expect(await again.result()).toMatchObject({ end: DONE, steps: 3 });
   },
 );
 
@@ -171,7 +172,7 @@ test('pause and resume reach a stage in the order in which they were sent', asyn
   );
   expect(received).toEqual(sent);
   rollingOut.get(run)!.open();
-  expect(await handle.result()).toMatchObject({ end: 'completed' });
+  expect(await handle.result()).toMatchObject({ end: DONE });
 });
 
 test('who is asked sees the step that the question is about', async () => {

@@ -8,6 +8,7 @@ import { hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
+import { DONE } from '../../support/ended.ts';
 
 // Activities that fail again and again, and what `progress` says of them. Learner steps of RL wait until a test lets
 // them, so that there is time to look.
@@ -88,7 +89,7 @@ test('an activity that fails again and again is named with its reason, and no lo
   const { status } = await lab.runs.progress(handle, ({ retrying }) => retrying.length === 0);
   expect(status).toBe('running');
   gates.get('rl')!.open();
-  expect(await handle.result()).toMatchObject({ end: 'completed' });
+  expect(await handle.result()).toMatchObject({ end: DONE });
   // The worker's log says the same, once.
   const lines = [...said.mock.calls, ...warned.mock.calls].map(([line]) => String(line));
   expect(lines.filter((line) => line.includes('the store is away'))).toEqual([
@@ -110,7 +111,7 @@ test('what has failed for good is not tried again any more', async () => {
   const { status } = await lab.runs.progress(handle, (shown) => shown.retrying.length === 0);
   expect(status).toBe('running');
   gates.get('rl')!.open();
-  expect(await handle.result()).toMatchObject({ end: 'completed' });
+  expect(await handle.result()).toMatchObject({ end: DONE });
 });
 
 test("what the run's ladder tries again outlives the run's history", async () => {
@@ -126,7 +127,7 @@ test("what the run's ladder tries again outlives the run's history", async () =>
   ]);
   failing.clear();
   gates.get('two')!.open();
-  expect(await handle.result()).toMatchObject({ end: 'completed' });
+  expect(await handle.result()).toMatchObject({ end: DONE });
 });
 
 test('where many activities fail for one reason the run is told once, not by each of them', async () => {

@@ -51,6 +51,21 @@ test('what was not judged is shown with the success that it is left out of, or c
   );
 });
 
+test('a stage that never saw a success is said to have had none', () => {
+  const lines: string[] = [];
+  const stage = {
+    name: 'rl',
+    kind: 'rl' as const,
+    end: 'no-success' as const,
+    reason: 'begin easier',
+    steps: 40,
+  };
+  reportRun({ ...result, end: 'no-success', stages: [stage] }, progress, 0.95, 281, (line) =>
+    lines.push(line),
+  );
+  expect(lines[0]).toBe('stage rl had no success: begin easier');
+});
+
 test('what the diagnoses have found stands in the line of a run and in its report', () => {
   const alarm = {
     stage: 'rl',
