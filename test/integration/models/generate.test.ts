@@ -66,7 +66,7 @@ test.each<[string, string[], RegExp]>([
   [
     'an unknown environment',
     ['talker', '--prompt', 'x', '--environment', 'calculater'],
-    /did you mean "calculator".*GRADUS_ENVIRONMENTS names its module/,
+    /did you mean "calculator".*GRADUS_ENVIRONMENTS or package\.json names its module/,
   ],
   [
     'a prompt that fills the model',
