@@ -99,7 +99,8 @@ export const sessionOf = (
 ): SessionAsk => ({
   ref,
   id: episodeId,
-  acts: environment.resume === null ? [] : actsOf(turns, tools),
+  // Of a fold whose state is kept, what has led there is not needed to go on.
+  acts: environment.resume === null || session?.state !== undefined ? [] : actsOf(turns, tools),
   kept: session,
 });
 

@@ -124,7 +124,6 @@ export function createRollout(deps: RolloutDependencies) {
       const incidents = new IncidentList();
       const names = [...new Set(request.tasks.map(({ environment }) => environment))];
       for (const environment of names.map((name) => environmentOf(deps.environments, name))) {
-        if (environment.resume === null || environment.resume === 'fold') continue;
         const sessions = request.tasks.flatMap((ref, task) => {
           if (ref.environment !== environment.name) return [];
           const index = ref.index % environment.taskCount(ref.split, ref.level);

@@ -128,12 +128,13 @@ export class HostedEnvironment {
     try {
       return await this.one('endings', { session, end }, asker);
     } finally {
-      if (this.resume !== 'fold') await this.close([session], asker);
+      await this.close([session], asker);
     }
   }
 
-  /** Lets go of sessions, and tells of each that could not be closed. */
+  /** Lets go of sessions, and tells of each that could not be closed. A fold holds nothing. */
   async close(sessions: readonly SessionAsk[], asker: Asker): Promise<void> {
+    if (this.resume === null || this.resume === 'fold') return;
     await this.all('closings', sessions, asker);
   }
 
