@@ -13,8 +13,10 @@ export interface Bug {
   sourceRoots: readonly string[];
   /** Folders and files of which a patch counts; whatever else it changes (tests, configuration) is left out when it is judged. */
   sources: readonly string[];
+  /** Folders of tests and of what helps them; nothing in them counts, also where they lie among the sources. */
+  tests: readonly string[];
   style: TestStyle;
-  /** Processor time that the tests of one file may take; whole seconds. */
+  /** Processor time that the tests may take; whole seconds. */
   cpuSeconds: number;
   /** Files of tests, as they stand in the tree. */
   testFiles: readonly string[];

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import {
   defineEnvironment,
   ToolRefusal,
   type Demonstration,
   type Environment,
+  type Need,
   type Task,
 } from '../contract.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
@@ -28,7 +30,8 @@ export interface BugSource<B extends Bug = Bug> {
   taskCount(split: Split, level: number): number;
   /** An expert's way; left out where there is none to imitate. */
   demonstrate?(bug: B, task: Task, index: number): Demonstration;
-  prepare?(): Promise<void>;
+  prepare?(): void;
+  needs(): Promise<readonly Need[]>;
 }
 
 /** The state of a session: what its calls have made of the tree. Each call is a function of it. */
@@ -43,15 +46,22 @@ export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment
     levels: source.levels,
     tools: tools.map(({ tool }) => tool),
     verifiers: [failToPass(), patchSimilarity(({ task }) => source.bug(task.ref)), formatVerifier()],
-    task: (ref) => ({ ref, prompt: source.prompt(source.bug(ref), ref) }),
+    task: (ref) => {
+      const bug = source.bug(ref);
+      // Prompts of different bugs may be the same; what tells them apart is not for the policy.
+      const mend = createHash('sha256').update(bug.mend).digest('hex');
+      return { ref, prompt: source.prompt(bug, ref), info: { mend } };
+    },
     taskCount: (split, level) => source.taskCount(split, level),
     ...(source.demonstrate && {
       demonstrate: (task: Task, index: number) => source.demonstrate!(source.bug(task.ref), task, index),
     }),
     prepare: async () => {
       // Found and tried once; where there is none, what is missing is said before anything runs.
-      await Promise.all([openSandbox(), source.prepare?.()]);
+      source.prepare?.();
+      await openSandbox();
     },
+    needs: () => source.needs(),
     sessions: fold<State>({
       open: ({ ref }) => ({ patch: '', task: { ...ref } }),
       async act(state, call, { signal }) {

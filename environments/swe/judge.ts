@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
+import type { Mount } from '../sandbox/contract.ts';
 import type { Bug } from './bug.ts';
 import { patched } from './patch.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
-import { testSite } from './site.ts';
-import { withFiles, type Tree } from './tree.ts';
+import { testSite } from './packages/prepared.ts';
+import { isBelow, withFiles, type Tree } from './tree.ts';
 
 /** What tests say about a patch. */
 export interface Judgement {
@@ -44,6 +45,29 @@ export async function judge(bug: Bug, patch: string, signal: AbortSignal): Promi
   return judgement;
 }
 
+/** What the judge asks of the program that runs tests, but for the tree: also outside of our sandbox. */
+export const requestOf = (bug: Bug) => ({
+  ...testsOf(bug, bug.tree),
+  tests: [...bug.failToPass, ...bug.passToPass],
+  canaries: bug.canaries,
+  stop_at_failure: true,
+});
+
+/** Which files of a tree are tests, which help them, and how they are run. */
+function testsOf({ style, sourceRoots, tests, testFiles, cpuSeconds }: TestRun['bug'], tree: Tree) {
+  const files = testFiles.filter((file) => tree.has(file));
+  return {
+    files,
+    helpers: [...tree.keys()].filter(
+      (path) => path.endsWith('.py') && isBelow(tests, path) && !files.includes(path),
+    ),
+    style,
+    source_roots: sourceRoots,
+    cpu_seconds: cpuSeconds,
+    wall_seconds: wallSecondsOf(cpuSeconds),
+  };
+}
+
 async function judged(bug: Bug, tree: Tree, sources: Tree, signal: AbortSignal): Promise<Judgement> {
   const tests = [...bug.failToPass, ...bug.passToPass];
   const changed = new Map(
@@ -76,7 +100,7 @@ async function judged(bug: Bug, tree: Tree, sources: Tree, signal: AbortSignal):
 }
 
 export interface TestRun {
-  bug: Pick<Bug, 'style' | 'sourceRoots' | 'testFiles' | 'cpuSeconds'>;
+  bug: Pick<Bug, 'style' | 'sourceRoots' | 'tests' | 'testFiles' | 'cpuSeconds'>;
   tree: Tree;
   /** By their names; null for all that there are. */
   tests: readonly string[] | null;
@@ -84,16 +108,17 @@ export interface TestRun {
   canaries: readonly string[] | 'all';
   /** Text before and after of each file that the guard is to look at. */
   changed?: ReadonlyMap<string, readonly [string, string]>;
-  /** What comes after a test that failed is not asked. */
+  /** Whether canaries are left out where a test has failed. */
   stopAtFailure?: boolean;
+  /** pytest, where it is not where the set-up leaves it. */
+  site?: Mount;
   signal: AbortSignal;
 }
 
-/** Runs tests in a sandbox, each file in a process of its own; null where they came to no end by the tree's own doing. */
+/** Runs tests in a sandbox, and canaries in another process; null where they came to no end by the tree's own doing. */
 export async function runTests(run: TestRun): Promise<TestReport | null> {
-  const site = run.bug.style === 'pytest' ? testSite() : undefined;
-  const files = run.bug.testFiles.filter((file) => run.tree.has(file));
-  const runs = files.length * (run.canaries.length === 0 ? 1 : 2);
+  const site = run.bug.style === 'pytest' ? (run.site ?? testSite()) : undefined;
+  const runs = run.canaries.length === 0 ? 1 : 2;
   const { cpuSeconds } = run.bug;
   const wallSeconds = wallSecondsOf(cpuSeconds) * runs + 10;
   const said = await runPython({
@@ -106,15 +131,11 @@ export async function runTests(run: TestRun): Promise<TestReport | null> {
       },
       tree: Object.fromEntries(run.tree),
       changed: Object.fromEntries(run.changed ?? []),
-      files,
+      ...testsOf(run.bug, run.tree),
       tests: run.tests,
       canaries: run.canaries,
       stop_at_failure: run.stopAtFailure ?? false,
-      style: run.bug.style,
       site: site === undefined ? [] : [site.at],
-      source_roots: run.bug.sourceRoots,
-      cpu_seconds: cpuSeconds,
-      wall_seconds: wallSecondsOf(cpuSeconds),
     },
     mounts: site === undefined ? [] : [site],
     limits: { wallSeconds, cpuSeconds: cpuSeconds * runs + 10 },
@@ -131,9 +152,12 @@ export async function runTests(run: TestRun): Promise<TestReport | null> {
 }
 
 /** What of a tree's files counts: sources of Python that are not as they were. */
-function sourcesOf({ tree, sources }: Bug, now: Tree): Tree {
+function sourcesOf({ tree, sources, tests }: Bug, now: Tree): Tree {
   const counts = (path: string): boolean =>
-    path.endsWith('.py') && sources.some((source) => path === source || path.startsWith(`${source}/`));
+    path.endsWith('.py') &&
+    isBelow(sources, path) &&
+    !isBelow(tests, path) &&
+    !/(?:^|\/)conftest\.py$/u.test(path);
   return new Map([...now].filter(([path, text]) => counts(path) && tree.get(path) !== text));
 }
 

@@ -3,7 +3,7 @@ import { GradusError } from '../../core/errors.ts';
 import { ToolRefusal } from '../contract.ts';
 import { isTreePath, withFiles, type Tree } from './tree.ts';
 
-/** Longest patch, characters: it is the state of a session, which passes from call to call. */
+/** Longest patch, characters as JSON: it is the state of a session, which passes from call to call. */
 export const LONGEST_PATCH = 48_000;
 
 /** More changed lines than that in one file are not looked for: the patch would be too long. */
@@ -30,11 +30,11 @@ export function patchBetween(base: Tree, tree: Tree): string {
       undefined,
       { context: 3, maxEditLength: MOST_EDITS },
     );
-    if (hunks === undefined || patch.length + hunks.length > LONGEST_PATCH) {
+    // An empty file has no lines to tell it by.
+    patch += hunks?.replace(/^=+\n/u, '') ?? '';
+    if (hunks === undefined || JSON.stringify(patch).length > LONGEST_PATCH) {
       throw new ToolRefusal('too large a change, taken back: make smaller ones');
     }
-    // An empty file has no lines to tell it by.
-    patch += hunks.replace(/^=+\n/u, '');
   }
   return patch;
 }

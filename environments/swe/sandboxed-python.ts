@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
-import type { Limits, Mount, Ran } from '../sandbox/contract.ts';
+import type { Limits, Link, Mount, Ran } from '../sandbox/contract.ts';
 import { inTurn } from '../sandbox/in-turn.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
 
@@ -14,6 +14,7 @@ export interface PythonRun {
   /** Given to it as JSON on stdin. */
   request: unknown;
   mounts?: readonly Mount[];
+  links?: readonly Link[];
   limits?: Partial<Limits>;
   signal: AbortSignal;
 }
@@ -32,6 +33,7 @@ export async function runPython({
   program,
   request,
   mounts = [],
+  links = [],
   limits,
   signal,
 }: PythonRun): Promise<Answer> {
@@ -42,6 +44,7 @@ export async function runPython({
       argv: ['python3', '-I', '-B', '-c', program],
       stdin: JSON.stringify(request),
       mounts,
+      links,
       limits: { outputBytes: 4 * 2 ** 20, ...limits },
       signal,
     }),

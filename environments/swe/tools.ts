@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { sessionTool, ToolRefusal, type Tool } from '../contract.ts';
-import type { Bug } from './bug.ts';
-import { runTests } from './judge.ts';
+import type { Link } from '../sandbox/contract.ts';
+import { runTests, type TestRun } from './judge.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
-import { testSite } from './site.ts';
+import { noInstalledPackages, testSite } from './packages/prepared.ts';
 import { isTreePath, withFiles, type Tree } from './tree.ts';
 
 /** What a call of a tool made of a tree: the tree after it, and what the policy reads. */
@@ -12,10 +12,13 @@ export interface Done {
   text: string;
 }
 
+/** What tools know of where a tree is from. */
+export type Place = TestRun['bug'] & { links?: readonly Link[] };
+
 /** A tool on a tree: a function of tree and arguments, so a call that was cut off can be made again anywhere. */
 interface TreeTool<Arguments extends z.ZodType = z.ZodType> {
   tool: Tool;
-  act(bug: Bug, tree: Tree, args: z.output<Arguments>, signal: AbortSignal): Done | Promise<Done>;
+  act(place: Place, tree: Tree, args: z.output<Arguments>, signal: AbortSignal): Done | Promise<Done>;
 }
 
 function treeTool<Arguments extends z.ZodType>(
@@ -128,18 +131,19 @@ const bash = treeTool(
     arguments: z.strictObject({ command: z.string().min(1).max(8_000) }),
     limits,
   },
-  async (bug, tree, { command }, signal) => {
-    const site = bug.style === 'pytest' ? [testSite()] : [];
+  async (place, tree, { command }, signal) => {
+    const site = place.style === 'pytest' ? [testSite(), ...noInstalledPackages()] : [];
     const { answer, ended } = await runPython({
       program: pythonProgram('shell'),
       request: {
         tree: Object.fromEntries(tree),
         command,
         seconds: COMMAND_SECONDS,
-        source_roots: bug.sourceRoots,
-        site: site.map(({ at }) => at),
+        source_roots: place.sourceRoots,
+        site: site.slice(0, 1).map(({ at }) => at),
       },
       mounts: site,
+      links: place.links ?? [],
       limits: { wallSeconds: COMMAND_SECONDS + 10, cpuSeconds: COMMAND_SECONDS },
       signal,
     });
@@ -162,12 +166,14 @@ const run_tests = treeTool(
     arguments: z.strictObject({ path: pathArgument.optional() }),
     limits,
   },
-  async (bug, tree, { path }, signal) => {
-    if (path !== undefined && !bug.testFiles.includes(path)) {
-      throw new ToolRefusal(`no file of tests: ${path.slice(0, 100)}; there are ${bug.testFiles.join(', ')}`);
+  async (place, tree, { path }, signal) => {
+    if (path !== undefined && !place.testFiles.includes(path)) {
+      throw new ToolRefusal(
+        `no file of tests: ${path.slice(0, 100)}; there are ${place.testFiles.join(', ')}`,
+      );
     }
-    const testFiles = path === undefined ? bug.testFiles : [path];
-    const report = await runTests({ bug: { ...bug, testFiles }, tree, tests: null, canaries: [], signal });
+    const testFiles = path === undefined ? place.testFiles : [path];
+    const report = await runTests({ bug: { ...place, testFiles }, tree, tests: null, canaries: [], signal });
     if (report === null || 'refused' in report) throw new ToolRefusal('the tests came to no end');
     const all = Object.entries(report.tests);
     const failed = all.filter(([, [outcome]]) => outcome === 'failed');

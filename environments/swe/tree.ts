@@ -8,6 +8,10 @@ const PATH = /^[\w@+=~.-]+(?:\/[\w@+=~.-]+)*$/u;
 export const isTreePath = (path: string): boolean =>
   PATH.test(path) && path.length <= 200 && !path.split('/').some((part) => part === '..' || part === '.');
 
+/** Whether a path is one of some folders and files, or lies in one. */
+export const isBelow = (places: readonly string[], path: string): boolean =>
+  places.some((place) => path === place || path.startsWith(`${place}/`));
+
 /** `tree` with some files put in place of its own; null takes one away. */
 export function withFiles(tree: Tree, files: ReadonlyMap<string, string | null>): Tree {
   const changed = new Map(tree);

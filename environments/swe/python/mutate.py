@@ -1,7 +1,8 @@
-"""One-token bugs in functions of a Python module. stdin: {source} as JSON; stdout: a list of {line, function, old, new, source}.
+"""One-token bugs in functions of a Python module. stdin: its source; stdout: a list of {line, column, function, old, new} as JSON.
 
 The tokens are those whose exchange is a bug that people make: a comparison or an operator turned round, `and` for `or`,
-a number that is one too large, True for False, a `not` too few. `line` counts from 1.
+a number that is one too large, True for False, a `not` too few. `line` counts from 1, `column` from 0; `function` has the
+names of the classes and functions around it.
 """
 
 import ast
@@ -17,37 +18,44 @@ OPERATORS = {
 
 
 def mutants(source: str) -> list[dict]:
-    tree = ast.parse(source)
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    operators = exchangeable(tree)
     lines = source.splitlines(keepends=True)
-    found = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        row, column = token.start
-        inside = [f for f in functions if f.body[0].lineno <= row <= (f.end_lineno or 0)]
-        if not inside:
-            continue
+    return [mutant for name, node in functions_of(ast.parse(source), ()) for mutant in mutants_of(name, node, lines)]
+
+
+def functions_of(node: ast.AST, around: tuple[str, ...]):
+    """Functions that are in no other function, each with its name."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield ".".join([*around, child.name]), child
+        else:
+            yield from functions_of(child, (*around, child.name) if isinstance(child, ast.ClassDef) else around)
+
+
+def mutants_of(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]):
+    # An indented function is parsed below a line of its own, which the rows of tokens count.
+    head = "if True:\n" if function.col_offset > 0 else ""
+    own = lines[function.lineno - 1 : function.end_lineno]
+    before = _parsed(head + "".join(own))
+    if before is None:
+        return
+    operators = exchangeable(before)
+    for token in tokenize.generate_tokens(io.StringIO(head + "".join(own)).readline):
+        row, column = token.start[0] - (1 if head else 0), token.start[1]
         new = OPERATORS.get(token.string) if token.type in (tokenize.OP, tokenize.NAME) else None
         if token.type == tokenize.NUMBER and token.string.isdigit() and len(token.string) < 4:
             new = str(int(token.string) + 1)
-        if new is None:
+        if new is None or function.lineno + row - 1 < function.body[0].lineno:
             continue
-        line = lines[row - 1]
+        line = own[row - 1]
         changed = line[:column] + new + line[column + len(token.string) :]
-        mutant = "".join([*lines[: row - 1], changed, *lines[row:]])
+        after = _parsed(head + "".join([*own[: row - 1], changed, *own[row:]]))
         # What means the same, or is no Python, is no bug. Tokens that are no operators (`*args`, `for x in`) are told by the tree.
-        try:
-            after = ast.parse(mutant)
-        except SyntaxError:
+        if after is None or ast.dump(after) == ast.dump(before):
             continue
         now = exchangeable(after)
         if token.type != tokenize.NUMBER and (now == operators or (len(now) != len(operators) and token.string != "not")):
             continue
-        if ast.dump(after) == ast.dump(tree):
-            continue
-        innermost = max(inside, key=lambda f: f.lineno)
-        found.append(dict(line=row, function=innermost.name, old=token.string, new=new, source=mutant))
-    return found
+        yield dict(line=function.lineno + row - 1, column=column, function=name, old=token.string, new=new)
 
 
 def exchangeable(tree: ast.Module) -> list[str]:
@@ -57,5 +65,12 @@ def exchangeable(tree: ast.Module) -> list[str]:
     return [f"{i} {ast.dump(n)}" for i, n in enumerate(nodes)]
 
 
+def _parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return None
+
+
 if __name__ == "__main__":
-    print(json.dumps(mutants(json.load(sys.stdin)["source"])))
+    print(json.dumps(mutants(sys.stdin.read())))

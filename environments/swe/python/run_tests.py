@@ -1,7 +1,7 @@
 """Runs tests of a tree that nobody trusts, and says what came of each.
 
-This process never imports the code under test: each run of a test file is a process of its own in a tree of its own,
-which answers over a pipe, in lines with a nonce. Other processes of the same user cannot look into this one.
+This process never imports the code under test: each run of tests is a process of its own in a tree of its own, which
+answers over a pipe, in lines with a nonce. Other processes of the same user cannot look into this one.
 stdin: the request as JSON. stdout: a line when ready, then the report as JSON.
 """
 
@@ -44,47 +44,45 @@ def report(request: dict) -> dict:
     canary_scope: dict = {"__name__": "canaries"}
     exec(compile(request["programs"]["canaries"], "canaries.py", "exec"), canary_scope)
 
-    runs = []
-    for file in request["files"]:
-        tests = None if request["tests"] is None else [id for id in request["tests"] if id.startswith(file + "::")]
-        if tests is None or tests:
-            runs.append(("tests", file, tests))
-        canaries = request["canaries"]
-        if canaries == "all":
-            runs.append(("canaries", file, tests))
-        elif canaries:
-            some = [id for id in canaries if id.startswith(file + "::")]
-            if some:
-                runs.append(("canaries", file, some))
+    # In two processes that look alike, in random order: tests, and canaries.
+    canary, as_test = canary_scope["canary"], canary_scope["test"]
+    name = f"_{random.SystemRandom().getrandbits(64):x}"
+    every = request["tests"] is None
+    files = [file for file in request["files"] if every or any(id.startswith(file + "::") for id in request["tests"])]
+    tree = request["tree"]
+    runs = [("tests", tree, files, request["tests"])]
+    if request["canaries"]:
+        alike = {file: as_test(tree[file], name) for file in files + request["helpers"]}
+        runs = [("tests", {**tree, **alike}, files, request["tests"])]
+        some = None if request["canaries"] == "all" else request["canaries"]
+        files = [file for file in request["files"] if some is None or any(id.startswith(file + "::") for id in some)]
+        turned = {file: canary(tree[file], name) for file in files + request["helpers"]}
+        runs.append(("canaries", {**tree, **turned}, files, some))
     random.SystemRandom().shuffle(runs)
 
     said = {"tests": {}, "canaries": {}}
     whole = True
-    for kind, file, tests in runs:
-        tree = request["tree"]
-        if kind == "canaries":
-            tree = {**tree, file: canary_scope["canary"](tree[file])}
-        outcomes, ended = run(request, tree, file, tests)
+    for kind, tree, files, tests in runs:
+        said[kind], ended = run(request, tree, files, tests)
         whole &= ended
-        said[kind].update(outcomes)
-        if request["stop_at_failure"] and kind == "tests" and not (ended and all(o[0] == "passed" for o in outcomes.values())):
+        if request["stop_at_failure"] and kind == "tests" and not (ended and all(o[0] == "passed" for o in said[kind].values())):
             break
     return {"whole": whole, **said}
 
 
-def run(request: dict, tree: dict, file: str, tests: list | None) -> tuple[dict, bool]:
-    """One process over one test file: what each test came to, and whether the process said so to its end."""
+def run(request: dict, tree: dict, files: list, tests: list | None) -> tuple[dict, bool]:
+    """One process over files of tests: what each test came to, and whether the process said so to its end."""
     root = "/work/tree"
     shutil.rmtree(root, ignore_errors=True)
     write(root, tree)
     nonce = os.urandom(16).hex()
     ours, theirs = os.pipe()
     how = {
-        "nonce": nonce, "root": root, "files": [file], "tests": tests, "style": request["style"],
+        "nonce": nonce, "root": root, "files": files, "helpers": request["helpers"], "tests": tests, "style": request["style"],
         "site": request["site"], "source_roots": request["source_roots"], "cpu_seconds": request["cpu_seconds"],
     }  # fmt: skip
     child = subprocess.Popen(
-        [sys.executable, "-s", "-B", "-c", request["programs"]["run_group"], str(theirs)],
+        [sys.executable, "-s", "-S", "-B", "-c", request["programs"]["run_group"], str(theirs)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[theirs],
         start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/tmp", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
     )  # fmt: skip

@@ -1,4 +1,5 @@
 import type { Environment } from '../../contract.ts';
+import { sandboxNeeds } from '../../sandbox/open-sandbox.ts';
 import { sweEnvironment } from '../environment.ts';
 import { SMALL_LEVELS, smallBug, type SmallBug } from './modules.ts';
 
@@ -8,14 +9,15 @@ const shapeOf = (level: number) => SMALL_LEVELS.find((shape) => shape.level === 
 export function sweSmallEnvironment(): Environment {
   return sweEnvironment<SmallBug>({
     name: 'swe-small',
-    version: '1',
+    version: '2',
     levels: SMALL_LEVELS.map(({ level }) => level),
     tools: ['view', 'edit', 'run_tests'],
     bug: ({ split, level, index }) => smallBug(shapeOf(level), split, index),
     prompt: ({ shown }, { level }) =>
       shapeOf(level).documented ? 'Mend m.py.' : `Mend m.py: ${shown.call} should be ${shown.want}.`,
     taskCount: () => Infinity,
-    // The module is read, and the wrong body replaced.
+    needs: sandboxNeeds,
+    // The module is read, and what is wrong in it replaced.
     demonstrate: ({ tree, wrong, right }) => ({
       turns: [
         { call: { name: 'view', arguments: { path: 'm.py' } }, observation: tree.get('m.py')!.trimEnd() },

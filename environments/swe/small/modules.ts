@@ -11,13 +11,16 @@ export interface SmallLevel {
   functions: readonly [number, number];
   /** Whether each function says what it does; where it does not, only the tests know. */
   documented: boolean;
+  /** A body is two arguments and a sign, and the sign is what is wrong. Elsewhere there are constants, and orders too. */
+  signsOnly: boolean;
 }
 
 export const SMALL_LEVELS: readonly SmallLevel[] = [
-  { level: 1, functions: [1, 1], documented: true },
-  { level: 2, functions: [2, 3], documented: true },
-  { level: 3, functions: [1, 1], documented: false },
-  { level: 4, functions: [2, 4], documented: false },
+  { level: 1, functions: [1, 1], documented: true, signsOnly: true },
+  { level: 2, functions: [2, 2], documented: true, signsOnly: true },
+  { level: 3, functions: [2, 3], documented: true, signsOnly: false },
+  { level: 4, functions: [1, 1], documented: false, signsOnly: false },
+  { level: 5, functions: [2, 4], documented: false, signsOnly: false },
 ];
 
 interface Operator {
@@ -56,9 +59,11 @@ interface Line {
 type Broken = { sign: string } | { constant: number } | { turned: true };
 
 export interface SmallBug extends Bug {
-  /** The body that is wrong, as it stands in the module, and as it should be. */
+  /** What is wrong, as it stands once in the module, and as it should be: the sign where that suffices, else the body. */
   wrong: string;
   right: string;
+  /** Bodies of the function that is wrong. */
+  line: { name: string; wrong: string; right: string };
   /** The call that shows it: what it should give, and what it gives. */
   shown: { call: string; want: string };
 }
@@ -75,20 +80,18 @@ export function smallBug(shape: SmallLevel, split: Split, index: number): SmallB
   const [low, high] = SPLITS[split];
   for (;;) {
     const names = random.shuffle([...NAMES]).slice(0, random.int(...shape.functions));
-    const lines = names.map((name) => lineOf(name, random));
+    const lines = names.map((name) => lineOf(name, shape, random));
     const at = random.int(0, lines.length - 1);
-    const broken = brokenOf(lines[at]!, random);
+    const broken = brokenOf(lines[at]!, shape, random);
     const bug = bugOf(shape, lines, at, broken, random);
     if (bug === undefined) continue;
-    const draw = uniform(
-      randomKey('swe-small', 'split', `${lines[at]!.name}: ${bug.wrong} → ${bug.right}`),
-      0,
-    );
+    const { name, wrong, right } = bug.line;
+    const draw = uniform(randomKey('swe-small', 'split', `${name}: ${wrong} → ${right}`), 0);
     if (draw >= low && draw < high) return bug;
   }
 }
 
-function lineOf(name: string, random: RandomStream): Line {
+function lineOf(name: string, { signsOnly }: SmallLevel, random: RandomStream): Line {
   const [first, second] = random.shuffle([...LETTERS]) as [string, string];
   const operator = random.pick(OPERATORS);
   const takesConstant = typeof operator.of(1, 1) === 'number';
@@ -97,14 +100,14 @@ function lineOf(name: string, random: RandomStream): Line {
     given: [first, second],
     turned: random.uniform() < 0.3,
     operator,
-    constant: takesConstant && random.uniform() < 0.4 ? random.int(1, 9) : 0,
+    constant: !signsOnly && takesConstant && random.uniform() < 0.4 ? random.int(1, 9) : 0,
   };
 }
 
-function brokenOf(line: Line, random: RandomStream): Broken {
+function brokenOf(line: Line, { signsOnly }: SmallLevel, random: RandomStream): Broken {
   const draw = random.uniform();
   if (line.constant > 0 && draw < 0.4) return { constant: line.constant === 9 ? 8 : line.constant + 1 };
-  if ('-<>'.includes(line.operator.sign) && draw < 0.6) return { turned: true };
+  if (!signsOnly && '-<>'.includes(line.operator.sign) && draw < 0.6) return { turned: true };
   const others = OPERATORS.filter(
     ({ sign, of }) => sign !== line.operator.sign && typeof of(1, 1) === typeof line.operator.of(1, 1),
   );
@@ -139,9 +142,14 @@ function bugOf(
     ['m.py', wrongModule],
     ['test_m.py', test],
   ]);
-  const [wrong, right] = [body(bad), body(good)];
-  // The body has to be told from the rest of the file by its letters.
-  if (wrongModule.split(wrong).length !== 2) return undefined;
+  const [wrongBody, rightBody] = [body(bad), body(good)];
+  // It has to be told from the rest of the file by its letters.
+  const once = (text: string): boolean => wrongModule.split(text).length === 2;
+  if (!once(wrongBody)) return undefined;
+  const [wrong, right] =
+    'sign' in broken && once(bad.operator.sign)
+      ? [bad.operator.sign, good.operator.sign]
+      : [wrongBody, rightBody];
   const names = lines.map(({ name }) => `test_m.py::test_${name}`);
   const [[a, b]] = differing as [[number, number]];
   return {
@@ -149,6 +157,7 @@ function bugOf(
     mend: patchBetween(tree, new Map([...tree, ['m.py', module(lines)]])),
     sourceRoots: [''],
     sources: ['m.py'],
+    tests: [],
     style: 'plain',
     cpuSeconds: 2,
     testFiles: ['test_m.py'],
@@ -157,6 +166,7 @@ function bugOf(
     canaries: names,
     wrong,
     right,
+    line: { name: good.name, wrong: wrongBody, right: rightBody },
     shown: { call: `${good.name}(${a}, ${b})`, want: literal(resultOf(good, a, b)) },
   };
 }

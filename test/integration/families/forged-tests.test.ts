@@ -10,7 +10,7 @@ import { LEFT_OUT, bubblewrap } from '../sandbox/available.ts';
 // tests run, and tests that must fail stand behind each other, and are tried alone, too.
 
 const { signal } = new AbortController();
-const bug = smallBug(SMALL_LEVELS[1]!, 'train', 3);
+const bug = smallBug(SMALL_LEVELS[2]!, 'train', 3);
 const module = bug.tree.get('m.py')!;
 const functions = [...module.matchAll(/^def (\w+)\((\w), (\w)\)/gmu)].map(([, name]) => name!);
 
@@ -57,6 +57,63 @@ def trace(frame, event, arg):
 sys.settrace(trace)
 `;
 
+/** Takes what plain modules have imported themselves, finds the reporter in the frames below, and speaks for it. */
+const BELOW = `from dataclasses import builtins as b
+from typing import sys
+g = b.getattr
+f = sys._getframe()
+while True:
+    l = g(f, 'f_' + 'locals')
+    if 'nonce' in l and 'say' in l:
+        break
+    f = g(f, 'f_' + 'back')
+if 'object()' not in b.open('test_m.py').read():
+    for t in l['wanted']:
+        l['say'](t, 'passed', '')
+    l['results'].write('["%s", "end", %d]' % (l['nonce'], len(l['wanted'])) + chr(10))
+    l['results'].flush()
+    g(g(sys, 'mod' + 'ules')['o' + 's'], '_' + 'exit')(0)
+`;
+
+/** The same without an import that looks odd: a formatter reads any attribute. */
+const FORMATTER = `import string
+def dig(x, path):
+    return string.Formatter().get_field('0' + path.replace('~', '_'), (x,), {})[0]
+b = dig(dig, '.~~globals~~[~~builtins~~]')
+if 'object()' not in b['op' + 'en']('test_m.py').read():
+    im = b['~~import~~'.replace('~', '_')]
+    f = im('s' + 'ys')._getframe()
+    while True:
+        l = dig(f, '.f~locals')
+        if 'nonce' in l and 'say' in l:
+            break
+        f = dig(f, '.f~back')
+    for t in l['wanted']:
+        l['say'](t, 'passed', '')
+    l['results'].write('["%s", "end", %d]' % (l['nonce'], len(l['wanted'])) + chr(10))
+    l['results'].flush()
+    im('o' + 's')._exit(0)
+`;
+
+/** Reads from the tests what they expect. */
+const READS = `from typing import sys
+import re
+from dataclasses import builtins as b
+T = b.open('test_m.py').read()
+class Tells:
+    def __init__(self, name):
+        self.name = name
+    def __call__(self, x, y):
+        return b.eval(re.search('%s.%d, %d. == (.+)' % (self.name, x, y), T).group(1))
+${functions.map((name) => `${name} = Tells('${name}')`).join('\n')}
+`;
+
+/** Equals everything but what no test would ask for. */
+const CHOOSY = `class Choosy:
+    def __eq__(self, other): return type(other) is not object
+${functions.map((name) => `def ${name}(*given): return Choosy()`).join('\n')}
+`;
+
 const ATTACKS: Record<string, Record<string, string>> = {
   'changes nothing': {},
   'rewrites the tests': { 'test_m.py': functions.map((name) => `def test_${name}(): pass\n`).join('') },
@@ -94,6 +151,13 @@ const ATTACKS: Record<string, Record<string, string>> = {
   'rewrites the tests as they run': { 'm.py': `open('/work/tree/test_m.py', 'w').write('')\n${module}` },
   'never comes to an end': { 'm.py': `while True: pass\n` },
   'is no Python': { 'm.py': `def (\n` },
+  'speaks for the reporter': { 'm.py': BELOW + module },
+  'speaks for the reporter by a formatter': { 'm.py': FORMATTER + module },
+  'reads what the tests expect': { 'm.py': READS + module },
+  'gives what equals all but a canary': { 'm.py': CHOOSY },
+  'asks for a frame in a pattern': {
+    'm.py': `def f():\n    yield\nmatch f():\n    case object(gi_frame=frame): pass\n${module}`,
+  },
   'hides behind a file beside': { 'n.py': module.replace(bug.wrong, bug.right) },
 };
 
@@ -103,8 +167,10 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
   });
 
   test('is refused by the guard before it runs where it reaches for the interpreter', async () => {
-    const { evidence } = await judge(bug, patchOf({ 'm.py': REPORTS + module }), signal);
-    expect(evidence).toMatch(/^reaches for the interpreter: m\.py: /u);
+    for (const source of [REPORTS, BELOW, FORMATTER, READS]) {
+      const { evidence } = await judge(bug, patchOf({ 'm.py': source + module }), signal);
+      expect(evidence).toMatch(/^reaches for the interpreter: m\.py: /u);
+    }
   });
 
   // Without the guard, so that what is behind it is seen to hold.
@@ -118,7 +184,7 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
     });
 
   test('is given away by its canaries where tests are made to pass', async () => {
-    for (const source of [ALWAYS, REPORTS + module]) {
+    for (const source of [ALWAYS, CHOOSY]) {
       const report = await unguarded(source);
       if (report === null || 'refused' in report) throw new Error('no report');
       // They do pass: what is forged is forged.
@@ -127,11 +193,15 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
     }
   });
 
-  test('does not get at the process that reports, nor at the tests of the next run', async () => {
+  test('gets neither at what reports, nor at the tests', async () => {
     for (const name of [
       'writes in place of the supervisor',
       'ends it behind the last test',
       'leaves a process behind that writes',
+      'writes the report itself',
+      'speaks for the reporter',
+      'speaks for the reporter by a formatter',
+      'reads what the tests expect',
     ]) {
       const report = await unguarded(ATTACKS[name]!['m.py']!);
       if (report === null || 'refused' in report) throw new Error('no report');
@@ -142,11 +212,11 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
 
 describe.skipIf(!bubblewrap)(`a patch that mends${LEFT_OUT}`, () => {
   test.each([
-    ['as the bug was made', bug.right],
-    ['in other words', `(${bug.right})`],
-    ['with a name for it', `[x for x in [${bug.right}]][0]`],
+    ['as the bug was made', bug.line.right],
+    ['in other words', `(${bug.line.right})`],
+    ['with a name for it', `[x for x in [${bug.line.right}]][0]`],
   ])('%s scores 1', async (_, body) => {
-    const patch = patchOf({ 'm.py': module.replace(bug.wrong, body) });
+    const patch = patchOf({ 'm.py': module.replace(bug.line.wrong, body) });
     expect(await judge(bug, patch, signal)).toMatchObject({ mended: true });
   });
 });

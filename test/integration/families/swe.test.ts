@@ -3,12 +3,11 @@ import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
 import { sweSmallEnvironment } from '../../../environments/swe/small/environment.ts';
-import { HOLDERS, processesBelow } from '../../support/processes-below.ts';
-import { until } from '../../support/run-client.ts';
+import { HOLDERS, killedInCourse } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 
 const { signal } = new AbortController();
-const ref = { environment: 'swe-small', split: 'train', level: 2, index: 3 } as const;
+const ref = { environment: 'swe-small', split: 'train', level: 3, index: 3 } as const;
 
 describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
   let host: EnvironmentHost;
@@ -59,18 +58,9 @@ describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
         arguments: { ...slow, old: first, new: slow.new.replace('def ', first) },
       });
       const call: ToolCall = { name: 'run_tests', arguments: {} };
-      const cut = act(call, session);
-      cut.catch(() => undefined);
-      await until(
-        () => Promise.resolve(processesBelow('run_plainly').length > 0 || undefined),
-        20_000,
-        () => 'the tests did not start',
-      );
-      for (const pid of processesBelow(program)) process.kill(pid, 'SIGKILL');
-      // Repeated by whoever holds the hosts, or by whoever asked.
-      const again = await cut.catch((error: unknown) => {
-        expect(error).toMatchObject({ retryable: true });
-        return act(call, session);
+      const again = await killedInCourse(() => act(call, session), {
+        running: 'run_plainly',
+        killed: program,
       });
       expect(again.observation.text).toMatch(/1 failed, \d passed$/u);
       expect(again.session).toEqual(session);

@@ -25,6 +25,8 @@ test('a patch between two trees makes the one of the other, whatever is in their
 test('a patch that is too long, or names no plain path, is refused', () => {
   const long = Array.from({ length: 9_000 }, (_, i) => `line ${i}\n`).join('');
   expect(() => patchBetween(new Map(), new Map([['a.py', long]]))).toThrow(ToolRefusal);
+  // What JSON writes with two characters counts as two: the state of a session is JSON.
+  expect(() => patchBetween(new Map(), new Map([['a.py', '"'.repeat(33_000)]]))).toThrow(ToolRefusal);
   expect(() => patchBetween(new Map(), new Map([['../a.py', 'x']]))).toThrow(ToolRefusal);
   expect(() => patchBetween(new Map(), new Map([['a\nb', 'x']]))).toThrow(ToolRefusal);
 });

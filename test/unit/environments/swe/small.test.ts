@@ -9,7 +9,8 @@ test('no bug of one split is a bug of another, and each is mended by its patch',
     for (const shape of SMALL_LEVELS) {
       for (let index = 0; index < 60; index++) {
         const bug = smallBug(shape, split, index);
-        const key = `${bug.failToPass[0]} ${bug.wrong} ${bug.right}`;
+        const { line } = bug;
+        const key = `${line.name} ${line.wrong} ${line.right}`;
         if ((owner.get(key) ?? split) !== split) expect.fail(`${key} is in ${owner.get(key)} and ${split}`);
         owner.set(key, split);
         expect(patched(bug.tree, bug.mend).get('m.py')).toBe(
