@@ -39,20 +39,30 @@ export function reply(
   const open = goal.wishes.findIndex((wish, i) => !isFulfilled(wish, i));
   const wish = goal.wishes[open];
 
-  if (wish?.write === null && NOT.test(message) && mentions(message, wish.order!)) {
+  // Of an order that she asked about, and of no other: a list of what cannot be tells her nothing.
+  const others = goal.shop.orders.filter(({ id }) => id !== wish?.order);
+  if (
+    wish?.write === null &&
+    mood.uttered > open &&
+    NOT.test(message) &&
+    mentions(message, wish.order!) &&
+    !others.some(({ id }) => mentions(message, id))
+  ) {
     const accepted = { ...mood, accepted: [...mood.accepted, open] };
-    return next(goal, accepted, open + 1);
+    const then = goal.wishes.findIndex((one, i) => i !== open && !isFulfilled(one, i));
+    return next(goal, accepted, then < 0 ? goal.wishes.length : then);
   }
-  if (isOffer(goal, message)) {
+  const offer = withoutReports(message, done);
+  if (isOffer(goal, offer)) {
     const wanted = goal.wishes.find(
-      ({ write }) => write !== null && !done.includes(writeKey(write)) && offers(goal, message, write),
+      ({ write }) => write !== null && !done.includes(writeKey(write)) && offers(goal, offer, write),
     );
     if (wanted !== undefined) {
       const consented = [...new Set([...mood.consented, writeKey(wanted.write!)])];
       return { mood: { ...mood, consented }, text: 'yes' };
     }
     // Nobody told her yet that it cannot be.
-    if (wish?.write === null && mentions(message, wish.order!)) return { mood, text: 'yes' };
+    if (wish?.write === null && mentions(offer, wish.order!)) return { mood, text: 'yes' };
     const annoyed = mood.annoyed + 1;
     return annoyed >= PATIENCE
       ? { mood: { ...mood, annoyed }, text: 'No. Goodbye.', left: true }
@@ -109,8 +119,26 @@ function isOffer({ shop }: Goal, message: string): boolean {
   return isAbout && Object.values(VERBS).some((verb) => verb.test(message));
 }
 
+const sentencesOf = (message: string): string[] => message.split(/(?<=[.!?])\s+/u);
+
+/** A message but for the sentences, no questions, that say what was done: those are no offers. */
+function withoutReports(message: string, done: readonly string[]): string {
+  const made = done.map((key) => JSON.parse(key) as [Write['name'], Record<string, string>]);
+  const isReport = (sentence: string): boolean =>
+    !sentence.endsWith('?') &&
+    made.some(
+      ([name, { order }]) => VERBS[name].test(sentence) && (order === undefined || mentions(sentence, order)),
+    );
+  return sentencesOf(message)
+    .filter((sentence) => !isReport(sentence))
+    .join(' ');
+}
+
 function offers({ shop, catalogue }: Goal, message: string, write: Write): boolean {
-  if (NOT.test(message) || !VERBS[write.name].test(message)) return false;
+  if (!VERBS[write.name].test(message)) return false;
+  // Where the change itself is denied; elsewhere it may be what she does not want.
+  const denied = sentencesOf(message).filter((sentence) => NOT.test(sentence));
+  if (denied.some((sentence) => VERBS[write.name].test(sentence))) return false;
   if (DISTINCT.some((other) => other !== write.name && VERBS[other].test(message))) return false;
   const values: readonly string[] = Object.values(write.arguments);
   if (!values.every((value) => mentions(message, value))) return false;

@@ -32,7 +32,8 @@ export function demonstrate(task: Task): Demonstration {
   for (const wish of goal.wishes) {
     if (whole || first === 'looked-up') expert.lookUp(wish);
     if (wish.write === null) {
-      expert.say(`I cannot do that with order ${wish.order!}: it is shipped.`);
+      const { status } = goal.shop.orders.find(({ id }) => id === wish.order)!;
+      expert.say(`I cannot do that with order ${wish.order!}: it is ${status}.`);
       continue;
     }
     expert.say(offerOf(wish.write));

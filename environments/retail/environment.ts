@@ -15,7 +15,7 @@ import { retailVerifier } from './verifier.ts';
 export function retailEnvironment(): Environment {
   return defineEnvironment({
     name: 'retail',
-    version: '1',
+    version: 'tasks 2',
     levels: LEVELS.map(({ level }) => level),
     tools: retailTools,
     verifiers: [retailVerifier(), formatVerifier(), toolShaping()],

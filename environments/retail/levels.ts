@@ -9,7 +9,7 @@ export interface Level {
   asks: boolean;
   /** A whole shop, whose customer is to be found first, with names instead of ids; the policy is in the prompt. */
   whole: boolean;
-  /** One of the wishes cannot be. */
+  /** One of the wishes may be something that cannot be. */
   forbidden: boolean;
   /** Digits of ids of orders. */
   digits: number;

@@ -13,6 +13,9 @@ const PRODUCTS = ['lamp', 'mug', 'chair', 'shirt', 'clock', 'backpack', 'kettle'
 const COLOURS = ['red', 'blue', 'green', 'black', 'white'];
 const SIZES = ['small', 'medium', 'large'];
 
+/** How many conversations have a wish that cannot be, of the level where they may. */
+const FORBIDDEN = 0.8;
+
 /** The split that an order's id belongs to: no order of one split is in a task of another. */
 export function splitOf(order: string): Split {
   const draw = uniform(randomKey('retail', 'split', order), 0);
@@ -157,7 +160,7 @@ function unwanted({ id, items, status, payment }: Order, asks: boolean, draw: Dr
 
 /** A shop of two customers; the one has several orders, of which she remembers what was in them. */
 function wholeShop(shape: Level, draw: Draw): Goal {
-  const catalogue = draw.some(PRODUCTS, 6).map((name): Product => {
+  const catalogue = draw.some(PRODUCTS, PRODUCTS.length).map((name): Product => {
     const looks = draw
       .some(COLOURS, 2)
       .flatMap((colour) => draw.some(SIZES, 2).map((size) => `${colour}, ${size}`));
@@ -175,10 +178,13 @@ function wholeShop(shape: Level, draw: Draw): Goal {
   const customers = [customer, draw.customer('2', customer)];
   // A product is in one order of hers alone, so that its name says which.
   const products = draw.shuffle([...catalogue]);
-  const statuses = ['pending', 'delivered', 'shipped', 'pending', 'delivered'] as const;
+  const sizes = draw.shuffle([2, 2, 2, 1, 1]);
+  const anyStatus = (): Order['status'] => draw.pick(['pending', 'delivered', 'shipped'] as const);
+  const hers: Order['status'][] = draw.shuffle(['pending', 'delivered', 'shipped', anyStatus(), anyStatus()]);
+  const statuses: Order['status'][] = [...hers, 'pending', 'delivered'];
   const orders = statuses.map((status, i): Order => {
-    const mine = i < 3;
-    const its = mine ? products.slice(2 * i, 2 * i + 2) : draw.some(catalogue, 2);
+    const mine = i < hers.length;
+    const its = mine ? products.splice(0, sizes[i]) : draw.some(catalogue, 2);
     const owner = mine ? customers[0]! : customers[1]!;
     return {
       id: draw.orderId(),
@@ -194,14 +200,18 @@ function wholeShop(shape: Level, draw: Draw): Goal {
       refunds: [],
     };
   });
-  const [pending, delivered, shipped] = orders as [Order, Order, Order];
+  const own = orders.filter((order) => order.customer === customer.id);
+  const pending = draw.pick(own.filter(({ status }) => status === 'pending'));
+  const delivered = draw.pick(own.filter(({ status }) => status === 'delivered'));
+  const settled = own.filter((order) => order.status !== 'pending' && order !== delivered);
   const possible = draw.shuffle([
     pendingWish(pending, customer, catalogue, draw),
     deliveredWish(delivered, customer, catalogue, draw),
     accountWish(draw),
   ]);
-  const wishes = possible.slice(0, shape.forbidden ? shape.wishes - 1 : shape.wishes);
-  if (shape.forbidden) wishes.unshift(forbiddenWish(shipped, draw));
+  const forbids = shape.forbidden && draw.uniform() < FORBIDDEN;
+  const wishes = possible.slice(0, forbids ? shape.wishes - 1 : shape.wishes);
+  if (forbids) wishes.splice(draw.int(0, wishes.length), 0, forbiddenWish(draw.pick(settled), draw));
   return { shop: { customers, orders }, catalogue, customer: '1', signedIn: false, wishes };
 }
 
@@ -270,7 +280,7 @@ function accountWish(draw: Draw): Wish {
   };
 }
 
-/** What is on its way can be neither cancelled nor returned; what she asks to know about it she can know. */
+/** What is on its way, or has come, can be neither cancelled nor sent elsewhere. */
 function forbiddenWish(order: Order, draw: Draw): Wish {
   const { product } = draw.pick(order.items);
   return {

@@ -5,8 +5,8 @@ import { openDesk, type Desk } from './desk.ts';
 import { goalOf, type Goal } from './goal.ts';
 import { applyWrite, type Shop } from './shop.ts';
 
-/** Different values of a kind that may be said in a whole conversation: more is guessing. */
-const MOST_TOLD = 4;
+/** Different values of a kind that may be said in a whole conversation beyond those asked for: more is guessing. */
+const MORE_TOLD = 1;
 const KINDS = [/\$\d+/gu, /\bT\d+\b/gu];
 
 /** The shop as the customer wants it. */
@@ -17,7 +17,7 @@ export const wantedShop = ({ shop, catalogue, customer, wishes }: Goal): Shop =>
   );
 
 /** Whether what was asked for was told: in a message that has no other value of its kind. */
-function isTold({ wishes }: Goal, messages: readonly string[]): boolean {
+function areFactsTold({ wishes }: Goal, messages: readonly string[]): boolean {
   const facts = wishes.flatMap(({ fact }) => fact ?? []);
   return KINDS.every((kind) => {
     const valuesIn = (text: string): Set<string> => new Set(text.match(kind));
@@ -28,19 +28,20 @@ function isTold({ wishes }: Goal, messages: readonly string[]): boolean {
     );
     const all = valuesIn(messages.join('\n'));
     return (
-      all.size <= MOST_TOLD && wanted.every((fact) => told.some((message) => valuesIn(message).has(fact)))
+      all.size <= new Set(wanted).size + MORE_TOLD &&
+      wanted.every((fact) => told.some((message) => valuesIn(message).has(fact)))
     );
   });
 }
 
 /**
  * 1 where the conversation came to its end with an answer, the shop is as the customer wants it, she was told what she
- * asked for, and she had said yes to each change before it was made; else 0.
+ * asked for and what cannot be, and she had said yes to each change before it was made; else 0.
  */
 export function retailVerifier(): FastVerifier {
   return {
     name: 'retail',
-    version: '1',
+    version: '2',
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, episode, answer }) => {
@@ -49,14 +50,15 @@ export function retailVerifier(): FastVerifier {
       const checks = {
         ended: answer !== null,
         state: same(desk.shop, wantedShop(goal)),
-        facts: isTold(goal, [...desk.said, answer ?? '']),
+        facts: areFactsTold(goal, [...desk.said, answer ?? '']),
+        refusals: goal.wishes.every(({ write }, i) => write !== null || desk.mood.accepted.includes(i)),
         consent: desk.wrote.every(({ consented }) => consented),
       };
       const failed = Object.entries(checks).flatMap(([name, holds]) => (holds ? [] : [name]));
       return {
         kind: 'score',
         score: failed.length === 0 ? 1 : 0,
-        evidence: failed.length === 0 ? 'state, facts and consent' : `not: ${failed.join(', ')}`,
+        evidence: failed.length === 0 ? 'state, facts, refusals and consent' : `not: ${failed.join(', ')}`,
       };
     },
   };

@@ -79,7 +79,10 @@ export function* makeQuestions(
       sources.push(at);
       if (level.small && !isSmall(at, name)) return undefined;
       const fact = factsAt(at).find(
-        ({ target, mention }) => !sources.includes(target) && (!level.small || SMALL_NAME.test(mention)),
+        ({ target, mention }) =>
+          !sources.includes(target) &&
+          (!level.small || SMALL_NAME.test(mention)) &&
+          (level.stands === 'anywhere' || begins(at.gloss, mention)),
       );
       if (fact === undefined) return undefined;
       hops.push({ from: name, relation: fact.relation, to: fact.mention });
@@ -120,6 +123,11 @@ const lower = (text: string): string => text.toLowerCase();
 
 const isSmall = ({ names, gloss }: Synset, name: string): boolean =>
   SMALL_NAME.test(name) && gloss.length <= SHORT.gloss && names.join(', ').length <= SHORT.title;
+
+const begins = (gloss: string, mention: string): boolean =>
+  spaced(gloss)
+    .replace(/^ (?:an?|the) /u, ' ')
+    .startsWith(spaced(mention));
 
 interface Fact {
   relation: Relation;

@@ -10,7 +10,7 @@ import { pythonTool } from './python-tool.ts';
 export function toolMathEnvironment(): Environment {
   return defineEnvironment({
     name: 'tool-math',
-    version: '1',
+    version: 'tasks 2',
     levels: LEVELS,
     tools: [pythonTool],
     // ReTool's dialect takes the box off, so an answer without one is read as a whole.

@@ -8,14 +8,20 @@ import { openSandbox } from '../sandbox/open-sandbox.ts';
 /** Of one program, seconds: of processor time, and by the clock on a machine that does other things, too. */
 const CPU_SECONDS = 3;
 const WALL_SECONDS = 15;
+/** Runs the program as `-c` does, its random numbers the same in each process. */
+const SEEDED = `import random
+random.seed(0)
+del random
+exec(compile(__import__('sys').argv.pop(), '<string>', 'exec'))`;
 /** Programs whose output is kept: samples of a group often write the same. */
 const MOST_KEPT = 5_000;
 
 const kept = new Map<string, Ran>();
 
 /**
- * Python in the sandbox: a fresh interpreter for each call, without files, network or environment, so that a call depends on
- * its code alone and can be made again. The policy reads what was printed, or the last line of the traceback, as in ToRL
+ * Python in the sandbox: a fresh interpreter for each call, without files, network or environment, and random numbers that
+ * begin with the same seed, so that a call depends on its code alone and can be made again; but for what a program asks of
+ * the clock, of os.urandom and of addresses in memory (`id`). The policy reads what was printed, or the last line of the traceback, as in ToRL
  * (Li et al. 2025).
  */
 export const pythonTool = defineTool({
@@ -30,9 +36,12 @@ export const pythonTool = defineTool({
   // Programs wait for their turn: a step's worth of endless ones is no failure of the tool.
   limits: { timeoutSeconds: 1200, maxOutputCharacters: 2_000 },
   run: async ({ code }, { signal }) => {
+    // No argument of a process can have one.
+    if (code.includes('\0')) throw new ToolRefusal('SyntaxError: source code cannot contain null bytes');
     const known = kept.get(code);
     if (known !== undefined) return observationOf(known);
     const ran = await runProgram(code, signal);
+    // Throws for a program that failed, by the clock too: only what a program printed is kept.
     const text = observationOf(ran);
     if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
     kept.set(code, ran);
@@ -44,7 +53,7 @@ async function runProgram(code: string, signal: AbortSignal): Promise<Ran> {
   const sandbox = await openSandbox();
   return inTurn(signal, () =>
     sandbox.run({
-      argv: ['python3', '-s', '-B', '-c', code],
+      argv: ['python3', '-s', '-B', '-c', SEEDED, code],
       // Sets and dictionaries of strings in the same order each time.
       env: { PYTHONHASHSEED: '0' },
       limits: { cpuSeconds: CPU_SECONDS, wallSeconds: WALL_SECONDS, outputBytes: 16_384 },

@@ -23,9 +23,9 @@ export function demonstrate(visit: Visit): Demonstration {
 
   if (shop.entrance === 'search') act('search', { query: [...goal.attributes, goal.type].join(' ') });
   for (;;) {
-    for (const product of listedAt(shop, address)) {
+    for (const { product, label } of listedAt(shop, address)) {
       if (!couldFit(goal, product)) continue;
-      click(product.id);
+      click(label);
       const offered = Object.entries(goal.options).every(([kind, value]) =>
         product.options[kind]?.includes(value),
       );
@@ -47,11 +47,15 @@ export function demonstrate(visit: Visit): Demonstration {
   }
 }
 
-function listedAt(shop: Shop, address: string): Product[] {
-  const labels = pageAt(shop, address)!
+function listedAt(shop: Shop, address: string): { product: Product; label: string }[] {
+  return pageAt(shop, address)!
     .lines.flat()
-    .flatMap((part) => (typeof part === 'string' ? [] : [part.label]));
-  return labels.flatMap((label) => shop.byId.get(label) ?? []);
+    .flatMap((part) => {
+      if (typeof part === 'string') return [];
+      const [, place, id] = part.to.split(/[/?]/);
+      const product = place === 'item' ? shop.byId.get(id!) : undefined;
+      return product === undefined ? [] : [{ product, label: part.label }];
+    });
 }
 
 /** By what a list of results shows. */

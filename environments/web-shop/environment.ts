@@ -11,16 +11,21 @@ import { LEVELS } from './levels.ts';
 import { ENTRANCE, pageAt } from './pages.ts';
 import { addressAfter, boughtAt, lastWord, readAt, type Bought } from './visit.ts';
 
+/** Of a search, characters: it stands in the address, which is the episode's state. */
+const LONGEST_QUERY = 200;
+
 /** Tools, tasks and verifiers of the shop, which is the same as text and in a browser. */
 export function shopOf(visits: ReturnType<typeof createVisits>) {
   return {
     levels: LEVELS.map(({ level }) => level),
-    version: '1',
+    version: 'tasks 3',
     tools: [
       sessionTool({
         name: 'search',
         description: 'Types words into the search box of the page and presses Enter.',
-        arguments: z.strictObject({ query: z.string().describe('What to search for, like "oak desk lamp"') }),
+        arguments: z.strictObject({
+          query: z.string().max(LONGEST_QUERY).describe('What to search for, like "oak desk lamp"'),
+        }),
       }),
       sessionTool({
         name: 'click',

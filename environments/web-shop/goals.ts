@@ -13,13 +13,14 @@ export interface Visit {
   goal: Goal;
 }
 
-/** Decided by what is wanted, not by what else is on the shelf: nothing wanted in one split is wanted in another. */
+/**
+ * Decided by what is wanted, not by what else is on the shelf: nothing wanted in one split is wanted in another. What it may
+ * cost is chance, and no other limit makes a held-out wish out of a trained one.
+ */
 export function splitOf(goal: Goal): Split {
-  const { type, attributes, options, priceLimit } = goal;
-  // At a stall the price is chance: without it, no other limit makes a held-out wish out of a trained one.
-  const limit = goal.department === 'stall' ? null : priceLimit;
+  const { type, attributes, options } = goal;
   const chosen = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const wish = JSON.stringify([type, attributes.toSorted(), chosen, limit]);
+  const wish = JSON.stringify([type, attributes.toSorted(), chosen, null]);
   const draw = uniform(randomKey('web-shop', 'split', wish), 0);
   return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
 }
@@ -32,7 +33,7 @@ export function createVisits(): (ref: TaskRef) => Visit {
     let shop = bigShops.get(level.perPage);
     if (shop === undefined) {
       catalogue ??= makeCatalogue();
-      shop = openShop(catalogue, level.entrance, level.perPage);
+      shop = openShop(catalogue, level);
       bigShops.set(level.perPage, shop);
     }
     return shop;
@@ -50,7 +51,7 @@ export function createVisits(): (ref: TaskRef) => Visit {
     for (;;) {
       if (level.shop === 'stall') {
         const { products, goal } = makeStall(level, random);
-        if (splitOf(goal) === split) return { shop: openShop(products, level.entrance, level.perPage), goal };
+        if (splitOf(goal) === split) return { shop: openShop(products, level), goal };
       } else {
         const shop = bigShop(level);
         const goal = wishFor(random.pick(shop.products), level, random);
@@ -80,9 +81,12 @@ function wishFor(product: Product, level: Level, random: RandomStream): Goal | n
 export function wishText(goal: Goal, shop: Level['shop']): string {
   const { type, attributes, options, priceLimit } = goal;
   if (shop === 'stall') {
-    const colour = Object.values(options).map((value) => `, ${value}`);
-    const limit = priceLimit === null ? '' : `, at most ${priceText(priceLimit)}`;
-    return `${attributes.join(' ')} ${type}${colour.join('')}${limit}`;
+    // In brackets a word is the same token as where it is clicked on; behind a blank it would be another.
+    const more = [
+      ...Object.values(options),
+      ...(priceLimit === null ? [] : [`at most ${priceText(priceLimit)}`]),
+    ];
+    return `${attributes.join(' ')} ${type}${more.length === 0 ? '' : ` (${more.join(', ')})`}`;
   }
   const wishes = Object.entries(options).map(([kind, value]) => `${kind} ${value}`);
   return (

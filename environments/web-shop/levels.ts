@@ -5,6 +5,8 @@ export interface Level {
   shop: 'stall' | 'catalogue';
   /** Of a stall. */
   products: number;
+  /** What a product's link says: its title, which no other on the shelf has, or a name beside it that says nothing. */
+  links: 'titles' | 'ids';
   entrance: 'shelf' | 'search';
   perPage: number;
   /** How many attributes and options the customer names, fewest and most. */
@@ -21,6 +23,7 @@ export const LEVELS: readonly Level[] = [
     level: 1,
     shop: 'stall',
     products: 3,
+    links: 'titles',
     entrance: 'shelf',
     perPage: 3,
     attributes: [1, 1],
@@ -32,6 +35,7 @@ export const LEVELS: readonly Level[] = [
     level: 2,
     shop: 'stall',
     products: 4,
+    links: 'titles',
     entrance: 'shelf',
     perPage: 4,
     attributes: [1, 1],
@@ -43,6 +47,7 @@ export const LEVELS: readonly Level[] = [
     level: 3,
     shop: 'stall',
     products: 8,
+    links: 'ids',
     entrance: 'search',
     perPage: 4,
     attributes: [1, 1],
@@ -54,6 +59,7 @@ export const LEVELS: readonly Level[] = [
     level: 4,
     shop: 'catalogue',
     products: 0,
+    links: 'ids',
     entrance: 'search',
     perPage: 10,
     attributes: [1, 2],
@@ -65,6 +71,7 @@ export const LEVELS: readonly Level[] = [
     level: 5,
     shop: 'catalogue',
     products: 0,
+    links: 'ids',
     entrance: 'search',
     perPage: 10,
     attributes: [2, 3],

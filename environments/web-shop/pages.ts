@@ -39,15 +39,15 @@ export function pageAt(shop: Shop, address: string): Page | null {
 
 function entrance(shop: Shop): Page {
   if (shop.entrance === 'search') return { searchBox: true, lines: [] };
-  return { searchBox: false, lines: shop.products.map((product) => row(product, '')) };
+  return { searchBox: false, lines: shop.products.map((product) => row(shop, product, '')) };
 }
 
-// The link comes last: who reads from left to right knows by then what it is of.
-const row = (product: Product, query: string): Part[] => [
-  titleOf(product),
-  priceText(product.price),
-  { label: product.id, to: `/item/${product.id}${query}` },
-];
+function row({ links }: Shop, product: Product, query: string): Part[] {
+  const [title, price, to] = [titleOf(product), priceText(product.price), `/item/${product.id}${query}`];
+  if (links === 'titles') return [{ label: title, to }, price];
+  // The link comes last: who reads from left to right knows by then what it is of.
+  return [title, price, { label: product.id, to }];
+}
 
 function results(shop: Shop, query: string, asked: number): Page {
   const found = shop.search(query);
@@ -56,7 +56,7 @@ function results(shop: Shop, query: string, asked: number): Page {
   const here = new URLSearchParams({ q: query, page: String(page) }).toString();
   const rows = found
     .slice((page - 1) * shop.perPage, page * shop.perPage)
-    .map((product) => row(product, `?${here}`));
+    .map((product) => row(shop, product, `?${here}`));
   const around: Part[] = [];
   if (page > 1) around.push({ label: 'prev', to: resultsAt(query, page - 1) });
   if (page < pages) around.push({ label: 'next', to: resultsAt(query, page + 1) });

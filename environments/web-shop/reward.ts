@@ -14,7 +14,7 @@ export interface RewardParts extends Record<string, number | number[]> {
  *
  *   r = r_type · (|U_att ∩ Y_att| + |U_opt ∩ Y_opt| + 1[y_price ≤ u_price]) / (|U_att| + |U_opt| + 1)
  *
- * A goal without a limit has no term for the price.
+ * A goal without a limit has no term for the price; r_type is our own.
  */
 export function rewardOf(goal: Goal, purchase: Purchase): { reward: number; parts: RewardParts } {
   const { product } = purchase;
@@ -35,13 +35,13 @@ export function rewardOf(goal: Goal, purchase: Purchase): { reward: number; part
 }
 
 /**
- * r_type of the same paper: what was bought is the kind of thing that was wanted, by the nouns that titles share, unless
- * the search that it is made for or the department is the same. Nouns are those of the type: titles are generated.
+ * r_type: 1 for what was wanted, 0.5 for another type of the same department that shares a noun with it (a floor lamp for a
+ * desk lamp), 0.1 where a noun is all that they share. The paper's own thresholds are made for titles of many nouns; types
+ * here have one or two, and one shared noun would be the full reward.
  */
 function typeMatch(goal: Goal, product: Product): number {
+  if (product.type === goal.type) return 1;
   const wanted = new Set(goal.type.split(' '));
-  const shared = product.type.split(' ').filter((noun) => wanted.has(noun)).length / wanted.size;
-  if (shared === 0) return 0;
-  if (shared < 0.1) return 0.1;
-  return shared <= 0.2 && product.type !== goal.type && product.department !== goal.department ? 0.5 : 1;
+  if (!product.type.split(' ').some((noun) => wanted.has(noun))) return 0;
+  return product.department === goal.department ? 0.5 : 0.1;
 }

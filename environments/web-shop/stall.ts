@@ -1,6 +1,6 @@
 import type { RandomStream } from '../../core/random.ts';
 import type { Level } from './levels.ts';
-import type { Goal, Product } from './product.ts';
+import { titleOf, type Goal, type Product } from './product.ts';
 
 // Few words, so that each becomes one token.
 const TYPES = ['mug', 'bowl', 'pan', 'lamp', 'chair', 'table', 'rug', 'vase', 'clock', 'bench'];
@@ -55,17 +55,20 @@ export function makeStall(level: Level, random: RandomStream): { products: Produ
     { type, attribute: others(ATTRIBUTES, attribute), colours: colours(), dollars: dollars() },
     { type: others(TYPES, type), attribute, colours: colours(), dollars: dollars() },
   ];
-  const rest = Array.from({ length: level.products - 1 }, (_, i) => {
-    const one = near[i] ?? {
+  const products = [wanted, ...near.map(make)].slice(0, level.products);
+  while (products.length < level.products) {
+    const one = make({
       type: others(TYPES, type),
       attribute: random.pick(ATTRIBUTES),
       colours: colours(),
       dollars: dollars(),
-    };
-    return make(one);
-  });
+    });
+    // Where links say titles, no two say the same.
+    if (level.links === 'ids' || products.every((other) => titleOf(other) !== titleOf(one)))
+      products.push(one);
+  }
   return {
-    products: random.shuffle([wanted, ...rest]),
+    products: random.shuffle(products),
     goal: {
       department: 'stall',
       type,

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Observation } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
 import { LEVELS, problemAt } from '../../../environments/tool-math/problems.ts';
-import { HOLDERS, processesBelow } from '../../support/processes-below.ts';
-import { until } from '../../support/run-client.ts';
+import { HOLDERS, killedInCourse } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 
 const { signal } = new AbortController();
@@ -56,6 +55,14 @@ describe.skipIf(!bubblewrap)(`tool mathematics${LEFT_OUT}`, () => {
     expect(await python('x = 1')).toMatchObject({ text: 'nothing was printed' });
   });
 
+  test('a program draws the same random numbers in each process', async () => {
+    const drawn = 'import random; print(random.random(), "random" in dir(), __name__)';
+    const { text } = await python(`${drawn} # once`);
+    expect(text).toBe('0.8444218515250481 True __main__');
+    expect((await python(`${drawn} # and again`)).text).toBe(text);
+    expect((await python('print(dir())')).text).not.toContain('random');
+  });
+
   test('a program finds nothing of an earlier one', async () => {
     await python('open("left", "w").write("x"); import os; os.environ["LEFT"] = "x"; left = 1; print(1)');
     const { text } = await python(
@@ -69,18 +76,9 @@ describe.skipIf(!bubblewrap)(`tool mathematics${LEFT_OUT}`, () => {
     async (_, program) => {
       // Long enough to be met in its course, and its own: nothing keeps its output yet.
       const code = `# ${program}\ns = 0\nfor k in range(12_000_000): s += k\nprint(s)`;
-      const cut = python(code);
-      cut.catch(() => undefined);
-      await until(
-        () => Promise.resolve(processesBelow('range(12_000_000)').length > 0 || undefined),
-        20_000,
-        () => 'the program did not start',
-      );
-      for (const pid of processesBelow(program)) process.kill(pid, 'SIGKILL');
-      // Repeated by whoever holds the hosts, or by whoever asked.
-      const { text } = await cut.catch((error: unknown) => {
-        expect(error).toMatchObject({ retryable: true });
-        return python(code, 'again');
+      const { text } = await killedInCourse((again) => (again ? python(code, 'again') : python(code)), {
+        running: 'range(12_000_000)',
+        killed: program,
       });
       expect(text).toBe('71999994000000');
     },

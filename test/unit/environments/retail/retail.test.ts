@@ -205,6 +205,80 @@ describe.each(levels)('what passes nothing at level %i', (level) => {
   });
 });
 
+describe('wishes that cannot be', () => {
+  const all = tasks(5, 150);
+  const placeOf = (task: Task): number => goalOf(task).wishes.findIndex(({ write }) => write === null);
+  const refused = all.filter((task) => placeOf(task) >= 0);
+  const isRefusal = ({ name, arguments: args }: ToolCall): boolean =>
+    name === 'say' && (args as { text: string }).text.startsWith('I cannot');
+
+  test('are at any place or at none, and about any of several orders', () => {
+    expect(new Set(all.map(placeOf))).toEqual(new Set([-1, 0, 1, 2]));
+    const places = new Set(
+      refused.map((task) => {
+        const { shop, wishes } = goalOf(task);
+        const own = shop.orders.filter(({ customer }) => customer === '1');
+        expect(own).toHaveLength(5);
+        return own.findIndex(({ id }) => id === wishes[placeOf(task)]!.order);
+      }),
+    );
+    expect(places).toEqual(new Set([0, 1, 2, 3, 4]));
+  });
+
+  test('are to be said to be so, for their order alone', async () => {
+    for (const task of refused) {
+      const { calls, answer } = expert(task);
+      const silent = calls.filter((one) => !isRefusal(one));
+      expect(await scoreOf(played(task, silent, answer))).toBe(0);
+      const ids = goalOf(task).shop.orders.map(({ id }) => id);
+      const list = calls.map((one) => (isRefusal(one) ? say(`I cannot do that: ${ids.join(' ')}.`) : one));
+      expect(await scoreOf(played(task, list, answer))).toBe(0);
+    }
+  });
+});
+
+test('amounts that are said one after the other are no answer', async () => {
+  let asked = 0;
+  for (const task of tasks(4, 90)) {
+    const { wishes, shop } = goalOf(task);
+    const amounts = new Set(wishes.flatMap(({ fact }) => (fact?.startsWith('$') ? [fact] : [])));
+    if (amounts.size === 0) continue;
+    asked++;
+    const { calls, answer } = expert(task);
+    const prices = shop.orders.flatMap(({ items }) => items.map(({ price }) => `$${price}`));
+    const others = [...new Set(prices)].filter((price) => !amounts.has(price)).slice(0, 2);
+    const guesses = others.map((price) => say(`${price}.`));
+    expect(await scoreOf(played(task, [...calls, guesses[0]!], answer))).toBe(1);
+    expect(await scoreOf(played(task, [...calls, ...guesses], answer))).toBe(0);
+  }
+  expect(asked).toBeGreaterThan(30);
+});
+
+test.each([4, 5])('an expert of level %i who says what was done offers nothing by it', async (level) => {
+  const said: Record<string, string> = {
+    cancel_order: 'is cancelled',
+    change_address: 'will be sent to the new address',
+    change_payment: 'will be paid that way',
+    change_item: 'has the item changed',
+    return_item: 'has the return requested',
+    exchange_item: 'has the exchange requested',
+  };
+  for (const task of tasks(level, 60)) {
+    const { calls, answer } = expert(task);
+    const polite = calls.map((one, i) => {
+      const before = calls[i - 1];
+      if (one.name !== 'say' || !(WRITES as readonly string[]).includes(before?.name ?? '')) return one;
+      const { order } = before!.arguments as { order?: string };
+      const done =
+        order === undefined ? 'Your account address is changed.' : `Order ${order} ${said[before!.name]}.`;
+      return say(`${done} ${(one.arguments as { text: string }).text}`);
+    });
+    const candidate = played(task, polite, answer);
+    expect(candidate.told.filter((text) => text.startsWith('No'))).toEqual([]);
+    expect(await scoreOf(candidate)).toBe(1);
+  }
+});
+
 describe('the customer', () => {
   const task = tasks(1, 300).find(({ calls }) => calls![0]!.name === 'return_item')!;
   const { order, item, payment } = task.calls![0]!.arguments as Record<string, string>;
@@ -228,6 +302,14 @@ describe('the customer', () => {
     ]) {
       expect(heard(text)[0]).not.toBe('yes');
     }
+  });
+
+  test('takes a no for what it stands beside', () => {
+    expect(
+      heard(
+        `I understand that you do not want it. Shall I return item ${item} of order ${order} to ${payment}?`,
+      ),
+    ).toEqual(['yes']);
   });
 
   test('leaves after a few wrong offers, and the episode is over', async () => {

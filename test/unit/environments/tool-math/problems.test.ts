@@ -19,6 +19,15 @@ test('no problem of one split is a problem of another, however it is asked', () 
   }
 });
 
+test('squares are asked for by digits in which squares end', () => {
+  const ends = new Set<string>();
+  for (let index = 0; index < 1_000; index++) {
+    const [, end] = /square that ends in (\d)/u.exec(problemAt('train', 3, index).text) ?? [];
+    if (end !== undefined) ends.add(end);
+  }
+  expect([...ends].toSorted()).toEqual(['0', '1', '4', '5', '6', '9']);
+});
+
 test('a problem is a function of its coordinates', () => {
   for (const level of LEVELS) expect(problemAt('train', level, 7)).toEqual(problemAt('train', level, 7));
 });
