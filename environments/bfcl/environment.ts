@@ -1,5 +1,5 @@
 import type { Split } from '../../core/refs.ts';
-import { pythonEnvironment } from '../python/python-environment.ts';
+import { pythonEnvironment, pythonExpert } from '../python/python-environment.ts';
 import { python } from '../python/python.ts';
 import { environmentReward } from '../verifiers/environment-reward.ts';
 
@@ -8,7 +8,7 @@ import { environmentReward } from '../verifiers/environment-reward.ts';
 // each request states and results are those of its own answer. Level 1 is its category base, 2 miss_param, 3 long_context;
 // in miss_func functions appear during an episode, which the tools of a task do not.
 
-export const multiTurn = python(new URL('./multi_turn.py', import.meta.url), {
+const multiTurn = python(new URL('./multi_turn.py', import.meta.url), {
   requirements: new URL('./requirements.txt', import.meta.url),
 });
 
@@ -17,11 +17,13 @@ const COUNTS: Readonly<Record<Split, number>> = { train: 160, heldout: 20, test:
 
 export default pythonEnvironment({
   name: 'bfcl-multi-turn',
-  version: 'bfcl-eval 2026.3.23',
+  version: 'bfcl-eval 2026.3.23, 2',
   module: multiTurn,
   levels: [1, 2, 3],
   // Each task has its own.
   tools: [],
+  // The calls of the data's own answer.
+  demonstrate: pythonExpert(multiTurn),
   verifiers: [environmentReward({ name: 'state-check' })],
   taskCount: (split) => COUNTS[split],
 });

@@ -1,7 +1,9 @@
 """Gymnasium's toy texts, in words: what is drawn there stands here as text."""
 
+import functools
+
 import gymnasium
-from gradus import Refusal, find
+from gradus import Refusal, different, find, nth
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 ACTIONS = {
@@ -12,15 +14,12 @@ ACTIONS = {
 }
 # By level: the side of the lake, and whether its ice is slippery.
 LAKES = {1: (3, False), 2: (4, False), 3: (8, False), 4: (4, True)}
+# By side: how many different lakes are dealt, where there are few. Of the smallest there are hardly more.
+DIFFERENT_LAKES = {3: 50, 4: 300}
 TAXI_MAP = ["R: | : :G", " : | : : ", " : : : : ", " | : | : ", "Y| : |B: "]
 STOPS = ["R", "G", "Y", "B"]
-EVERY_FIFTH = {"train": (0, 1, 2), "heldout": (3,), "test": (4,)}
-
-
-def nth(split, index, things):
-    """Of a finite list: three of five for training, one held out, one for tests."""
-    mine = [thing for n, thing in enumerate(things) if n % 5 in EVERY_FIFTH[split]]
-    return mine[index]
+# Of a step: so the shortest way is the best one.
+DISCOUNT = 0.99
 
 
 def taxi_starts():
@@ -40,12 +39,22 @@ def cliff_starts():
     return [n for n in range(48) if not 37 <= n <= 47]
 
 
+def lake(size, seed):
+    return seed, generate_random_map(size=size, p=0.8, seed=seed)
+
+
+@functools.cache
+def lakes(size):
+    return different(DIFFERENT_LAKES[size], functools.partial(lake, size), lambda made: made[1])
+
+
 def task(game, split, level, index):
     if game == "frozen-lake":
         size, slippery = LAKES[level]
-        seed, rows = find(
-            split, index, lambda seed: (seed, generate_random_map(size=size, p=0.8, seed=seed)), lambda made: made[1]
-        )
+        if size in DIFFERENT_LAKES:
+            seed, rows = nth(split, index, lakes(size))
+        else:
+            seed, rows = find(split, index, functools.partial(lake, size), lambda made: made[1])
         start = {"rows": [str(row) for row in rows], "slippery": slippery, "seed": seed}
     elif game == "taxi":
         start = {"state": nth(split, index, taxi_starts())}
@@ -131,6 +140,37 @@ class Session:
             return "\n".join([*TAXI_MAP, taxi])
         mine, dealer, ace = (int(n) for n in self.seen)
         return f"You have {mine}{' with a usable ace' if ace else ''}, the dealer shows {dealer}."
+
+
+def demonstrate(task):
+    """The best way by the game's own table of rules. On slippery ice it goes by where it has come to, and may drown."""
+    session = Session(task["info"])
+    best = best_actions(session.env.unwrapped.P)
+    turns = []
+    done = False
+    while not done:
+        action = ACTIONS[session.game][best[int(session.seen)]]
+        turns.append({"call": {"name": "act", "arguments": {"action": action}}})
+        done = session.act("act", {"action": action})["done"]
+    session.close()
+    return turns
+
+
+def best_actions(rules):
+    """Value iteration (Bellman 1957): the action of each state that promises most, the first one where several do."""
+    values = dict.fromkeys(rules, 0.0)
+
+    def worth(state, action):
+        return sum(p * (reward + (0 if over else DISCOUNT * values[then])) for p, then, reward, over in rules[state][action])
+
+    change = 1.0
+    while change > 1e-6:
+        change = 0.0
+        for state in rules:
+            most = max(worth(state, action) for action in rules[state])
+            change = max(change, abs(most - values[state]))
+            values[state] = most
+    return {state: max(rules[state], key=lambda action: round(worth(state, action), 6)) for state in rules}
 
 
 def drawn(grid, row, column):

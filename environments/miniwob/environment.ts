@@ -3,21 +3,25 @@ import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { chromium } from '../browser/chromium.ts';
 import { browserNeeds } from '../browser/find-chromium.ts';
-import { defineEnvironment, sessionTool, type Environment } from '../contract.ts';
+import { defineEnvironment, sessionTool, type Environment, type Task } from '../contract.ts';
 import { environmentReward } from '../verifiers/environment-reward.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { toolShaping } from '../verifiers/tool-shaping.ts';
-import { PAGES } from './levels.ts';
+import { demonstrate } from './demonstrate.ts';
+import { PAGES, SIMPLE_PAGES, TRAIN_ONLY } from './levels.ts';
 import { MINIWOB_VERSION, miniwobNeed } from './page-files.ts';
 import { openProblem, type Problem } from './session.ts';
 
+const SIMPLE = 'miniwob-simple';
 const SPLITS = ['train', 'heldout', 'test'] as const;
 
-/** The pages of a level take turns; splits have different seeds. Throws GradusError('environment', 'task'). */
-export function problemAt({ split, level, index }: TaskRef): Problem {
-  const pages = PAGES[level - 1];
+/** The pages of a level that the split has take turns; splits have different seeds. Throws GradusError('environment', 'task'). */
+export function problemAt({ environment, split, level, index }: TaskRef): Problem {
+  const pages = (environment === SIMPLE ? SIMPLE_PAGES : PAGES)[level - 1]?.filter(
+    (page) => split === 'train' || !TRAIN_ONLY.has(page),
+  );
   if (pages === undefined || !Number.isSafeInteger(index) || index < 0) {
-    throw new GradusError('environment', 'task', `miniwob has no task ${index} at level ${level}`);
+    throw new GradusError('environment', 'task', `${environment} has no task ${index} at level ${level}`);
   }
   const turn = Math.floor(index / pages.length);
   return { page: pages[index % pages.length]!, seed: turn * SPLITS.length + SPLITS.indexOf(split) };
@@ -32,10 +36,23 @@ const limits = { timeoutSeconds: 30, maxOutputCharacters: 12_000 };
  * policy reads roles, names and refs, and is rewarded by the page, without the pages' discount for time.
  */
 export function miniwobEnvironment(): Environment {
+  return defineEnvironment({ name: 'miniwob', levels: PAGES.map((_, i) => i + 1), ...shared() });
+}
+
+/** Seven of the pages, with an expert: something for a small model to begin with. */
+export function simpleMiniwobEnvironment(): Environment {
   return defineEnvironment({
-    name: 'miniwob',
-    version: MINIWOB_VERSION,
-    levels: PAGES.map((_, i) => i + 1),
+    name: SIMPLE,
+    levels: SIMPLE_PAGES.map((_, i) => i + 1),
+    ...shared(),
+    demonstrate: ({ ref }) => demonstrate(problemAt(ref)),
+  });
+}
+
+/** What is the same for all pages. */
+function shared() {
+  return {
+    version: `${MINIWOB_VERSION}, tasks 3`,
     tools: [
       sessionTool({ name: 'look', description: 'Reads the page.', arguments: z.strictObject({}), limits }),
       sessionTool({
@@ -70,17 +87,18 @@ export function miniwobEnvironment(): Environment {
       }),
     ],
     verifiers: [environmentReward(), formatVerifier(), toolShaping()],
-    task: (taskRef) => {
+    task: (taskRef: TaskRef) => {
       const { page, seed } = problemAt(taskRef);
       return {
         ref: taskRef,
-        prompt: `Do what the page says. Look at it first. (${page}, ${seed})`,
+        // Nothing by which a page could be told before it is read.
+        prompt: 'Do what the page says. Look at it first.',
         info: { page, seed },
       };
     },
     taskCount: () => Infinity,
     needs: async () => [...(await browserNeeds()), miniwobNeed()],
     prepare: async () => void (await chromium()),
-    sessions: { resume: 'replay', open: (task) => openProblem(problemAt(task.ref)) },
-  });
+    sessions: { resume: 'replay', open: (task: Task) => openProblem(problemAt(task.ref)) },
+  } satisfies Partial<Environment>;
 }

@@ -1,7 +1,7 @@
 // Which page belongs where is our own choice: what it takes to solve it with a mouse, a keyboard and a snapshot of roles.
 
-const ONE_CLICK = `button-delay click-button click-dialog click-dialog-2 click-link click-tab click-test click-test-2
-  click-test-transfer click-widget focus-text focus-text-2`;
+const ONE_CLICK = `button-delay click-button click-dialog click-dialog-2 click-tab click-test click-test-2 click-test-transfer
+  click-widget focus-text focus-text-2`;
 
 const A_FEW = `click-button-sequence click-checkboxes click-checkboxes-transfer click-collapsible
   click-collapsible-nodelay click-option click-tab-2 click-tab-2-easy click-tab-2-medium choose-list enter-password
@@ -17,12 +17,30 @@ const MANY = `book-flight book-flight-nodelay buy-ticket choose-date choose-date
   read-table-2 scroll-text scroll-text-2 search-engine sign-agreement social-media social-media-all
   social-media-some stock-market terminal tic-tac-toe use-autocomplete use-autocomplete-nodelay use-spinner`;
 
-// By eye and hand: shapes, colours, places and drags, of which a snapshot of roles says little.
-const BY_EYE = `ascending-numbers bisect-angle chase-circle circle-center click-color click-pie click-pie-nodelay
+// By eye and hand: shapes, colours, places, drags, and links without a role, of which a snapshot of roles says little.
+const BY_EYE = `ascending-numbers bisect-angle chase-circle circle-center click-color click-link click-pie click-pie-nodelay
   click-shades click-shape count-shape count-sides drag-box drag-circle drag-cube drag-items drag-items-grid
   drag-shapes drag-shapes-2 drag-single-shape drag-sort-numbers draw-circle draw-line find-midpoint grid-coordinate
   highlight-text highlight-text-2 hot-cold hover-shape identify-shape moving-items resize-textarea right-angle
   simon-says text-editor use-colorwheel use-colorwheel-2 use-slider use-slider-2 visual-addition`;
+
+/**
+ * Pages whose seeds make hardly a difference: one snapshot, of focus-text-2 three. To solve them in another split than they
+ * were learnt in would say nothing, so they are in `train` alone.
+ */
+export const TRAIN_ONLY: ReadonlySet<string> = new Set([
+  'click-test',
+  'focus-text',
+  'click-test-2',
+  'click-test-transfer',
+  'focus-text-2',
+]);
+
+/** Pages of `miniwob-simple` by level, 1 first: their snapshot says all that there is to know, and there is an expert. */
+export const SIMPLE_PAGES: readonly (readonly string[])[] = [
+  ['click-test', 'focus-text', 'click-test-2', 'click-test-transfer', 'focus-text-2', 'click-button'],
+  ['enter-text'],
+];
 
 /** Pages by level, 1 first. */
 export const PAGES: readonly (readonly string[])[] = [ONE_CLICK, A_FEW, MANY, BY_EYE].map((names) =>

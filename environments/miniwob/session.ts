@@ -3,7 +3,7 @@ import type { ToolCall } from '../../core/episode/episode.ts';
 import { messageOf } from '../../core/errors.ts';
 import { openPage } from '../browser/open-page.ts';
 import { ToolRefusal } from '../contract.ts';
-import type { ActedFully, Session } from '../session.ts';
+import type { ActedFully, EndSaid } from '../session.ts';
 import { fileAt } from './page-files.ts';
 
 /** A page of MiniWoB and what its random numbers begin with. */
@@ -35,11 +35,18 @@ interface State {
 
 const STATE = `({ done: WOB_DONE_GLOBAL, reward: WOB_RAW_REWARD_GLOBAL })`;
 
+/** An episode on a page, as a session has it. */
+export interface OpenProblem {
+  act(call: ToolCall): Promise<ActedFully>;
+  end(): EndSaid;
+  close(): Promise<void>;
+}
+
 /**
  * An episode on a page. Its random numbers are seeded and its clock stands but for two seconds a call, so the same calls
  * bring the same page. Throws what `openPage` throws.
  */
-export async function openProblem({ page: name, seed }: Problem): Promise<Session> {
+export async function openProblem({ page: name, seed }: Problem): Promise<OpenProblem> {
   const opened = await openPage({
     url: `${ORIGIN}/miniwob/${name}.html`,
     serve: (url) => (url.origin === ORIGIN ? fileAt(url) : null),

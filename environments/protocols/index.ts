@@ -1,5 +1,7 @@
 // What a project imports from "gradus/protocols": environments of other people's servers and files.
 
+export { harbor } from '../swe/harbor/environment.ts';
+export type { HarborChoices } from '../swe/harbor/environment.ts';
 export { jsonl } from './jsonl.ts';
 export type { JsonlChoices } from './jsonl.ts';
 export { mcpSessions, mcpTools } from './mcp.ts';

@@ -3,6 +3,7 @@ import {
   ProtocolError,
   SdkError,
   SdkErrorCode,
+  SdkHttpError,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import type { CallToolResult } from '@modelcontextprotocol/client';
@@ -11,12 +12,11 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
 import { defineTool, ToolRefusal } from '../contract.ts';
-import type { JsonSchema, Tool, ToolContext } from '../contract.ts';
+import type { Image, JsonSchema, Tool, ToolContext } from '../contract.ts';
 import type { Pin, Replay } from '../session.ts';
 import { LOOKUP_MS, sessionLost, shown, wrongAnswer } from './server.ts';
 import { toolOf } from './session-tools.ts';
 import type { ServedTool, ToolChoices } from './session-tools.ts';
-import { Tether } from './tether.ts';
 
 // Servers of the Model Context Protocol, https://modelcontextprotocol.io, by its own client: as stateless tools that all
 // episodes share, or with one instance for each episode.
@@ -146,7 +146,10 @@ class Shared {
     clearTimeout(this.idle);
     this.users++;
     try {
-      return await work(await this.connected(signal));
+      return await work(await this.connected(signal)).catch(async (error: unknown) => {
+        if (!(error instanceof GradusError) || !isNotOfItsSessions(error.cause)) throw error;
+        return work(await this.connected(signal));
+      });
     } finally {
       this.users--;
       if (this.users === 0) this.idle = setTimeout(() => this.letGo(), IDLE_MS).unref();
@@ -154,12 +157,12 @@ class Shared {
   }
 
   private async connected(signal: AbortSignal): Promise<Connection> {
-    const known = await this.connection?.catch(() => undefined);
+    const seen = this.connection;
+    const known = await seen?.catch(() => undefined);
     if (known !== undefined && !known.lost) return known;
-    // Not this call's signal: others may be waiting for the same connection.
-    const next = Connection.to(this.server, AbortSignal.timeout(LOOKUP_MS));
-    this.connection = next;
-    const connection = await next;
+    // Whoever comes first makes the next one, not on its own signal: others wait for the same.
+    if (this.connection === seen) this.connection = undefined;
+    const connection = await (this.connection ??= Connection.to(this.server, AbortSignal.timeout(LOOKUP_MS)));
     signal.throwIfAborted();
     return connection;
   }
@@ -178,25 +181,19 @@ class Shared {
 class Connection {
   private readonly server: McpServer;
   private readonly client: Client;
-  private readonly tether: Tether | undefined;
   /** What a program said last on its standard error, which says why it ended. */
   private readonly lastWords: () => string;
-  private closed = false;
+  /** Whether the program has ended, or the server knows the session no longer. */
+  lost = false;
 
-  private constructor(
-    server: McpServer,
-    client: Client,
-    tether: Tether | undefined,
-    lastWords: () => string,
-  ) {
+  private constructor(server: McpServer, client: Client, lastWords: () => string) {
     this.server = server;
     this.client = client;
-    this.tether = tether;
     this.lastWords = lastWords;
     // The client is no event target: this is its one way to tell.
     // eslint-disable-next-line unicorn/prefer-add-event-listener
     client.onclose = () => {
-      this.closed = true;
+      this.lost = true;
     };
   }
 
@@ -206,13 +203,11 @@ class Connection {
     let words = '';
     try {
       if ('url' in server) {
-        // What answers after a new start knows nothing of the session.
-        const tether = await Tether.to(server.url, signal);
         const transport = new StreamableHTTPClientTransport(new URL(server.url), {
           requestInit: { headers: { ...server.headers } },
         });
         await client.connect(transport, { signal });
-        return new Connection(server, client, tether, () => words);
+        return new Connection(server, client, () => words);
       }
       const { command, args = [], env = {}, cwd } = server;
       const transport = new StdioClientTransport({
@@ -226,16 +221,12 @@ class Connection {
         words = `${words}${chunk.toString('utf8')}`.slice(-500);
       });
       await client.connect(transport, { signal });
-      return new Connection(server, client, undefined, () => words);
+      return new Connection(server, client, () => words);
     } catch (cause) {
       await client.close();
       signal.throwIfAborted();
       throw away(server, `cannot be begun with (${messageOf(cause)})`, words, cause);
     }
-  }
-
-  get lost(): boolean {
-    return this.closed || this.tether?.broken === true;
   }
 
   async tools(signal: AbortSignal): Promise<Hinted[]> {
@@ -259,8 +250,12 @@ class Connection {
    * for what the tool would not do, GradusError('infra', 'mcp', retryable) where the server is gone,
    * GradusError('environment', 'server-answer'), and the signal's reason.
    */
-  async call(name: string, args: Json, { signal, idempotencyKey, ...context }: ToolContext): Promise<string> {
-    this.assertThere();
+  async call(
+    name: string,
+    args: Json,
+    { signal, idempotencyKey, ...context }: ToolContext,
+  ): Promise<{ text: string; images?: Image[] }> {
+    if (this.lost) throw away(this.server, 'has ended', this.lastWords());
     let result: CallToolResult;
     try {
       result = await this.client.callTool(
@@ -282,24 +277,27 @@ class Connection {
       if (ProtocolError.isInstance(error) || isNoResult(error)) {
         throw wrongAnswer(nameOf(this.server), `${name} with an error: ${shown(error.message)}`);
       }
+      // Any other status is an answer to this call alone.
+      this.lost ||= !SdkHttpError.isInstance(error) || isNotOfItsSessions(error);
       throw away(this.server, `has not answered ${name} (${messageOf(error)})`, this.lastWords(), error);
     }
-    this.assertThere();
     const text = textOfResult(result);
     if (result.isError === true) throw new ToolRefusal(text);
-    return text;
+    const images = result.content.flatMap((part) =>
+      part.type === 'image' ? [{ mediaType: part.mimeType, data: part.data }] : [],
+    );
+    return { text, ...(images.length > 0 && { images }) };
   }
 
   async close(): Promise<void> {
-    this.closed = true;
-    this.tether?.cut();
+    this.lost = true;
     await this.client.close();
   }
-
-  private assertThere(): void {
-    if (this.lost) throw away(this.server, 'has ended', this.lastWords());
-  }
 }
+
+/** A server that was started anew takes no call of an old session: 404 by the protocol, and 400 of many. Nothing was done. */
+const isNotOfItsSessions = (error: unknown): boolean =>
+  SdkHttpError.isInstance(error) && (error.status === 404 || error.status === 400);
 
 /** Today's servers give such mistakes as results; older ones as errors of a code that they use for results of theirs, too. */
 const isAboutArguments = (error: unknown): error is ProtocolError =>
@@ -311,13 +309,14 @@ const isNoResult = (error: unknown): error is SdkError =>
   SdkError.isInstance(error) && error.code === SdkErrorCode.InvalidResult;
 
 function textOfResult({ content, structuredContent }: CallToolResult): string {
-  const parts = content.map((part) => {
+  const parts = content.flatMap((part) => {
     switch (part.type) {
       case 'text':
         return part.text;
       case 'image':
+        return [];
       case 'audio':
-        return `[${part.type} ${part.mimeType}]`;
+        return `[audio ${part.mimeType}]`;
       case 'resource':
         return 'text' in part.resource ? part.resource.text : `[resource ${part.resource.uri}]`;
       case 'resource_link':
@@ -325,7 +324,8 @@ function textOfResult({ content, structuredContent }: CallToolResult): string {
     }
     return part satisfies never;
   });
-  if (parts.length === 0 && structuredContent !== undefined) return canonicalJson(structuredContent as Json);
+  if (content.length === 0 && structuredContent !== undefined)
+    return canonicalJson(structuredContent as Json);
   return parts.join('\n');
 }
 

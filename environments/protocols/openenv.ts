@@ -97,7 +97,14 @@ const calledShape = z.object({
   tool_name: z.string(),
   result: z
     .object({
-      content: z.array(z.object({ type: z.string(), text: z.string().optional() })),
+      content: z.array(
+        z.object({
+          type: z.string(),
+          text: z.string().optional(),
+          mimeType: z.string().optional(),
+          data: z.string().optional(),
+        }),
+      ),
       is_error: z.boolean().nullish(),
     })
     .nullish(),
@@ -290,8 +297,14 @@ function acted({ data }: { data: Step }, observe: (observation: Json) => string)
       retryable: true,
     });
   }
+  const images = (result?.content ?? []).flatMap(({ type, mimeType, data: bytes }) =>
+    type === 'image' && mimeType !== undefined && bytes !== undefined
+      ? [{ mediaType: mimeType, data: bytes }]
+      : [],
+  );
   return {
     text: error?.message ?? observe(observation),
+    ...(images.length > 0 && { images }),
     ...((error ?? result?.is_error === true) && { refused: true }),
     ...(reward !== null && reward !== undefined && { reward: Number(reward) }),
     ...(done && { done }),
@@ -342,7 +355,12 @@ function plainly(observation: Json): string {
     return typeof observation === 'string' ? observation : canonicalJson(observation);
   }
   const called = calledShape.safeParse(observation).data?.result;
-  if (called) return called.content.map(({ type, text }) => text ?? `[${type}]`).join('\n');
+  if (called) {
+    const parts = called.content.flatMap(({ type, text, data }) =>
+      type === 'image' && data !== undefined ? [] : (text ?? `[${type}]`),
+    );
+    return parts.join('\n');
+  }
   const { metadata = {}, ...rest } = observation;
   const said = Object.keys(metadata ?? {}).length === 0 ? rest : observation;
   const values = Object.values(said);

@@ -13,6 +13,7 @@ import { environmentReward } from '../verifiers/environment-reward.ts';
 import { remembered } from './remembered.ts';
 import {
   below,
+  LONGEST_ANSWER,
   LOOKUP_MS,
   readAnswer,
   request,
@@ -20,6 +21,7 @@ import {
   sessionLost,
   shown,
   textOf,
+  tooLong,
   untilReached,
   wrongAnswer,
 } from './server.ts';
@@ -67,7 +69,7 @@ const splitsShape = z.array(z.object({ name: z.string(), type: z.enum(['train', 
 const blocksShape = z.array(
   z.discriminatedUnion('type', [
     z.object({ type: z.literal('text'), text: z.string() }),
-    z.object({ type: z.literal('image'), mimeType: z.string() }),
+    z.object({ type: z.literal('image'), mimeType: z.string(), data: z.string() }),
   ]),
 );
 const outcomeShape = z.discriminatedUnion('ok', [
@@ -88,6 +90,8 @@ type Listed = z.infer<typeof toolsShape>;
 const MOST_TASKS = 512;
 /** Servers let go of sessions that nobody has asked for in a quarter of an hour, milliseconds. */
 const PING_MS = 60_000;
+/** After so many in a row the server has let go of the session. */
+const MOST_FAILED_PINGS = 15;
 
 /**
  * An environment of an ORS server. It asks the server what there is: `export default await ors({ url })`.
@@ -269,8 +273,11 @@ class OrsServer {
       }
       try {
         const parts: string[] = [];
+        let length = 0;
         for await (const { event, data } of eventsOf(response, () => context.heartbeat())) {
           context.heartbeat();
+          length += data.length;
+          if (length > LONGEST_ANSWER) throw tooLong(at);
           if (event === 'task_id') id = data.trim();
           else if (event === 'chunk') parts.push(data);
           else if (event === 'end') answer = [...parts, data].join('');
@@ -293,15 +300,25 @@ class OrsServer {
     }
   }
 
-  /** Until it is deleted here, or the server no longer has it. */
+  /** Until it is deleted here, or the server no longer has it, or has let go of it, for all that it has answered. */
   keepAlive(sid: string): void {
     if (this.pinged.has(sid)) return;
-    const timer = setInterval(() => {
-      this.ping(sid, AbortSignal.timeout(PING_MS)).then(
-        (there) => there || clearInterval(timer),
-        (error: unknown) => console.warn(`ping of session ${sid}: ${messageOf(error)}`),
-      );
-    }, PING_MS);
+    let failed = 0;
+    const stop = (): void => {
+      clearInterval(timer);
+      if (this.pinged.get(sid) === timer) this.pinged.delete(sid);
+    };
+    const beat = async (): Promise<void> => {
+      try {
+        const there = await this.ping(sid, AbortSignal.timeout(PING_MS));
+        failed = 0;
+        if (!there) stop();
+      } catch (error) {
+        console.warn(`ping of session ${sid}: ${messageOf(error)}`);
+        if (++failed >= MOST_FAILED_PINGS) stop();
+      }
+    };
+    const timer = setInterval(() => void beat(), PING_MS);
     timer.unref();
     this.pinged.set(sid, timer);
   }
@@ -384,13 +401,18 @@ function readOutcome(at: string, text: string): ActedFully {
   const outcome = readAnswer(at, outcomeShape, text);
   if (!outcome.ok) throw new ToolRefusal(outcome.error);
   const { blocks, reward, finished = false } = outcome.output;
+  const images = blocks.flatMap((block) =>
+    block.type === 'image' ? [{ mediaType: block.mimeType, data: block.data }] : [],
+  );
   return {
-    text: textOfBlocks(blocks),
+    text: blocks.flatMap((block) => (block.type === 'text' ? block.text : [])).join('\n'),
+    ...(images.length > 0 && { images }),
     ...(typeof reward === 'number' && { reward }),
     ...(finished && { done: true }),
   };
 }
 
+/** A prompt is text. */
 const textOfBlocks = (blocks: z.infer<typeof blocksShape>): string =>
   blocks.map((block) => (block.type === 'text' ? block.text : `[image ${block.mimeType}]`)).join('\n');
 

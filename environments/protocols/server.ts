@@ -9,6 +9,9 @@ import type { Json } from '../../core/json/json.ts';
 /** How long it may take to say what there is (tools, tasks, a prompt), milliseconds. */
 export const LOOKUP_MS = 30_000;
 
+/** Longest answer that is read, bytes. */
+export const LONGEST_ANSWER = 16 * 2 ** 20;
+
 export interface Asked {
   method?: 'GET' | 'POST';
   body?: Json;
@@ -18,7 +21,8 @@ export interface Asked {
 
 /**
  * One request. Answers of 4xx are the caller's to judge.
- * Throws GradusError('environment', 'server-unreachable' | 'server-error', retryable), and the signal's reason.
+ * Throws GradusError('environment', 'server-unreachable' | 'server-error', retryable), 'server-answer' for one that leads
+ * elsewhere, and the signal's reason.
  */
 export async function request(
   url: string,
@@ -29,12 +33,18 @@ export async function request(
     response = await fetch(url, {
       method,
       signal,
+      // Where it leads, keys and rows would go along.
+      redirect: 'manual',
       headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
   } catch (cause) {
     signal.throwIfAborted();
     throw unreachable(url, cause);
+  }
+  if (response.status >= 300 && response.status < 400) {
+    await response.body?.cancel();
+    throw wrongAnswer(url, `${response.status}, which leads elsewhere: give the address that it leads to`);
   }
   if (response.status < 500) return response;
   throw new GradusError(
@@ -45,14 +55,25 @@ export async function request(
   );
 }
 
-/** The whole text of an answer. Throws GradusError('environment', 'server-unreachable') where it breaks off. */
+/**
+ * The whole text of an answer. Throws GradusError('environment', 'server-unreachable') where it breaks off, and
+ * GradusError('environment', 'server-answer') where it is longer than LONGEST_ANSWER.
+ */
 export async function textOf(url: string, response: Response, signal: AbortSignal): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
   try {
-    return await response.text();
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.byteLength;
+      if (bytes > LONGEST_ANSWER) break;
+      chunks.push(chunk);
+    }
   } catch (cause) {
     signal.throwIfAborted();
     throw unreachable(url, cause);
   }
+  if (bytes > LONGEST_ANSWER) throw tooLong(url);
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 /**
@@ -83,6 +104,8 @@ export function readAnswer<T>(from: string, shape: z.ZodType<T>, text: string): 
 /** An answer that the protocol does not have. What the call did, if anything, is not known. */
 export const wrongAnswer = (from: string, what: string): GradusError =>
   new GradusError('environment', 'server-answer', `${from} answered ${what}`, { retryable: true });
+
+export const tooLong = (from: string): GradusError => wrongAnswer(from, `more than ${LONGEST_ANSWER} bytes`);
 
 export const unreachable = (url: string, cause: unknown): GradusError =>
   new GradusError(

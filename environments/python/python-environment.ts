@@ -2,7 +2,17 @@ import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import { defineEnvironment, sessionTool } from '../contract.ts';
-import type { Candidate, Environment, FastVerifier, JsonSchema, Task, Tool, Verdict } from '../contract.ts';
+import type {
+  Candidate,
+  Demonstration,
+  DemonstrationTurn,
+  Environment,
+  FastVerifier,
+  JsonSchema,
+  Task,
+  Tool,
+  Verdict,
+} from '../contract.ts';
 import type { PythonModule } from './python.ts';
 import { withoutNulls } from './python.ts';
 
@@ -12,7 +22,10 @@ export interface PythonEnvironmentOptions extends Pick<
 > {
   /** What `python('module', …)` gives. */
   module: PythonModule;
-  /** Those without `run` act on a session, for which the module has `open(task, seed)`. */
+  /**
+   * Those without `run` act on a session, for which the module has `open(task, seed)`; an empty list where each task has its
+   * own. Left out where tasks are only answered: then there are no sessions.
+   */
   tools?: readonly Tool[];
   /** What `task` reads before split, level and index, where one module has several environments. */
   about?: readonly Json[];
@@ -30,7 +43,7 @@ const KEPT_TASKS = 1024;
  * task's own tools as `{"name", "description", "arguments": JSON Schema}`), and where it has sessions `open(task, seed)`.
  */
 export function pythonEnvironment(options: PythonEnvironmentOptions): Environment {
-  const { module, tools = [], about = [], taskCount = () => Infinity, resume = 'replay', ...rest } = options;
+  const { module, tools, about = [], taskCount = () => Infinity, resume = 'replay', ...rest } = options;
   const kept = new Map<string, Promise<Task>>();
   const task = (ref: TaskRef): Promise<Task> => {
     const key = `${ref.split} ${ref.level} ${ref.index}`;
@@ -46,12 +59,12 @@ export function pythonEnvironment(options: PythonEnvironmentOptions): Environmen
   };
   return defineEnvironment({
     ...rest,
-    tools,
+    tools: tools ?? [],
     task,
     taskCount,
     prepare: () => module.prepare(),
     needs: async () => [await module.need()],
-    sessions: { resume, open: (task, place) => module.open(task, place) },
+    ...(tools && { sessions: { resume, open: (task, place) => module.open(task, place) } }),
   });
 }
 
@@ -70,12 +83,29 @@ export function pythonVerifier(
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: async ({ task, answer, episode }, { signal }) => {
-      const { ref, prompt, answer: expected = null, info = null } = task;
-      const args = [{ ref: { ...ref }, prompt, answer: expected, info }, answer, plain(episode)];
+      const args = [taskAsRead(task), answer, plain(episode)];
       return readVerdict(name, await module.call(called, args, { signal }));
     },
   };
 }
+
+/**
+ * An expert in Python, for `demonstrate`: `demonstrate(task)` returns the turns to imitate, each `{"call": {"name",
+ * "arguments"}}` or, at the end, `{"answer"}`. What the tools say is had from the tools.
+ */
+export function pythonExpert(module: PythonModule): (task: Task) => Promise<Demonstration> {
+  return async (task) => {
+    const turns = await module.call('demonstrate', [taskAsRead(task)]);
+    return { weight: 1, turns: turns as unknown as DemonstrationTurn[] };
+  };
+}
+
+const taskAsRead = ({ ref, prompt, answer, info }: Task): Json => ({
+  ref: { ...ref },
+  prompt,
+  answer: answer ?? null,
+  info: info ?? null,
+});
 
 const plain = (episode: Candidate['episode']): Json => JSON.parse(JSON.stringify(episode)) as Json;
 

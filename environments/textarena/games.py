@@ -1,10 +1,11 @@
 """Games of TextArena for one player, and for two against one who plays at random."""
 
+import functools
 import random
 import re
 
 import textarena
-from gradus import find
+from gradus import different, find, nth
 
 # The rules of who plays against the policy: what it may do, from the game's state.
 OPPONENTS = {
@@ -32,14 +33,28 @@ def begun(game, seed):
 
 
 def key(game, made):
-    """By what it begins with; where that is always the same, by its seed, by which go opponents and mines."""
+    """By what it begins with; where that is always the same, by its seed, by which go opponents, mines and numbers.
+
+    A number of 20 that is only held out would be one that whoever has learnt from the others never guesses.
+    """
     seed, env = made
-    return seed if game.split("-")[0] in {*OPPONENTS, "Minesweeper"} else repr(env.state.game_state)
+    return seed if game.split("-")[0] in {*OPPONENTS, "Minesweeper", "GuessTheNumber"} else repr(env.state.game_state)
+
+
+@functools.cache
+def seeds_of(game, count):
+    """So many seeds with which the game begins differently."""
+    made = different(count, lambda seed: (seed, begun(game, seed)), lambda made: key(game, made))
+    return [seed for seed, _ in made]
 
 
 def task(variants, split, level, index):
-    game = variants[level - 1]
-    seed, env = find(split, index, lambda seed: (seed, begun(game, seed)), lambda made: key(game, made))
+    game, count = variants[level - 1]
+    if count is None:
+        seed, env = find(split, index, lambda seed: (seed, begun(game, seed)), lambda made: key(game, made))
+    else:
+        seed = nth(split, index, seeds_of(game, count))
+        env = begun(game, seed)
     return {"prompt": heard(env), "info": {"game": game, "seed": seed}}
 
 
@@ -79,8 +94,10 @@ class Session:
             return {"reward": 0.0, "info": {"finished": False}}
         rewards, _ = self.env.close()
         reward = float(rewards[0])
-        # Of two players one wins what the other loses.
-        return {"reward": (reward + 1) / 2 if self.two else reward, "info": {"finished": True}}
+        # Of two players one wins what the other loses. Of one, who has not won has nothing: TextArena gives a part for
+        # how near a game was when a bad move ended it, so that it would pay to end it there.
+        won = (reward + 1) / 2 if self.two else float(reward >= 1)
+        return {"reward": won, "info": {"finished": True, "textarena": reward}}
 
 
 def bracketed(move):

@@ -35,5 +35,12 @@ export default pythonEnvironment({
       },
     }),
   ],
+  // The commands of the game's own walkthrough.
+  demonstrate: ({ info }) => ({
+    weight: 1,
+    turns: (info as { walkthrough: string[] }).walkthrough.map((command) => ({
+      call: { name: 'do', arguments: { command } },
+    })),
+  }),
   verifiers: [environmentReward()],
 });

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 
 import textworld
-from gradus import find
+from gradus import Refusal, find
 from textworld import EnvInfos, GameOptions
 from textworld.generator import compile_game, make_game
 
@@ -15,6 +15,14 @@ from textworld.generator import compile_game, make_game
 SIZES = {1: (1, 3, 1), 2: (2, 4, 2), 3: (4, 8, 3), 4: (6, 12, 5)}
 GAMES = pathlib.Path(os.environ["GRADUS_TEXTWORLD_GAMES"])
 SEEN = EnvInfos(admissible_commands=True, max_score=True, won=True, lost=True, objective=True, feedback=True)
+# Commands to the interpreter, not to the game: they write files, or take the game elsewhere than its calls do.
+INTERPRETERS = {
+    *("q", "quit", "restart", "restore", "restrict", "save", "undo", "verify"),
+    *("noscript", "script", "transcript", "unscript"),
+}
+# An interpreter looks at no more of a word, and words end at these.
+LETTERS = 9
+BETWEEN_WORDS = re.compile(r'[ .,"]+')
 
 
 def options(level, seed):
@@ -42,7 +50,7 @@ def compiled(level, seed, game=None):
 
 
 def task(split, level, index):
-    # A game has its seed's map, things and names: no two seeds had the same one where it was looked.
+    # By seeds: that no two of them make the same game is likely at the higher levels, and not looked at.
     seed = find(split, index, lambda seed: seed, lambda seed: seed)
     game = make_game(options(level, seed))
     session = Session(compiled(level, seed, game))
@@ -71,10 +79,22 @@ class Session:
 
     def act(self, name, arguments):
         before = self.score
-        self.state, score, done = self.env.step(" ".join(arguments["command"].split())[:200])
+        self.state, score, done = self.env.step(self.command(arguments["command"]))
         self.score = score or 0
         self.text = tidy(self.state.feedback)
         return {"text": self.text if done else self.shown(), "reward": float(self.score - before), "done": done}
+
+    def command(self, said):
+        """What is given to the game. Several commands may stand in one, so each word is looked at."""
+        command = " ".join(said.split())[:200]
+        if command in self.state.admissible_commands:
+            return command
+        if not re.fullmatch(r"[ -~]+", command):
+            raise Refusal("a command is written in letters, and has at least one")
+        for word in BETWEEN_WORDS.split(command.lower()):
+            if word.startswith("tw-") or word[:LETTERS] in {known[:LETTERS] for known in INTERPRETERS}:
+                raise Refusal(f"{word} is no command of the game")
+        return command
 
     def end(self, answer, by):
         most = self.state.max_score or 1

@@ -1,20 +1,24 @@
 import type { FastVerifier } from '../contract.ts';
 
-/** The part of the turns that were well-formed; an episode that ends without an answer counts one bad turn more. */
+/**
+ * The part of the turns that were well-formed; an episode that ends without an answer counts one bad turn more, unless its
+ * environment ended it.
+ */
 export function formatVerifier(): FastVerifier {
   return {
     name: 'format',
-    version: '1',
+    version: '2',
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ episode, answer }) => {
       const malformed = episode.turns.filter(({ action }) => action.kind === 'malformed').length;
-      const turns = episode.turns.length + (answer === null ? 1 : 0);
+      const unanswered = answer === null && episode.status.kind !== 'ended';
+      const turns = episode.turns.length + (unanswered ? 1 : 0);
       const good = episode.turns.length - malformed;
       return {
         kind: 'score',
         score: turns === 0 ? 0 : good / turns,
-        evidence: `${malformed} malformed${answer === null ? ', no answer' : ''}`,
+        evidence: `${malformed} malformed${unanswered ? ', no answer' : ''}`,
       };
     },
   };

@@ -8,7 +8,8 @@ export const normalizeSquad = (text: string): string =>
   text
     .toLowerCase()
     .replace(/[!-/:-@[-`{-~]/gu, '')
-    .replace(/\b(?:a|an|the)\b/gu, ' ')
+    // As Python's \b, which knows letters beyond ASCII.
+    .replace(/(?<![\p{L}\p{N}_])(?:a|an|the)(?![\p{L}\p{N}_])/gu, ' ')
     .replace(/\s+/gu, ' ')
     .trim();
 
@@ -51,7 +52,7 @@ function squadVerifier(
 ): FastVerifier {
   return {
     name,
-    version: '1',
+    version: '2',
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, answer }): Verdict => {

@@ -1,8 +1,8 @@
-import type { Json } from '../../core/json/json.ts';
+import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { FastVerifier } from '../contract.ts';
 
 export interface ToolShapingOptions {
-  /** Taken off for each call that repeats an earlier one. */
+  /** Taken off for each call that repeats an earlier one and is answered as that was. */
   duplicate?: number;
   /** Taken off for each call of a tool that does not exist. */
   unknownTool?: number;
@@ -17,19 +17,21 @@ export function toolShaping(options: ToolShapingOptions = {}): FastVerifier {
   const { duplicate = 0.1, unknownTool = 0.2, malformed = 0.2, cap = 0.5 } = options;
   return {
     name: 'tool-shaping',
-    version: `1;duplicate=${duplicate};unknown=${unknownTool};malformed=${malformed};cap=${cap}`,
+    version: `2;duplicate=${duplicate};unknown=${unknownTool};malformed=${malformed};cap=${cap}`,
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ episode, tools }) => {
       const seen = new Set<string>();
       const counts = { duplicate: 0, unknown: 0, malformed: 0 };
-      for (const { action } of episode.turns) {
+      for (const { action, observation } of episode.turns) {
         if (action.kind === 'malformed') counts.malformed++;
         if (action.kind !== 'call') continue;
         if (!tools.includes(action.call.name)) counts.unknown++;
-        const call = `${action.call.name} ${canonical(action.call.arguments)}`;
-        if (seen.has(call)) counts.duplicate++;
-        seen.add(call);
+        const { text = '', images = [] } = observation ?? {};
+        const { name, arguments: args } = action.call;
+        const done = canonicalJson([name, args, text, images.map(({ sha256 }) => sha256)]);
+        if (seen.has(done)) counts.duplicate++;
+        seen.add(done);
       }
       const penalty =
         counts.duplicate * duplicate + counts.unknown * unknownTool + counts.malformed * malformed;
@@ -40,13 +42,4 @@ export function toolShaping(options: ToolShapingOptions = {}): FastVerifier {
       };
     },
   };
-}
-
-/** The same text for the same value, whatever the order of keys. */
-function canonical(value: Json): string {
-  return JSON.stringify(value, (_, part: Json) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }

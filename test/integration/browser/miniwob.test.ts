@@ -1,13 +1,20 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { chromium } from '../../../environments/browser/chromium.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
-import { miniwobEnvironment, problemAt } from '../../../environments/miniwob/environment.ts';
-import { PAGES } from '../../../environments/miniwob/levels.ts';
-import { PlayedSession } from '../../support/play-session.ts';
+import { PlayedSession } from '../../../environments/host/played-session.ts';
+import {
+  miniwobEnvironment,
+  problemAt,
+  simpleMiniwobEnvironment,
+} from '../../../environments/miniwob/environment.ts';
+import { PAGES, SIMPLE_PAGES } from '../../../environments/miniwob/levels.ts';
 import { miniwob } from './available.ts';
 
 const hosted = hostedHere(miniwobEnvironment());
 let episodes = 0;
+/** All turns are used up, or the page has ended it. */
+const UP = { answer: null, by: 'turns' } as const;
+const asker = { signal: new AbortController().signal };
 
 /** An episode on that page. */
 function play(page: string, turn = 0): PlayedSession {
@@ -15,7 +22,7 @@ function play(page: string, turn = 0): PlayedSession {
   const pages = PAGES[level - 1]!;
   const ref = {
     environment: 'miniwob',
-    split: 'heldout',
+    split: 'train',
     level,
     index: turn * pages.length + pages.indexOf(page),
   } as const;
@@ -24,7 +31,7 @@ function play(page: string, turn = 0): PlayedSession {
 }
 
 const look = async (played: PlayedSession): Promise<string> => {
-  const { text } = await played.call({ name: 'look', arguments: {} });
+  const { text } = await played.call({ name: 'look', arguments: {} }, asker);
   return text;
 };
 
@@ -47,8 +54,11 @@ describe.skipIf(!miniwob.there)(`MiniWoB in Chromium${miniwob.leftOut}`, () => {
       const one = /Click button (\w+)/.exec(page)![1]!;
       const other = one === 'ONE' ? 'TWO' : 'ONE';
       const click = { ref: refOf(page, `button "${wanted ? one : other}"`) };
-      expect(await played.call({ name: 'click', arguments: click })).toMatchObject({ done: true, reward });
-      expect(await played.end()).toEqual({ reward });
+      expect(await played.call({ name: 'click', arguments: click }, asker)).toMatchObject({
+        done: true,
+        reward,
+      });
+      expect(await played.end(UP, asker)).toEqual({ reward });
     }
   });
 
@@ -56,28 +66,34 @@ describe.skipIf(!miniwob.there)(`MiniWoB in Chromium${miniwob.leftOut}`, () => {
     const typed = play('enter-text');
     const page = await look(typed);
     const text = /Enter "(\w+)"/.exec(page)![1]!;
-    await typed.call({ name: 'type', arguments: { ref: refOf(page, 'textbox'), text } });
+    await typed.call({ name: 'type', arguments: { ref: refOf(page, 'textbox'), text } }, asker);
     const submit = { ref: refOf(page, 'button "Submit"') };
-    expect(await typed.call({ name: 'click', arguments: submit })).toMatchObject({ done: true, reward: 1 });
+    expect(await typed.call({ name: 'click', arguments: submit }, asker)).toMatchObject({
+      done: true,
+      reward: 1,
+    });
 
     const chosen = play('choose-list');
     const list = await look(chosen);
     const option = /Select (.+?) from the list/.exec(list)![1]!;
     const select = { ref: refOf(list, 'combobox'), option };
     expect(
-      await chosen.call({ name: 'select', arguments: { ...select, option: 'none of these' } }),
+      await chosen.call({ name: 'select', arguments: { ...select, option: 'none of these' } }, asker),
     ).toMatchObject({
       error: 'tool-error',
     });
-    await chosen.call({ name: 'select', arguments: select });
+    await chosen.call({ name: 'select', arguments: select }, asker);
     const done = { ref: refOf(list, 'button "Submit"') };
-    expect(await chosen.call({ name: 'click', arguments: done })).toMatchObject({ done: true, reward: 1 });
+    expect(await chosen.call({ name: 'click', arguments: done }, asker)).toMatchObject({
+      done: true,
+      reward: 1,
+    });
 
     const idle = play('click-button');
-    expect(await idle.call({ name: 'click', arguments: { ref: 'e99' } })).toMatchObject({
+    expect(await idle.call({ name: 'click', arguments: { ref: 'e99' } }, asker)).toMatchObject({
       error: 'tool-error',
     });
-    expect(await idle.end()).toEqual({ reward: -1 });
+    expect(await idle.end(UP, asker)).toEqual({ reward: -1 });
   });
 
   test('after kill -9 of Chromium in mid-episode goes on where it was, with the same observations', async () => {
@@ -89,7 +105,7 @@ describe.skipIf(!miniwob.there)(`MiniWoB in Chromium${miniwob.leftOut}`, () => {
       const user = /username "(\w+)"/.exec(page)![1]!;
       const password = /password "(\w+)"/.exec(page)![1]!;
       const [first, second] = [...page.matchAll(/textbox.*\[ref=(\w+)\]/g)].map(([, ref]) => ref!);
-      await played.call({ name: 'type', arguments: { ref: first!, text: user } });
+      await played.call({ name: 'type', arguments: { ref: first!, text: user } }, asker);
       if (played === killed) {
         const running = await chromium();
         const gone = new Promise((resolve) => running.browser.once('disconnected', resolve));
@@ -98,12 +114,35 @@ describe.skipIf(!miniwob.there)(`MiniWoB in Chromium${miniwob.leftOut}`, () => {
         // Until a rollout asks again, as it does where a failure may be retried.
         await expect(look(killed)).rejects.toMatchObject({ type: 'session-lost', retryable: true });
       }
-      await played.call({ name: 'type', arguments: { ref: second!, text: password } });
+      await played.call({ name: 'type', arguments: { ref: second!, text: password } }, asker);
       const login = { ref: refOf(page, 'button "Login"') };
-      expect(await played.call({ name: 'click', arguments: login })).toMatchObject({ done: true, reward: 1 });
-      observations.push(played.observations.map(({ text, reward }) => ({ text, reward })));
+      expect(await played.call({ name: 'click', arguments: login }, asker)).toMatchObject({
+        done: true,
+        reward: 1,
+      });
+      observations.push(played.turns.map(({ observation }) => [observation!.text, observation!.reward]));
     }
     expect(observations[1]).toEqual(observations[0]);
+  });
+
+  test('has an expert for the simple pages, whose calls bring the same observations and the reward', async () => {
+    const simple = hostedHere(simpleMiniwobEnvironment());
+    const refs = SIMPLE_PAGES.flatMap((pages, i) =>
+      pages.map((_, index) => ({ environment: simple.name, split: 'train' as const, level: i + 1, index })),
+    );
+    const { signal } = new AbortController();
+    const shown = await simple.demonstrations(
+      refs.map((ref) => ({ ref, index: 0 })),
+      { signal },
+    );
+    for (const [i, one] of shown.entries()) {
+      if (one instanceof Error) throw one;
+      const played = new PlayedSession(simple, refs[i]!, `simple/${i}`);
+      for (const { call, observation } of one.demonstration.turns) {
+        expect(await played.call(call!, asker)).toMatchObject({ text: observation });
+      }
+      expect(played.turns.at(-1)!.observation).toMatchObject({ done: true, reward: 1 });
+    }
   });
 
   // One of each kind: animations, a delay, random pictures, a clock of its own.

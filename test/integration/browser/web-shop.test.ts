@@ -110,9 +110,13 @@ describe.skipIf(!available.there)(`the shop in Chromium${available.leftOut}`, ()
     const bare = await browser.newContext();
     const one = await bare.newPage();
     await expect(one.goto(target)).rejects.toThrow('ERR_');
-    // On a page of its own: the one that could not go there is being replaced by the browser's page of errors.
-    const blank = await bare.newPage();
-    expect(await blank.evaluate<string[]>(tried)).toEqual(['refused', 'refused', 'refused']);
+    // On a page that stays: the one that could not go there, and a blank one, are replaced by the browser.
+    await bare.route('http://page.test/', (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<p>here</p>' }),
+    );
+    const there = await bare.newPage();
+    await there.goto('http://page.test/');
+    expect(await there.evaluate<string[]>(tried)).toEqual(['refused', 'refused', 'refused']);
     expect(asked).toBe(0);
     await bare.close();
     server.close();

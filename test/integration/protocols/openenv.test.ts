@@ -94,7 +94,7 @@ test('an action that its schema or the server has not is the policy’s to read'
 test('what the environment’s own code throws is a failure, and its session is closed', async () => {
   const before = server.said.length;
   await expect(playCalls(await corridor(), [step('nowhere')])).rejects.toMatchObject({
-    boundary: 'environment',
+    boundary: 'tool',
     type: 'server-error',
     message: expect.stringContaining('the floor is gone') as string,
   });

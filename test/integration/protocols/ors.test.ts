@@ -113,7 +113,7 @@ test('a tool that fails there is a failure here, and its session is closed', asy
   const before = server.said.length;
   const calls = [{ name: 'break_down', arguments: {} }];
   await expect(playCalls(await till(), calls)).rejects.toMatchObject({
-    boundary: 'environment',
+    boundary: 'tool',
     type: 'server-error',
     message: expect.stringContaining('the till is jammed') as string,
   });

@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ToolCall } from '../../../../core/episode/episode.ts';
-import bfcl, { multiTurn } from '../../../../environments/bfcl/environment.ts';
-import type { Task } from '../../../../environments/contract.ts';
-import { play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
-
-const solution = async ({ ref, info }: Task): Promise<ToolCall[]> =>
-  (await multiTurn.call('demonstrate', [{ ref: { ...ref }, info: info! }])) as unknown as ToolCall[];
+import bfcl from '../../../../environments/bfcl/environment.ts';
+import { expertCalls, play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 await withPackages('bfcl', () => {
   test('the calls of its own answers score 1, and those without one of them mostly do not', async () => {
@@ -14,7 +9,7 @@ await withPackages('bfcl', () => {
       expect(new Set(tasks.map(({ task }) => JSON.stringify(task.info))).size).toBe(tasks.length);
       let missed = 0;
       for (const { task } of tasks) {
-        const calls = await solution(task);
+        const calls = await expertCalls(bfcl, task);
         expect((await play(bfcl, task.ref, calls)).scores, JSON.stringify(task.ref)).toEqual([1]);
         const { scores } = await play(bfcl, task.ref, calls.toSpliced(calls.length - 2, 1));
         if (scores[0] === 0) missed++;
@@ -23,9 +18,26 @@ await withPackages('bfcl', () => {
     }
   }, 60_000);
 
+  test('what is called where something is missing shows in the states after the next request, as in BFCL', async () => {
+    const finish = { name: 'finish_request', arguments: {} };
+    const isEmpty = (calls: readonly { name: string }[], n: number) =>
+      calls[n]!.name === finish.name && (n === 0 || calls[n - 1]!.name === finish.name);
+    const played: (number | null)[] = [];
+    for (const { task } of await tasksOf(bfcl, 2, 4)) {
+      if (!task.tools?.some(({ name }) => name === 'pwd')) continue;
+      const calls = await expertCalls(bfcl, task);
+      const empty = calls.findIndex((_, n) => isEmpty(calls, n));
+      if (empty < 0) continue;
+      const looked = calls.toSpliced(empty, 0, { name: 'pwd', arguments: {} });
+      played.push(...(await play(bfcl, task.ref, looked)).scores);
+    }
+    expect(played.length).toBeGreaterThan(0);
+    expect(new Set(played)).toEqual(new Set([1]));
+  });
+
   test('requests come one after the other, alike when the session has to come back', async () => {
     const [{ task } = {}] = await tasksOf(bfcl, 1, 1);
-    const calls = await solution(task!);
+    const calls = await expertCalls(bfcl, task!);
     const straight = await play(bfcl, task!.ref, calls);
     const finishes = calls.flatMap(({ name }, n) => (name === 'finish_request' ? [n] : []));
     expect(straight.observations[finishes[0]!]!.text).toMatch(/^Perform a detailed search/);

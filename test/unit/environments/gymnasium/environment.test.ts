@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import gymnasium from '../../../../environments/gymnasium/environment.ts';
-import { play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
+import { expertCalls, play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 const environment = (game: string) => gymnasium.find(({ name }) => name === `gymnasium-${game}`)!;
 const act = (action: string) => ({ name: 'act', arguments: { action } });
@@ -25,6 +25,11 @@ await withPackages('gymnasium', () => {
         }
       }
     }
+  });
+
+  test('where there are few lakes, none comes twice', async () => {
+    const lakes = await tasksOf(environment('frozen-lake'), 1, Infinity);
+    expect(new Set(lakes.map(({ task }) => task.prompt)).size).toBe(50);
   });
 
   test('a lake is crossed, and a hole ends the episode', async () => {
@@ -56,6 +61,35 @@ await withPackages('gymnasium', () => {
     expect(observations[0]!.text).toContain('passenger in the taxi');
     expect(ended).toEqual({ reward: 1, info: { success: true, return: 11 } });
     expect(scores).toEqual([1]);
+  });
+
+  test('the expert goes the shortest way, and on slippery ice mostly comes through', async () => {
+    const lengths: Record<string, number> = {};
+    for (const [game, level] of [
+      ['frozen-lake', 1],
+      ['frozen-lake', 3],
+      ['taxi', 1],
+      ['cliff-walking', 1],
+    ] as const) {
+      const one = environment(game);
+      for (const { task } of await tasksOf(one, level, 3)) {
+        const calls = await expertCalls(one, task);
+        expect((await play(one, task.ref, calls)).scores, JSON.stringify(task)).toEqual([1]);
+        lengths[`${game} ${level}`] = Math.max(lengths[`${game} ${level}`] ?? 0, calls.length);
+      }
+    }
+    // From corner to corner; two ways across the town, and along the cliff.
+    expect(lengths).toMatchObject({ 'frozen-lake 1': 4, 'frozen-lake 3': 14 });
+    expect(lengths['taxi 1']).toBeLessThanOrEqual(20);
+    expect(lengths['cliff-walking 1']).toBeLessThanOrEqual(15);
+    const slippery = await tasksOf(environment('frozen-lake'), 4, 10);
+    const scores = await Promise.all(
+      slippery.map(async ({ task }) => {
+        const calls = await expertCalls(environment('frozen-lake'), task);
+        return (await play(environment('frozen-lake'), task.ref, calls)).scores[0]!;
+      }),
+    );
+    expect(scores.reduce((sum, score) => sum + score, 0)).toBeGreaterThan(15);
   });
 
   test('what slips slips alike when the session has to come back', async () => {

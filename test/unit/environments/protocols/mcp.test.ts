@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,6 +11,7 @@ import type { ToolCall } from '../../../../core/episode/episode.ts';
 import { defineEnvironment } from '../../../../environments/contract.ts';
 import type { Environment, Tool, ToolContext } from '../../../../environments/contract.ts';
 import { mcpSessions, mcpTools } from '../../../../environments/protocols/mcp.ts';
+import type { ActedFully } from '../../../../environments/session.ts';
 import { playCalls } from '../../../support/play-calls.ts';
 import { ServerProcess } from '../../../support/protocol-servers/start.ts';
 import { until } from '../../../support/run-client.ts';
@@ -29,7 +34,12 @@ const run = async (
   name: string,
   args: Record<string, Json> = {},
   more: Partial<ToolContext> = {},
-) => tools.find((tool) => tool.name === name)!.run!(args, contextWith(more));
+) => {
+  const said = await tools.find((tool) => tool.name === name)!.run!(args, contextWith(more));
+  if (typeof said === 'string') return said;
+  const { text, images } = said;
+  return images ? said : text;
+};
 
 describe('server-everything from npm', () => {
   let http: ServerProcess;
@@ -56,7 +66,9 @@ describe('server-everything from npm', () => {
       });
       expect(await run(tools, 'echo', { message: 'hello' })).toBe('Echo: hello');
       expect(await run(tools, 'get-sum', { a: 2, b: 3 })).toContain('5');
-      expect(await run(tools, 'get-tiny-image')).toContain('[image image/png]');
+      expect(await run(tools, 'get-tiny-image')).toMatchObject({
+        images: [{ mediaType: 'image/png', data: expect.stringMatching(/^iVBORw0KGgo/u) as string }],
+      });
       const signs: unknown[] = [];
       const slow = { duration: 0.2, steps: 4 };
       await run(tools, 'trigger-long-running-operation', slow, {
@@ -79,7 +91,61 @@ describe('server-everything from npm', () => {
     });
     await http.up();
     expect(await run(tools, 'echo', { message: 'after' })).toBe('Echo: after');
+    // Nobody has called while it was away: the new one refuses the old session.
+    await http.kill();
+    await http.up();
+    expect(await run(tools, 'echo', { message: 'again' })).toBe('Echo: again');
   });
+});
+
+test('a server by HTTP that closes connections without a request answers calls', async () => {
+  let done = 0;
+  const sockets = new Set<Socket>();
+  const http = createServer((request, response) => {
+    if (request.method !== 'POST') {
+      response.writeHead(405).end();
+      return;
+    }
+    void json(request).then((message) => {
+      const { id, method, params } = message as {
+        id?: number;
+        method: string;
+        params?: Record<string, Json>;
+      };
+      if (id === undefined) return response.writeHead(202).end();
+      const results: Record<string, Json> = {
+        initialize: {
+          protocolVersion: params?.['protocolVersion'] ?? '',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'slow', version: '1' },
+        },
+        'tools/list': { tools: [{ name: 'slow', inputSchema: { type: 'object' } }] },
+        'tools/call': { content: [{ type: 'text', text: method === 'tools/call' ? `done ${++done}` : '' }] },
+      };
+      const say = (): void =>
+        void response
+          .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 'one' })
+          .end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] }));
+      return method === 'tools/call' ? setTimeout(say, 400) : say();
+    });
+  }).listen(0, '127.0.0.1');
+  http.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(http, 'listening');
+  const server = { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp` };
+  try {
+    expect(await run(await mcpTools({ server }), 'slow')).toBe('done 1');
+    const { sessions } = await mcpSessions({ server, resume: 'pin' });
+    if (sessions.resume !== 'pin') throw new Error('it resumes otherwise');
+    const place = { id: 'e', signal: new AbortController().signal };
+    const session = await sessions.open({} as Parameters<typeof sessions.open>[0], place);
+    const slow = { name: 'slow', arguments: {} };
+    expect(await session.act(slow, contextWith())).toEqual({ text: 'done 2' });
+    expect(await session.act(slow, contextWith())).toEqual({ text: 'done 3' });
+    await session.close!();
+  } finally {
+    http.closeAllConnections();
+    http.close();
+  }
 });
 
 test('what a tool may do is `once` until the author says that the hints are true, or says it of the tool', async () => {
@@ -119,12 +185,21 @@ describe('a server of tools without state', () => {
     expect(await run(tools, 'secret', { name: 'GIVEN' })).toBe('yes');
   });
 
-  test('refuses in its own words, shows images by name, and is understood among garbage', async () => {
+  test('is one process, whoever calls first', async () => {
+    const shared = await mcpTools({ server: counter, only: ['pid'] });
+    const pids = await Promise.all(Array.from({ length: 4 }, () => run(shared, 'pid')));
+    expect(new Set(pids).size).toBe(1);
+  });
+
+  test('refuses in its own words, shows images, and is understood among garbage', async () => {
     await expect(run(tools, 'refuse')).rejects.toMatchObject({
       name: 'ToolRefusal',
       message: 'not on a Sunday',
     });
-    expect(await run(tools, 'picture')).toBe('look:\n[image image/png]');
+    expect(await run(tools, 'picture')).toEqual({
+      text: 'look:',
+      images: [{ mediaType: 'image/png', data: 'AA==' }],
+    });
     expect(await run(tools, 'garbage')).toBe('after garbage');
   });
 
@@ -217,7 +292,7 @@ describe('a server with state', () => {
       // What an episode does not tell: the process that its session is.
       const open: typeof sessions.open = async (task, place) => {
         const session = await sessions.open(task, place);
-        pid = Number(await session.act(call('pid'), contextWith()));
+        pid = Number(((await session.act(call('pid'), contextWith())) as ActedFully).text);
         return session;
       };
       const playing = playCalls({ ...environment, sessions: { resume, open } }, CALLS, {

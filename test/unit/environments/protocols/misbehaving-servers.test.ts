@@ -124,13 +124,35 @@ describe('ORS', () => {
       (_, response) => json(response, { detail: 'no' }, 404),
       { type: 'session-lost' },
     ],
-    ['nothing, and hangs up', (_, response) => void response.destroy(), { type: 'server-unreachable' }],
-    ['nothing at all', () => undefined, { boundary: 'tool', type: 'timeout' }],
+    [
+      'nothing, and hangs up',
+      (_, response) => void response.destroy(),
+      { boundary: 'environment', type: 'server-unreachable' },
+    ],
+    [
+      'where else to ask',
+      (_, response) => void response.writeHead(307, { location: '/ping' }).end(),
+      { type: 'server-answer', message: expect.stringContaining('leads elsewhere') as string },
+    ],
+    [
+      'more than anybody reads',
+      (_, response) => void response.writeHead(404).end('x'.repeat(17 * 2 ** 20)),
+      { type: 'server-answer', message: expect.stringContaining('more than 16777216 bytes') as string },
+    ],
+    [
+      'a stream of more than anybody reads',
+      (_, response) => {
+        const chunk = event('chunk', 'x'.repeat(2 ** 20));
+        response.end(chunk.repeat(17) + event('end', done));
+      },
+      { type: 'server-answer', message: expect.stringContaining('more than 16777216 bytes') as string },
+    ],
+    ['nothing at all', () => undefined, { type: 'timeout' }],
   ])('a call that is answered with %s is a failure, and its session is closed', async (_, call, error) => {
     const { url, paths } = await server(call);
-    const environment = await ors({ url, limits: { timeoutSeconds: 0.3 } });
+    const environment = await ors({ url, limits: { timeoutSeconds: 'message' in error ? 10 : 0.3 } });
     const playing = playCalls(environment, [pay], { attempts: 1 });
-    await expect(playing).rejects.toMatchObject({ boundary: 'environment', ...error });
+    await expect(playing).rejects.toMatchObject({ boundary: 'tool', ...error });
     expect(paths.at(-1)).toBe('/delete');
   });
 
@@ -195,11 +217,11 @@ describe('OpenEnv', () => {
       { type: 'server-error' },
     ],
     ['nothing, and hangs up', (socket) => socket.terminate(), { type: 'session-lost' }],
-    ['nothing at all', () => undefined, { boundary: 'tool', type: 'timeout' }],
+    ['nothing at all', () => undefined, { type: 'timeout' }],
   ])('a step that is answered with %s is a failure, and the connection is closed', async (_, step, error) => {
     const { environment, closed } = await server(step);
     await expect(playCalls(environment, [act], { attempts: 1 })).rejects.toMatchObject({
-      boundary: 'environment',
+      boundary: 'tool',
       ...error,
     });
     await expect.poll(closed).toBe(2);
@@ -378,12 +400,12 @@ describe('NeMo Gym', () => {
     [
       '500 of a tool',
       { '/add': (_, response) => json(response, 'KeyError()', 500) },
-      { type: 'server-error' },
+      { boundary: 'tool', type: 'server-error' },
     ],
     [
       'a tool that is not there',
       { '/add': (_, response) => json(response, { detail: 'Not Found' }, 404) },
-      { type: 'nemo-gym' },
+      { boundary: 'tool', type: 'nemo-gym' },
     ],
     ['a tool that hangs', { '/add': () => undefined }, { boundary: 'tool', type: 'timeout' }],
     [

@@ -50,6 +50,13 @@ await withPackages('reasoning-gym', () => {
     }
   });
 
+  test('where there are few questions, none comes twice', async () => {
+    const environment = named('products');
+    const tasks = await tasksOf(environment, 1, Infinity);
+    expect(tasks).toHaveLength(100);
+    expect(new Set(tasks.map(({ task }) => task.prompt)).size).toBe(100);
+  });
+
   test('another process makes the same tasks', async () => {
     const again = python(new URL('../../../../environments/reasoning-gym/reasoning.py', import.meta.url), {
       requirements: new URL('../../../../environments/reasoning-gym/requirements.txt', import.meta.url),
@@ -57,13 +64,26 @@ await withPackages('reasoning-gym', () => {
     });
     const { task } = await judged('chain-sum', '1');
     const { ref: _, ...rest } = task;
-    expect(await again.call('task', ['chain_sum', 'train', 1, 0])).toEqual(rest);
+    expect(await again.call('task', ['chain_sum', 190, 'train', 1, 0])).toEqual(rest);
     await again.close();
   });
 
   test('wrong answers and none are wrong', async () => {
     expect(await judged('chain-sum', 'seven')).toMatchObject({ score: 0 });
     expect(await judged('chain-sum', null)).toMatchObject({ score: 0 });
+  });
+
+  test('what cannot be read, and what is no number, is as wrong as any other answer', async () => {
+    for (const [dataset, answer] of [
+      ['complex-arithmetic', 'nan'],
+      ['complex-arithmetic', 'NaN + nanj'],
+      ['prime-factorization', 'I do not know'],
+      ['game-of-life', '{}'],
+    ] as const) {
+      expect(await judged(dataset, answer), dataset).toMatchObject({ score: 0 });
+    }
+    const { task } = await judged('complex-arithmetic', '0');
+    expect(await judged('complex-arithmetic', task.answer!)).toMatchObject({ score: 1 });
   });
 
   test('what would be evaluated does nothing but calculate', async () => {

@@ -26,6 +26,11 @@ await withPackages('textarena', () => {
     }
   });
 
+  test('where games begin in few ways, none comes twice', async () => {
+    const beginnings = await tasksOf(environment('mastermind'), 1, Infinity);
+    expect(new Set(beginnings.map(({ task }) => (task.info as { seed: number }).seed)).size).toBe(350);
+  });
+
   test('a number is guessed by halving', async () => {
     let [low, high] = [1, 20];
     const calls = [];
@@ -40,6 +45,21 @@ await withPackages('textarena', () => {
     }
     expect(played?.observations.at(-1)).toMatchObject({ done: true });
     expect(played?.scores).toEqual([1]);
+  });
+
+  test('a game that a bad move ends near its goal is lost, and numbers are of no split', async () => {
+    const guesses = ['10', '10', '10', '10', '10', '10', '10', '10', '10', '10'].map(move);
+    for (let index = 0; index < 3; index++) {
+      const { observations, scores } = await play(
+        environment('guess-the-number'),
+        ref('guess-the-number', index),
+        guesses,
+      );
+      expect(observations.at(-1)).toMatchObject({ done: true });
+      const won = /Congratulations/iu.test(observations.at(-1)!.text);
+      expect(scores).toEqual([Number(won)]);
+    }
+    expect(environment('guess-the-number').taskCount('test', 1)).toBe(Infinity);
   });
 
   test('an opponent answers, alike when the session has to come back', async () => {

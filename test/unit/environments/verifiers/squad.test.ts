@@ -14,6 +14,8 @@ test.each([
   ['theatre', 'theatre'],
   ['U.S.A.', 'usa'],
   ['the', ''],
+  ['Bahía', 'bahía'],
+  ['the île à an café', 'île à café'],
   // As the original: only ASCII punctuation goes.
   ['Zürich – “Altstadt”', 'zürich – “altstadt”'],
 ])('%j is %j by the rules of SQuAD', (text, normalized) => {

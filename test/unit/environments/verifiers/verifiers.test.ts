@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Action, Turn } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
 import type { Candidate, FastVerifier } from '../../../../environments/contract.ts';
+import { environmentReward } from '../../../../environments/verifiers/environment-reward.ts';
 import { exactMatch, normalizeAnswer } from '../../../../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../../../../environments/verifiers/format.ts';
 import { toolShaping } from '../../../../environments/verifiers/tool-shaping.ts';
@@ -117,6 +118,13 @@ describe('format', () => {
     expect(await score(formatVerifier(), [good, good, bad], null)).toBe(0.5);
     expect(await score(formatVerifier(), [], null)).toBe(0);
   });
+
+  test('wants none where the environment ended the episode', async () => {
+    const ended = candidate([call('move', { to: 1 }), call('move', { to: 2 })], null);
+    ended.episode.status = { kind: 'ended' };
+    const verdict = await formatVerifier().verify(ended, { signal: new AbortController().signal });
+    expect(verdict).toMatchObject({ kind: 'score', score: 1, evidence: '0 malformed' });
+  });
 });
 
 describe('tool shaping', () => {
@@ -148,4 +156,38 @@ describe('tool shaping', () => {
   test('another setting is another version, so that no old verdict is reused', () => {
     expect(toolShaping({ cap: 0.3 }).version).not.toBe(toolShaping().version);
   });
+});
+
+test('a call that is answered otherwise than before is no repetition', async () => {
+  const turns = ['one', 'two', 'two'].map((text): Turn => ({
+    start: 0,
+    end: 0,
+    text: '',
+    action: call('next', {}),
+    observation: { text },
+  }));
+  const paged = candidate([], null);
+  paged.episode.turns = turns;
+  paged.tools = ['next'];
+  const { signal } = new AbortController();
+  expect(await toolShaping().verify(paged, { signal })).toMatchObject({
+    evidence: expect.stringMatching(/^1 dup/u) as string,
+  });
+});
+
+test('an episode that the environment gave no reward scores 0, and abstains where that is asked for', async () => {
+  const { signal } = new AbortController();
+  const idle = candidate([final], '19');
+  const rewarded = candidate([call('light', {})], null);
+  rewarded.episode.turns[0]!.observation = { text: 'lit', reward: 1 };
+  expect(await environmentReward().verify(rewarded, { signal })).toMatchObject({ kind: 'score', score: 1 });
+  // Also where the least that it could have given counts as more than nothing.
+  for (const options of [{}, { least: -1 }] as const) {
+    expect(await environmentReward(options).verify(idle, { signal })).toMatchObject({
+      kind: 'score',
+      score: 0,
+    });
+  }
+  const silent = environmentReward({ missing: 'abstain' });
+  expect(await silent.verify(idle, { signal })).toMatchObject({ kind: 'abstain' });
 });
