@@ -37,12 +37,12 @@ export function checkWorkPath(what: string, given: string): string {
 }
 
 /** Mounts lie beside the sandbox's own file systems, or below its work folder. */
-function checkMount(at: string): void {
+function checkPlace(at: string): void {
   const taken = ['/', '/proc', '/dev', '/tmp', WORK_FOLDER, '/usr'];
   const ours = taken.includes(at) || at.startsWith('/proc/') || at.startsWith('/dev/');
   if (!path.posix.isAbsolute(at) || path.posix.normalize(at) !== at || at.includes('\0') || ours) {
     refuseCommand(
-      `a sandboxed command has a mount at ${JSON.stringify(at)}: it must be an absolute path that the sandbox does not use itself`,
+      `a sandboxed command has a mount or a link at ${JSON.stringify(at)}: it must be an absolute path that the sandbox does not use itself`,
     );
   }
 }
@@ -61,11 +61,15 @@ export function checkCommand(command: Command | LongCommand): void {
   }
   if (command.cwd !== undefined && command.cwd !== '.') checkWorkPath('cwd', command.cwd);
   for (const mount of command.mounts ?? []) {
-    checkMount(mount.at);
+    checkPlace(mount.at);
     if (!path.isAbsolute(mount.from))
       refuseCommand(
         `a sandboxed command mounts ${JSON.stringify(mount.from)}, which is not an absolute path`,
       );
+  }
+  for (const link of command.links ?? []) {
+    checkPlace(link.at);
+    if (link.to.includes('\0')) refuseCommand('a sandboxed command has a NUL in a link');
   }
   const paths = (command.files ?? []).map((file) => checkWorkPath('a file', file.path));
   if (new Set(paths).size < paths.length) refuseCommand('a sandboxed command has two files of one path');

@@ -4,6 +4,10 @@ import type { Readable, Writable } from 'node:stream';
 export interface Limits {
   /** From the moment the command runs until `run` answers, but for a grace of a few seconds. */
   wallSeconds: number;
+  /**
+   * Of processes that live, and of those that are over as far as somebody waited for them: children of a program that
+   * ignores SIGCHLD are counted nowhere, so that what bounds all of it is `wallSeconds` on each processor.
+   */
   cpuSeconds: number;
   /** Memory but for what files hold: that is `writableBytes`. */
   memoryBytes: number;
@@ -46,6 +50,8 @@ export interface Command {
   env?: Readonly<Record<string, string>>;
   /** Folders or files of the host that can be read at `at`, such as a virtual environment. */
   mounts?: readonly Mount[];
+  /** Symbolic links, such as from /app into the work folder. */
+  links?: readonly Link[];
   /** Written into the work folder before the command runs. */
   files?: readonly WorkFile[];
   /** Files and folders of the work folder that are brought back, as they are when the command ends. */
@@ -58,6 +64,11 @@ export interface Command {
 export interface Mount {
   at: string;
   from: string;
+}
+
+export interface Link {
+  at: string;
+  to: string;
 }
 
 export interface WorkFile {
@@ -112,7 +123,7 @@ export interface LongCommand extends Omit<Command, 'stdin' | 'collect'> {
   pipes?: number;
 }
 
-export type Backend = 'bubblewrap' | 'gvisor' | 'wasi-python' | 'quickjs';
+export type Backend = 'bubblewrap' | 'gvisor' | 'e2b' | 'wasi-python' | 'quickjs';
 
 /**
  * Runs code that nobody has read. It sees no environment, no network and no file of ours but what it is given, and leaves

@@ -2,6 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Need } from '../contract.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
+import { findE2B } from './e2b/find.ts';
 import { findGVisor } from './gvisor/find.ts';
 import type { Backend, Sandbox } from './contract.ts';
 import { QuickJs } from './webassembly/quickjs.ts';
@@ -24,11 +25,12 @@ export type Runs = 'programs' | 'python' | 'javascript';
 const FINDERS: Record<Backend, Finder> = {
   bubblewrap: findBubblewrap,
   gvisor: findGVisor,
+  e2b: findE2B,
   'wasi-python': () => Promise.resolve({ sandbox: new WasiPython() }),
   quickjs: () => Promise.resolve({ sandbox: new QuickJs() }),
 };
 
-/** Tried in this order where nobody prefers one. gVisor is slow to come up, and a choice only. */
+/** Tried in this order where nobody prefers one. gVisor is slow to come up, E2B is somebody else's machine: a choice only. */
 const CANDIDATES: Record<Runs, readonly Backend[]> = {
   programs: ['bubblewrap'],
   python: ['bubblewrap', 'wasi-python'],
@@ -78,6 +80,10 @@ const isBackend = (name: string): name is Backend => Object.hasOwn(FINDERS, name
 export async function sandboxFacts(): Promise<BackendFacts[]> {
   return Promise.all(
     (Object.keys(FINDERS) as Backend[]).map(async (name) => {
+      // Looking for it takes machines of somebody's account.
+      if (name === 'e2b' && process.env['GRADUS_SANDBOX'] !== name) {
+        return { name, works: false, missing: 'a choice only: GRADUS_SANDBOX=e2b' };
+      }
       const result = await find(name);
       return 'sandbox' in result ? { name, works: true } : { name, works: false, missing: result.missing };
     }),

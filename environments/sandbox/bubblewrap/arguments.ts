@@ -11,17 +11,14 @@ export interface Descriptors {
   /** Read: the files of /etc. */
   passwd: number;
   group: number;
+  /** Read: further arguments. */
+  args: number;
   /** Written: who the first process of the sandbox is. */
   info: number;
 }
 
-export function bubblewrapArguments(
-  command: Pick<LongCommand, 'env'>,
-  limits: Limits,
-  descriptors: Descriptors,
-  mounts: readonly Mount[],
-  host: HostFolders,
-): string[] {
+/** What everybody may read: arguments are shown by `ps` outside, and in the sandbox by /proc/1/cmdline. */
+export function bubblewrapArguments(limits: Limits, descriptors: Descriptors, host: HostFolders): string[] {
   return [
     [
       '--unshare-all',
@@ -33,10 +30,7 @@ export function bubblewrapArguments(
       String(SANDBOX_UID),
     ],
     ['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
-    [
-      '--clearenv',
-      ...Object.entries(environmentOf(command)).flatMap(([name, value]) => ['--setenv', name, value]),
-    ],
+    ['--clearenv'],
     ...host.binds.flatMap((folder) => ['--ro-bind', folder, folder]),
     ...host.symlinks.flatMap(({ at, to }) => ['--symlink', to, at]),
     ['--perms', '0444', '--ro-bind-data', String(descriptors.passwd), '/etc/passwd'],
@@ -45,9 +39,22 @@ export function bubblewrapArguments(
     ['--dev', '/dev'],
     ...writableSizes(limits).map(({ at, bytes }) => ['--size', String(bytes), '--tmpfs', at]),
     ['--remount-ro', '/dev'],
-    ...mounts.flatMap(({ from, at }) => ['--ro-bind', from, at]),
+    ['--args', String(descriptors.args)],
     ['--remount-ro', '/', '--chdir', WORK_FOLDER],
     ['--seccomp', String(descriptors.seccomp), '--info-fd', String(descriptors.info)],
     '--',
   ].flat();
+}
+
+/** What a command has of its own: variables, mounts and links, as bubblewrap reads it from a descriptor. */
+export function privateArguments(
+  command: Pick<LongCommand, 'env' | 'links'>,
+  mounts: readonly Mount[],
+): Buffer {
+  const words = [
+    ...Object.entries(environmentOf(command)).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...mounts.flatMap(({ from, at }) => ['--ro-bind', from, at]),
+    ...(command.links ?? []).flatMap(({ at, to }) => ['--symlink', to, at]),
+  ];
+  return Buffer.from(words.map((word) => `${word}\0`).join(''));
 }

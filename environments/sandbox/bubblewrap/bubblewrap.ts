@@ -9,7 +9,7 @@ import { planMounts } from '../linux/mounts.ts';
 import { spawnSandbox } from '../linux/spawn.ts';
 import { TemporaryBytes } from '../linux/temporary-bytes.ts';
 import { GROUP, PASSWD, setprivArguments } from '../linux/user.ts';
-import { bubblewrapArguments } from './arguments.ts';
+import { bubblewrapArguments, privateArguments } from './arguments.ts';
 import { compileFilter } from './seccomp.ts';
 import type { Architecture } from './seccomp.ts';
 
@@ -37,6 +37,11 @@ export class Bubblewrap extends LinuxSandbox {
     this.#filter = new TemporaryBytes(compileFilter(architecture));
   }
 
+  /** Once no command of it runs. */
+  close(): void {
+    for (const bytes of [this.#filter, this.#passwd, this.#group]) bytes.close();
+  }
+
   protected async launch(command: AnyCommand, limits: Limits): Promise<Launched> {
     const { bwrap, setpriv, host } = this.#installation;
     const archive = await packed(command, limits);
@@ -46,6 +51,7 @@ export class Bubblewrap extends LinuxSandbox {
       command.pipes ?? 0,
       (passing) => ({
         info: passing.pipe(),
+        args: passing.pipe(),
         seccomp: passing.open(this.#filter.open()),
         passwd: passing.open(this.#passwd.open()),
         group: passing.open(this.#group.open()),
@@ -54,12 +60,13 @@ export class Bubblewrap extends LinuxSandbox {
         ...mounts.prefix,
         // By its descriptor, because it may lie in a folder of ours where nobody else may go.
         ...(setpriv ? [setpriv, ...setprivArguments(), `/proc/self/fd/${descriptors.program}`] : [bwrap]),
-        ...bubblewrapArguments(command, limits, own, mounts.binds, host),
+        ...bubblewrapArguments(limits, own, host),
         ...limitArguments(limits),
         ...launcherArguments(command, descriptors),
       ],
     );
-    return follow(child, archive, command, limits, ([info], found) => {
+    return follow(child, archive, command, limits, ([info, args], found) => {
+      args!.end(privateArguments(command, mounts.binds));
       // Bubblewrap says who is the first process of the sandbox after it has bound its life to ours.
       let said = '';
       let known = false;

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '../../../core/errors.ts';
@@ -14,7 +15,7 @@ export const cachedBubblewrap = (): string =>
   path.join(cacheEntry(cacheRoot(), { name: 'bubblewrap', version: 'debian' }), 'bwrap');
 
 /** Bubblewrap's options that are not in every version in use. */
-const NEEDED_OPTIONS = ['--disable-userns', '--size', '--perms', '--info-fd'];
+const NEEDED_OPTIONS = ['--disable-userns', '--size', '--perms', '--info-fd', '--args'];
 
 export type Found = { sandbox: Bubblewrap } | { missing: string };
 
@@ -46,9 +47,9 @@ export async function findBubblewrap(env: NodeJS.ProcessEnv = process.env): Prom
   if ('missing' in user) return user;
   const sandbox = new Bubblewrap({ bwrap, ...user, host: hostFolders() }, architecture);
   const wrong = await probe(sandbox);
-  return wrong === undefined
-    ? { sandbox }
-    : { missing: `bubblewrap does not work here. ${adviceFor(wrong)}` };
+  if (wrong === undefined) return { sandbox };
+  sandbox.close();
+  return { missing: `bubblewrap does not work here. ${adviceFor(wrong, bwrap)}` };
 }
 
 async function lackingOptions(bwrap: string): Promise<string | undefined> {
@@ -62,18 +63,45 @@ async function lackingOptions(bwrap: string): Promise<string | undefined> {
   }
 }
 
-/** What bubblewrap says where it may not make namespaces, and who forbids that. */
-function adviceFor(message: string): string {
-  if (
-    /namespace|uid map|Operation not permitted|Permission denied|No space left|Invalid argument/i.test(
-      message,
-    )
-  ) {
-    return (
-      `The system does not let it make user namespaces (${message}). In Docker, start the container with --security-opt ` +
-      'seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined; on Ubuntu 23.10 and newer give /usr/bin/bwrap an AppArmor ' +
-      'profile with "userns,"; elsewhere look at the sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone'
-    );
+/** What bubblewrap says where it may not make namespaces. */
+const REFUSALS =
+  /namespace|uid map|Operation not permitted|Permission denied|No space left|Invalid argument/i;
+
+/** A setting of the kernel's, and what to do where it has the value that forbids user namespaces. */
+const FORBIDDING = (bwrap: string): readonly [setting: string, value: string, advice: string][] => [
+  [
+    'user/max_user_namespaces',
+    '0',
+    'user.max_user_namespaces is 0: "sysctl -w user.max_user_namespaces=15000" allows them',
+  ],
+  [
+    'kernel/unprivileged_userns_clone',
+    '0',
+    'kernel.unprivileged_userns_clone is 0: "sysctl -w kernel.unprivileged_userns_clone=1" allows them',
+  ],
+  [
+    'kernel/apparmor_restrict_unprivileged_userns',
+    '1',
+    `kernel.apparmor_restrict_unprivileged_userns is 1, as on Ubuntu from 23.10 on: give ${bwrap} an AppArmor profile with "userns,", or set it to 0`,
+  ],
+];
+
+/** Who forbids namespaces, by the kernel's settings (`read` gives one, trimmed, or undefined), and what to do about it. */
+export function adviceFor(message: string, bwrap: string, read = setting): string {
+  if (!REFUSALS.test(message)) return message;
+  const found = FORBIDDING(bwrap).flatMap(([name, value, advice]) => (read(name) === value ? [advice] : []));
+  const advice =
+    found.length > 0
+      ? found.join('; ')
+      : 'no setting of the kernel forbids it, so a container may: start Docker with --security-opt seccomp=unconfined ' +
+        '--security-opt apparmor=unconfined --security-opt systempaths=unconfined';
+  return `The system does not let it make user namespaces (${message}); ${advice}`;
+}
+
+function setting(name: string): string | undefined {
+  try {
+    return readFileSync(`/proc/sys/${name}`, 'utf8').trim();
+  } catch {
+    return undefined; // this kernel has no such setting
   }
-  return message;
 }

@@ -78,6 +78,7 @@ export const FORBIDDEN: SystemCalls = {
   // memory that neither the limits of a process nor a look at its size can see
   memfd_secret: [447, 447],
   shmget: [29, 194],
+  semget: [64, 190],
   msgget: [68, 186],
   mq_open: [240, 180],
   migrate_pages: [256, 238],

@@ -16,7 +16,7 @@ export interface Bundle {
 /** Writes a bundle: a root with nothing in it but places for mounts. Whoever asks removes the folder. */
 export function writeBundle(
   argv: readonly string[],
-  command: Pick<LongCommand, 'env'>,
+  command: Pick<LongCommand, 'env' | 'links'>,
   limits: Limits,
   mounts: readonly Mount[],
   host: HostFolders,
@@ -27,7 +27,10 @@ export function writeBundle(
   const state = path.join(folder, 'state');
   mkdirSync(path.join(root, 'etc'), { recursive: true });
   mkdirSync(state);
-  for (const { at, to } of host.symlinks) symlinkSync(to, path.join(root, at));
+  for (const { at, to } of [...host.symlinks, ...(command.links ?? [])]) {
+    mkdirSync(path.dirname(path.join(root, at)), { recursive: true });
+    symlinkSync(to, path.join(root, at));
+  }
   writeFileSync(path.join(root, 'etc/passwd'), PASSWD);
   writeFileSync(path.join(root, 'etc/group'), GROUP);
   const binds = [...host.binds.map((at) => ({ at, from: at })), ...mounts];

@@ -16,8 +16,15 @@ export class BoundedOutput {
 
   /** Begins to read; the function returned says what was kept of this stream. */
   read(stream: Readable): () => Buffer {
+    const { add, kept } = this.keep();
+    stream.on('data', add);
+    return kept;
+  }
+
+  /** For a stream that comes by calls. */
+  keep(): { add: (chunk: Buffer) => void; kept: () => Buffer } {
     const chunks: Buffer[] = [];
-    stream.on('data', (chunk: Buffer) => {
+    const add = (chunk: Buffer): void => {
       const before = this.#seen;
       this.#seen += chunk.length;
       const room = this.#limit - this.#kept;
@@ -29,8 +36,8 @@ export class BoundedOutput {
       }
       const patience = this.#limit * OUTPUT_PATIENCE;
       if (before <= patience && this.#seen > patience) this.#onFlood();
-    });
-    return () => Buffer.concat(chunks);
+    };
+    return { add, kept: () => Buffer.concat(chunks) };
   }
 
   get cut(): boolean {

@@ -58,7 +58,7 @@ export function follow(
   archive: Uint8Array,
   command: AnyCommand,
   limits: Limits,
-  rootOf: (further: readonly Readable[], found: (pid: number) => void) => void,
+  rootOf: (further: readonly (Readable & Writable)[], found: (pid: number) => void) => void,
   { keepsMemoryInFiles = false } = {},
 ): Launched {
   const streams = child.stdio.filter((stream) => stream !== null) as unknown as (Readable & Writable)[];
@@ -75,7 +75,7 @@ export function follow(
     Writable,
     Writable,
     Readable,
-    ...Readable[],
+    ...(Readable & Writable)[],
   ];
 
   let ending: Ending | undefined;
@@ -125,12 +125,8 @@ export function follow(
         }),
       );
     }
-    const signal = exit !== null && exit > 128 ? signalName(exit - 128) : null;
-    const ended = ending ?? (exit === null ? 'killed' : signal === 'SIGXCPU' ? 'cpu-time' : 'exit');
     over.resolve({
-      exit: ended === 'exit' ? exit : null,
-      signal: ended === 'exit' ? signal : null,
-      ended,
+      ...stageOf(exit, ending),
       seconds: started === undefined ? 0 : (performance.now() - started) / 1000,
     });
   };
@@ -161,6 +157,16 @@ export function follow(
     end,
     collected: () => Buffer.concat(pieces).subarray(BEGINS.length),
   };
+}
+
+/** How a command is over, by a shell's exit status (null where there is none) and why we ended it, if we did. */
+export function stageOf(
+  exit: number | null,
+  ending: Ending | undefined,
+): Pick<Ran, 'exit' | 'signal' | 'ended'> {
+  const signal = exit !== null && exit > 128 ? signalName(exit - 128) : null;
+  const ended = ending ?? (exit === null ? 'killed' : signal === 'SIGXCPU' ? 'cpu-time' : 'exit');
+  return ended === 'exit' ? { exit, signal, ended } : { exit: null, signal: null, ended };
 }
 
 const SIGNAL_NAMES = new Map(Object.entries(system.signals).map(([name, number]) => [number, name]));

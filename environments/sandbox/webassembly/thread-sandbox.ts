@@ -24,7 +24,13 @@ export abstract class ThreadSandbox implements Sandbox {
   async run(command: Command): Promise<Ran> {
     checkCommand(command);
     const limits = limitsOf(command);
-    if (command.files?.length || command.collect?.length || command.mounts?.length || command.cwd) {
+    if (
+      command.files?.length ||
+      command.collect?.length ||
+      command.mounts?.length ||
+      command.links?.length ||
+      command.cwd
+    ) {
       refuseCommand(
         `the sandbox ${this.name} has no files: give the program as an argument and its input as stdin`,
       );

@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { describe, expect, test, vi } from 'vitest';
 import type { Ran } from '../../../environments/sandbox/contract.ts';
+import { processesBelow } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from './available.ts';
 
 const textOf = (ran: Ran, file: string): string => Buffer.from(ran.files.get(file)!).toString();
@@ -65,6 +68,23 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
     expect(ran.stdout).toBe("/work/a/b\nit's $HOME\n");
   });
 
+  test('shows its variables to nobody who lists processes, inside or outside', async () => {
+    const running = await sandbox.start({
+      ...shell('echo $GIVEN; cat /proc/1/cmdline; echo; cat'),
+      env: { GIVEN: 'hunter2' },
+    });
+    let said = '';
+    running.stdout.on('data', (data) => (said += String(data)));
+    await vi.waitUntil(() => said.includes('--unshare-all') && said.endsWith('\0\n'), { timeout: 20_000 });
+    const outside = processesBelow('--unshare-all');
+    expect(outside).not.toEqual([]);
+    expect(processesBelow('hunter2')).toEqual([]);
+    running.kill();
+    await running.over;
+    expect(said).toMatch(/^hunter2\n.*--unshare-all/);
+    expect(said.slice('hunter2'.length)).not.toContain('hunter2');
+  });
+
   test('can be talked to for as long as it goes on, by more pipes than the usual ones', async () => {
     const running = await sandbox.start({ ...shell('cat <&3 >&4; cat'), pipes: 2 });
     const [third, fourth] = running.pipes;
@@ -108,5 +128,14 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
       boundary: 'environment',
       type: 'sandbox-command',
     });
+  });
+
+  test('does not run where namespaces are forbidden, and that says what allows them', async () => {
+    const program = path.join(import.meta.dirname, 'run-once.ts');
+    const forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"';
+    const node = [process.execPath, '--import', 'tsx', program, 'true'];
+    await expect(
+      promisify(execFile)('unshare', ['--user', '--map-root-user', 'sh', '-c', forbid, 'sh', ...node]),
+    ).rejects.toMatchObject({ stderr: expect.stringContaining('sysctl -w user.max_user_namespaces=') });
   });
 });

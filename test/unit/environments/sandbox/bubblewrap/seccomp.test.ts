@@ -45,6 +45,12 @@ describe.each(['x64', 'arm64'] as const)('the filter of system calls on %s', (ar
     if (architecture === 'x64') expect(answerOf('x64', 0x40000000)).toBe(KILL);
   });
 
+  test('refuses what System V and POSIX queues keep in the kernel', () => {
+    // shmget, semget, msgget, mq_open
+    const calls = architecture === 'x64' ? [29, 64, 68, 240] : [194, 190, 186, 180];
+    for (const call of calls) expect(answerOf(architecture, call)).toBe(EPERM);
+  });
+
   test('looks at the flags of clone: threads and children are allowed, namespaces are not', () => {
     const [thread, child, user, mount] = [0x003d0f00, 17, 0x10000011, 0x00020011];
     expect(answerOf(architecture, CLONE[architecture], thread)).toBe(ALLOW);
