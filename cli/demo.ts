@@ -2,6 +2,7 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { fail } from './fail.ts';
 import { runAndReport } from './run-and-report.ts';
+import { readSpec } from './run-spec.ts';
 import { withStackFlags } from './stack-flags.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
 
@@ -10,8 +11,12 @@ interface DemoOptions extends InstallationOptions {
   json?: boolean;
 }
 
-const demo = (options: DemoOptions): Promise<number> =>
-  runAndReport({ ...options, workflowId: `demo-${path.basename(options.spec, '.json')}` });
+const demo = async ({ spec, ...options }: DemoOptions): Promise<number> =>
+  runAndReport({
+    ...options,
+    spec: await readSpec(spec),
+    workflowId: `demo-${path.basename(spec, '.json')}`,
+  });
 
 withStackFlags(new Command('demo'))
   .description('Runs the main job: an agent learns to use a calculator.')

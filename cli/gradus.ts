@@ -56,6 +56,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Judges the stored episodes of a run anew, without rolling them out again.',
     load: async () => (await import('./commands/reverify.ts')).reverify,
   },
+  harbor: {
+    description: 'Writes tasks of the environment swe as task folders of Harbor.',
+    load: async () => (await import('./commands/harbor.ts')).harborCommand,
+  },
   import: {
     description: 'Brings in a Hugging Face folder; a spec begins with it by {"model": {"from": "NAME"}}.',
     load: async () => (await import('./commands/import.ts')).importCommand,

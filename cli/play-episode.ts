@@ -78,7 +78,10 @@ export async function playEpisode(
   const seconds = (performance.now() - started) / 1000;
   for (const { text, observation } of episode.turns) {
     write(`${text.trimEnd()}\n`);
-    if (observation) write(`← ${observation.text}\n`);
+    if (!observation) continue;
+    write(`← ${observation.text}\n`);
+    for (const { mediaType, bytes, sha256 } of observation.images ?? [])
+      write(`  (${mediaType}, ${bytes} bytes, sha256:${sha256})\n`);
   }
   const sampled = episode.mask.reduce<number>((sum, bit) => sum + bit, 0);
   write(`(${ending(episode)}; ${sampled} tokens, ${Math.round(sampled / seconds)} a second)\n`);

@@ -47,8 +47,9 @@ async function listedIn(file: string): Promise<string[]> {
 
 /** The built-in environments and those of modules, by name, in this process. Throws what environments/index.ts throws. */
 export async function loadEnvironments(modules: readonly string[]): Promise<Map<string, Environment>> {
-  // The modules of users are TypeScript. In a checkout this process was started with it.
-  if (!IN_CHECKOUT) await import('../typescript.ts');
   const { loadEnvironments: load } = await import('../environments/index.ts');
+  // The modules of users are TypeScript. In a checkout this process was started with it; elsewhere what is ours is loaded
+  // before, since it looks at each file that comes after it.
+  if (!IN_CHECKOUT && modules.length > 0) await import('../typescript.ts');
   return load(modules);
 }

@@ -1,11 +1,11 @@
 import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { note, print } from './printable.ts';
-import { readSpec, runSpec } from './run-spec.ts';
+import { runSpec } from './run-spec.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
 
 export interface RunAndReportOptions extends InstallationOptions {
-  /** The file. */
-  spec: string;
+  /** As a person wrote it. */
+  spec: unknown;
   workflowId: string;
   /** The last line of stdout is one JSON object; everything else goes to stderr. */
   json?: boolean;
@@ -14,9 +14,8 @@ export interface RunAndReportOptions extends InstallationOptions {
 }
 
 /** Runs a curriculum from servers to the tables of before and after. Returns the exit code. */
-export async function runAndReport({ spec: file, json, ...options }: RunAndReportOptions): Promise<number> {
+export async function runAndReport({ spec, json, ...options }: RunAndReportOptions): Promise<number> {
   const say = json === true ? note : print;
-  const spec = await readSpec(file);
   const outcome = await runSpec({ ...options, spec, say }, async ({ result, progress, seconds }) => {
     const confidence = confidenceOf(spec);
     const taken = seconds();

@@ -297,6 +297,9 @@ export interface BatchResult {
   spans: Span[];
 }
 
+/** Of an episode, as the spec has them. */
+export type EpisodeLimits = Pick<SamplingSpec, 'maxTurns' | 'maxCompletionTokens'>;
+
 export interface DemonstrationsRequest {
   run: string;
   seed: number;
@@ -306,6 +309,8 @@ export interface DemonstrationsRequest {
   shownBefore?: Shown;
   arms: Arm[];
   count: number;
+  /** Demonstrations of which none fits into an episode are refused. Absent: nothing is. */
+  limits?: EpisodeLimits;
   updates: UpdatePlan;
   /** For the tokenizer. */
   checkpoint: CheckpointRef;

@@ -31,6 +31,17 @@ export type ArgumentsOf<Arguments extends z.ZodType | JsonSchema> = Arguments ex
   ? z.infer<Arguments>
   : { [name: string]: Json };
 
+/** What a tool shows besides text. Policies read text alone; the image is kept for whoever looks at the episode. */
+export interface Image {
+  /** Such as `image/png`. */
+  mediaType: string;
+  /** The bytes, or their base64. */
+  data: Uint8Array | string;
+}
+
+/** What a tool gives: text, or text and images, of which the policy reads a line each, such as `[image image/png]`. */
+export type ToolOutput = string | { text: string; images?: readonly Image[] };
+
 /**
  * A tool that a policy can call.
  *
@@ -39,7 +50,7 @@ export type ArgumentsOf<Arguments extends z.ZodType | JsonSchema> = Arguments ex
  * `effect` `pure`: may be repeated. `idempotent`: may be repeated with the same `idempotencyKey`. `once`: never
  * repeated; must be `long`, and an attempt whose fate is unknown ends the episode as an infrastructure outcome.
  *
- * `run` returns what the policy reads. Throw ToolRefusal for what the policy did wrong (it reads the message and can
+ * `run` returns what the policy reads, and what it shows. Throw ToolRefusal for what the policy did wrong (it reads the message and can
  * learn from it); anything else thrown is a failure of the tool, retried for `pure` and `idempotent` ones.
  */
 export interface Tool<Arguments extends z.ZodType | JsonSchema = z.ZodType | JsonSchema> {
@@ -52,7 +63,7 @@ export interface Tool<Arguments extends z.ZodType | JsonSchema = z.ZodType | Jso
   cost: { seconds: number; usd: number };
   limits?: Partial<ToolLimits>;
   /** Left out of a tool of an environment with sessions: the session's `act` has the call. */
-  run?(args: ArgumentsOf<Arguments>, context: ToolContext): string | Promise<string>;
+  run?(args: ArgumentsOf<Arguments>, context: ToolContext): ToolOutput | Promise<ToolOutput>;
 }
 
 export interface ToolLimits {
@@ -91,7 +102,7 @@ export class ToolRefusal extends Error {
 export interface FunctionTool<
   Arguments extends z.ZodType | JsonSchema = z.ZodType | JsonSchema,
 > extends Tool<Arguments> {
-  run(args: ArgumentsOf<Arguments>, context: ToolContext): string | Promise<string>;
+  run(args: ArgumentsOf<Arguments>, context: ToolContext): ToolOutput | Promise<ToolOutput>;
 }
 
 export function defineTool<Arguments extends z.ZodType | JsonSchema>(

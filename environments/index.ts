@@ -6,13 +6,15 @@ import { TIERS } from '../core/episode/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
 import type { Environment, JsonSchema } from './contract.ts';
 import { assertSchema } from './host/arguments.ts';
-import { miniwobEnvironment } from './miniwob/environment.ts';
+import { miniwobEnvironment, simpleMiniwobEnvironment } from './miniwob/environment.ts';
 import { fileOfModule } from './ready.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
 import { retailEnvironment } from './retail/environment.ts';
+import { searchCorpusEnvironment } from './search-qa/corpora/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
 import { webShopEnvironment } from './web-shop/environment.ts';
 import { webShopBrowserEnvironment } from './web-shop/in-browser.ts';
+import { swePackagesEnvironment } from './swe/packages/environment.ts';
 import { sweSmallEnvironment } from './swe/small/environment.ts';
 import { toolMathEnvironment } from './tool-math/environment.ts';
 
@@ -20,11 +22,15 @@ export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
   slowCalculatorEnvironment(),
   miniwobEnvironment(),
+  simpleMiniwobEnvironment(),
   moleculesEnvironment(),
   retailEnvironment(),
   searchQaEnvironment(),
+  searchCorpusEnvironment('foldoc', 'the Free On-line Dictionary of Computing'),
+  searchCorpusEnvironment('python', "Python's library reference"),
   webShopEnvironment(),
   webShopBrowserEnvironment(),
+  swePackagesEnvironment(),
   sweSmallEnvironment(),
   toolMathEnvironment(),
 ];
@@ -220,7 +226,10 @@ async function importDefault(path: string): Promise<unknown> {
       `${path} has no default export; export default an environment (see environments/contract.ts).`,
     );
   }
-  return module.default;
+  // TypeScript of a folder that is CommonJS: its exports are what is exported.
+  const { default: exported } = module;
+  const isCommonJs = typeof exported === 'object' && exported !== null && '__esModule' in exported;
+  return isCommonJs && 'default' in exported ? exported.default : exported;
 }
 
 function checked(value: unknown, path: string): Environment {

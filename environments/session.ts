@@ -1,6 +1,6 @@
 import type { Json } from '../core/json/json.ts';
 import type { ToolCall } from '../core/episode/episode.ts';
-import type { Task, ToolContext } from './contract.ts';
+import type { Image, Task, ToolContext } from './contract.ts';
 
 // Environments with state: what an episode has changed is in its session, and how a session comes back after its holder
 // is gone is declared. Nothing that a process merely remembers is relied on (ADR 0044).
@@ -25,6 +25,8 @@ export interface ActedFully {
   reward?: number;
   /** The environment ends the episode: nothing is sampled after this. */
   done?: boolean;
+  /** What it shows besides, at most 8 and 4 MiB in all: kept with the episode, and named in its text by a line each. */
+  images?: readonly Image[];
 }
 
 /** How an episode came to its end, for a session that has a last word. */
@@ -69,7 +71,7 @@ export interface Fold<State = Json> {
 
 /**
  * `replay`: where the session is gone it is opened again and the recorded calls are made again; each observation (text,
- * refusal, reward and end) must be the recorded one, or the episode is `failed` at the environment.
+ * refusal, reward, end and images) must be the recorded one, or the episode is `failed` at the environment.
  */
 export interface Replay {
   resume: 'replay';

@@ -77,6 +77,10 @@ export const partKey = (run: string, stage: string, step: number, group: number,
 export const observationKey = (run: string, call: string): string =>
   `runs/${segment(run)}/observations/${call}.json`;
 
+/** An image that a tool showed in an episode of the run. */
+export const imageKey = (run: string, sha256: string): string =>
+  `runs/${segment(run)}/images/${segment(sha256)}`;
+
 /** What a learner step measured. */
 export const metricsKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/metrics/${segment(stage)}/${padded(step)}.json`;

@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { actsOf } from '../../core/episode/acts.ts';
+import { actsOf, callKey } from '../../core/episode/acts.ts';
 import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { RandomKey } from '../../core/random.ts';
@@ -14,6 +13,7 @@ import type { Called, SessionAsk } from '../../environments/host/asks.ts';
 import { attemptsOf } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { inAttempts } from '../../environments/host/in-attempts.ts';
 import { sampleTurn } from './sample-turn.ts';
 
 export interface AdvanceContext {
@@ -39,10 +39,12 @@ export interface AdvanceContext {
   signal: AbortSignal;
   /** Told of what users' code did wrong. */
   incident?: Asker['incident'];
+  /** Absent: what calls show is named and not kept. */
+  keepImages?: (called: Called) => Promise<Called>;
 }
 
 /** Pause before an inline tool is tried again, milliseconds, doubled each time. */
-const INLINE_BACKOFF_MS = 50;
+const INLINE_PAUSE_MS = 50;
 
 /**
  * Samples turns and runs inline tools until the episode ends or a long tool call is due. Changes `episode` in place.
@@ -182,24 +184,20 @@ async function callInline(
 ): Promise<void> {
   const { environment, tools, signal, incident } = context;
   const session = sessionOf(context, episode);
-  const attempts = tool ? attemptsOf(tool) : 1;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const idempotencyKey = `${context.episodeId}/${episode.turns.length}`;
-      const asker = { signal, incident };
-      const called = await environment.call(call, { ...asker, idempotencyKey, attempt, session }, tools);
-      observeCall(context, episode, called);
-      return;
-    } catch (error) {
-      signal.throwIfAborted();
-      const retryable = error instanceof GradusError && error.retryable;
-      if (!retryable || attempt >= attempts) {
-        if (!isDeath(error)) incident?.(environment.threw(`tool ${call.name}`, messageOf(error)));
-        return fail(episode, error);
-      }
-      await delay(INLINE_BACKOFF_MS * 2 ** (attempt - 1), undefined, { signal });
-    }
+  const idempotencyKey = callKey(context.episodeId, episode.turns.length);
+  let called: Called;
+  try {
+    called = await inAttempts(
+      (attempt) => environment.call(call, { signal, incident, idempotencyKey, attempt, session }, tools),
+      { attempts: tool ? attemptsOf(tool) : 1, firstPauseMs: INLINE_PAUSE_MS, signal },
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isDeath(error)) incident?.(environment.threw(`tool ${call.name}`, messageOf(error)));
+    return fail(episode, error);
   }
+  // A store that is away is no failure of the call's.
+  observeCall(context, episode, (await context.keepImages?.(called)) ?? called);
 }
 
 /**

@@ -19,7 +19,7 @@ export function* branchesOf(
 ): InPieces<Episode[]> {
   const [first] = trees;
   const all = trees.flatMap(({ episodes }) => episodes);
-  const firstSample = 1 + all.reduce((last, { sample }) => Math.max(last, sample), -1);
+  const firstSample = firstSampleOf(trees);
   const branches: Episode[] = [];
   for (const task of first!.tasks.keys()) {
     const ofTask = all.filter((episode) => episode.task === task);
@@ -38,6 +38,10 @@ export function* branchesOf(
   }
   return branches;
 }
+
+/** The number of the first sample that is added to each task of the trees. */
+export const firstSampleOf = (trees: readonly Pick<RolloutGroup, 'episodes'>[]): number =>
+  1 + trees.flatMap(({ episodes }) => episodes).reduce((last, { sample }) => Math.max(last, sample), -1);
 
 const pathOf = ({ episode, reward }: { episode: Episode; reward: number }): Path => ({
   tokens: episode.tokens,

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
+import { callKey } from '../../core/episode/acts.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { ids } from '../../core/names.ts';
@@ -26,8 +26,10 @@ import { beginCall } from './begin-call.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
-import { branchesOf } from './branches.ts';
+import { branchesOf, firstSampleOf } from './branches.ts';
 import { hintsFor } from './hints.ts';
+import { inAttempts } from '../../environments/host/in-attempts.ts';
+import { keepImages } from './keep-images.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
@@ -122,6 +124,7 @@ export function createRollout(deps: RolloutDependencies) {
     /** Lets go of the sessions of a group that nobody goes on with. */
     async closeSessions({ group: request }: AdvanceRequest, signal: AbortSignal): Promise<void> {
       const incidents = new IncidentList();
+      const first = request.grows ? firstSampleOf(await treesOf(deps.store, request.grows, signal)) : 0;
       const names = [...new Set(request.tasks.map(({ environment }) => environment))];
       for (const environment of names.map((name) => environmentOf(deps.environments, name))) {
         const sessions = request.tasks.flatMap((ref, task) => {
@@ -129,7 +132,7 @@ export function createRollout(deps: RolloutDependencies) {
           const index = ref.index % environment.taskCount(ref.split, ref.level);
           return Array.from({ length: request.samples }, (_, sample) => ({
             ref: { ...ref, index },
-            id: `${longName(request)}/${episodeIndex(request, { task, sample })}`,
+            id: `${longName(request)}/${episodeIndex(request, { task, sample: first + sample })}`,
             acts: [],
           }));
         });
@@ -212,11 +215,17 @@ async function growGroup(
   { trees: refs, ...search }: Growth,
   signal: AbortSignal,
 ): Promise<RolloutGroup> {
-  const trees = await Promise.all(refs.map((ref) => loadTrajectories(store, ref, { signal })));
+  const trees = await treesOf(store, { trees: refs }, signal);
   const { id, tasks } = trees[0]!;
   const episodes = await inTurns(branchesOf(trees, request.samples, search, request.reward), signal);
   return { ...headOf(request), grows: id, tasks, episodes };
 }
+
+const treesOf = (
+  store: ObjectStore,
+  { trees }: Pick<Growth, 'trees'>,
+  signal: AbortSignal,
+): Promise<RolloutGroup[]> => Promise.all(trees.map((ref) => loadTrajectories(store, ref, { signal })));
 
 /** What a group is, whatever is in it. */
 const headOf = ({ group, checkpoint, sampling }: GroupRequest) => ({
@@ -312,21 +321,28 @@ type Posed = AskKinds['tasks']['answer'] | GradusError;
 
 /** Attempts at a task whose source says that it may be there soon, and the pause before the second, milliseconds. */
 const POSE_ATTEMPTS = 5;
-const POSE_BACKOFF_MS = 200;
+const POSE_PAUSE_MS = 200;
 
 async function posedBy(environments: Environments, refs: readonly TaskRef[], asker: Asker): Promise<Posed[]> {
-  const posed = await posedOnce(environments, refs, asker);
-  for (let attempt = 1; attempt < POSE_ATTEMPTS; attempt++) {
-    const again = [...posed.keys()].filter((i) => {
+  const posed: Posed[] = [];
+  let left = [...refs.keys()];
+  const pose = async (): Promise<void> => {
+    const asked = left.map((i) => refs[i]!);
+    const said = await posedOnce(environments, asked, asker);
+    said.forEach((one, n) => (posed[left[n]!] = one));
+    left = left.filter((i) => {
       const one = posed[i];
       return one instanceof GradusError && one.retryable;
     });
-    if (again.length === 0) break;
-    await delay(POSE_BACKOFF_MS * 2 ** (attempt - 1), undefined, { signal: asker.signal });
-    const askedAgain = again.map((i) => refs[i]!);
-    const said = await posedOnce(environments, askedAgain, asker);
-    said.forEach((one, n) => (posed[again[n]!] = one));
-  }
+    if (left.length > 0) throw posed[left[0]!] as GradusError;
+  };
+  const { signal } = asker;
+  await inAttempts(pose, { attempts: POSE_ATTEMPTS, firstPauseMs: POSE_PAUSE_MS, signal }).catch(
+    (error: unknown) => {
+      // Why a task could not be posed its episodes say.
+      if (!posed.includes(error as Posed)) throw error;
+    },
+  );
   return posed;
 }
 
@@ -392,6 +408,7 @@ async function advanceOne(
         episodeId: `${longName(request)}/${index}`,
         policySession,
         key: keyOfEpisode('rollout'),
+        keepImages: (called) => keepImages(deps.store, request.run, called, { signal: asker.signal }),
         ...asker,
       },
       episode,
@@ -424,7 +441,7 @@ function dueCall(
     environment,
     file,
     tool: name,
-    id: `${longName(group)}/${episodeIndex(group, episode)}/${episode.turns.length}`,
+    id: callKey(`${longName(group)}/${episodeIndex(group, episode)}`, episode.turns.length),
     timeoutSeconds: tool.limits.timeoutSeconds,
     maxAttempts: attemptsOf(tool),
     once: tool.effect === 'once',

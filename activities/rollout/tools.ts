@@ -11,6 +11,8 @@ import { IncidentList } from '../incident-list.ts';
 import { sessionOf } from './advance-episode.ts';
 import { observationKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
+import { inAttempts } from '../../environments/host/in-attempts.ts';
+import { keepImages } from './keep-images.ts';
 import { episodeOf, observations, pages } from './trajectory-parts.ts';
 
 export interface ToolDependencies {
@@ -43,7 +45,8 @@ export function createTools(deps: ToolDependencies) {
         episodeId: call.id.slice(0, call.id.lastIndexOf('/')),
       };
       const asked = { call: status.call, session: sessionOf(about, episode), tools };
-      const { observation, session } = await attemptCalls(context, environment, call, asked, incidents);
+      const answer = await attemptCalls(context, environment, call, asked, incidents);
+      const { observation, session } = await patiently(context, () => keepImages(deps.store, run, answer));
       const key = observationKey(run, call.id);
       const called = { ...observation, ...(session && { session }) };
       const kept = await patiently(context, () => deps.store.keep(key, observations, called));
@@ -65,8 +68,8 @@ interface Beat {
 }
 
 /** Pause before a tool is tried again, milliseconds, doubled each time. */
-const BACKOFF_MS = 200;
-const LONGEST_BACKOFF_MS = 15_000;
+const PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 15_000;
 
 /**
  * Throws GradusError('tool', …) when the last attempt has failed. The worker gives its sign of life by itself; a tool
@@ -83,30 +86,34 @@ async function attemptCalls(
   const beat: Beat = { failed: before?.failed ?? 0 };
   const asker = incidents.asker(context.cancellationSignal);
   const timer = setInterval(() => context.heartbeat(beat), BEAT_MS);
+  const heartbeat = (said?: Json): void => {
+    if (said === undefined) delete beat.said;
+    else beat.said = said;
+    context.heartbeat(beat);
+  };
+  const onFailure = (error: unknown): void => {
+    beat.failed++;
+    beat.reason = messageOf(error).slice(0, 300);
+    context.heartbeat(beat);
+  };
   try {
-    for (;;) {
-      try {
-        const heartbeat = (said?: Json): void => {
-          if (said === undefined) delete beat.said;
-          else beat.said = said;
-          context.heartbeat(beat);
-        };
+    return await inAttempts(
+      () => {
         const attempt = context.info.attempt + beat.failed;
-        return await environment.call(
-          call,
-          { ...asker, idempotencyKey: id, attempt, session, heartbeat },
-          tools,
-        );
-      } catch (error) {
-        asker.signal.throwIfAborted();
-        beat.failed++;
-        beat.reason = messageOf(error).slice(0, 300);
-        context.heartbeat(beat);
-        const again = error instanceof GradusError && error.retryable && beat.failed < maxAttempts;
-        if (!again) throw lastOne(error);
-        await context.sleep(Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** (beat.failed - 1)));
-      }
-    }
+        const about = { ...asker, idempotencyKey: id, attempt, session, heartbeat };
+        return environment.call(call, about, tools);
+      },
+      {
+        attempts: maxAttempts - beat.failed,
+        firstPauseMs: PAUSE_MS * 2 ** beat.failed,
+        longestPauseMs: LONGEST_PAUSE_MS,
+        signal: asker.signal,
+        onFailure,
+      },
+    );
+  } catch (error) {
+    asker.signal.throwIfAborted();
+    throw lastOne(error);
   } finally {
     clearInterval(timer);
   }

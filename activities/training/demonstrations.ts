@@ -1,16 +1,16 @@
-import { actsOf } from '../../core/episode/acts.ts';
-import type { EpisodeSession, Observation } from '../../core/episode/episode.ts';
+import type { Observation } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { RandomStream } from '../../core/random.ts';
-import type { DemonstrationsRequest } from '../../core/requests.ts';
+import type { DemonstrationsRequest, EpisodeLimits } from '../../core/requests.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import { Turns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { DemonstrationTurn } from '../../environments/contract.ts';
-import type { AskKinds, SessionAsk } from '../../environments/host/asks.ts';
+import type { AskKinds } from '../../environments/host/asks.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { PlayedSession } from '../../environments/host/played-session.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { TrainSequence } from './training-batch.ts';
@@ -20,16 +20,18 @@ const BATCH = 256;
 
 /**
  * A round's demonstrations, the arms in turn, each of another task; no two rounds of a run share one.
- * Throws GradusError('environment', …) where one cannot be made or read.
+ * Throws GradusError('environment', …) where one cannot be made or read, and GradusError('spec', 'no-room') where the
+ * episodes of an arm end before any of its demonstrations does.
  */
 export async function demonstrationSequences(
   environments: Environments,
   dialectFor: (environment: Pick<HostedEnvironment, 'tools'>) => Dialect,
-  request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed' | 'shownBefore'>,
+  request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed' | 'shownBefore' | 'limits'>,
   signal: AbortSignal,
 ): Promise<TrainSequence[]> {
   const sequences: TrainSequence[] = [];
-  const { seed, round, shownBefore = { rounds: 0, tasks: 0 } } = request;
+  const { seed, round, shownBefore = { rounds: 0, tasks: 0 }, limits } = request;
+  const lengths = new Map<string, Lengths>();
   const ways = new RandomStream(seed, 'demonstrations', shownBefore.rounds + round);
   const turns = new Turns(signal);
   for (let from = 0; from < request.count; from += BATCH) {
@@ -48,10 +50,56 @@ export async function demonstrationSequences(
       const dialect = dialectFor(shown.tools ? { tools: shown.tools } : environment);
       // A mistake that a dialect cannot even write needs no unlearning.
       if (shown.demonstration.weight < 0 && !dialect.canWrite(shown.demonstration.turns.at(-1)!)) continue;
-      sequences.push(await written(environment, dialect, { ref: item.ref, ...shown }, signal));
+      const sequence = await written(environment, dialect, { ref: item.ref, ...shown }, signal);
+      sequences.push(sequence);
+      if (shown.demonstration.weight <= 0) continue;
+      const arm = `${item.ref.environment} at level ${item.ref.level}`;
+      const length = {
+        turns: shown.demonstration.turns.length,
+        tokens: sequence.tokens.length - sequence.mask.indexOf(1),
+      };
+      lengths.set(arm, withLength(lengths.get(arm), length, limits));
     }
   }
+  if (limits) lengths.forEach((of, arm) => assertRoom(arm, of, limits));
   return sequences;
+}
+
+/** Of a demonstration; tokens are those after its prompt. */
+interface Length {
+  turns: number;
+  tokens: number;
+}
+
+/** Of an arm's demonstrations: the least of each, and whether an episode has room for any. */
+interface Lengths {
+  least: Length;
+  fits: boolean;
+}
+
+function withLength(
+  before: Lengths | undefined,
+  { turns, tokens }: Length,
+  { maxTurns, maxCompletionTokens }: EpisodeLimits = { maxTurns: Infinity, maxCompletionTokens: Infinity },
+): Lengths {
+  return {
+    least: {
+      turns: Math.min(turns, before?.least.turns ?? Infinity),
+      tokens: Math.min(tokens, before?.least.tokens ?? Infinity),
+    },
+    fits: before?.fits === true || (turns <= maxTurns && tokens <= maxCompletionTokens),
+  };
+}
+
+/** What no episode can do however well it is learnt is not worth showing. */
+function assertRoom(arm: string, { least, fits }: Lengths, limits: EpisodeLimits): void {
+  if (fits) return;
+  const { maxTurns, maxCompletionTokens } = limits;
+  throw new GradusError(
+    'spec',
+    'no-room',
+    `no demonstration of ${arm} fits into an episode: they take ${least.turns} turns or more and ${least.tokens} tokens or more after the prompt, where sampling.maxTurns is ${maxTurns} and sampling.maxCompletionTokens is ${maxCompletionTokens}: raise them`,
+  );
 }
 
 type Shown = AskKinds['demonstrations']['answer'];
@@ -97,18 +145,22 @@ async function written(
   };
   append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);
   const id = `demonstration/${ref.environment}/${ref.split}/${ref.level}/${ref.index}`;
-  let session: SessionAsk = { ref, id, acts: [] };
-  for (const [i, turn] of turns.entries()) {
-    const last = i === turns.length - 1;
-    append(dialect.turnTokens(turn), weight > 0 || last ? 1 : 0);
-    if (last) continue;
-    const { observation, kept } = await observed(environment, dialect, tools, session, turn, signal);
-    const acts = turn.call ? actsOf([{ action: { kind: 'call', call: turn.call }, observation }], tools) : [];
-    session = { ...session, acts: [...session.acts, ...acts], kept };
-    append(dialect.observationTokens({ text: observation.text }, dialect.turnText(turn)), 0);
+  const session = new PlayedSession(environment, ref, id, tools);
+  // A call that fails may have opened it.
+  let opened = false;
+  try {
+    for (const [i, turn] of turns.entries()) {
+      const last = i === turns.length - 1;
+      append(dialect.turnTokens(turn), weight > 0 || last ? 1 : 0);
+      if (last) continue;
+      opened ||= turn.observation === undefined && turn.call !== undefined;
+      const { text } = await observed(environment, dialect, tools, session, turn, signal);
+      append(dialect.observationTokens({ text }, dialect.turnText(turn)), 0);
+    }
+    return sequence;
+  } finally {
+    if (opened && !signal.aborted) await session.close({ signal });
   }
-  if (session.acts.length > 0) await environment.close([session], { signal });
-  return sequence;
 }
 
 /** What the expert reads after a turn: as the demonstration says, else from the tool itself. */
@@ -116,17 +168,20 @@ async function observed(
   environment: HostedEnvironment,
   dialect: Dialect,
   tools: readonly ToolFacts[],
-  session: SessionAsk,
+  session: PlayedSession,
   turn: DemonstrationTurn,
   signal: AbortSignal,
-): Promise<{ observation: Observation; kept?: EpisodeSession | undefined }> {
-  const { kept } = session;
-  if (turn.observation !== undefined) return { observation: { text: turn.observation }, kept };
+): Promise<Observation> {
+  const { call } = turn;
+  const noted = (observation: Observation): Observation => {
+    if (call) session.note({ kind: 'call', call }, observation);
+    return observation;
+  };
+  if (turn.observation !== undefined) return noted({ text: turn.observation });
   if (turn.raw !== undefined) {
     const action = dialect.parse(turn.raw);
-    if (action.kind === 'malformed') return { observation: malformedObservation(action.reason), kept };
+    if (action.kind === 'malformed') return malformedObservation(action.reason);
   }
-  const { call } = turn;
   if (!call) {
     throw new GradusError(
       'environment',
@@ -135,9 +190,8 @@ async function observed(
     );
   }
   const tool = tools.find(({ name }) => name === call.name);
-  const refusal =
-    tool?.placement === 'long' ? await environment.refusalOf(call, { signal, session }, tools) : null;
-  if (refusal) return { observation: refusal, kept };
+  const refusal = tool?.placement === 'long' ? await session.refusalOf(call, { signal }) : null;
+  if (refusal) return noted(refusal);
   if (tool && (tool.placement !== 'inline' || !(tool.ofSession || tool.effect === 'pure'))) {
     throw new GradusError(
       'environment',
@@ -145,7 +199,5 @@ async function observed(
       `${environment.name} demonstrates a call of ${tool.name}, which is not inline and pure: give the turn its observation`,
     );
   }
-  const idempotencyKey = `${session.id}/${session.acts.length}`;
-  const called = await environment.call(call, { idempotencyKey, attempt: 1, signal, session }, tools);
-  return { observation: called.observation, kept: called.session ?? kept };
+  return session.call(call, { signal });
 }

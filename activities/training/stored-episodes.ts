@@ -13,6 +13,7 @@ import type { ModelFiles } from '../../store/checkpoints.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
 import { didYouMean } from '../../spec/strict.ts';
 import { assertStage, specOfRun } from '../../store/find-run.ts';
+import { copyImages } from '../../store/images.ts';
 import { rolloutsPrefix, storedKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../store/trajectories.ts';
@@ -91,14 +92,16 @@ export async function collectStored(
     (await store.find(key, sources, { signal })) ??
     (await store.keep(key, sources, await sourceOf(store, request, signal), { signal })).value;
   const results: GroupResult[] = [];
-  for (const [group, tasks] of drawStored(source, request)) {
-    const { ref, rounds = [] } = source[group]!;
+  for (const [place, tasks] of drawStored(source, request)) {
+    const { ref, rounds = [] } = source[place]!;
     const [stored, ...grown] = await Promise.all(
       [ref, ...rounds].map((each) => loadTrajectories(store, each, { signal })),
     );
     const whole = { ...stored!, episodes: [stored!, ...grown].flatMap(({ episodes }) => episodes) };
     const id = `group-${String(results.length).padStart(4, '0')}`;
-    const kept = await keepTrajectories(store, { run, stage, step }, taken(whole, tasks, id), { signal });
+    const group = taken(whole, tasks, id);
+    await copyImages(store, group, request.from.run, run, { signal });
+    const kept = await keepTrajectories(store, { run, stage, step }, group, { signal });
     const counts = await tally(reward, kept.value, signal);
     // Another step has sampled them, and paid for it.
     results.push({ trajectories: kept.ref, ...counts, sampledTokens: 0, sampledLogprob: 0, spans: [] });

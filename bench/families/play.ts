@@ -1,7 +1,6 @@
-import { actsOf } from '../../core/episode/acts.ts';
-import type { EpisodeSession, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import { PlayedSession } from '../../environments/host/played-session.ts';
 import type { DemonstrationTurn } from '../../environments/contract.ts';
 
 /** The calls that an expert makes in a task. */
@@ -35,45 +34,29 @@ export async function scriptsOf(
 
 /** An episode that is at one of its calls. */
 export class Playing {
-  private readonly turns: Pick<Turn, 'action' | 'observation'>[] = [];
-  private kept: EpisodeSession | undefined;
-  private readonly environment: HostedEnvironment;
-  private readonly script: Script;
-  private readonly id: string;
+  private readonly session: PlayedSession;
+  private readonly calls: Script['calls'];
 
-  constructor(environment: HostedEnvironment, script: Script, id: string) {
-    this.environment = environment;
-    this.script = script;
-    this.id = id;
+  constructor(environment: HostedEnvironment, { ref, calls }: Script, id: string) {
+    this.session = new PlayedSession(environment, ref, id);
+    this.calls = calls;
   }
 
   /** Makes the next call; false when there is none. */
   async step(signal: AbortSignal): Promise<boolean> {
-    const call = this.script.calls[this.turns.length];
+    const call = this.calls[this.session.turns.length];
     if (call === undefined) return false;
-    const idempotencyKey = `${this.id}/${this.turns.length}`;
-    const context = { idempotencyKey, attempt: 1, signal, session: this.asked() };
-    const { observation, session } = await this.environment.call(call, context);
-    this.kept = session ?? this.kept;
-    this.turns.push({ action: { kind: 'call', call }, observation });
+    await this.session.call(call, { signal });
     return true;
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    await this.environment.close([this.asked()], { signal });
+    await this.session.close({ signal });
   }
 
   /** What is kept with the episode so that it can go on, bytes of JSON. */
   get keptBytes(): number {
-    return this.kept === undefined ? 0 : JSON.stringify(this.kept).length;
-  }
-
-  private asked() {
-    return {
-      ref: this.script.ref,
-      id: this.id,
-      acts: actsOf(this.turns, this.environment.tools),
-      kept: this.kept,
-    };
+    const { kept } = this.session;
+    return kept === undefined ? 0 : JSON.stringify(kept).length;
   }
 }

@@ -9,6 +9,7 @@ import { fileOfModule } from '../../environments/ready.ts';
 
 interface CheckOptions {
   tasks: number;
+  seconds: number;
   json?: boolean;
 }
 
@@ -17,8 +18,9 @@ export function check(): Command {
   return new Command('check')
     .argument('[files...]', 'modules of environments (default: those of the project, from package.json)')
     .option('--tasks <n>', 'look at so many tasks of each split and level', wholeFrom(1), 200)
+    .option('--seconds <n>', 'how long one environment may take', wholeFrom(1), 60)
     .option('--json', 'one JSON object')
-    .action(async (files: string[], { tasks, json }: CheckOptions) => {
+    .action(async (files: string[], { tasks, seconds, json }: CheckOptions) => {
       const modules = files.length > 0 ? files.map((file) => fileOfModule(file)) : await projectModules();
       if (modules.length === 0) {
         throw new GradusError(
@@ -27,7 +29,7 @@ export function check(): Command {
           'no environment is named: gradus check my-environment.ts',
         );
       }
-      const checked = await checkEnvironments(modules, { tasks });
+      const checked = await checkEnvironments(modules, { tasks, seconds });
       print(json === true ? JSON.stringify(checked.findings) : report(checked));
       if (checked.findings.some((finding) => finding.is === 'error')) process.exitCode = 1;
     });

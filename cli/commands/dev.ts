@@ -11,6 +11,7 @@ import { projectEnvironment } from '../project.ts';
 import { withStackFlags } from '../stack-flags.ts';
 import { startInstallation, untilInterrupted } from '../stack-with-workers.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
+import { shellWord } from '../../environments/sandbox/command.ts';
 import { fileOfModule } from '../../environments/ready.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
@@ -29,11 +30,13 @@ async function hold(options: InstallationOptions): Promise<void> {
   await mkdir(bin, { recursive: true });
   await rm(path.join(bin, 'temporal'), { force: true });
   await symlink(temporal.cliPath, path.join(bin, 'temporal'));
-  const stateDir = stack.stateDir === DEFAULT_STATE_DIR ? '' : ` ${STATE_DIR}="${stack.stateDir}"`;
   const example = IN_CHECKOUT ? 'examples/calculator.json' : 'spec.json';
-  // The commands that play episodes need them, too, from whatever folder they are called.
-  const modules = settings.environmentModules.map((file) => fileOfModule(file)).join(',');
-  const environments = modules === '' ? '' : ` GRADUS_ENVIRONMENTS="${modules}"`;
+  const variables = exportLine({
+    address: settings.temporalAddress,
+    bin,
+    stateDir: stack.stateDir,
+    modules: settings.environmentModules.map((file) => fileOfModule(file)),
+  });
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)
   Temporal UI   ${temporal.uiAddress ?? 'off'}
@@ -44,13 +47,29 @@ ${workers.descriptions.map((description) => `  worker        ${description}`).jo
 
 In another terminal:
 
-  export TEMPORAL_ADDRESS=${settings.temporalAddress} PATH="${bin}:$PATH"${stateDir}${environments}
+  ${variables}
   temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file ${example}
 
 Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);
   await interrupted;
   console.log('\nstopping …');
   await installation.stop();
+}
+
+/**
+ * What another terminal's commands need, as a line of a shell, for whatever folder they are called in: a path may have
+ * anything in it. The commands that play episodes need the modules, absolute paths, too.
+ */
+export function exportLine(of: {
+  address: string;
+  bin: string;
+  stateDir: string;
+  modules: readonly string[];
+}): string {
+  const variables = [`TEMPORAL_ADDRESS=${of.address}`, `PATH=${shellWord(of.bin)}:"$PATH"`];
+  if (of.stateDir !== DEFAULT_STATE_DIR) variables.push(`${STATE_DIR}=${shellWord(of.stateDir)}`);
+  if (of.modules.length > 0) variables.push(`GRADUS_ENVIRONMENTS=${shellWord(of.modules.join(','))}`);
+  return `export ${variables.join(' ')}`;
 }
 
 /** `gradus dev` */

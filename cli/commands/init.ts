@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
@@ -12,6 +12,7 @@ const PLACEHOLDER = 'my-agent';
 interface Manifest {
   [field: string]: unknown;
   scripts?: Record<string, string>;
+  gradus?: { environments?: unknown };
 }
 
 /** `gradus init [NAME]`: writes into the working directory, over nothing that is there. */
@@ -42,9 +43,11 @@ function nameFrom(text: string): string {
 }
 
 /** Returns the names of the files. Throws GradusError('environment', 'exists') before anything is written. */
-async function writeProject(folder: string, name: string): Promise<string[]> {
+export async function writeProject(folder: string, name: string): Promise<string[]> {
   const files = (await readdir(TEMPLATE)).toSorted();
-  const there = files.filter((file) => existsSync(path.join(folder, file)));
+  const own = path.join(folder, 'package.json');
+  const there = files.filter((file) => isThere(path.join(folder, file)));
+  if (isThere(own) && !existsSync(own)) there.push('package.json');
   if (there.length > 0) {
     throw new GradusError(
       'environment',
@@ -54,20 +57,23 @@ async function writeProject(folder: string, name: string): Promise<string[]> {
     );
   }
   // Read first, since it may be damaged.
-  const manifest = await manifestOf(folder, name);
+  const manifest = await manifestOf(own, name);
   for (const file of files) {
     const text = await readFile(path.join(TEMPLATE, file), 'utf8');
-    await writeFile(path.join(folder, file), text.replaceAll(PLACEHOLDER, name));
+    await writeFile(path.join(folder, file), text.replaceAll(PLACEHOLDER, name), { flag: 'wx' });
   }
-  await writeFile(path.join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  await writeFile(own, `${JSON.stringify(manifest, undefined, 2)}\n`, { flag: existsSync(own) ? 'w' : 'wx' });
   const made = [...files, 'package.json'];
   for (const [file, text] of Object.entries(DOTFILES)) {
-    if (existsSync(path.join(folder, file))) continue;
-    await writeFile(path.join(folder, file), text);
+    if (isThere(path.join(folder, file))) continue;
+    await writeFile(path.join(folder, file), text, { flag: 'wx' });
     made.push(file);
   }
   return made;
 }
+
+/** Whether anything has this name, also a link that leads nowhere: what is written through it would be somewhere else. */
+const isThere = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
 /** Not in the template, since npm leaves them out of packages. */
 const DOTFILES = {
@@ -77,14 +83,14 @@ const DOTFILES = {
 };
 
 /** The project's package.json, which npm has made when it installed Gradus, with what is missing in it. */
-async function manifestOf(folder: string, name: string): Promise<Manifest> {
-  const file = path.join(folder, 'package.json');
+async function manifestOf(file: string, name: string): Promise<Manifest> {
   let manifest: Manifest = {};
   try {
     if (existsSync(file)) manifest = JSON.parse(await readFile(file, 'utf8')) as Manifest;
   } catch (cause) {
     throw new GradusError('environment', 'exists', `cannot read ${file}: ${messageOf(cause)}`, { cause });
   }
+  const listed: unknown[] = Array.isArray(manifest.gradus?.environments) ? manifest.gradus.environments : [];
   return {
     name,
     version: '0.1.0',
@@ -92,6 +98,6 @@ async function manifestOf(folder: string, name: string): Promise<Manifest> {
     ...manifest,
     type: 'module',
     scripts: { test: 'node --import gradus/typescript --test environment.test.ts', ...manifest.scripts },
-    gradus: { environments: ['./environment.ts'] },
+    gradus: { ...manifest.gradus, environments: [...new Set([...listed, './environment.ts'])] },
   };
 }

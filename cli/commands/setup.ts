@@ -16,6 +16,14 @@ const PARTS: Record<string, { description: string; load: () => Promise<unknown> 
     description: 'the Python packages of environments, by name; without a name, which there are',
     load: () => import('../../infra/setup/setup-python.ts'),
   },
+  corpora: {
+    description: 'what search-qa-foldoc and search-qa-python search: 15 MB to download, from Debian',
+    load: () => import('../../environments/search-qa/corpora/setup.ts'),
+  },
+  swe: {
+    description: 'five packages with their tests, and pytest, for the environment swe: 3 MB to download',
+    load: () => import('../../environments/swe/packages/setup.ts'),
+  },
   browser: {
     description: 'Chromium and pages for it, for environments with a browser: 100 MB to download',
     load: () => import('../../infra/setup/setup-browser.ts'),

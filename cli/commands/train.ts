@@ -4,6 +4,7 @@ import { setUpOnce } from '../../infra/setup/set-up-once.ts';
 import { note } from '../printable.ts';
 import { projectEnvironment } from '../project.ts';
 import { runAndReport } from '../run-and-report.ts';
+import { readSpec } from '../run-spec.ts';
 import { withStackFlags } from '../stack-flags.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
 
@@ -22,14 +23,11 @@ export function train(): Command {
     )
     .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
     .action(async (spec: string, { id, ...options }: TrainOptions) => {
+      // What was misspelt is said before minutes go into setting up.
+      const written = await readSpec(spec);
+      const env = await projectEnvironment();
       await setUpOnce(note);
       const workflowId = id ?? path.basename(spec, '.json');
-      process.exitCode = await runAndReport({
-        ...options,
-        env: await projectEnvironment(),
-        spec,
-        workflowId,
-        join: true,
-      });
+      process.exitCode = await runAndReport({ ...options, env, spec: written, workflowId, join: true });
     });
 }

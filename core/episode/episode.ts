@@ -14,6 +14,15 @@ export type Action =
   | { kind: 'answer'; answer: string }
   | { kind: 'malformed'; reason: string };
 
+/** An image that a tool showed: it lies in its run's folder of the store, under its digest. */
+export interface ImageRef {
+  type: 'image';
+  mediaType: string;
+  /** Of the image's bytes, lower-case hex. */
+  sha256: string;
+  bytes: number;
+}
+
 /** What came back from a tool, as the policy reads it. */
 export interface Observation {
   /** What the tool said, without the frame that a dialect gives it; for `error` a message that starts with `error:`. */
@@ -25,6 +34,8 @@ export interface Observation {
   reward?: number;
   /** The environment ended the episode with it. */
   done?: true;
+  /** What it showed; the text has a line in place of each. */
+  images?: ImageRef[];
 }
 
 /** What is kept of an episode's session, so that any process can go on with it. */

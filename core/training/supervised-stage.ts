@@ -140,6 +140,7 @@ export async function superviseStage(
       shownBefore: input.shownBefore,
       arms: stage.arms,
       count: demonstrationsOf(stage),
+      limits: sampling,
       updates: {
         minibatch: stage.minibatch,
         epochs: 1,

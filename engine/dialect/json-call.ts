@@ -29,7 +29,10 @@ export function parseJsonCall(content: string, keys: readonly string[]): Action 
 /** Levels of arguments: what is read without a stack is written, checked and sent with one. */
 const DEEPEST = 100;
 
-/** Undefined for what is none, for numbers that are too large to be one, such as 1e999, and for what is too deep. */
+/**
+ * Undefined for what is none, for numbers that are too large to be one, such as 1e999, for text that is no Unicode (half a
+ * surrogate pair), and for what is too deep.
+ */
 export function readJson(text: string): Json | undefined {
   try {
     const json = JSON.parse(text) as Json;
@@ -39,10 +42,15 @@ export function readJson(text: string): Json | undefined {
   }
 }
 
-const isPlainJson = (json: Json, levels: number): boolean =>
-  typeof json === 'object' && json !== null
-    ? levels > 0 && Object.values(json).every((one) => isPlainJson(one, levels - 1))
-    : typeof json !== 'number' || Number.isFinite(json);
+function isPlainJson(json: Json, levels: number): boolean {
+  if (typeof json === 'string') return isUnicode(json);
+  if (typeof json !== 'object' || json === null) return typeof json !== 'number' || Number.isFinite(json);
+  return (
+    levels > 0 && Object.entries(json).every(([key, one]) => isUnicode(key) && isPlainJson(one, levels - 1))
+  );
+}
+
+const isUnicode = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 function isObject(json: Json): json is { [key: string]: Json } {
   return typeof json === 'object' && json !== null && !Array.isArray(json);

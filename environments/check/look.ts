@@ -90,13 +90,13 @@ export async function look(environment: Environment, file: string, most: number)
   };
 }
 
-/** Indices: the first, the last, and others evenly between; of an endless row the first ones. */
+/** Indices: the first, the last, and others evenly between (of one the first); of an endless row the first ones. */
 export function spread(count: TaskCount, most: number): number[] {
   if (typeof count === 'object') return [];
   if (count === 'endless' || count <= most) {
     return Array.from({ length: count === 'endless' ? most : count }, (_, i) => i);
   }
-  return Array.from({ length: most }, (_, i) => Math.round((i * (count - 1)) / (most - 1)));
+  return Array.from({ length: most }, (_, i) => Math.round((i * (count - 1)) / Math.max(1, most - 1)));
 }
 
 async function orBroken<T>(work: () => Promise<T>): Promise<T | Broken> {

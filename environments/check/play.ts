@@ -1,11 +1,10 @@
 import { GradusError } from '../../core/errors.ts';
-import { actsOf } from '../../core/episode/acts.ts';
-import type { Episode, EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { DemonstrationTurn } from '../contract.ts';
-import type { SessionAsk } from '../host/asks.ts';
 import type { ToolFacts } from '../host/facts.ts';
 import type { HostedEnvironment } from '../host/hosted-environment.ts';
+import { PlayedSession } from '../host/played-session.ts';
 
 /** What the expert did and read, and what verifiers said of it. */
 export interface Played {
@@ -76,17 +75,24 @@ interface Playing {
 async function playThrough(playing: Playing): Promise<PlayedEpisode> {
   const { environment, ref, tools, id, letGo, signal } = playing;
   const turns: Turn[] = [];
-  let kept: EpisodeSession | undefined;
-  const session = (): SessionAsk => ({ ref, id, acts: actsOf(turns, tools), kept });
+  const session = new PlayedSession(environment, ref, id, tools);
   const observe = async (turn: DemonstrationTurn, call: ToolCall): Promise<Observation> => {
-    if (turn.observation !== undefined) return { text: turn.observation };
-    const refused = await environment.refusalOf(call, { signal, session: session() }, tools);
-    if (refused) return refused;
-    if (letGo) await environment.close([session()], { signal });
-    const asked = { idempotencyKey: `${id}/${turns.length}`, attempt: 1, signal, session: session() };
-    const called = await environment.call(call, asked, tools);
-    kept = called.session ?? kept;
-    return called.observation;
+    const { observation: said } = turn;
+    // What a session says is looked at in any case; other tools may have effects.
+    const told = said !== undefined && !tools.some(({ name, ofSession }) => ofSession && name === call.name);
+    const known = told ? { text: said } : await session.refusalOf(call, { signal });
+    if (known !== null) {
+      session.note({ kind: 'call', call }, known);
+      return known;
+    }
+    if (letGo) await session.close({ signal });
+    const observation = await session.call(call, { signal });
+    if (said !== undefined && observation.text !== said) {
+      throw broken(
+        `says that ${call.name} answers ${JSON.stringify(said)}, and it answers ${JSON.stringify(observation.text)}`,
+      );
+    }
+    return observation;
   };
   let status: Episode['status'] = { kind: 'truncated', limit: 'turns' };
   for (const turn of playing.turns) {
@@ -101,14 +107,20 @@ async function playThrough(playing: Playing): Promise<PlayedEpisode> {
   }
   if (environment.resume === null) return { turns, status };
   const by = status.kind === 'answered' ? 'answer' : status.kind === 'ended' ? 'environment' : 'turns';
-  const ended = await environment.end(session(), { answer: answerOf({ status }), by }, { signal });
-  return { turns, status, session: { ...kept, ended } };
+  const ended = await session.end({ answer: answerOf({ status }), by }, { signal });
+  return { turns, status, session: { ...session.kept, ended } };
 }
 
 /** Throws GradusError('environment', 'session') that says where a session that came back was another one. */
 function assertSame(first: PlayedEpisode, again: PlayedEpisode): void {
   const words = ({ observation }: Turn): string =>
-    JSON.stringify([observation?.text, observation?.error, observation?.reward, observation?.done]);
+    JSON.stringify([
+      observation?.text,
+      observation?.error,
+      observation?.reward,
+      observation?.done,
+      observation?.images,
+    ]);
   const i = first.turns.findIndex((turn, n) => words(turn) !== words(again.turns[n]!));
   const [one, other] = [first.turns[i]?.observation?.text, again.turns[i]?.observation?.text];
   if (i >= 0) {

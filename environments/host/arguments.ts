@@ -33,18 +33,35 @@ export function assertSchema(schema: JsonSchema): void {
 }
 
 // Formats are advice in JSON Schema, and what others publish uses keywords of their own: neither is an error.
-const OPTIONS = { strict: false, validateFormats: false } as const;
+// What an object has from Object.prototype, such as `constructor`, nobody has given.
+const OPTIONS = { strict: false, validateFormats: false, ownProperties: true } as const;
 const compilers: Record<'older' | 'newer', Ajv | undefined> = { older: undefined, newer: undefined };
 const validators = new WeakMap<JsonSchema, ValidateFunction>();
+/** By the schema's text: tools of a task are new objects with each task, and seldom new schemas. */
+const recent = new Map<string, ValidateFunction>();
+const MOST_RECENT = 256;
 
 function compiled(schema: JsonSchema): ValidateFunction {
   const known = validators.get(schema);
   if (known) return known;
+  const text = JSON.stringify(schema);
+  const validate = recent.get(text) ?? compiledAnew(schema);
+  recent.delete(text);
+  recent.set(text, validate);
+  if (recent.size > MOST_RECENT) recent.delete(recent.keys().next().value!);
+  validators.set(schema, validate);
+  return validate;
+}
+
+function compiledAnew(schema: JsonSchema): ValidateFunction {
   const older = /draft-0[4-7]/.test(typeof schema['$schema'] === 'string' ? schema['$schema'] : '');
   const ajv = older ? (compilers.older ??= new Ajv(OPTIONS)) : (compilers.newer ??= new Ajv2020(OPTIONS));
   // Two tools may have schemas of one $id, which a compiler would take for the same.
   const { $id: _, $schema: __, ...rest } = schema;
-  const validate = ajv.compile(rest);
-  validators.set(schema, validate);
-  return validate;
+  try {
+    return ajv.compile(rest);
+  } finally {
+    // It would keep each one for ever.
+    ajv.removeSchema(rest);
+  }
 }

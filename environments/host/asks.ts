@@ -9,6 +9,7 @@ import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Demonstration, TierFinding } from '../contract.ts';
 import type { EndSaid, EpisodeEnd } from '../session.ts';
 import type { ToolFacts } from './facts.ts';
+import type { SentImage } from './images.ts';
 
 // What a host is asked and what it answers, as JSON. Every ask is about one environment and has items that are
 // answered one by one, so that a host that dies over one of them can be asked about the others again.
@@ -39,6 +40,8 @@ export interface AskedCall {
 /** What a call brought, and what is now to be kept of the session that had it. */
 export interface Called {
   observation: Observation;
+  /** What the observation's `images` name, in their order. */
+  images?: readonly SentImage[];
   session?: EpisodeSession;
 }
 

@@ -29,7 +29,7 @@ export interface EnvironmentHostOptions {
 const HARMLESS = [
   'PATH HOME USER LANG LC_ALL TZ TMPDIR TEMP TMP SystemRoot NODE_ENV NODE_EXTRA_CA_CERTS SSL_CERT_FILE',
   'HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy LD_LIBRARY_PATH XDG_CACHE_HOME',
-  'GRADUS_CHEMISTRY_PYTHON GRADUS_CACHE GRADUS_SANDBOX GRADUS_BWRAP GRADUS_RUNSC',
+  'GRADUS_CHEMISTRY_PYTHON GRADUS_CACHE GRADUS_SANDBOX GRADUS_BWRAP GRADUS_RUNSC GRADUS_E2B_TEMPLATE GRADUS_BROWSER',
 ]
   .join(' ')
   .split(' ');
@@ -219,11 +219,10 @@ export class EnvironmentHost {
     return { shared: lanes.long, alone: lanes.longAlone, suspect };
   }
 
-  /** How long an ask may block its process, milliseconds: as long as its function may take, or be silent. */
+  /** How long an ask may keep the event loop of its process from turning, milliseconds. */
   private blockMs({ kind, environment, items }: Ask): number {
     if (kind === 'calls') {
-      const { placement, limits } = this.toolOf(environment, items[0] as CallsItem)!;
-      return 1000 * (placement === 'long' ? limits.heartbeatSeconds : limits.timeoutSeconds);
+      return callBlocksMs(this.toolOf(environment, items[0] as CallsItem)!);
     }
     if (kind === 'findings') {
       const { verifier } = items[0] as AskKinds['findings']['item'];
@@ -272,6 +271,15 @@ export class EnvironmentHost {
     this.lateErrors = addIncidents(this.lateErrors, [incident]);
   }
 }
+
+/**
+ * How long a call may keep an event loop from turning, milliseconds: a long one as long as it may be silent; an inline one
+ * is in everybody's way, however long it may wait for something.
+ */
+export const callBlocksMs = ({ placement, limits }: Pick<ToolFacts, 'placement' | 'limits'>): number =>
+  placement === 'long'
+    ? 1000 * limits.heartbeatSeconds
+    : Math.min(1000 * limits.timeoutSeconds, FAST_LIMIT_MS);
 
 const pick = (names: readonly string[]): Record<string, string> =>
   Object.fromEntries(

@@ -4,6 +4,7 @@ import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
+import { DEFAULT_TOOL_LIMITS } from '../contract.ts';
 import type { Environment, TierFinding, ToolContext } from '../contract.ts';
 import type { EndSaid, EpisodeEnd, Resume } from '../session.ts';
 import { DIED, functionsOf, toError } from './asks.ts';
@@ -20,7 +21,11 @@ import type {
 } from './asks.ts';
 import { factsOf } from './facts.ts';
 import type { EnvironmentFacts, TaskCount, ToolFacts, VerifierFacts } from './facts.ts';
+import { inAttempts } from './in-attempts.ts';
 import { serve } from './serve.ts';
+
+/** Pause before a session is asked for its last word again, milliseconds, doubled each time. */
+const END_PAUSE_MS = 50;
 
 /** Who asks: how it is called off, and who is told of what users' code did wrong on the way. */
 export interface Asker {
@@ -121,12 +126,16 @@ export class HostedEnvironment {
   }
 
   /**
-   * The last word of an episode's session, which is then closed; that it could not be closed is an incident. Throws
-   * GradusError('environment', …).
+   * The last word of an episode's session, asked for again where that may help; then it is closed, and that it could not be
+   * is an incident. Throws GradusError('environment', …).
    */
   async end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
     try {
-      return await this.one('endings', { session, end }, asker);
+      return await inAttempts(() => this.one('endings', { session, end }, asker), {
+        attempts: DEFAULT_TOOL_LIMITS.maxAttempts,
+        firstPauseMs: END_PAUSE_MS,
+        signal: asker.signal,
+      });
     } finally {
       await this.close([session], asker);
     }

@@ -19,6 +19,8 @@ import { serve } from './serve.ts';
 const CHANNEL = 3;
 /** How often it says that its event loop turns, while there is work, milliseconds. */
 const ALIVE_MS = 250;
+/** Messages go together in lines of at most so many characters: images make some of them long. */
+const LONGEST_LINE = 2 ** 24;
 /** Longest details of a heartbeat, as JSON, in characters. */
 const LONGEST_DETAILS = 2000;
 
@@ -42,9 +44,21 @@ function say(message: FromHost): void {
 function flush(): void {
   const messages = outbox;
   outbox = [];
-  if (messages.length === 0) return;
+  let line: string[] = [];
+  let length = 0;
+  const end = (): void => {
+    if (line.length > 0) channel.say(`[${line.join(',')}]`);
+    line = [];
+    length = 0;
+  };
   try {
-    channel.say(JSON.stringify(messages));
+    for (const message of messages) {
+      const text = JSON.stringify(message);
+      if (length + text.length > LONGEST_LINE) end();
+      line.push(text);
+      length += text.length;
+    }
+    end();
   } catch (error) {
     giveUp(error);
   }

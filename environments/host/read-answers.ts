@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { Demonstration, Task, TierFinding, Verdict } from '../contract.ts';
-import type { Acted, ActedFully, EndSaid } from '../session.ts';
+import type { ActedFully, EndSaid } from '../session.ts';
 import { cutText } from './facts.ts';
+import { readImages } from './images.ts';
+import type { SentImage } from './images.ts';
 
 // What users' functions return is anything: here it becomes what they promised, or a message that says what it was.
 
@@ -122,8 +124,21 @@ const actedShape = z.object({
   done: z.boolean().exactOptional(),
 });
 
-export const readActed = (said: Acted): Read<ActedFully> =>
-  typeof said === 'string' ? { value: { text: said } } : read(actedShape, said, 'observation');
+/** What a call did, as it leaves the hands of whoever did it. */
+export type Did = Omit<ActedFully, 'images'> & { images?: SentImage[] };
+
+export function readActed(said: unknown): Read<Did> {
+  if (typeof said === 'string') return { value: { text: said } };
+  if (typeof said !== 'object' || said === null || !('images' in said) || said.images === undefined) {
+    return read(actedShape, said, 'observation');
+  }
+  // Megabytes, which no message should show.
+  const { images, ...rest } = said;
+  const did = read(actedShape, rest, 'observation');
+  if ('fault' in did) return did;
+  const shown = readImages(images);
+  return 'fault' in shown ? shown : { value: { ...did.value, images: shown.value } };
+}
 
 const endShape = z.object({ reward: z.number().exactOptional(), info: json.exactOptional() });
 

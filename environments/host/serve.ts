@@ -16,6 +16,7 @@ import type {
   SessionAsk,
 } from './asks.ts';
 import { errorOfUsers, toolFacts, wordsOf } from './facts.ts';
+import type { SentImage } from './images.ts';
 import { inTime } from './in-time.ts';
 import {
   readDemonstration,
@@ -27,7 +28,7 @@ import {
 } from './read-answers.ts';
 import type { Read } from './read-answers.ts';
 import { closeOf, endOf, readySession } from './sessions.ts';
-import { attemptCall, refuseCall } from './tool-call.ts';
+import { attemptCall, refuseCall, runTool } from './tool-call.ts';
 import { whatWentWrong } from './what-went-wrong.ts';
 
 export interface ServeContext {
@@ -191,15 +192,19 @@ async function called(
   if (refusal) return { observation: refusal };
   const tool = tools.find(({ name }) => name === call.name)!;
   const context = { ...callContext(environment, session, serving), idempotencyKey, attempt };
-  if (tool.run) return { observation: await attemptCall(tool, call, context) };
-  const ready = await readySession(environment, await context.task(), session, tools, context);
+  const ready = tool.run
+    ? null
+    : await readySession(environment, await context.task(), session, tools, context);
+  let images: readonly SentImage[] | undefined;
   try {
-    const observation = await attemptCall(tool, call, context, (_, again, limited) =>
-      ready.act(again, limited),
-    );
-    return { observation, session: ready.kept };
+    const observation = await attemptCall(tool, call, context, async (...given) => {
+      const did = await (ready?.act(given[1], given[2]) ?? runTool(...given));
+      ({ images } = did);
+      return did;
+    });
+    return { observation, ...(images && { images }), ...(ready && { session: ready.kept }) };
   } catch (error) {
-    ready.giveUp();
+    ready?.giveUp();
     throw error;
   }
 }

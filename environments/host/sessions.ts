@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
+import { callKey } from '../../core/episode/acts.ts';
 import type { Act } from '../../core/episode/acts.ts';
-import type { EpisodeSession, Observation, ToolCall } from '../../core/episode/episode.ts';
+import type { EpisodeSession, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
@@ -9,7 +9,6 @@ import { limitsOf, ToolRefusal } from '../contract.ts';
 import type { Environment, Task, Tool, ToolContext } from '../contract.ts';
 import type {
   Acted,
-  ActedFully,
   Attached,
   EndSaid,
   EpisodeEnd,
@@ -23,7 +22,8 @@ import type { SessionAsk } from './asks.ts';
 import { cutText, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
 import { readActed, readEnd, readSnapshot, readState } from './read-answers.ts';
-import type { Read } from './read-answers.ts';
+import type { Did, Read } from './read-answers.ts';
+import { observationOf } from './tool-call.ts';
 
 // What a process does with sessions. Those that it holds are a convenience: each is known by the calls that it has taken,
 // and one that is gone, or has taken others, comes back as its environment declares.
@@ -53,7 +53,7 @@ let sweeping: NodeJS.Timeout | undefined;
 /** A session that is there and waits for a call. */
 export interface ReadySession {
   /** Throws what the session throws, but ToolRefusal. Called once. */
-  act(call: ToolCall, context: ToolContext): Promise<ActedFully>;
+  act(call: ToolCall, context: ToolContext): Promise<Did>;
   /** What is to be kept of it now. */
   readonly kept: EpisodeSession;
   /** Where the call has not come to its end: nobody knows what the session has come to. */
@@ -106,7 +106,7 @@ function readyLive(
     async act(call, context) {
       const did = await acted(name, () => held.session.act(call, context));
       const acts = ask.acts.length + 1;
-      held.trail = longer(held.trail, { call, observation: observed(did, toolOf(tools, call)) });
+      held.trail = longer(held.trail, { call, observation: observationOf(did, toolOf(tools, call)) });
       if (sessions.resume === 'reattach') kept.handle = (held.session as Attached).handle ?? null;
       if (sessions.resume === 'snapshot' && acts % (sessions.every ?? 1) === 0) {
         const value = promised(name, readSnapshot(await (held.session as Snapshooting).snapshot()));
@@ -141,7 +141,13 @@ export async function endOf(
         return sessions.end(copyOf(state), end, signal);
       }
       const held = await take(name, sessions, task, ask, tools, context);
-      return (await held.session.end?.(end, signal)) ?? {};
+      try {
+        return (await held.session.end?.(end, signal)) ?? {};
+      } finally {
+        // It may be asked again.
+        held.busy = false;
+        held.usedAt = Date.now();
+      }
     },
     (seconds) =>
       new GradusError('environment', 'end', `a session of ${name} took longer than ${seconds} s to end`),
@@ -185,7 +191,8 @@ async function stateOf(
   const place: SessionPlace = { id, signal: context.signal };
   let state = promised(name, readState(await opened(name, context.signal, () => sessions.open(task, place))));
   for (const [n, act] of acts.entries()) {
-    const next = await folded(name, sessions, state, act.call, context);
+    const again = { ...context, idempotencyKey: callKey(id, act.turn) };
+    const next = await folded(name, sessions, state, act.call, again);
     assertSame(name, id, n, act, next.did, tools);
     ({ state } = next);
   }
@@ -198,7 +205,7 @@ async function folded(
   state: Json,
   call: ToolCall,
   context: ToolContext,
-): Promise<{ state: Json; did: ActedFully }> {
+): Promise<{ state: Json; did: Did }> {
   let after = state;
   const did = await acted(name, async () => {
     const next = await sessions.act(copyOf(state), call, context);
@@ -209,7 +216,7 @@ async function folded(
 }
 
 /** What a session made of a call. What the policy did wrong is an observation, too. */
-async function acted(name: string, act: () => Acted | Promise<Acted>): Promise<ActedFully> {
+async function acted(name: string, act: () => Acted | Promise<Acted>): Promise<Did> {
   try {
     const did = promised(name, readActed(await act()));
     return did.refused ? { ...did, text: asError(did.text) } : did;
@@ -230,16 +237,21 @@ async function take(
   context: ToolContext,
 ): Promise<Live> {
   const key = keyOf(name, ask.id);
-  const trail = ask.acts.reduce(longer, '');
+  const trail = ask.acts.reduce<string>(longer, '');
   const known = live.get(key);
   if (known && !known.busy && known.trail === trail) {
     known.busy = true;
     return known;
   }
   giveUp(name, ask.id);
-  const session = await opened(name, context.signal, () =>
-    comeBack(name, sessions, task, ask, tools, context),
+  const session = await opened(
+    name,
+    context.signal,
+    () => comeBack(name, sessions, task, ask, tools, context),
+    (late) => void closeQuietly(late),
   );
+  // Another attempt at the episode may have opened one meanwhile.
+  giveUp(name, ask.id);
   const held: Live = {
     session,
     trail,
@@ -290,11 +302,12 @@ async function played<S extends Session>(
 ): Promise<S> {
   try {
     for (let n = from; n < acts.length; n++) {
-      const { call } = acts[n]!;
+      const { call, turn } = acts[n]!;
+      const idempotencyKey = callKey(id, turn);
       const did = await inTime(
         context.signal,
         limitsOf(toolOf(tools, call)).timeoutSeconds * 1000,
-        ({ signal }) => acted(name, () => session.act(call, { ...context, signal })),
+        ({ signal }) => acted(name, () => session.act(call, { ...context, idempotencyKey, signal })),
         (seconds) => lost(name, id, `call ${n + 1}, made again, took longer than ${seconds} s`, true),
       );
       assertSame(name, id, n, acts[n]!, did, tools);
@@ -312,11 +325,13 @@ function assertSame(
   id: string,
   n: number,
   { call, observation }: Act,
-  did: ActedFully,
+  did: Did,
   tools: readonly Tool[],
 ): void {
-  const now = observed(did, toolOf(tools, call));
-  if (isDeepStrictEqual(now, observation)) return;
+  const now = observationOf(did, toolOf(tools, call));
+  // As JSON, which what was recorded has passed through: it knows no -0.
+  const same = (one: unknown): string => canonicalJson(one as Json);
+  if (same(now) === same(observation)) return;
   const shown = (value: unknown): string => cutText(JSON.stringify(value), 300);
   throw new GradusError(
     'environment',
@@ -326,18 +341,26 @@ function assertSame(
   );
 }
 
-/** Throws GradusError('environment', 'open', retryable), and those that `open` throws of its own. */
-async function opened<T>(name: string, signal: AbortSignal, open: () => T | Promise<T>): Promise<T> {
+/** `late` gets what is opened when nobody waits any more. Throws GradusError('environment', 'open', retryable), and those that `open` throws of its own. */
+async function opened<T>(
+  name: string,
+  signal: AbortSignal,
+  open: () => T | Promise<T>,
+  late: (session: T) => void = () => undefined,
+): Promise<T> {
   const failed = (how: string, cause?: unknown): GradusError =>
     new GradusError('environment', 'open', `a session of ${name} ${how}`, { retryable: true, cause });
+  let opening: Promise<T> | undefined;
   try {
     return await inTime(
       signal,
       LIMIT_MS,
-      async () => open(),
+      () => (opening = (async () => open())()),
       (seconds) => failed(`took longer than ${seconds} s to open`),
     );
   } catch (error) {
+    // What opens too late nobody has.
+    void opening?.then(late, () => undefined);
     signal.throwIfAborted();
     if (isA(error, GradusError)) throw error;
     throw failed(`could not be opened: ${wordsOf(error)}`, error);
@@ -347,23 +370,10 @@ async function opened<T>(name: string, signal: AbortSignal, open: () => T | Prom
 const toolOf = (tools: readonly Tool[], call: ToolCall): Tool =>
   tools.find(({ name }) => name === call.name)!;
 
-/** As the policy read it, without what depends on the clock. */
-function observed(
-  { text, refused, reward, done }: ActedFully,
-  tool: Tool,
-): Pick<Observation, 'text' | 'error' | 'reward' | 'done'> {
-  return {
-    text: cutText(text, limitsOf(tool).maxOutputCharacters),
-    ...(refused && { error: 'tool-error' as const }),
-    ...(reward !== undefined && { reward }),
-    ...(done && { done }),
-  };
-}
-
-const longer = (trail: string, act: Act): string =>
+const longer = (trail: string, { call, observation }: Omit<Act, 'turn'>): string =>
   createHash('sha256')
     .update(trail)
-    .update(canonicalJson(act as unknown as Json))
+    .update(canonicalJson({ call, observation } as unknown as Json))
     .digest('base64');
 
 const keyOf = (environment: string, id: string): string => `${environment}\n${id}`;

@@ -2,10 +2,12 @@ import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
 import { limitsOf, ToolRefusal } from '../contract.ts';
 import type { Tool, ToolContext } from '../contract.ts';
-import type { ActedFully } from '../session.ts';
 import { checkArguments } from './arguments.ts';
 import { cutText, errorOfUsers, wordsOf } from './facts.ts';
+import { withImages } from './images.ts';
 import { inTime } from './in-time.ts';
+import { readActed } from './read-answers.ts';
+import type { Did } from './read-answers.ts';
 
 /**
  * Why a call cannot even be tried, told to the policy; null when it can.
@@ -43,17 +45,30 @@ export async function refuseCall(
 }
 
 /** A tool's own function, with the arguments as its schema makes them. */
-export async function runTool(tool: Tool, call: ToolCall, context: ToolContext): Promise<ActedFully> {
+export async function runTool(tool: Tool, call: ToolCall, context: ToolContext): Promise<Did> {
   const checked = await checkArguments(tool, call.arguments);
   if (!('value' in checked)) throw new ToolRefusal(checked.message);
-  const text: unknown = await tool.run!(checked.value, context);
-  if (typeof text === 'string') return { text };
-  throw new GradusError(
-    'tool',
-    'not-text',
-    `the tool ${tool.name} returned ${text === null ? 'null' : typeof text}, not text: make its run() return a string`,
-  );
+  const said: unknown = await tool.run!(checked.value, context);
+  if (typeof said === 'string') return { text: said };
+  if (typeof said !== 'object' || said === null || !('text' in said)) {
+    throw new GradusError(
+      'tool',
+      'not-text',
+      `the tool ${tool.name} returned ${said === null ? 'null' : typeof said}, not text: make its run() return a string`,
+    );
+  }
+  const read = readActed({ text: said.text, images: 'images' in said ? said.images : undefined });
+  if ('value' in read) return read.value;
+  throw new GradusError('tool', 'not-text', `the tool ${tool.name} ${read.fault}: mend its run()`);
 }
+
+/** What a call did, as the policy reads it and as it is kept. */
+export const observationOf = ({ text, refused, reward, done, images }: Did, tool: Tool): Observation => ({
+  ...withImages(cutText(text, limitsOf(tool).maxOutputCharacters), images),
+  ...(refused && { error: 'tool-error' as const }),
+  ...(reward !== undefined && { reward }),
+  ...(done && { done }),
+});
 
 /**
  * One attempt of a call that `refuseCall` let through, by `act`. A refusal by the tool is an observation; output that is
@@ -71,30 +86,19 @@ export async function attemptCall(
   let outOfTime: GradusError | undefined;
   const seconds = (): number => (performance.now() - started) / 1000;
   try {
-    const run = (limited: { readonly signal: AbortSignal }): Promise<ActedFully> =>
+    const run = (limited: { readonly signal: AbortSignal }): Promise<Did> =>
       act(tool, call, {
         ...context,
         get signal() {
           return limited.signal;
         },
       });
-    const { text, refused, reward, done } = await inTime(
-      context.signal,
-      limits.timeoutSeconds * 1000,
-      run,
-      (limit) => {
-        const message = `the tool ${tool.name} took longer than ${limit} s: raise limits.timeoutSeconds or make it faster`;
-        outOfTime = new GradusError('tool', 'timeout', message, { retryable: true });
-        return outOfTime;
-      },
-    );
-    return {
-      text: cutText(text, limits.maxOutputCharacters),
-      ...(refused && { error: 'tool-error' as const }),
-      ...(reward !== undefined && { reward }),
-      ...(done && { done }),
-      seconds: seconds(),
-    };
+    const did = await inTime(context.signal, limits.timeoutSeconds * 1000, run, (limit) => {
+      const message = `the tool ${tool.name} took longer than ${limit} s: raise limits.timeoutSeconds or make it faster`;
+      outOfTime = new GradusError('tool', 'timeout', message, { retryable: true });
+      return outOfTime;
+    });
+    return { ...observationOf(did, tool), seconds: seconds() };
   } catch (error) {
     if (isA(error, ToolRefusal)) {
       const text = cutText(`error: ${error.message}`, limits.maxOutputCharacters);
@@ -111,6 +115,11 @@ export async function attemptCall(
   }
 }
 
-/** A call is its tool's matter, unless what it needs is away, or its session cannot come back. */
-const boundaryOfCall = ({ boundary }: GradusError): 'infra' | 'environment' | 'tool' =>
-  boundary === 'infra' || boundary === 'environment' ? boundary : 'tool';
+/**
+ * A call is its tool's matter, also where its session has thrown: what to call is the policy's choice, and failures at
+ * other boundaries count nowhere. Unless what it needs is away.
+ */
+const boundaryOfCall = ({ boundary, type }: GradusError): 'infra' | 'environment' | 'tool' => {
+  if (boundary === 'environment' && type === 'server-unreachable') return boundary;
+  return boundary === 'infra' ? boundary : 'tool';
+};

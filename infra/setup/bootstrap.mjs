@@ -19,17 +19,7 @@ const packagesStamp = path.join(modules, '.gradus-packages');
 const setupStamp = path.join(modules, '.gradus-setup.json');
 
 /** Variables that the set-up obeys. What else is set is the program's own and calls for no set-up of its own. */
-const SETTINGS = [
-  'HOME',
-  'XDG_CACHE_HOME',
-  'GRADUS_CACHE',
-  'GRADUS_LIBTENSORFLOW',
-  'GRADUS_TENSORFLOW_GPU',
-  'GRADUS_TEMPORAL_SERVER',
-  'GRADUS_VERSITYGW',
-  'GRADUS_TEMPORAL_UI',
-  'GRADUS_TEMPORAL_CLI',
-];
+const SETTINGS = JSON.parse(readFileSync(path.join(here, 'settings.json'), 'utf8'));
 
 class SetupError extends Error {}
 

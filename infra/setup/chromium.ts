@@ -3,7 +3,8 @@ import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
 import { CACHED_CHROMIUM } from '../../environments/browser/find-chromium.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
-import { findOnPath, runCommand, tailOf } from './command.ts';
+import { runCommand, tailOf } from './command.ts';
+import { debianIn } from './debian-packages.ts';
 import { withLock } from './file-lock.ts';
 
 const PACKAGE = 'chromium-headless-shell';
@@ -22,35 +23,17 @@ export async function ensureChromium(
   const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
   return withLock(`${folder}.lock`, waiting, async () => {
     if (await isThere(folder)) return folder;
-    const [apt, dpkg] = [await findOnPath('apt-get', env), await findOnPath('dpkg-deb', env)];
-    if (apt === undefined || dpkg === undefined) {
-      throw missing(
-        'There is no apt-get here to fetch a browser with. Install Chromium with the package manager of your system, or ' +
-          'name its executable in GRADUS_BROWSER.',
-      );
-    }
     const making = `${folder}.making`;
     await rm(making, { recursive: true, force: true }); // what a killed set-up left
-    await mkdir(path.join(making, 'lists', 'partial'), { recursive: true });
-    await mkdir(path.join(making, 'cache', 'archives', 'partial'), { recursive: true });
+    await mkdir(making);
     try {
-      // Lists of our own: the system's may be gone or too old, and only root may renew them.
-      const ours = [
-        `Dir::State::lists=${making}/lists`,
-        `Dir::Cache=${making}/cache`,
-        'Debug::NoLocking=1',
-        // Root would become another user here, who has no way into our cache.
-        'APT::Sandbox::User=root',
-      ].flatMap((option) => ['-o', option]);
-      await run(apt, [...ours, '--quiet', 'update']);
+      const debian = await debianIn(making, missing);
       const install = ['--quiet', '--yes', '--no-install-recommends', '--download-only', 'install', PACKAGE];
-      await run(apt, [...ours, ...install]);
-      const archives = path.join(making, 'cache', 'archives');
-      for (const deb of (await readdir(archives)).filter((name) => name.endsWith('.deb'))) {
-        await run(dpkg, ['-x', path.join(archives, deb), path.join(making, 'root')]);
-      }
+      await debian.apt('apt-get', install);
+      await debian.unpack(debian.archives, path.join(making, 'root'));
       // In the sandbox it runs as somebody else.
-      await run('chmod', ['-R', 'go+rX', path.join(making, 'root')]);
+      const { code, stderr } = await runCommand('chmod', ['-R', 'go+rX', path.join(making, 'root')]);
+      if (code !== 0) throw missing(tailOf(stderr), false);
       await rm(folder, { recursive: true, force: true });
       await rename(path.join(making, 'root'), folder);
     } finally {
@@ -66,15 +49,11 @@ const isThere = (folder: string): Promise<boolean> =>
     () => false,
   );
 
-const missing = (message: string, retryable = false): GradusError =>
-  new GradusError('infra', 'browser-missing', message, { retryable });
-
-async function run(command: string, args: readonly string[]): Promise<void> {
-  const { code, stdout, stderr } = await runCommand(command, args);
-  if (code === 0) return;
-  throw missing(
-    `${command} ${args.join(' ')} failed:\n${tailOf(stderr || stdout)}\nIs the package archive reachable, and does it have ` +
-      `${PACKAGE} (Debian 12 and newer)? Then run the command again; or name a Chromium's executable in GRADUS_BROWSER.`,
-    true,
+const missing = (message: string, retryable: boolean): GradusError =>
+  new GradusError(
+    'infra',
+    'browser-missing',
+    `${message}\nIs the package archive reachable, and does it have ${PACKAGE} (Debian 12 and newer)? Then run the command ` +
+      'again; or install Chromium with the package manager of your system, or name its executable in GRADUS_BROWSER.',
+    { retryable },
   );
-}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
@@ -42,4 +42,17 @@ export async function isAsRecorded(folder: string): Promise<boolean> {
     if (found !== digest) return false;
   }
   return true;
+}
+
+/**
+ * Makes a file, which lies alone in a temporary folder of the same file system, the content of its target's folder, with
+ * its digest: all of it is there, or nothing. What was there is replaced.
+ */
+export async function keepRecorded(file: string, target: string): Promise<void> {
+  const entry = path.join(path.dirname(file), 'entry');
+  await mkdir(entry);
+  await rename(file, path.join(entry, path.basename(target)));
+  await recordDigests(entry);
+  await rm(path.dirname(target), { recursive: true, force: true });
+  await rename(entry, path.dirname(target));
 }

@@ -1,11 +1,11 @@
-import { chmod, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
-import { isAsRecorded, recordDigests } from './recorded-digests.ts';
+import { isAsRecorded, keepRecorded } from './recorded-digests.ts';
 
 export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw' | 'runsc';
 
@@ -72,7 +72,7 @@ export const BINARY_NAMES: readonly BinaryName[] = [
 
 export interface Binary {
   path: string;
-  from: 'override' | 'path' | 'cache' | 'built';
+  from: 'override' | 'path' | 'cache' | 'built' | 'downloaded';
 }
 
 /** Where `go install` results are kept. */
@@ -215,12 +215,7 @@ export async function buildBinary(
       }
       const built = path.join(temporary, path.basename(source));
       await chmod(built, 0o755);
-      const entry = path.join(temporary, 'entry');
-      await mkdir(entry);
-      await rename(built, path.join(entry, path.basename(target)));
-      await recordDigests(entry);
-      await rm(path.dirname(target), { recursive: true, force: true }); // what was damaged
-      await rename(entry, path.dirname(target));
+      await keepRecorded(built, target);
       return { path: target, from: 'built' };
     } finally {
       await rm(temporary, { recursive: true, force: true });

@@ -7,25 +7,18 @@ import { setUp } from './set-up.ts';
 /** In the package's own folder, so that another version begins anew. */
 const STAMP = path.resolve(import.meta.dirname, '..', '..', 'set-up.json');
 
-/** Variables that decide what is set up. */
-const SETTINGS = [
-  'GRADUS_CACHE',
-  'GRADUS_LIBTENSORFLOW',
-  'GRADUS_TENSORFLOW_GPU',
-  'GRADUS_TEMPORAL_SERVER',
-  'GRADUS_VERSITYGW',
-  'GRADUS_TEMPORAL_UI',
-  'GRADUS_TEMPORAL_CLI',
-];
-
 /**
  * Brings in what the package alone does not have, at its first use; later it takes milliseconds. A checkout has been set
  * up by infra/setup/bootstrap.mjs before anything of it runs. Throws what `setUp` throws.
  */
 export async function setUpOnce(say: (text: string) => void): Promise<void> {
   if (IN_CHECKOUT) return;
+  // Variables that decide what is set up.
+  const settings = JSON.parse(
+    await readFile(path.join(import.meta.dirname, 'settings.json'), 'utf8'),
+  ) as string[];
   const key = [process.versions.napi, process.platform, process.arch]
-    .concat(SETTINGS.map((name) => process.env[name] ?? ''))
+    .concat(settings.map((name) => `${name}=${process.env[name] ?? ''}`))
     .join(' ');
   if (await isSetUp(key)) return;
   say('setting up servers and the learner; what is missing is downloaded or built, once …');

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { ensureNativeDecoder } from './decoder-native.ts';
+import { downloadObjectStore } from './released-store.ts';
 import { offerBubblewrap } from './sandbox.ts';
 import { BINARIES, BINARY_NAMES, buildBinary, findBinary, requireGo } from './server-binaries.ts';
 import type { Binary, BinaryName } from './server-binaries.ts';
@@ -89,6 +90,10 @@ export async function setUp(say: Say): Promise<string[]> {
     if (binary === undefined) continue;
     found.set(name, binary);
     say(`${BINARIES[name].title}: found${binary.from === 'cache' ? '' : ` at ${binary.path}`}`);
+  }
+  if (!found.has('versitygw')) {
+    const downloaded = await downloadObjectStore(say);
+    if (downloaded) found.set('versitygw', downloaded);
   }
   // Without an object store nothing comes up, whatever else is downloaded: that is said before anything is spent.
   if (!found.has('versitygw')) {

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand } from './command.ts';
-import { isAsRecorded, recordDigests } from './recorded-digests.ts';
+import { whyUnreached } from './reached.ts';
+import { isAsRecorded, keepRecorded } from './recorded-digests.ts';
 import { BINARIES, findBinary, requireBinary } from './server-binaries.ts';
 
 // Two programs can be the Temporal server here: the server itself, with a configuration of ours, and the Temporal CLI, whose
@@ -23,8 +24,6 @@ export const OLDEST_CLI_SERVER = '1.29';
 /** What is downloaded where the internet is reached: the oldest release with such a server that was tried. */
 const DOWNLOADED_CLI = 'v1.5.1';
 const DOWNLOADS = 'https://temporal.download/';
-/** How long that may take to answer, milliseconds. */
-const PROBE_MS = 3000;
 
 /** `temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)` → "1.29.1"; undefined for what is no Temporal CLI. */
 export const serverOfCli = (printed: string): string | undefined =>
@@ -122,12 +121,9 @@ export async function downloadTemporalCli(
   env: NodeJS.ProcessEnv = process.env,
   host = DOWNLOADS,
 ): Promise<TemporalBinary | undefined> {
-  const why = await fetch(host, { method: 'HEAD', signal: AbortSignal.timeout(PROBE_MS) }).then(
-    () => undefined,
-    (error: unknown) => messageOf(error),
-  );
-  if (why !== undefined) {
-    say(`Temporal CLI: not downloaded, since ${host} does not answer (${why})`);
+  const unreached = await whyUnreached(host);
+  if (unreached !== undefined) {
+    say(`Temporal CLI: not downloaded, since ${unreached}`);
     return undefined;
   }
   const target = downloadedCli(env);
@@ -142,12 +138,7 @@ export async function downloadTemporalCli(
     const started = await TestWorkflowEnvironment.createLocal({ server: { executable } });
     await started.teardown();
     const [file] = await readdir(folder);
-    const entry = path.join(folder, 'entry');
-    await mkdir(entry);
-    await rename(path.join(folder, file!), path.join(entry, path.basename(target)));
-    await recordDigests(entry);
-    await rm(path.dirname(target), { recursive: true, force: true }); // what was damaged
-    await rename(entry, path.dirname(target));
+    await keepRecorded(path.join(folder, file!), target);
     return { kind: 'cli', path: target, from: 'downloaded' };
   } catch (error) {
     say(`Temporal CLI: could not be downloaded (${messageOf(error)})`);

@@ -5,7 +5,7 @@ import { GradusError } from '../../core/errors.ts';
 import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
 import { slowCalculatorTool } from '../../environments/calculator/tool.ts';
 import { defineTool } from '../../environments/contract.ts';
-import type { Environment, Tool, ToolContext } from '../../environments/contract.ts';
+import type { Environment, Tool, ToolOutput, ToolContext } from '../../environments/contract.ts';
 
 // The slow calculator with milliseconds for seconds, for workers that are started with this module in
 // GRADUS_ENVIRONMENTS. How its calls go wrong is in the name of the run that makes them, so that one installation
@@ -20,7 +20,7 @@ export interface CallEvent {
   event: 'start' | 'end' | 'aborted';
 }
 
-type Fault = (next: () => Promise<string>, context: ToolContext) => Promise<string>;
+type Fault = (next: () => Promise<ToolOutput>, context: ToolContext) => Promise<ToolOutput>;
 
 /** Faults by the first word of the run's name; any other name has none. */
 const FAULTS: Record<string, Fault> = {
@@ -65,7 +65,7 @@ function brief(effect: Tool['effect']): Tool {
       const kind = parts(idempotencyKey)[0]!.split('-')[0]!;
       await note({ call: idempotencyKey, attempt, event: 'start' });
       const tool = kind === 'flaky' ? flaky : sure;
-      const next = async (): Promise<string> => tool.run(args, context);
+      const next = async (): Promise<ToolOutput> => tool.run(args, context);
       try {
         const answer = await (FAULTS[kind] ?? next)(next, context);
         await note({ call: idempotencyKey, attempt, event: 'end' });

@@ -52,6 +52,17 @@ export default [
       weight: 1,
     }),
   },
+  // Its expert is told what it did not read.
+  {
+    ...careful,
+    name: 'misquotes',
+    tools: [count],
+    sessions: { resume: 'replay', open: () => ({ act: () => 'call 1' }) },
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'count', arguments: {} }, observation: 'call one' }, { answer: answer! }],
+      weight: 1,
+    }),
+  },
   // It counts in its process and not in its session, so that what is played again is something else.
   {
     ...careful,

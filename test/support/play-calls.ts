@@ -1,10 +1,10 @@
-import { actsOf } from '../../core/episode/acts.ts';
-import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { EpisodeSession, Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { Environment } from '../../environments/contract.ts';
 import { toolFacts } from '../../environments/host/facts.ts';
 import { hostedHere } from '../../environments/host/hosted-environment.ts';
+import { PlayedSession } from '../../environments/host/played-session.ts';
 import type { EndSaid } from '../../environments/session.ts';
 
 let episodes = 0;
@@ -44,42 +44,29 @@ export async function playCalls(
 ): Promise<Played> {
   const id = `play/${process.pid}/${++episodes}`;
   const ref: TaskRef = { environment: environment.name, split: 'train', level: 1, index: 0, ...task };
-  // Sessions of one process are told apart by the names of their environments, too.
-  let hosted = hostedHere(environment);
-  const turns: Pick<Turn, 'action' | 'observation'>[] = [];
-  let kept: EpisodeSession | undefined;
   const { tools } = await environment.task(ref);
-  const known = tools?.map(toolFacts) ?? hosted.tools;
-  const session = () => ({ ref, id, acts: actsOf(turns, known), kept });
+  const session = new PlayedSession(hostedHere(environment), ref, id, tools?.map(toolFacts));
   try {
     for (const [n, call] of calls.entries()) {
       await before[n]?.();
-      if (moves.includes(n)) hosted = hostedHere({ ...environment, name: `${hosted.name}'` });
-      const { observation, session: after } = await tried(attempts, (attempt) =>
-        hosted.call(
-          call,
-          {
-            idempotencyKey: `${id}/${n}`,
-            attempt,
-            signal,
-            session: session(),
-            ...(heartbeat && { heartbeat }),
-          },
-          tools ? known : hosted.tools,
-        ),
+      // Sessions of one process are told apart by the names of their environments, too.
+      if (moves.includes(n)) session.moveTo(hostedHere({ ...environment, name: `${environment.name} ${n}` }));
+      const { done } = await tried(attempts, (attempt) =>
+        session.call(call, { attempt, signal, ...(heartbeat && { heartbeat }) }),
       );
-      kept = after ?? kept;
-      const { seconds: _, ...said } = observation;
-      turns.push({ action: { kind: 'call', call }, observation: said });
+      if (done) break;
     }
     await before[calls.length]?.();
     const by = answer === undefined ? ('environment' as const) : ('answer' as const);
-    const ended = await tried(attempts, () =>
-      hosted.end(session(), { answer: answer ?? null, by }, { signal }),
-    );
-    return { observations: turns.map(({ observation }) => observation!), kept, ended };
+    const ended = await tried(attempts, () => session.end({ answer: answer ?? null, by }, { signal }));
+    const { turns, kept } = session;
+    const observations = turns.map(({ observation }) => {
+      const { seconds: _, ...said } = observation!;
+      return said;
+    });
+    return { observations, kept, ended };
   } catch (error) {
-    await hosted.close([session()], { signal: new AbortController().signal });
+    await session.close({ signal: new AbortController().signal });
     throw error;
   }
 }

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { expect } from 'vitest';
 import { usageOfTree } from '../../environments/sandbox/linux/process-tree.ts';
+import { until } from './run-client.ts';
 
 /** Processes that this one has started, and those that they have, whose command line has a text in it. */
 export function processesBelow(text: string): number[] {
@@ -17,3 +19,36 @@ export const HOLDERS = [
   ['the sandbox', '--unshare-all'],
   ['the host of environments', '--max-old-space-size'],
 ] as const;
+
+/** SIGKILL to each: one that is over by now, such as the child of another, is what is wanted. */
+export function killAll(pids: Iterable<number>): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}
+
+/**
+ * What a call comes to in whose course processes are killed: it is begun, and once a process with the text `running` is
+ * there, those with `killed` are ended. Repeated by whoever holds the hosts, or by whoever asks here.
+ */
+export async function killedInCourse<T>(
+  call: (again: boolean) => Promise<T>,
+  { running, killed }: { running: string; killed: string },
+): Promise<T> {
+  const cut = call(false);
+  cut.catch(() => undefined);
+  await until(
+    () => Promise.resolve(processesBelow(running).length > 0 || undefined),
+    20_000,
+    () => `there is no ${running}`,
+  );
+  killAll(processesBelow(killed));
+  return cut.catch((error: unknown) => {
+    expect(error).toMatchObject({ retryable: true });
+    return call(true);
+  });
+}

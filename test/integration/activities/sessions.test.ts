@@ -7,6 +7,7 @@ import type { Environment } from '../../../environments/contract.ts';
 import type { GroupRequest } from '../../../core/requests.ts';
 import type { Sessions } from '../../../environments/session.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
+import { loadImage } from '../../../store/images.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run-claim.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
@@ -74,6 +75,19 @@ test.each(Object.keys(WAYS))(
   },
 );
 
+test('what a session shows is kept with its run under its digest, once, and named in the episode', async () => {
+  const { episode, group } = await rollOut(houseWith(WAYS['snapshot']!()), EVERY_LAMP);
+  const images = episode.turns.flatMap(({ observation }) => observation!.images ?? []);
+  expect(images).toHaveLength(3);
+  const shown = await Promise.all(images.map((image) => loadImage(store, group.run, image)));
+  expect(shown.map((bytes) => Buffer.from(bytes).toString('latin1'))).toEqual(
+    ['0', '0 1', '0 1 2'].map((lit) => `\x89PNG ${lit}`),
+  );
+  const keys = (await store.list(`runs/${group.run}/images/`)).map(({ key }) => key);
+  const expected = images.map(({ sha256 }) => `runs/${group.run}/images/${sha256}`);
+  expect(keys).toEqual(expected.toSorted());
+});
+
 test('an episode that ends otherwise has the last word of its session, too', async () => {
   const { episode, verify } = await rollOut(houseWith(WAYS['replay']!()), [
     EVERY_LAMP[0]!,
@@ -83,9 +97,9 @@ test('an episode that ends otherwise has the last word of its session, too', asy
   expect(await verify()).toMatchObject({ kind: 'scored', reward: 1 / 3 });
 });
 
-test('an environment that gives no reward is judged by nobody, which is no zero', async () => {
+test('an episode that ends before its environment gave a reward is worth nothing', async () => {
   const { verify } = await rollOut(houseWith(WAYS['fold']!()), ['<answer>done</answer>']);
-  expect(await verify()).toMatchObject({ kind: 'abstained' });
+  expect(await verify()).toMatchObject({ kind: 'scored', reward: 0 });
 });
 
 test('a session that cannot end is a failure of the environment and no zero, and is closed', async () => {
@@ -141,7 +155,7 @@ test('tasks have tools of their own where they say so, which are kept with the g
     '<answer>x</answer>',
   ]);
   expect(episode.turns.map(({ observation }) => observation?.text)).toEqual([
-    'lit the hall',
+    'lit the hall\n[image image/png]',
     'error: no tool go; tools: light, look',
     undefined,
   ]);

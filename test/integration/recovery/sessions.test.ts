@@ -1,12 +1,15 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ImageRef } from '../../../core/episode/episode.ts';
 import { ids } from '../../../core/names.ts';
 import type { GroupResult } from '../../../core/requests.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { loadImage } from '../../../store/images.ts';
+import { loadTrajectories, rolloutKeys } from '../../../store/trajectories.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
 import { serveHouses } from '../../support/house-server.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
+import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { hardestGoal, tinySpec } from '../../support/tiny-spec.ts';
@@ -20,7 +23,7 @@ const COMING_BACK = ['fold', 'replay', 'snapshot', 'reattach'];
 const tiny = tinySpec({ maxSteps: 3, groupsPerStep: 4, groupsPerWorkflow: 4 });
 const [warmStart, rl] = tiny.stages;
 const reward = { components: [{ verifier: 'environment', role: 'outcome', weight: 1 }] };
-const sampling = { maxTurns: 8, maxCompletionTokens: 240 };
+const sampling = { maxTurns: 8, maxCompletionTokens: 300 };
 const stageOf = (ways: readonly string[], maxSteps: number) => ({
   ...rl,
   tasks: arms(ways),
@@ -72,29 +75,20 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   await (await installation.runs.start('warm', warm)).result();
-}, 300_000);
+}, 900_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
   server?.close();
 });
 
-test('a run whose rollout worker is killed in the middle of sessions ends with the same weights', async () => {
-  const { runs, workers } = installation;
-  const spec = specOf(COMING_BACK, 4);
-  const alone = await (await runs.start('alone', spec)).result();
-  expect(alone.after!.outcomes).toMatchObject({ failed: 0 });
-  const handle = await runs.start('killed', spec);
-  const group = (step: number): string => ids.group('killed', 'rl', step, 0);
-  await killInActivity({ workers, runs }, group, 'advance', 'rollout');
-  const killed = await handle.result();
-  expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
-  expect(server.houses.houses.size, 'houses left on the server').toBe(0);
-}, 300_000);
+const comingBack = specOf(COMING_BACK, 3);
+/** Of the run `alone`, which nothing happens to. */
+let undisturbed: ReturnType<Awaited<ReturnType<RunClient['start']>>['result']>;
 
 test('a session that is pinned has its long calls on its worker, and is failed when that is gone', async () => {
   const { runs, workers } = installation;
-  const handle = await runs.start('pinned', specOf(['pin-slow'], 2));
+  const handle = await runs.start('pinned', specOf(['pin-slow', 'fold'], 2));
   // The first step is left alone, in the second the worker goes while calls wait for it.
   const page = ids.page('pinned', 'rl', 2, 0, 0);
   await until(
@@ -102,10 +96,12 @@ test('a session that is pinned has its long calls on its worker, and is failed w
       const seen = await runs.pending(page, 'callTool');
       return typeof seen === 'object' && seen.started ? true : undefined;
     },
-    120_000,
+    300_000,
     () => 'no long call began',
   );
   await killAndReplace(workers, 'rollout');
+  // It takes a minute until that worker counts as gone, in which nothing else has to wait.
+  undisturbed = (await runs.start('alone', comingBack)).result();
   const result = await handle.result();
   expect(result.steps).toBe(2);
   const outcomes = async (step: number) => {
@@ -124,4 +120,33 @@ test('a session that is pinned has its long calls on its worker, and is failed w
   expect((await outcomes(2)).map(({ outcome }) => outcome)).toContainEqual(
     expect.objectContaining({ kind: 'failed', boundary: 'infra' }),
   );
-}, 300_000);
+}, 900_000);
+
+test('a run whose rollout worker is killed in the middle of sessions ends with the same weights', async () => {
+  const { runs, workers } = installation;
+  const alone = await undisturbed;
+  expect(alone.after!.outcomes).toMatchObject({ failed: 0 });
+  const handle = await runs.start('killed', comingBack);
+  const group = (step: number): string => ids.group('killed', 'rl', step, 0);
+  await killInActivity({ workers, runs }, group, 'advance', 'rollout');
+  const killed = await handle.result();
+  expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
+  const shown = await shownIn('alone');
+  expect(shown.length, 'images that were shown').toBeGreaterThan(0);
+  expect(await shownIn('killed')).toEqual(shown);
+  expect(server.houses.houses.size, 'houses left on the server').toBe(0);
+}, 900_000);
+
+/** References of all images of a run, each of which must be there. */
+async function shownIn(run: string): Promise<ImageRef[]> {
+  const images: ImageRef[] = [];
+  for (const key of await rolloutKeys(store, run, 'rl')) {
+    const { episodes } = await loadTrajectories(store, (await store.head(key))!);
+    images.push(
+      ...episodes.flatMap(({ turns }) => turns.flatMap(({ observation }) => observation?.images ?? [])),
+    );
+  }
+  for (const image of new Map(images.map((one) => [one.sha256, one])).values())
+    await loadImage(store, run, image);
+  return images;
+}

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import getPort from 'get-port';
 import { Client } from 'minio';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
@@ -264,7 +265,7 @@ test('a full disk is a retryable error that says so; with room again the same pu
   } catch {
     context.skip('this machine does not let the test mount a small tmpfs, so no disk was filled');
   }
-  const own = await TestServer.start(directory);
+  const own = await TestServer.start({ directory });
   try {
     const client = await own.connect();
     const filler = join(directory, 'filler');
@@ -279,4 +280,12 @@ test('a full disk is a retryable error that says so; with room again the same pu
     await own.stop();
     execFileSync('umount', [directory]);
   }
+});
+
+test('stores that want the same port at the same moment get one each', async () => {
+  const recordedPort = await getPort({ host: '127.0.0.1' });
+  const servers = await Promise.all(Array.from({ length: 4 }, () => TestServer.start({ recordedPort })));
+  onTestFinished(() => Promise.all(servers.map((server) => server.stop())).then(() => undefined));
+  expect(new Set(servers.map(({ port }) => port)).size).toBe(4);
+  for (const server of servers) (await server.connect()).close();
 });

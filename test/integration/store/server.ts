@@ -21,9 +21,16 @@ export class TestServer {
     this.port = server.port;
   }
 
-  static async start(directory?: string): Promise<TestServer> {
+  static async start({
+    directory,
+    recordedPort,
+  }: { directory?: string; recordedPort?: number } = {}): Promise<TestServer> {
     const folder = directory ?? (await mkdtemp(join(tmpdir(), 'gradus-store-')));
-    const server = await startObjectStore({ dataDir: join(folder, 'store'), logFile: join(folder, 'log') });
+    const server = await startObjectStore({
+      dataDir: join(folder, 'store'),
+      logFile: join(folder, 'log'),
+      recordedPort,
+    });
     return new TestServer(folder, server);
   }
 

@@ -31,6 +31,13 @@ describe('loadEnvironments', () => {
     expect([...found.keys()].slice(builtInEnvironments.length)).toEqual(['one', 'two', 'three']);
   });
 
+  test('adds one of TypeScript that is CommonJS where it lies', async () => {
+    const file = join(folder, 'common.cjs');
+    const marked = "Object.defineProperty(exports, '__esModule', { value: true });";
+    writeFileSync(file, `${marked} exports.default = ${whole.replace('NAME', '"common"')}`);
+    expect([...(await loadEnvironments([file])).keys()]).toContain('common');
+  });
+
   const tierVerifier = (code: string): string =>
     `export default ${whole.replace('NAME', '"tiers"').replace('verifiers: []', `verifiers: [${code}]`)}`;
   const subject = `version: '1', cost: { seconds: 1, usd: 0 }, subject: () => ({ x: 1 })`;

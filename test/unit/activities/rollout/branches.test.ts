@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { branchesOf } from '../../../../activities/rollout/branches.ts';
+import { branchesOf, firstSampleOf } from '../../../../activities/rollout/branches.ts';
 import { trainingSequences } from '../../../../activities/training/credit.ts';
 import { tally } from '../../../../activities/verification/tally.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
@@ -223,4 +223,13 @@ test('calls of a beginning are those of the sample that made them, and a call ma
     repeatedCalls: 1,
     duplicateCalls: 0,
   });
+});
+
+test('the numbers of samples that are added are known before any of them is', () => {
+  const trees = [group([episode(0, [1, 2], 1), episode(1, [1, 3], 0)]), grown([episode(2, [1, 4], 0)])];
+  expect(branch(trees, 2).map(({ sample }) => sample)).toEqual([
+    firstSampleOf(trees),
+    firstSampleOf(trees) + 1,
+  ]);
+  expect(firstSampleOf(trees)).toBe(3);
 });

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { demonstrationSequences } from '../../../../activities/training/demonstrations.ts';
 import { parseAction } from '../../../../engine/dialect/gradus/parse-action.ts';
 import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import { sessionTool } from '../../../../environments/contract.ts';
 import type { Demonstration, Environment } from '../../../../environments/contract.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from '../test-environment.ts';
 import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
@@ -73,6 +75,58 @@ describe('a demonstration', () => {
       type: 'demonstration',
       message: expect.stringContaining('give the turn its observation') as string,
     });
+  });
+
+  test('is refused where no episode has room for one, and not where some fit', async () => {
+    const environment = environmentWith([toolThat(() => 'it is far')], {
+      demonstrate: (_, index) => ({
+        turns: [...Array.from({ length: 1 + (index % 2) }, () => search('moon')), { answer: 'far' }],
+        weight: 1,
+      }),
+    });
+    const shown = (maxTurns: number, maxCompletionTokens: number, count: number) =>
+      demonstrationSequences(
+        inThisProcess([environment]),
+        () => dialect,
+        {
+          arms: [{ environment: environment.name, level: 1 }],
+          count,
+          round: 1,
+          seed: 1,
+          limits: { maxTurns, maxCompletionTokens },
+        },
+        signal,
+      );
+    const lengths = (await shown(3, 1000, 8)).map(({ tokens, mask }) => tokens.length - mask.indexOf(1));
+    const shortest = Math.min(...lengths);
+    expect(Math.max(...lengths)).toBeGreaterThan(shortest);
+    await expect(shown(2, shortest, 8)).resolves.toHaveLength(8);
+    for (const [turns, tokens] of [
+      [1, 1000],
+      [3, shortest - 1],
+    ] as const) {
+      await expect(shown(turns, tokens, 8)).rejects.toMatchObject({
+        boundary: 'spec',
+        type: 'no-room',
+        message:
+          `no demonstration of ${environment.name} at level 1 fits into an episode: they take 2 turns or more and ${shortest} tokens or more after the prompt, ` +
+          `where sampling.maxTurns is ${turns} and sampling.maxCompletionTokens is ${tokens}: raise them`,
+      });
+    }
+  });
+
+  test('that cannot go on leaves no session open', async () => {
+    let closed = 0;
+    const look = sessionTool({ name: 'look', description: 'Looks.', arguments: z.strictObject({}) });
+    const environment = environmentWith([look], {
+      demonstrate: () => ({
+        turns: [{ call: { name: 'look', arguments: {} } }, { answer: 'far' }, { answer: 'near' }],
+        weight: 1,
+      }),
+      sessions: { resume: 'replay', open: () => ({ act: () => 'a roof', close: () => void closed++ }) },
+    });
+    await expect(sequencesOf(environment)).rejects.toThrow('only the last turn');
+    expect(closed).toBe(1);
   });
 
   test('that is refused names the environment when no worker has it', async () => {

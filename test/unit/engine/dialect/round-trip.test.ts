@@ -155,6 +155,13 @@ describe('what a policy writes is read as it stands', () => {
       { kind: 'malformed' },
     ],
     ['gradus', '<tool_call>{"name":"f","arguments":{"a":1e999}}</tool_call>', { kind: 'malformed' }],
+    ['gradus', '<tool_call>{"name":"f","arguments":{"a":"\\ud800"}}</tool_call>', { kind: 'malformed' }],
+    ['hermes', '<tool_call>{"name": "f", "arguments": {"\\udc00": 1}}</tool_call>', { kind: 'malformed' }],
+    [
+      'gradus',
+      '<tool_call>{"name":"f","arguments":{"a":"\\ud83d\\ude00"}}</tool_call>',
+      { kind: 'call', call: { name: 'f', arguments: { a: '😀' } } },
+    ],
     [
       'hermes',
       `<tool_call>{"name": "f", "arguments": {"a": ${'['.repeat(3000)}${']'.repeat(3000)}}}</tool_call>`,

@@ -36,6 +36,7 @@ test.each([
     'unknown-tool',
     'warning: a tool refuses what the expert writes (train, level 1, index 0, way 0): "look {}"',
   ],
+  ['misquotes', 'says that count answers "call one", and it answers "call 1"'],
   ['forgets', "error: the expert's episode of train, level 1, index 0, way 0 cannot be played"],
 ])('%s: %s', (environment, finding) => {
   expect(said(environment)).toContain(finding);
@@ -57,6 +58,7 @@ test('a module that cannot be loaded, or never is, is one finding', async () => 
 test('tasks are looked at from the first to the last, each once', () => {
   expect(spread(3, 10)).toEqual([0, 1, 2]);
   expect(spread(101, 5)).toEqual([0, 25, 50, 75, 100]);
+  expect(spread(101, 1)).toEqual([0]);
   expect(spread('endless', 3)).toEqual([0, 1, 2]);
   expect(spread({ broken: 'said nothing' }, 3)).toEqual([]);
 });

@@ -84,7 +84,12 @@ describe.each(Object.keys(WAYS))('a session that is kept by %s', (way) => {
   test('does what it says when its host is killed in the middle of calls', { timeout: 60_000 }, async () => {
     const alone = await play(way, `run/${way}/alone`, []);
     expect(alone.ended).toEqual({ info: { lit: [0, 1, 2] } });
-    expect(alone.observations.at(-1)).toEqual({ text: 'lit the attic', reward: 1, done: true });
+    expect(alone.observations.at(-1)).toMatchObject({
+      text: 'lit the attic\n[image image/png]',
+      reward: 1,
+      done: true,
+      images: [{ type: 'image' }],
+    });
     const killed = play(way, `run/${way}/killed`, [0, 3]);
     if (way === 'pin')
       await expect(killed).rejects.toMatchObject({ boundary: 'environment', type: 'session-lost' });

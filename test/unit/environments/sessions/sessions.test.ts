@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { actsOf } from '../../../../core/episode/acts.ts';
+import { actsOf, callKey } from '../../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall, Turn } from '../../../../core/episode/episode.ts';
-import type { Environment } from '../../../../environments/contract.ts';
+import { GradusError } from '../../../../core/errors.ts';
+import type { Environment, ToolContext } from '../../../../environments/contract.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
+import type { Sessions } from '../../../../environments/session.ts';
 import { HouseServer, houseWith, WAYS } from '../../../support/houses.ts';
 
 const { signal } = new AbortController();
@@ -44,7 +46,7 @@ async function play(
   });
   for (const [n, call] of calls.entries()) {
     if (moves.includes(n)) environment = hostedHere({ ...of(), name: `${environment.name}'` });
-    const context = { idempotencyKey: `${id}/${n}`, attempt: 1, signal, session: session() };
+    const context = { idempotencyKey: callKey(id, n + 1), attempt: 1, signal, session: session() };
     const { observation, session: after } = await environment.call(call, context);
     kept = after ?? kept;
     delete observation.seconds;
@@ -54,12 +56,18 @@ async function play(
   return { observations: turns.map(({ observation }) => observation), ended, kept };
 }
 
+const picture = {
+  type: 'image',
+  mediaType: 'image/png',
+  sha256: expect.stringMatching(/^[0-9a-f]{64}$/u) as string,
+  bytes: expect.any(Number) as number,
+};
 const EXPECTED = [
   { text: 'in the hall, call 1; lit: ' },
-  { text: 'lit the hall', reward: 1 },
+  { text: 'lit the hall\n[image image/png]', reward: 1, images: [picture] },
   { text: 'in the kitchen' },
   { text: 'error: you are in the kitchen', error: 'tool-error' },
-  { text: 'lit the kitchen', reward: 1 },
+  { text: 'lit the kitchen\n[image image/png]', reward: 1, images: [picture] },
   { text: 'error: it is lit', error: 'tool-error' },
   {
     text: expect.stringMatching(/^error: arguments room: must be equal to one of/u) as string,
@@ -67,7 +75,7 @@ const EXPECTED = [
   },
   { text: expect.stringMatching(/^in the kitchen, call \d; lit: hall, kitchen$/u) as string },
   { text: 'in the attic' },
-  { text: 'lit the attic', reward: 1, done: true },
+  { text: 'lit the attic\n[image image/png]', reward: 1, done: true, images: [picture] },
 ];
 
 describe.each(Object.keys(WAYS))('a session that is kept by %s', (way) => {
@@ -110,6 +118,54 @@ test('a session that does not do the same twice is a failure of the environment 
   });
 });
 
+test('images are shown by a line of text and by their digest, of which other bytes are other ones', async () => {
+  const showing = (data: Uint8Array | string) => () =>
+    houseWith({
+      resume: 'replay',
+      open: () => ({ act: () => ({ text: 'seen', images: [{ mediaType: 'image/png', data }] }) }),
+    });
+  const { observations } = await play(showing(new Uint8Array([1, 2, 3])), [look]);
+  const sha256 = '039058c6f2c0cb492c533b0a4d14ef77cc0f78abccced5287d84a1a2011cfb81';
+  const images = [{ type: 'image', mediaType: 'image/png', sha256, bytes: 3 }];
+  expect(observations).toEqual([{ text: 'seen\n[image image/png]', images }]);
+  // The same in base64, and another process that shows something else.
+  expect((await play(showing('AQID'), [look])).observations).toEqual(observations);
+  let processes = 0;
+  const differs = () => showing(new Uint8Array([processes++]))();
+  await expect(play(differs, [look, look], [1])).rejects.toMatchObject({ type: 'replay-differs' });
+});
+
+test.each([
+  [
+    'more than eight',
+    Array.from({ length: 9 }, () => ({ mediaType: 'image/png', data: 'AA==' })),
+    'gave 9 images at once',
+  ],
+  ['too large', [{ mediaType: 'image/png', data: new Uint8Array(2 ** 22 + 1) }], 'of 4194305 bytes or more'],
+  [
+    'too large together',
+    Array.from({ length: 5 }, () => ({ mediaType: 'image/png', data: new Uint8Array(2 ** 20) })),
+    'at most 4194304',
+  ],
+  ['too large in base64', [{ mediaType: 'image/png', data: 'A'.repeat(2 ** 24) }], 'at most 4194304'],
+  ['no base64', [{ mediaType: 'image/png', data: 'a picture' }], 'no base64'],
+  ['of no media type', [{ mediaType: 'text/html', data: 'AA==' }], 'of the type text/html'],
+  ['no bytes', [{ mediaType: 'image/png', data: 7 }], 'neither bytes nor base64'],
+  ['nothing', [null], 'of the type undefined'],
+  ['no list', { length: 3 }, 'no array'],
+])('images that are %s are a failure of the tool that says so', async (_, images, message) => {
+  const playing = play(
+    () => houseWith({ resume: 'replay', open: () => ({ act: () => ({ text: '', images }) as never }) }),
+    [look],
+  );
+  await expect(playing).rejects.toMatchObject({
+    boundary: 'tool',
+    type: 'session',
+    retryable: false,
+    message: expect.stringContaining(message) as string,
+  });
+});
+
 test('a server that has taken a call of which we know nothing has lost the episode', async () => {
   const server = new HouseServer();
   const id = 'run/rl/1/0/stolen';
@@ -122,7 +178,7 @@ test('a server that has taken a call of which we know nothing has lost the episo
   };
   const first = await environment.call(look, { idempotencyKey: 'a', attempt: 1, signal, session });
   server.houses.get(id)!.acts++;
-  const acts = [{ call: look, observation: { text: first.observation.text } }];
+  const acts = [{ call: look, turn: 1, observation: { text: first.observation.text } }];
   const elsewhere = hostedHere({ ...of(), name: 'elsewhere' });
   const calling = elsewhere.call(look, {
     idempotencyKey: 'b',
@@ -147,7 +203,7 @@ test('a fold whose act changes its state in place, or gives too large a one, har
   expect(counts.observations.map((one) => one!.text)).toEqual(['call 1', 'call 2']);
   const large = play(() => sessions(() => ({ state: { n: 'x'.repeat(70_000) }, did: 'large' })), [look]);
   await expect(large).rejects.toMatchObject({
-    boundary: 'environment',
+    boundary: 'tool',
     message: expect.stringContaining('at most 64000') as string,
   });
 });
@@ -176,4 +232,117 @@ test('a session that could not act is opened again for the next attempt', async 
   const attempt = (n: number) => environment.call(look, { idempotencyKey: 'a', attempt: n, signal, session });
   await expect(attempt(1)).rejects.toMatchObject({ boundary: 'tool', type: 'failed', retryable: true });
   expect((await attempt(2)).observation.text).toBe('session 2');
+});
+
+test.each([
+  ['an error of its own', new Error('odd input'), 'tool'],
+  ['one of the environment', new GradusError('environment', 'python-raised', 'odd input'), 'tool'],
+  ['a lost session', new GradusError('environment', 'session-lost', 'the page is gone'), 'tool'],
+  [
+    'a server that is away',
+    new GradusError('environment', 'server-unreachable', 'refused', { retryable: true }),
+    'environment',
+  ],
+  ['what it needs is away', new GradusError('infra', 'mcp', 'it has ended', { retryable: true }), 'infra'],
+])('a call that makes its session throw %s is no place to hide', async (_, error, boundary) => {
+  const act = () => {
+    throw error;
+  };
+  await expect(
+    play(() => houseWith({ resume: 'replay', open: () => ({ act }) }), [look]),
+  ).rejects.toMatchObject({
+    boundary,
+  });
+});
+
+test('calls that are made again have the keys that they had', async () => {
+  const keys: string[] = [];
+  const act = (_: ToolCall, { idempotencyKey }: ToolContext) => String(keys.push(idempotencyKey) && 'ok');
+  await play(
+    () => houseWith({ resume: 'replay', open: () => ({ act }) }),
+    [look, look, look],
+    [2],
+    'run/keys',
+  );
+  const [first, second, third] = [1, 2, 3].map((n) => `run/keys/${n}`);
+  // Before the third they are made again in another process, where its end is said, too.
+  expect(keys).toEqual([first, second, first, second, third]);
+});
+
+test('a reward of -0 is 0 when its call is made again', async () => {
+  const environment = () =>
+    houseWith({ resume: 'replay', open: () => ({ act: () => ({ text: 'ok', reward: -0 }) }) });
+  const asked = {
+    ref: { environment: 'x', split: 'train' as const, level: 1, index: 0 },
+    id: 'run/minus-zero',
+    // As it was kept.
+    acts: [{ call: look, turn: 1, observation: { text: 'ok', reward: 0 } }],
+  };
+  const context = { idempotencyKey: 'run/minus-zero/2', attempt: 1, signal, session: asked };
+  const { observation } = await hostedHere(environment()).call(look, context);
+  expect(observation).toMatchObject({ text: 'ok' });
+});
+
+describe('a session that is opened in vain is closed', () => {
+  const slow = () => {
+    const counts = { opened: 0, closed: 0 };
+    const doors: (() => void)[] = [];
+    const environment = hostedHere(
+      houseWith({
+        resume: 'replay',
+        open: async () => {
+          await new Promise<void>((open) => doors.push(open));
+          counts.opened++;
+          return { act: () => 'ok', close: () => void counts.closed++ };
+        },
+      }),
+    );
+    const session = {
+      ref: { environment: 'x', split: 'train' as const, level: 1, index: 0 },
+      id: 'run/in-vain',
+      acts: [],
+    };
+    const call = (by: AbortSignal) =>
+      environment.call(look, { idempotencyKey: 'a', attempt: 1, signal: by, session });
+    return { counts, doors, call, close: () => environment.close([session], { signal }) };
+  };
+
+  test('where its call was called off meanwhile', async () => {
+    const { counts, doors, call } = slow();
+    const calledOff = new AbortController();
+    const calling = call(calledOff.signal);
+    await expect.poll(() => doors.length).toBe(1);
+    calledOff.abort(new Error('called off'));
+    await expect(calling).rejects.toThrow('called off');
+    doors[0]!();
+    await expect.poll(() => counts).toEqual({ opened: 1, closed: 1 });
+  });
+
+  test('where another attempt opened one at the same time', async () => {
+    const { counts, doors, call, close } = slow();
+    const calls = [call(signal), call(signal)];
+    await expect.poll(() => doors.length).toBe(2);
+    for (const open of doors) open();
+    await Promise.all(calls);
+    await close();
+    await expect.poll(() => counts).toEqual({ opened: 2, closed: 2 });
+  });
+});
+
+test('a last word that could not be said is asked for again, and the session closed once', async () => {
+  const said: string[] = [];
+  const sessions: Sessions = {
+    resume: 'pin',
+    open: () => ({
+      act: () => 'ok',
+      end: () => {
+        said.push('end');
+        if (said.length > 1) return { reward: 1 };
+        throw new GradusError('environment', 'server-error', 'answered 503', { retryable: true });
+      },
+      close: () => void said.push('close'),
+    }),
+  };
+  expect((await play(() => houseWith(sessions), [look])).ended).toEqual({ reward: 1 });
+  expect(said).toEqual(['end', 'end', 'close']);
 });

@@ -2,9 +2,12 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { findOnPath, runCommand } from '../../../../infra/setup/command.ts';
 import { ensureNativeDecoder } from '../../../../infra/setup/decoder-native.ts';
+
+// A C++ compiler takes minutes where others need the processors, too.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 60_000 });
 
 const checkout = path.resolve(import.meta.dirname, '../../../..');
 const canBuild = Boolean((await findOnPath('go')) && (await findOnPath('g++')));

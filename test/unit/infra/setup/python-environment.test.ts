@@ -7,6 +7,9 @@ import { runCommand } from '../../../../infra/setup/command.ts';
 import { findPythonEnvironment, pythonEnvironmentFolder } from '../../../../infra/python-environment.ts';
 import { ensurePythonEnvironment } from '../../../../infra/setup/python-environment.ts';
 
+// A virtual environment with its pip takes minutes where others need the processors, too.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 60_000 });
+
 const CHEMISTRY = path.resolve(
   import.meta.dirname,
   '../../../../environments/molecules/chemistry/requirements.txt',

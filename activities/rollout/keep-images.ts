@@ -1,0 +1,17 @@
+import type { Called } from '../../environments/host/asks.ts';
+import { bytesOf, refOf } from '../../environments/host/images.ts';
+import { keepImage } from '../../store/images.ts';
+import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
+
+/** What a call brought, with what it showed kept in its run: named as it is, whatever its host called it. */
+export async function keepImages(
+  store: ObjectStore,
+  run: string,
+  { images, ...called }: Called,
+  options: CallOptions = {},
+): Promise<Called> {
+  if (!images) return called;
+  const refs = images.map(refOf);
+  await Promise.all(refs.map((ref, i) => keepImage(store, run, ref, bytesOf(images[i]!), options)));
+  return { ...called, observation: { ...called.observation, images: refs } };
+}

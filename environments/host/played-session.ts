@@ -1,0 +1,71 @@
+import { actsOf, callKey } from '../../core/episode/acts.ts';
+import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { TaskRef } from '../../core/refs.ts';
+import type { EndSaid, EpisodeEnd } from '../session.ts';
+import type { AskOptions, Asker, HostedEnvironment } from './hosted-environment.ts';
+import type { SessionAsk } from './asks.ts';
+import type { ToolFacts } from './facts.ts';
+
+/**
+ * A session whose calls are made one after the other, outside a rollout: each goes with the calls before it and with what
+ * the last one left behind, so that it may come back in another process at any of them.
+ */
+export class PlayedSession {
+  /** What was done so far, and what came of it. */
+  readonly turns: Pick<Turn, 'action' | 'observation'>[] = [];
+  private environment: HostedEnvironment;
+  private readonly ref: TaskRef;
+  private readonly id: string;
+  private readonly tools: readonly ToolFacts[];
+  private left: EpisodeSession | undefined;
+
+  /** `tools` are those of the task, where it has its own. */
+  constructor(environment: HostedEnvironment, ref: TaskRef, id: string, tools = environment.tools) {
+    this.environment = environment;
+    this.ref = ref;
+    this.id = id;
+    this.tools = tools;
+  }
+
+  /** What is kept for it between two calls. */
+  get kept(): EpisodeSession | undefined {
+    return this.left;
+  }
+
+  /** As it is asked about. */
+  get asked(): SessionAsk {
+    return { ref: this.ref, id: this.id, acts: actsOf(this.turns, this.tools), kept: this.left };
+  }
+
+  /** Throws what HostedEnvironment.call throws; then the same call can be made again. */
+  async call(call: ToolCall, options: AskOptions & { attempt?: number }): Promise<Observation> {
+    const context = { attempt: 1, ...options, idempotencyKey: callKey(this.id, this.turns.length + 1) };
+    const called = await this.environment.call(call, { ...context, session: this.asked }, this.tools);
+    this.left = called.session ?? this.left;
+    this.note({ kind: 'call', call }, called.observation);
+    return called.observation;
+  }
+
+  /** Why a call cannot even be tried; null when it can. */
+  refusalOf(call: ToolCall, asker: Asker): Promise<Observation | null> {
+    return this.environment.refusalOf(call, { ...asker, session: this.asked }, this.tools);
+  }
+
+  /** A turn that did not go through here. */
+  note(action: Turn['action'], observation?: Observation): void {
+    this.turns.push({ action, ...(observation && { observation }) });
+  }
+
+  /** Its next call is made in a process that has nothing of it. */
+  moveTo(environment: HostedEnvironment): void {
+    this.environment = environment;
+  }
+
+  end(end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
+    return this.environment.end(this.asked, end, asker);
+  }
+
+  close(asker: Asker): Promise<void> {
+    return this.environment.close([this.asked], asker);
+  }
+}
