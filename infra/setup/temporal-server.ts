@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { GradusError, messageOf } from '../../core/errors.ts';
+import { GradusError } from '../../core/errors.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand } from './command.ts';
-import { whyUnreached } from './reached.ts';
-import { isAsRecorded, keepRecorded } from './recorded-digests.ts';
+import { isAsRecorded } from './recorded-digests.ts';
+import { archiveForHere, downloadReleased, RELEASES } from './released-archive.ts';
+import type { Archives } from './released-archive.ts';
 import { BINARIES, findBinary, requireBinary } from './server-binaries.ts';
 
 // Two programs can be the Temporal server here: the server itself, with a configuration of ours, and the Temporal CLI, whose
@@ -23,7 +23,24 @@ export interface TemporalBinary {
 export const OLDEST_CLI_SERVER = '1.29';
 /** What is downloaded where the internet is reached: the oldest release with such a server that was tried. */
 const DOWNLOADED_CLI = 'v1.5.1';
-const DOWNLOADS = 'https://temporal.download/';
+const CLI_ARCHIVES: Archives = {
+  'linux-x64': {
+    name: 'temporal_cli_1.5.1_linux_amd64',
+    sha256: 'ddc95e08b0b076efd4ea9733a3f488eb7d2be875f8834e616cd2a37358b4852d',
+  },
+  'linux-arm64': {
+    name: 'temporal_cli_1.5.1_linux_arm64',
+    sha256: 'bd1b0db9f18b051026de8bf6cc1505f2510f14bbb7a8b9a4a91fff46c77454f5',
+  },
+  'darwin-arm64': {
+    name: 'temporal_cli_1.5.1_darwin_arm64',
+    sha256: 'cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415',
+  },
+  'darwin-x64': {
+    name: 'temporal_cli_1.5.1_darwin_amd64',
+    sha256: 'bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9',
+  },
+};
 
 /** `temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)` → "1.29.1"; undefined for what is no Temporal CLI. */
 export const serverOfCli = (printed: string): string | undefined =>
@@ -35,10 +52,7 @@ async function cliServer(file: string, env: NodeJS.ProcessEnv): Promise<string |
 }
 
 const downloadedCli = (env: NodeJS.ProcessEnv): string =>
-  path.join(
-    cacheEntry(cacheRoot(env), { name: 'temporal-cli-release', version: DOWNLOADED_CLI }),
-    'temporal',
-  );
+  path.join(cacheEntry(cacheRoot(env), { name: 'temporal-released', version: DOWNLOADED_CLI }), 'temporal');
 
 /**
  * What can be the Temporal server, best first: what GRADUS_TEMPORAL_SERVER names, and then nothing else; what is in
@@ -111,41 +125,24 @@ export async function requireCli(
   return kind === 'cli' ? file : requireBinary('temporal-cli', env);
 }
 
-/**
- * The Temporal CLI as its makers release it, downloaded by Temporal's SDK into the cache; undefined, and said, where their
- * host does not answer in a few seconds. It comes over TLS, without a checksum of ours; what has come is written down, so
- * that damage is seen later.
- */
+/** The Temporal CLI as its makers release it, in the cache; undefined, and said, where `downloadReleased` says no. */
 export async function downloadTemporalCli(
   say: (text: string) => void,
   env: NodeJS.ProcessEnv = process.env,
-  host = DOWNLOADS,
+  host = RELEASES,
+  archive = archiveForHere(CLI_ARCHIVES),
 ): Promise<TemporalBinary | undefined> {
-  const unreached = await whyUnreached(host);
-  if (unreached !== undefined) {
-    say(`Temporal CLI: not downloaded, since ${unreached}`);
-    return undefined;
-  }
   const target = downloadedCli(env);
-  const root = cacheRoot(env);
-  await mkdir(root, { recursive: true });
-  const folder = await mkdtemp(path.join(root, 'temporal-cli-'));
-  try {
-    say(`Temporal CLI ${DOWNLOADED_CLI}: downloading …`);
-    // The SDK downloads what it starts; nobody is to find it there.
-    const { TestWorkflowEnvironment } = await import('@temporalio/testing');
-    const executable = { type: 'cached-download', version: DOWNLOADED_CLI, downloadDir: folder } as const;
-    const started = await TestWorkflowEnvironment.createLocal({ server: { executable } });
-    await started.teardown();
-    const [file] = await readdir(folder);
-    await keepRecorded(path.join(folder, file!), target);
-    return { kind: 'cli', path: target, from: 'downloaded' };
-  } catch (error) {
-    say(`Temporal CLI: could not be downloaded (${messageOf(error)})`);
-    return undefined;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const release = {
+    title: `Temporal CLI ${DOWNLOADED_CLI}`,
+    at: `temporalio/cli/releases/download/${DOWNLOADED_CLI}`,
+    archive,
+    member: 'temporal',
+    target,
+  };
+  return (await downloadReleased(release, say, env, host))
+    ? { kind: 'cli', path: target, from: 'downloaded' }
+    : undefined;
 }
 
 /** Where each kind keeps its data, in the folder that is Temporal's. */

@@ -1,7 +1,6 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import getPort from 'get-port';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { recordDigests } from '../../../../infra/setup/recorded-digests.ts';
 import { cachedBinary } from '../../../../infra/setup/server-binaries.ts';
@@ -14,6 +13,7 @@ import {
   requireTemporal,
   serverOfCli,
 } from '../../../../infra/setup/temporal-server.ts';
+import { archiveOf, serveRelease } from '../../../support/releases.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -83,9 +83,23 @@ test('a machine with nothing is told what to do', async () => {
   );
 });
 
-test('where the host of the releases does not answer, it is said, and nothing is downloaded', async () => {
-  const said: string[] = [];
-  const host = `http://127.0.0.1:${await getPort()}/`;
-  expect(await downloadTemporalCli((text) => said.push(text), machine(), host)).toBeUndefined();
-  expect(said).toEqual([expect.stringContaining(`${host} does not answer`)]);
+test('a release of the CLI serves from then on if it has the digest that it must have, and nothing is kept of another', async () => {
+  const name = 'temporal_cli_1.5.1_here';
+  const releases = await serveRelease(`/temporalio/cli/releases/download/v1.5.1/${name}.tar.gz`);
+  try {
+    const { bytes, sha256 } = await archiveOf('temporal', '#!/bin/sh\n');
+    releases.serve(bytes);
+    const said: string[] = [];
+    const download = (digest: string) =>
+      downloadTemporalCli((text) => said.push(text), machine(), releases.host, { name, sha256: digest });
+    expect(await download('0'.repeat(64))).toBeUndefined();
+    expect(said.at(-1)).toContain(`has SHA-256 ${sha256}, and ${'0'.repeat(64)} was expected`);
+    expect(await findTemporals(machine())).toEqual([]);
+    const downloaded = (await download(sha256))!;
+    expect(await findTemporals(machine())).toEqual([downloaded]);
+    await writeFile(downloaded.path, 'damage');
+    expect(await findTemporals(machine())).toEqual([]);
+  } finally {
+    releases.close();
+  }
 });
