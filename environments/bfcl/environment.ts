@@ -13,11 +13,11 @@ const multiTurn = python(new URL('./multi_turn.py', import.meta.url), {
 });
 
 /** Scenarios of 200, the same ones in each level. */
-const COUNTS: Readonly<Record<Split, number>> = { train: 160, heldout: 20, test: 20 };
+const COUNTS: Readonly<Record<Split, number>> = { train: 159, heldout: 20, test: 20 };
 
 export default pythonEnvironment({
   name: 'bfcl-multi-turn',
-  version: 'bfcl-eval 2026.3.23, 2',
+  version: 'bfcl-eval 2026.3.23, 3',
   module: multiTurn,
   levels: [1, 2, 3],
   // Each task has its own.

@@ -20,6 +20,8 @@ DATA = importlib.resources.files("bfcl_eval") / "data"
 CATEGORIES = {1: "base", 2: "miss_param", 3: "long_context"}
 CLASSES = [name for name in MULTI_TURN_FUNC_DOC_FILE_MAPPING if "Memory" not in name and name != "WebSearchAPI"]
 FINISH = "finish_request"
+# Its own answer is none by its own documents: a ticket's number that is text.
+LEFT_OUT = {173}
 
 
 def rows(path):
@@ -44,7 +46,11 @@ TYPES = {name: getattr(importlib.import_module(CLASS_FILE_PATH_MAPPING[name]), n
 
 def numbers(split):
     """By a scenario's number, in all levels alike: of ten one is held out and one for tests."""
-    return [n for n in sorted(ROWS[1]) if {8: "heldout", 9: "test"}.get(n % 10, "train") == split]
+    return [
+        n
+        for n in sorted(ROWS[1])
+        if n not in LEFT_OUT and {8: "heldout", 9: "test"}.get(n % 10, "train") == split
+    ]
 
 
 def task(split, level, index):

@@ -1,8 +1,21 @@
 import { expect, test } from 'vitest';
 import bfcl from '../../../../environments/bfcl/environment.ts';
+import { checkArguments } from '../../../../environments/host/arguments.ts';
 import { expertCalls, play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 await withPackages('bfcl', () => {
+  test('no call of its own answers is refused', async () => {
+    for (const level of bfcl.levels) {
+      for (const { task } of await tasksOf(bfcl, level, Infinity)) {
+        const tools = new Map(task.tools!.map((tool) => [tool.name, tool]));
+        for (const call of await expertCalls(bfcl, task)) {
+          const checked = await checkArguments(tools.get(call.name)!, call.arguments);
+          expect(checked, JSON.stringify([task.info, call])).toEqual({ value: call.arguments });
+        }
+      }
+    }
+  }, 60_000);
+
   test('the calls of its own answers score 1, and those without one of them mostly do not', async () => {
     for (const level of bfcl.levels) {
       const tasks = await tasksOf(bfcl, level, 4);
