@@ -27,6 +27,8 @@ export function problemAt({ environment, split, level, index }: TaskRef): Proble
   return { page: pages[index % pages.length]!, seed: turn * SPLITS.length + SPLITS.indexOf(split) };
 }
 
+/** No page asks for more than some 110. Keys are pressed one by one, each some milliseconds of the time that a page has. */
+const MOST_TYPED = 200;
 const ref = z.string().describe('The ref of an element, such as e12');
 // A snapshot of a large page is longer than what tools say elsewhere.
 const limits = { timeoutSeconds: 30, maxOutputCharacters: 12_000 };
@@ -52,7 +54,7 @@ export function simpleMiniwobEnvironment(): Environment {
 /** What is the same for all pages. */
 function shared() {
   return {
-    version: `${MINIWOB_VERSION}, tasks 3`,
+    version: `${MINIWOB_VERSION}, tasks 4`,
     tools: [
       sessionTool({ name: 'look', description: 'Reads the page.', arguments: z.strictObject({}), limits }),
       sessionTool({
@@ -64,7 +66,7 @@ function shared() {
       sessionTool({
         name: 'type',
         description: 'Types a text into a field, in place of what it has.',
-        arguments: z.strictObject({ ref, text: z.string().max(1000) }),
+        arguments: z.strictObject({ ref, text: z.string().max(MOST_TYPED) }),
         limits,
       }),
       sessionTool({

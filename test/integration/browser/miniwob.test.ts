@@ -96,6 +96,16 @@ describe.skipIf(!miniwob.there)(`MiniWoB in Chromium${miniwob.leftOut}`, () => {
     expect(await idle.end(UP, asker)).toEqual({ reward: -1 });
   });
 
+  test('what is typed is as long as pages ask for, and longer text is refused before a key is pressed', async () => {
+    const played = play('copy-paste');
+    const field = refOf(await look(played), 'textbox');
+    const type = (text: string) => played.call({ name: 'type', arguments: { ref: field, text } }, asker);
+    const most = 'most of it '.repeat(19).slice(0, 200);
+    expect((await type(most)).text).toContain(most);
+    expect(await type(`${most}!`)).toMatchObject({ error: 'invalid-arguments' });
+    expect(await look(played)).toContain(most);
+  });
+
   test('after kill -9 of Chromium in mid-episode goes on where it was, with the same observations', async () => {
     const undisturbed = play('login-user');
     const killed = play('login-user');
