@@ -13,6 +13,12 @@ export interface SessionPlace {
   signal: AbortSignal;
 }
 
+/** What a session on a server begins as. */
+export interface Opening extends SessionPlace {
+  /** Unique, and another one each time that the episode's session is opened: letters, digits, `-`. */
+  opening: string;
+}
+
 /** What a call did; a text alone is an observation that neither rewards nor ends. */
 export type Acted = string | ActedFully;
 
@@ -100,22 +106,28 @@ export interface Snapshooting extends Session {
 }
 
 /**
- * `reattach`: the session outlives us, on a server that knows it by the episode's id. A call whose fate is unknown is made
+ * `reattach`: the session outlives us, on a server that knows it by the episode's id and its opening. A call whose fate is unknown is made
  * again with the same `idempotencyKey` if its tool is `pure` or `idempotent`, or the server says that it never saw it; else
  * the episode is `failed`.
  */
 export interface Reattach {
   resume: 'reattach';
-  /** Begins anew under the id: what was there of an earlier attempt ends. */
-  open(task: Task, place: SessionPlace): Attached | Promise<Attached>;
+  /**
+   * Begins anew: what was opened under the id before ends, where it is known. Whoever opened that may live and still call,
+   * cut off from us: so what is opened has a name that goes by `place.opening`, and no call reaches it by the id alone.
+   */
+  open(task: Task, place: Opening): Attached | Promise<Attached>;
   /** Goes on with what is there. Throws where nothing is: the episode is `failed`. `handle` is what `open` gave. */
   attach(task: Task, place: SessionPlace, handle: Json): Attached | Promise<Attached>;
-  /** Ends what is there under the id, if anything; also called when whoever opened it is gone, and more than once. */
+  /**
+   * Ends what is there under the id, if anything; also called when whoever opened it is gone, and more than once. `handle`
+   * is null where nobody knows it any more.
+   */
   close(task: Task, place: SessionPlace, handle: Json): void | Promise<void>;
 }
 
 export interface Attached extends Omit<Session, 'close'> {
-  /** What the server calls the session, kept with the episode; null unless given. */
+  /** What the server calls the session, such as its opening; kept with the episode; null unless given. */
   handle?: Json;
   /** How many calls the server has taken, where it can tell: then the fate of one that was cut off is known. */
   acts?: number;

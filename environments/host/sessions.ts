@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { callKey } from '../../core/episode/acts.ts';
 import type { Act } from '../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../core/episode/episode.ts';
@@ -171,7 +171,8 @@ export async function closeOf(
     LIMIT_MS,
     async (limited) => {
       if (sessions?.resume === 'reattach') {
-        await sessions.close(task, { id, signal: limited.signal }, kept?.handle ?? null);
+        const opened = held && (held.session as Attached).handle;
+        await sessions.close(task, { id, signal: limited.signal }, kept?.handle ?? opened ?? null);
       } else if (held) await (held.session as Session).close?.();
     },
     late,
@@ -274,7 +275,7 @@ async function comeBack(
   context: ToolContext,
 ): Promise<Live['session']> {
   const place: SessionPlace = { id, signal: context.signal };
-  if (acts.length === 0) return sessions.open(task, place);
+  if (acts.length === 0) return sessions.open(task, { ...place, opening: randomUUID() });
   if (sessions.resume === 'pin') throw lost(name, id, 'its process is gone, and it is pinned to it');
   if (sessions.resume === 'reattach') {
     const session = await sessions.attach(task, place, kept?.handle ?? null);

@@ -48,7 +48,7 @@ export interface OrsChoices extends ToolChoices {
   /** Which of the server's splits are whose; by their types (train, validation, test) unless given. */
   splits?: Partial<Record<Split, string | Part>>;
   /**
-   * `reattach`: the session stays on the server under the episode's id, for as long as the server lives. `replay`: where it
+   * `reattach`: the session stays on the server, which any process finds it on, for as long as the server lives. `replay`: where it
    * is gone its calls are made again, for environments that are a function of task and calls.
    */
   resume?: 'reattach' | 'replay';
@@ -90,6 +90,8 @@ type Listed = z.infer<typeof toolsShape>;
 const MOST_TASKS = 512;
 /** Servers let go of sessions that nobody has asked for in a quarter of an hour, milliseconds. */
 const PING_MS = 60_000;
+/** A session that has had no call of ours for so long is of an episode that nobody goes on with, milliseconds. */
+const UNUSED_MS = 24 * 60 * 60_000;
 /** After so many in a row the server has let go of the session. */
 const MOST_FAILED_PINGS = 15;
 
@@ -165,7 +167,7 @@ class OrsServer {
   private readonly environment: string;
   private readonly headers: Record<string, string>;
   /** Sessions that are kept from being let go of, here. */
-  private readonly pinged = new Map<string, NodeJS.Timeout>();
+  private readonly pinged = new Map<string, { timer: NodeJS.Timeout; usedAt: number }>();
 
   constructor(url: string, environment: string, headers: Record<string, string>) {
     this.url = url;
@@ -227,7 +229,7 @@ class OrsServer {
   }
 
   async delete(sid: string, signal: AbortSignal): Promise<void> {
-    clearInterval(this.pinged.get(sid));
+    clearInterval(this.pinged.get(sid)?.timer);
     this.pinged.delete(sid);
     await requestJson(below(this.url, 'delete'), z.object({ sid: z.string() }), {
       headers: { ...this.headers, 'X-Session-ID': sid },
@@ -300,15 +302,20 @@ class OrsServer {
     }
   }
 
-  /** Until it is deleted here, or the server no longer has it, or has let go of it, for all that it has answered. */
+  /**
+   * Until it is deleted here, or the server no longer has it, or has let go of it, for all that it has answered; and for a
+   * day from the last time that this is called.
+   */
   keepAlive(sid: string): void {
-    if (this.pinged.has(sid)) return;
+    const known = this.pinged.get(sid);
+    if (known) return void (known.usedAt = Date.now());
     let failed = 0;
     const stop = (): void => {
-      clearInterval(timer);
-      if (this.pinged.get(sid) === timer) this.pinged.delete(sid);
+      clearInterval(pinged.timer);
+      if (this.pinged.get(sid) === pinged) this.pinged.delete(sid);
     };
     const beat = async (): Promise<void> => {
+      if (Date.now() - pinged.usedAt > UNUSED_MS) return stop();
       try {
         const there = await this.ping(sid, AbortSignal.timeout(PING_MS));
         failed = 0;
@@ -318,9 +325,15 @@ class OrsServer {
         if (++failed >= MOST_FAILED_PINGS) stop();
       }
     };
-    const timer = setInterval(() => void beat(), PING_MS);
-    timer.unref();
-    this.pinged.set(sid, timer);
+    const pinged = { timer: setInterval(() => void beat(), PING_MS), usedAt: Date.now() };
+    pinged.timer.unref();
+    this.pinged.set(sid, pinged);
+  }
+
+  /** Ends the sessions that this process has of an episode. Those of processes that are gone the server lets go of. */
+  async deleteOf(place: SessionPlace): Promise<void> {
+    const known = [...this.pinged.keys()].filter((sid) => sid.startsWith(`${sidOf(place)}-`));
+    await Promise.all(known.map((sid) => this.delete(sid, place.signal)));
   }
 
   private at(path: string): string {
@@ -331,13 +344,16 @@ class OrsServer {
 function reattaching(server: OrsServer): Reattach {
   const attached = (sid: string): Attached => ({
     handle: sid,
-    act: (call, context) => server.call(sid, call.name, call.arguments, context),
+    act: (call, context) => {
+      server.keepAlive(sid);
+      return server.call(sid, call.name, call.arguments, context);
+    },
   });
   return {
     resume: 'reattach',
     async open(task, place) {
-      const sid = sidOf(place);
-      await server.delete(sid, place.signal);
+      await server.deleteOf(place);
+      const sid = `${sidOf(place)}-${place.opening}`;
       await server.create(sid, task.info!, place.signal);
       return attached(sid);
     },
@@ -353,7 +369,10 @@ function reattaching(server: OrsServer): Reattach {
         `${server.url} no longer has the session ${sid}: a server that was started anew has none of its sessions`,
       );
     },
-    close: (_task, place) => server.delete(sidOf(place), place.signal),
+    async close(_task, place, handle) {
+      if (handle !== null) await server.delete(handle as string, place.signal);
+      await server.deleteOf(place);
+    },
   };
 }
 

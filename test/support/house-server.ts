@@ -14,16 +14,17 @@ export async function serveHouses() {
   const context = {} as never;
   const server = createServer((request, response) => {
     void (async () => {
-      const { id, call } = JSON.parse(await text(request)) as { id: string; call: ToolCall };
-      const place = { id, signal: new AbortController().signal };
+      const asked = JSON.parse(await text(request)) as { id: string; opening: string; call: ToolCall };
+      const { opening, call } = asked;
+      const place = { id: asked.id, opening, signal: new AbortController().signal };
       try {
         const session = request.url === '/open' ? await sessions.open(context, place) : null;
         const answers: Record<string, () => unknown> = {
           '/open': () => session,
-          '/attach': () => sessions.attach(context, place, null),
-          '/act': async () => (await sessions.attach(context, place, null)).act(call, context),
+          '/attach': () => sessions.attach(context, place, opening),
+          '/act': async () => (await sessions.attach(context, place, opening)).act(call, context),
           '/end': async () =>
-            (await sessions.attach(context, place, null)).end?.(
+            (await sessions.attach(context, place, opening)).end?.(
               { answer: null, by: 'environment' },
               place.signal,
             ),

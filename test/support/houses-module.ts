@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ToolCall } from '../../core/episode/episode.ts';
-import type { Acted, Attached, Session, Sessions } from '../../environments/session.ts';
+import type { Task } from '../../environments/contract.ts';
+import type { Acted, Attached, Session, SessionPlace, Sessions } from '../../environments/session.ts';
 import { houseWith, WAYS } from './houses.ts';
 
 // Houses as a host loads them. A call takes a moment, in which its process, whose number is then in HOUSES_PID, can be
@@ -20,20 +21,21 @@ async function ask<T>(path: string, body: object = {}): Promise<T> {
   return (await answer.json()) as T;
 }
 
-const onServer = (id: string, { handle, acts }: { handle: string; acts: number }): Attached => ({
-  handle,
+const onServer = (id: string, opening: string, { acts }: { acts: number }): Attached => ({
+  handle: opening,
   acts,
   act: async (call) => {
     await held();
-    return ask<{ text: string }>('act', { id, call });
+    return ask<{ text: string }>('act', { id, opening, call });
   },
-  end: () => ask('end', { id }),
+  end: () => ask('end', { id, opening }),
 });
 
 const reattach: Sessions = {
   resume: 'reattach',
-  open: async (_, { id }) => onServer(id, await ask('open', { id })),
-  attach: async (_, { id }) => onServer(id, await ask('attach', { id })),
+  open: async (_, { id, opening }) => onServer(id, opening, await ask('open', { id, opening })),
+  attach: async (_, { id }, handle) =>
+    onServer(id, handle as string, await ask('attach', { id, opening: handle })),
   close: (_, { id }) => ask<void>('close', { id }),
 };
 
@@ -58,13 +60,16 @@ function slowed(sessions: Sessions): Sessions {
     case 'snapshot':
       return {
         ...sessions,
-        open: async (...place) => slow(await sessions.open(...place)),
+        open: async (...place: Parameters<typeof sessions.open>) => slow(await sessions.open(...place)),
         restore: async (...place) => slow(await sessions.restore(...place)),
       };
     case 'reattach':
       return reattach;
     default:
-      return { ...sessions, open: async (...place) => slow(await sessions.open(...place)) };
+      return {
+        ...sessions,
+        open: async (task: Task, place: SessionPlace) => slow(await sessions.open(task, place)),
+      };
   }
 }
 

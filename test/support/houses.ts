@@ -84,19 +84,23 @@ class LivingHouse implements Session {
 
 /** Houses of one server, which outlives whoever asks: what `reattach` needs, in one process. */
 export class HouseServer {
-  readonly houses = new Map<string, LivingHouse & { acts: number }>();
+  readonly houses = new Map<string, LivingHouse & { acts: number; opening: string }>();
   opened = 0;
   closed = 0;
 
   sessions(): Sessions {
-    const attached = (id: string) => {
+    const found = (id: string, opening: string) => {
       const house = this.houses.get(id);
-      if (!house) throw new Error(`no house ${id}`);
+      if (house?.opening !== opening) throw new Error(`no house ${id} of the opening ${opening}`);
+      return house;
+    };
+    const attached = (id: string, opening: string) => {
+      const house = found(id, opening);
       return {
-        handle: `handle of ${id}`,
+        handle: opening,
         acts: house.acts,
         act: (call: ToolCall) => {
-          house.acts++;
+          found(id, opening).acts++;
           return house.act(call);
         },
         end: house.end,
@@ -104,12 +108,12 @@ export class HouseServer {
     };
     return {
       resume: 'reattach',
-      open: (_, { id }) => {
+      open: (_, { id, opening }) => {
         this.opened++;
-        this.houses.set(id, Object.assign(new LivingHouse(), { acts: 0 }));
-        return attached(id);
+        this.houses.set(id, Object.assign(new LivingHouse(), { acts: 0, opening }));
+        return attached(id, opening);
       },
-      attach: (_, { id }) => attached(id),
+      attach: (_, { id }, handle) => attached(id, handle as string),
       close: (_, { id }) => {
         if (this.houses.delete(id)) this.closed++;
       },

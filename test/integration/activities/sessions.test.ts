@@ -131,7 +131,7 @@ test('a session that cannot be closed spoils nothing, and what it takes to come 
   const deaf = houseWith({
     ...sessions,
     every: 1,
-    open: async (...given) =>
+    open: async (...given: Parameters<typeof sessions.open>) =>
       Object.assign(await sessions.open(...given), {
         close: () => {
           closed++;
@@ -169,7 +169,7 @@ test('a group that fails lets go of what its episodes have opened on servers', a
   const { rollout, group } = await rollOut(houseWith(server.sessions()), EVERY_LAMP);
   const id = `${group.run}/${group.stage}/${group.step}/${group.group}/0`;
   const open = server.sessions() as Extract<ReturnType<typeof server.sessions>, { resume: 'reattach' }>;
-  await open.open({} as never, { id, signal });
+  await open.open({} as never, { id, signal, opening: 'of an attempt that is gone' });
   await rollout.closeSessions({ group }, signal);
   expect(server.houses.size).toBe(0);
 });

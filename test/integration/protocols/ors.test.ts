@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Environment } from '../../../environments/contract.ts';
+import { hostedHere } from '../../../environments/host/hosted-environment.ts';
+import { PlayedSession } from '../../../environments/host/played-session.ts';
 import { ors } from '../../../environments/protocols/ors.ts';
 import type { OrsChoices } from '../../../environments/protocols/ors.ts';
 import { playCalls } from '../../support/play-calls.ts';
@@ -86,6 +88,22 @@ test('another process goes on with the session that the server has', async () =>
     moves: [1, 3],
   });
   expect(observations.map(({ text }) => text)).toEqual(['1 of 12', '1', '2 of 12', '2']);
+});
+
+test('a late call of an attempt that was cut off does nothing in the session of the next', async () => {
+  const ref = { environment: 'till', split: 'train' as const, level: 1, index: 9 };
+  const attempts = await Promise.all(
+    ['first', 'next'].map(
+      async (name) => new PlayedSession(hostedHere(await till({ name })), ref, `late/${process.pid}`),
+    ),
+  );
+  const [first, next] = attempts as [PlayedSession, PlayedSession];
+  const { signal } = new AbortController();
+  expect((await first.call(pay(1), { signal })).text).toBe('1 of 12');
+  expect((await next.call(pay(1), { signal })).text).toBe('1 of 12');
+  await first.call(pay(5), { signal });
+  expect((await next.call(count, { signal })).text).toBe('1');
+  await Promise.all(attempts.map((attempt) => attempt.close({ signal })));
 });
 
 test('a server killed in mid-session has lost it: failed, and no reward of zero', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { actsOf, callKey } from '../../../../core/episode/acts.ts';
+import type { Act } from '../../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall, Turn } from '../../../../core/episode/episode.ts';
 import { GradusError } from '../../../../core/errors.ts';
 import type { Environment, ToolContext } from '../../../../environments/contract.ts';
@@ -190,6 +191,30 @@ test('a server that has taken a call of which we know nothing has lost the episo
     type: 'session-lost',
     message: expect.stringContaining('2 calls') as string,
   });
+});
+
+test('a late call of an attempt that was cut off does nothing in the session of the next', async () => {
+  const server = new HouseServer();
+  const ref = { environment: 'house-reattach', split: 'train' as const, level: 1, index: 0 };
+  /** A worker, which has no session of the others. */
+  const worker = (name: string) => {
+    const environment = hostedHere(houseWith(server.sessions(), { name }));
+    const acts: Act[] = [];
+    let kept: EpisodeSession | undefined;
+    return async () => {
+      const session = { ref, id: 'run/rl/1/0/late', acts: [...acts], kept };
+      const called = await environment.call(look, { idempotencyKey: 'a', attempt: 1, signal, session });
+      kept = called.session;
+      const { text } = called.observation;
+      acts.push({ call: look, turn: acts.length + 1, observation: { text } });
+      return text;
+    };
+  };
+  const [first, next] = [worker('first'), worker('next')];
+  expect(await first()).toContain('call 1;');
+  expect(await next()).toContain('call 1;');
+  await expect(first()).rejects.toThrow('no house run/rl/1/0/late of the opening');
+  expect(await next()).toContain('call 2;');
 });
 
 test('a fold whose act changes its state in place, or gives too large a one, harms nobody but itself', async () => {
