@@ -1,7 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { CurriculumResult } from '../../core/training/curriculum.ts';
 import { rate, wilson, type Proportion } from '../../core/statistics/intervals.ts';
-import { total } from '../../core/training/stage-policy.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../../environments/index.ts';
@@ -9,9 +7,9 @@ import { percent } from '../../cli/show-progress.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';
 import type { BenchRow, Samples } from '../bench-row.ts';
-import { durableRun, withInstallation } from '../durable-run.ts';
 import { bytesOfDescendants } from '../processes.ts';
 import { FAMILIES, type FamilyCase } from './cases.ts';
+import type { Learnt } from './learnt.ts';
 import { Playing, scriptsOf } from './play.ts';
 
 /** Episodes of an expert, and how many of them are open at a time. */
@@ -37,7 +35,7 @@ export async function* familiesBench(options: BenchOptions): AsyncGenerator<Benc
 }
 
 async function* costRows(family: FamilyCase, { quick, signal, say }: BenchOptions): AsyncGenerator<BenchRow> {
-  const environments = inThisProcess([...(await loadEnvironments(family.modules ?? [])).values()]);
+  const environments = inThisProcess([...(await loadEnvironments([])).values()]);
   const environment = environments.get(family.environment)!;
   for (const level of family.played) {
     const { speed, latencies, memory, kept } = await play(
@@ -128,20 +126,14 @@ function shown(arms: Proportion): string {
 
 async function* learningRows(family: FamilyCase, options: BenchOptions): AsyncGenerator<BenchRow> {
   const runs = options.runs ?? 1;
-  const results: { result: CurriculumResult; seconds: number }[] = [];
-  const env = family.modules && { GRADUS_ENVIRONMENTS: family.modules.join(',') };
+  const results: Learnt[] = [];
   for (let run = 1; run <= runs; run++) {
-    const one = await withInstallation({ ...options, ...(env && { env }) }, (client) =>
-      durableRun(client, family.spec, options),
-    );
-    const [before, after] = [one.result.before!, one.result.after!].map(({ arms }) => total(arms));
-    options.say(
-      `${family.name}, run ${run} of ${runs}: ${shown(before!)} → ${shown(after!)} in ${one.seconds.toFixed(0)} s`,
-    );
+    const one = await family.learn(options);
+    const [before, after] = [shown(one.before), shown(one.after)];
+    options.say(`${family.name}, run ${run} of ${runs}: ${before} → ${after} in ${one.seconds.toFixed(0)} s`);
     results.push(one);
   }
-  const successes = (of: 'before' | 'after'): number[] =>
-    results.map(({ result }) => 100 * rate(total(result[of]!.arms)));
+  const successes = (of: 'before' | 'after'): number[] => results.map((one) => 100 * rate(one[of]));
   yield benchRow({
     bench: 'families',
     case: `${family.name}: held-out success after RL vs before`,
