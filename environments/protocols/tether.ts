@@ -1,12 +1,13 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { once } from 'node:events';
+import { connect as connectSecurely } from 'node:tls';
 import { unreachable } from './server.ts';
 
 /**
  * Whether a server is still the process that it was, for protocols in which one that was started anew answers on as if it
  * knew the session: a connection that is never written to, which the system closes when the process ends. A proxy between
- * that closes idle connections only causes needless replays.
+ * that closes idle connections only causes needless replays; one that keeps them hides that the server is another.
  */
 export class Tether {
   private readonly socket: Socket;
@@ -25,9 +26,13 @@ export class Tether {
   static async to(url: string, signal: AbortSignal): Promise<Tether> {
     const { hostname, port, protocol } = new URL(url);
     const host = hostname.replace(/^\[|\]$/gu, '');
-    const socket = connect({ host, port: Number(port || (protocol === 'https:' ? 443 : 80)) });
+    // A server that waits for a handshake would soon close a connection without one.
+    const secure = protocol === 'https:';
+    const socket = secure
+      ? connectSecurely({ host, port: Number(port || 443) })
+      : connect({ host, port: Number(port || 80) });
     try {
-      await once(socket, 'connect', { signal });
+      await once(socket, secure ? 'secureConnect' : 'connect', { signal });
     } catch (cause) {
       socket.destroy();
       signal.throwIfAborted();

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { TlsOptions } from 'node:tls';
 import type { AddressInfo } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +13,9 @@ import type { WebSocket } from 'ws';
 import { nemoGym } from '../../../../environments/protocols/nemo-gym.ts';
 import { openEnv } from '../../../../environments/protocols/openenv.ts';
 import { ors } from '../../../../environments/protocols/ors.ts';
+import { CERTIFICATE } from '../../../support/certificate.ts';
 import { playCalls } from '../../../support/play-calls.ts';
+import { until } from '../../../support/run-client.ts';
 
 // Servers of ours that speak the protocols as their documentation has them, and then do not. How the real ones are spoken
 // to is in test/integration/protocols.
@@ -26,12 +30,14 @@ afterEach(async () => {
 async function serving(
   handler: Handler,
   port = 0,
+  tls?: TlsOptions,
 ): Promise<{ url: string; port: number; server: Server; stop(): Promise<void> }> {
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
     let body = '';
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => void handler(request, response, body));
-  });
+  };
+  const server = tls ? createSecureServer(tls, listener) : createServer(listener);
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const at = (server.address() as AddressInfo).port;
@@ -40,7 +46,7 @@ async function serving(
     if (server.listening) await new Promise((resolve) => server.close(resolve));
   };
   cleanups.push(stop);
-  return { url: `http://127.0.0.1:${at}`, port: at, server, stop };
+  return { url: `${tls ? 'https' : 'http'}://127.0.0.1:${at}`, port: at, server, stop };
 }
 
 const json = (response: ServerResponse, value: unknown, status = 200): void =>
@@ -394,6 +400,35 @@ describe('NeMo Gym', () => {
           ended: { reward: 1 },
         });
     }
+  });
+
+  describe('over https', () => {
+    afterEach(() => {
+      delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
+    });
+
+    test('the connection beside a session lasts', async () => {
+      process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
+      const { url, server } = await serving(counting(), 0, { ...CERTIFICATE, handshakeTimeout: 100 });
+      let withoutHandshake = 0;
+      server.on('connection', () => withoutHandshake++).on('secureConnection', () => withoutHandshake--);
+      server.on('tlsClientError', () => withoutHandshake--);
+      const settled = (): Promise<void> =>
+        until(
+          () => Promise.resolve(withoutHandshake === 0 || undefined),
+          10_000,
+          () => 'the server waits for a handshake still',
+        ).then(() => undefined);
+      const environment = await environmentAt(url, { resume: 'pin' });
+      const { observations } = await playCalls(environment, [add, add], { before: { 1: settled } });
+      expect(observations.map(({ text }) => text)).toEqual(['{"count":1}', '{"count":2}']);
+    });
+
+    test('a server that shows no certificate to be trusted is told nothing', async () => {
+      const { url } = await serving(() => expect.fail('it was asked'), 0, CERTIFICATE);
+      const playing = playCalls(await environmentAt(url), [add], { attempts: 1 });
+      await expect(playing).rejects.toMatchObject({ type: 'server-unreachable' });
+    });
   });
 
   test.each<[string, Record<string, Handler>, object]>([
