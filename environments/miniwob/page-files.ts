@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { commandLine } from '../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../../infra/cache-dir.ts';
 import type { Served } from '../browser/open-page.ts';
 import type { Need } from '../contract.ts';
@@ -25,7 +26,7 @@ const folder = (): string => cacheEntry(cacheRoot(), CACHED_MINIWOB);
 export const miniwobNeed = (): Need => ({
   what: "MiniWoB's pages",
   present: existsSync(folder()),
-  setUp: 'npm run setup:browser',
+  setUp: commandLine('setup browser'),
 });
 
 /** A file of MiniWoB by its address; null where there is none. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
+import { commandLine } from '../../../core/installation.ts';
 import type { TaskRef } from '../../../core/refs.ts';
 import { inTurns } from '../../../engine/in-pieces.ts';
 import { defineEnvironment, defineTool, ToolRefusal } from '../../contract.ts';
@@ -17,7 +18,7 @@ import type { CorpusContent, CorpusName } from './files.ts';
 
 /** Longest query, characters. */
 const LONGEST_QUERY = 200;
-const SET_UP = 'npm run setup:corpora';
+const SET_UP = commandLine('setup corpora');
 
 /**
  * Questions of one or two hops (its level) about a corpus that was set up, with a search through it: `search-qa-foldoc`,
@@ -106,4 +107,4 @@ async function open(corpus: CorpusName, absent: () => GradusError): Promise<Open
 }
 
 const missing = (name: string, what: string): GradusError =>
-  new GradusError('environment', 'not-set-up', `${name} needs ${what}: ${SET_UP}, then start again`);
+  new GradusError('environment', 'not-set-up', `${name} needs ${what}: run "${SET_UP}", then start again`);
