@@ -43,6 +43,7 @@ const seconds = z
   .number()
   .positive()
   .max(Math.floor(LONGEST_TIMER_MS / 1000));
+const endSeconds = seconds.nullish();
 const attempts = z.int().min(1).max(1000);
 /** Longer output would be a message that blocks whoever reads it. */
 const characters = z.int().min(1).max(1_000_000);
@@ -140,16 +141,24 @@ const environmentShape = z
           open: isFunction,
           act: isFunction,
           end: isFunction.optional(),
+          endSeconds,
         }),
-        z.object({ resume: z.literal('replay'), open: isFunction }),
-        z.object({ resume: z.literal('pin'), open: isFunction }),
+        z.object({ resume: z.literal('replay'), open: isFunction, endSeconds }),
+        z.object({ resume: z.literal('pin'), open: isFunction, endSeconds }),
         z.object({
           resume: z.literal('snapshot'),
           open: isFunction,
           restore: isFunction,
           every: z.int().min(1).optional(),
+          endSeconds,
         }),
-        z.object({ resume: z.literal('reattach'), open: isFunction, attach: isFunction, close: isFunction }),
+        z.object({
+          resume: z.literal('reattach'),
+          open: isFunction,
+          attach: isFunction,
+          close: isFunction,
+          endSeconds,
+        }),
       ])
       .optional(),
     demonstrate: isFunction.optional(),

@@ -60,11 +60,17 @@ export interface Session {
   close?(): void | Promise<void>;
 }
 
+/** What the ways to come back have in common. */
+interface AnySessions {
+  /** How long `end` may take, seconds: 60 unless given, null where all that it waits for has limits of its own. */
+  endSeconds?: number | null;
+}
+
 /**
  * `fold`: the state is a small value, at most 64,000 characters as JSON, which passes from call to call and is kept with
  * the episode. `act` is a function of state and call alone, and changes neither: any process goes on with it.
  */
-export interface Fold<State = Json> {
+export interface Fold<State = Json> extends AnySessions {
   resume: 'fold';
   open(task: Task, place: SessionPlace): State | Promise<State>;
   act(
@@ -79,19 +85,19 @@ export interface Fold<State = Json> {
  * `replay`: where the session is gone it is opened again and the recorded calls are made again; each observation (text,
  * refusal, reward, end and images) must be the recorded one, or the episode is `failed` at the environment.
  */
-export interface Replay {
+export interface Replay extends AnySessions {
   resume: 'replay';
   open(task: Task, place: SessionPlace): Session | Promise<Session>;
 }
 
 /** `pin`: it lives in one worker's process, whose end is the end of the session: the episode is `failed`. */
-export interface Pin {
+export interface Pin extends AnySessions {
   resume: 'pin';
   open(task: Task, place: SessionPlace): Session | Promise<Session>;
 }
 
 /** `snapshot`: as `replay`, from the last snapshot instead of the beginning. */
-export interface Snapshot {
+export interface Snapshot extends AnySessions {
   resume: 'snapshot';
   open(task: Task, place: SessionPlace): Snapshooting | Promise<Snapshooting>;
   /** A session as it was when `value` was taken. */
@@ -110,7 +116,7 @@ export interface Snapshooting extends Session {
  * again with the same `idempotencyKey` if its tool is `pure` or `idempotent`, or the server says that it never saw it; else
  * the episode is `failed`.
  */
-export interface Reattach {
+export interface Reattach extends AnySessions {
   resume: 'reattach';
   /**
    * Begins anew: what was opened under the id before ends, where it is known. Whoever opened that may live and still call,

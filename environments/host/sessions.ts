@@ -28,7 +28,7 @@ import { observationOf } from './tool-call.ts';
 // What a process does with sessions. Those that it holds are a convenience: each is known by the calls that it has taken,
 // and one that is gone, or has taken others, comes back as its environment declares.
 
-/** How long opening, ending or closing one may take, milliseconds. */
+/** How long opening or closing one may take, and ending it where it does not say, milliseconds. */
 const LIMIT_MS = 60_000;
 /** Sessions that one process holds, of those that can come back, and how long without a call, milliseconds. */
 const MOST = 256;
@@ -131,9 +131,10 @@ export async function endOf(
   context: ToolContext,
 ): Promise<EndSaid> {
   if (!sessions) return {};
+  const { endSeconds = LIMIT_MS / 1000 } = sessions;
   const said = await inTime(
     context.signal,
-    LIMIT_MS,
+    endSeconds === null ? null : 1000 * endSeconds,
     async ({ signal }): Promise<EndSaid> => {
       if (sessions.resume === 'fold') {
         if (!sessions.end) return {};

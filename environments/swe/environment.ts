@@ -16,7 +16,7 @@ import { failToPass } from './fail-to-pass.ts';
 import { judge } from './judge.ts';
 import { patchBetween, patched } from './patch.ts';
 import { patchSimilarity } from './patch-similarity.ts';
-import { treeTools, type TreeToolName } from './tools.ts';
+import { toolsOf, type TreeToolName } from './tools.ts';
 
 /** Where bugs come from. */
 export interface BugSource<B extends Bug = Bug> {
@@ -24,6 +24,8 @@ export interface BugSource<B extends Bug = Bug> {
   version: string;
   levels: readonly number[];
   tools: readonly TreeToolName[];
+  /** Those whose calls may take minutes: each is an activity of its own, as it is not of the others. */
+  long?: readonly TreeToolName[];
   /** The same for the same coordinates; what is in one split is in no other. */
   bug(ref: TaskRef): B;
   prompt(bug: B, ref: TaskRef): string;
@@ -39,7 +41,7 @@ type State = { patch: string; task: { environment: string; split: Split; level: 
 
 /** A tree with a bug, tools to find and mend it, and the original tests to judge by (ADR 0052). */
 export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment {
-  const tools = source.tools.map((name) => treeTools[name]);
+  const tools = toolsOf(source.tools, source.long);
   return defineEnvironment({
     name: source.name,
     version: source.version,
@@ -63,6 +65,8 @@ export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment
     },
     needs: () => source.needs(),
     sessions: fold<State>({
+      // It waits for its turn, and for tests in a sandbox: what they may take is counted there.
+      endSeconds: null,
       open: ({ ref }) => ({ patch: '', task: { ...ref } }),
       async act(state, call, { signal }) {
         const bug = source.bug(state.task);

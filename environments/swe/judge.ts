@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
-import type { Mount } from '../sandbox/contract.ts';
+import type { Mount, Ran } from '../sandbox/contract.ts';
 import type { Bug } from './bug.ts';
 import { patched } from './patch.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
@@ -22,13 +22,22 @@ const reportSchema = z.union([
 ]);
 export type TestReport = z.output<typeof reportSchema>;
 
-/** Seconds by the clock for so many of processor time: a machine may be busy, and what waits for ever has failed. */
+/** How the sandbox ended without a report: `exit` where the tree ended whoever was to report. */
+export type NoReport = Pick<Ran, 'ended'>;
+
+/**
+ * Seconds by the clock for so many of processor time, of which tests need a part: on a machine that is as busy as that they
+ * come to their end, and what waits for ever has failed.
+ */
 const wallSecondsOf = (cpuSeconds: number): number => 4 * cpuSeconds + 10;
+
+/** What a sandbox has beyond the runs in it: for Python's start, the guard, the canaries and two trees. */
+const SPARE_SECONDS = 20;
 
 /**
  * Whether `patch` mends a bug: in a fresh tree with the sources of the patch and the original tests, every test of FAIL_TO_PASS
  * and of PASS_TO_PASS passes, and every canary fails (ADR 0052). A patch that reaches for the interpreter is refused unrun.
- * Throws GradusError where the sandbox is at fault, or time ran out on our side.
+ * A patch that waits or loops until a limit of its run is not mended. Throws GradusError where the sandbox is at fault.
  */
 export async function judge(bug: Bug, patch: string, signal: AbortSignal): Promise<Judgement> {
   const sources = sourcesOf(bug, patched(bug.tree, patch));
@@ -82,7 +91,13 @@ async function judged(bug: Bug, tree: Tree, sources: Tree, signal: AbortSignal):
     stopAtFailure: true,
     signal,
   });
-  if (report === null) return { mended: false, evidence: 'the tests came to no end' };
+  if ('ended' in report) {
+    // The reporter ends a run that takes too long, with time to spare: what was slow beside it is this machine.
+    if (report.ended === 'wall-time') {
+      throw new GradusError('infra', 'tests-slow', 'Tests were not over in time.', { retryable: true });
+    }
+    return { mended: false, evidence: `the tests came to no end (${report.ended})` };
+  }
   if ('refused' in report)
     return { mended: false, evidence: `reaches for the interpreter: ${report.refused[0]}` };
   const failing = tests.find((test) => report.tests[test]?.[0] !== 'passed');
@@ -115,12 +130,11 @@ export interface TestRun {
   signal: AbortSignal;
 }
 
-/** Runs tests in a sandbox, and canaries in another process; null where they came to no end by the tree's own doing. */
-export async function runTests(run: TestRun): Promise<TestReport | null> {
+/** Runs tests in a sandbox, and canaries in another process. */
+export async function runTests(run: TestRun): Promise<TestReport | NoReport> {
   const site = run.bug.style === 'pytest' ? (run.site ?? testSite()) : undefined;
   const runs = run.canaries.length === 0 ? 1 : 2;
   const { cpuSeconds } = run.bug;
-  const wallSeconds = wallSecondsOf(cpuSeconds) * runs + 10;
   const said = await runPython({
     program: pythonProgram('run_tests'),
     request: {
@@ -138,17 +152,14 @@ export async function runTests(run: TestRun): Promise<TestReport | null> {
       site: site === undefined ? [] : [site.at],
     },
     mounts: site === undefined ? [] : [site],
-    limits: { wallSeconds, cpuSeconds: cpuSeconds * runs + 10 },
+    limits: {
+      wallSeconds: wallSecondsOf(cpuSeconds) * runs + SPARE_SECONDS,
+      cpuSeconds: cpuSeconds * runs + SPARE_SECONDS,
+    },
     signal: run.signal,
   });
-  if (said.answer === null) {
-    if (said.ended !== 'wall-time') return null;
-    throw new GradusError('infra', 'tests-slow', `Tests were not over in ${wallSeconds} s.`, {
-      retryable: true,
-    });
-  }
   const report = reportSchema.safeParse(said.answer);
-  return report.success ? report.data : null;
+  return report.success ? report.data : { ended: said.ended };
 }
 
 /** What of a tree's files counts: sources of Python that are not as they were. */

@@ -1,7 +1,7 @@
 import { applyPatch, createTwoFilesPatch, parsePatch } from 'diff';
 import { GradusError } from '../../core/errors.ts';
 import { ToolRefusal } from '../contract.ts';
-import { isTreePath, withFiles, type Tree } from './tree.ts';
+import { foldersOf, isTreePath, withFiles, type Tree } from './tree.ts';
 
 /** Longest patch, characters as JSON: it is the state of a session, which passes from call to call. */
 export const LONGEST_PATCH = 48_000;
@@ -13,14 +13,21 @@ const NOTHING = '/dev/null';
 
 /**
  * What turns `base` into `tree`, as a unified diff of three lines of context, files by path. The same for the same trees.
- * Throws ToolRefusal where that is too long or has a path that is none.
+ * Throws ToolRefusal where that is too long, or where no file system has such a tree.
  */
 export function patchBetween(base: Tree, tree: Tree): string {
   let patch = '';
   for (const path of [...new Set([...base.keys(), ...tree.keys()])].toSorted()) {
     const [before, after] = [base.get(path), tree.get(path)];
     if (before === after) continue;
-    if (!isTreePath(path)) throw new ToolRefusal(`no such change: ${path.slice(0, 100)} is no plain path`);
+    const refuse = (why: string): never => {
+      throw new ToolRefusal(`no such change: ${path.slice(0, 100)} ${why}`);
+    };
+    if (!isTreePath(path)) refuse('is no plain path');
+    if (after !== undefined) {
+      if (foldersOf(path).some((folder) => tree.has(folder))) refuse('lies in a file');
+      if ([...tree.keys()].some((other) => other.startsWith(`${path}/`))) refuse('is a folder');
+    }
     const hunks = createTwoFilesPatch(
       before === undefined ? NOTHING : `a/${path}`,
       after === undefined ? NOTHING : `b/${path}`,

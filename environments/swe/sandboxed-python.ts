@@ -9,6 +9,10 @@ import { openSandbox } from '../sandbox/open-sandbox.ts';
 export const pythonProgram = (name: string): string =>
   readFileSync(path.join(import.meta.dirname, 'python', `${name}.py`), 'utf8');
 
+/** What runs in a sandbox cannot end it from outside. */
+export const sandboxKilled = (): GradusError =>
+  new GradusError('infra', 'sandbox-killed', 'A sandbox was killed from outside.', { retryable: true });
+
 export interface PythonRun {
   program: string;
   /** Given to it as JSON on stdin. */
@@ -58,11 +62,7 @@ export async function runPython({
       { retryable: true },
     );
   }
-  if (ran.ended === 'killed') {
-    throw new GradusError('infra', 'sandbox-killed', 'A sandbox was killed from outside.', {
-      retryable: true,
-    });
-  }
+  if (ran.ended === 'killed') throw sandboxKilled();
   try {
     if (ran.ended === 'exit' && said) return { answer: JSON.parse(said) as unknown, ended: ran.ended };
   } catch {

@@ -31,9 +31,15 @@ function treeTool<Arguments extends z.ZodType>(
 /** Lines that `view` shows at once, and places that `search` names. */
 const MOST_LINES = 200;
 const MOST_PLACES = 40;
-/** Seconds that a command may take, and its sandbox around it. */
+/** Seconds that a command may take. */
 const COMMAND_SECONDS = 20;
-const limits = { timeoutSeconds: 1200, maxOutputCharacters: 8_000 };
+/** Around it: for the tree to be laid out, and for a look at what has changed in it. */
+const SPARE_SECONDS = 10;
+/**
+ * What a call runs ends by the limits of its sandbox, within three minutes. A call's own limit is beyond those of all that a
+ * process may have at a time (64), one after the other: to be behind others is no fault of its own.
+ */
+const limits = { timeoutSeconds: 4 * 3600, maxOutputCharacters: 8_000 };
 
 const pathArgument = z.string().describe('Path of a file, relative to the root, like src/app.py');
 
@@ -117,12 +123,13 @@ const search = treeTool(
   },
 );
 
-interface Ran {
-  code: number | null;
-  output: string;
-  bytes: number;
-  changed: Record<string, string | null>;
-}
+/** What python/shell.py says. */
+const ranSchema = z.object({
+  code: z.int().nullable(),
+  output: z.string(),
+  bytes: z.int(),
+  changed: z.record(z.string(), z.string().nullable()),
+});
 
 const bash = treeTool(
   {
@@ -144,13 +151,16 @@ const bash = treeTool(
       },
       mounts: site,
       links: place.links ?? [],
-      limits: { wallSeconds: COMMAND_SECONDS + 10, cpuSeconds: COMMAND_SECONDS },
+      limits: { wallSeconds: COMMAND_SECONDS + SPARE_SECONDS, cpuSeconds: COMMAND_SECONDS },
       signal,
     });
-    if (answer === null) {
-      throw new ToolRefusal(`the command was ended (${ended}), and what it changed is lost`);
+    const ran = ranSchema.safeParse(answer);
+    if (!ran.success) {
+      // A command can end the shell, speak in its place, or change more than can be brought back.
+      const how = ended === 'exit' ? 'no word of it came back' : `it was ended by a limit, ${ended}`;
+      throw new ToolRefusal(`what the command changed is lost: ${how}`);
     }
-    const { code, output, bytes, changed } = answer as Ran;
+    const { code, output, bytes, changed } = ran.data;
     const files = new Map(Object.entries(changed).filter(([path]) => isTreePath(path)));
     const cut = bytes > Buffer.byteLength(output) ? `\n[${bytes} bytes in all]` : '';
     const left =
@@ -174,7 +184,7 @@ const run_tests = treeTool(
     }
     const testFiles = path === undefined ? place.testFiles : [path];
     const report = await runTests({ bug: { ...place, testFiles }, tree, tests: null, canaries: [], signal });
-    if (report === null || 'refused' in report) throw new ToolRefusal('the tests came to no end');
+    if (!('whole' in report)) throw new ToolRefusal('the tests came to no end');
     const all = Object.entries(report.tests);
     const failed = all.filter(([, [outcome]]) => outcome === 'failed');
     const lines = failed.slice(0, 20).map(([test, [, why]]) => `${test}: ${why.split('\n')[0]}`);
@@ -184,5 +194,12 @@ const run_tests = treeTool(
   },
 );
 
-export const treeTools = { view, edit, search, bash, run_tests } as const;
+const treeTools = { view, edit, search, bash, run_tests } as const;
 export type TreeToolName = keyof typeof treeTools;
+
+/** Tools by their names; calls of those that are `long` are activities of their own. */
+export const toolsOf = (names: readonly TreeToolName[], long: readonly TreeToolName[] = []): TreeTool[] =>
+  names.map((name) => {
+    const one: TreeTool = treeTools[name];
+    return { ...one, tool: { ...one.tool, placement: long.includes(name) ? 'long' : 'inline' } };
+  });

@@ -12,6 +12,13 @@ export const isTreePath = (path: string): boolean =>
 export const isBelow = (places: readonly string[], path: string): boolean =>
   places.some((place) => path === place || path.startsWith(`${place}/`));
 
+/** The folders that a path lies in, the outermost first. */
+export const foldersOf = (path: string): string[] =>
+  path
+    .split('/')
+    .slice(0, -1)
+    .map((_, i, parts) => parts.slice(0, i + 1).join('/'));
+
 /** `tree` with some files put in place of its own; null takes one away. */
 export function withFiles(tree: Tree, files: ReadonlyMap<string, string | null>): Tree {
   const changed = new Map(tree);

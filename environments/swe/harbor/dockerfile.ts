@@ -1,12 +1,20 @@
+import path from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
 
 /** What of an image there is without Docker: a Debian with Python stands in for the base, whatever its version. */
 export interface Image {
   /** Absolute. */
   workdir: string;
-  /** From a path below environment/ to an absolute one, in their order; a folder's content goes where it is told. */
-  copies: readonly { from: string; to: string }[];
+  copies: readonly Copied[];
   env: Readonly<Record<string, string>>;
+}
+
+/** From a path below environment/ to an absolute one, in their order; a folder's content goes where it is told. */
+export interface Copied {
+  from: string;
+  to: string;
+  /** Whether `to` is told to be a folder, into which a file goes. */
+  into: boolean;
 }
 
 const BASE = /^(?:docker\.io\/)?(?:library\/)?(?:python|debian|ubuntu)(?::[\w.-]+)?$/u;
@@ -20,7 +28,7 @@ export function readDockerfile(text: string, held: ReadonlyMap<string, string>):
   let based = false;
   let workdir = '/';
   const env: Record<string, string> = {};
-  const copies: { from: string; to: string }[] = [];
+  const copies: Copied[] = [];
   for (const [instruction, rest] of instructionsOf(text)) {
     const words = rest.split(/\s+/u);
     const refuse = (why: string): never => refused(`${instruction} ${rest}`.slice(0, 120), why);
@@ -44,7 +52,8 @@ export function readDockerfile(text: string, held: ReadonlyMap<string, string>):
         if (words.length === 0 || !plain || rest.startsWith('-') || /[$"[*?]/u.test(to)) {
           refuse('is more than files beside the Dockerfile and where they go');
         }
-        copies.push(...words.map((from) => ({ from, to: placeOf(from, to, workdir) })));
+        const into = words.length > 1 || /(?:^|\/)\.?$/u.test(to);
+        copies.push(...words.map((from) => ({ from, to: absolute(workdir, to), into })));
         break;
       }
       case 'RUN':
@@ -79,18 +88,7 @@ function instructionsOf(text: string): [string, string][] {
     });
 }
 
-const absolute = (workdir: string, path: string): string =>
-  path.startsWith('/')
-    ? path.replace(/(?<=.)\/+$/u, '')
-    : `${workdir.replace(/\/$/u, '')}/${path}`.replace(/\/\.?$/u, '');
-
-/** A file goes into a folder whose name ends in a slash; a folder's content goes into it in any case. */
-function placeOf(from: string, to: string, workdir: string): string {
-  const folder = /(?:^\.?|\/\.?)$/u.test(to);
-  const place = absolute(workdir, to);
-  const isFile = /\/?[^/]*\.[^/]+$/u.test(from) && !from.endsWith('/') && from !== '.';
-  return folder && isFile ? `${place.replace(/\/$/u, '')}/${from.split('/').at(-1)!}` : place;
-}
+const absolute = (workdir: string, place: string): string => path.posix.resolve(workdir, place);
 
 function variablesOf(rest: string): Record<string, string> | undefined {
   const found: Record<string, string> = {};

@@ -14,9 +14,10 @@ import { environmentReward } from '../../verifiers/environment-reward.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
 import { noInstalledPackages, packagesNeed, pinnedPackages, testSite } from '../packages/prepared.ts';
 import { patchBetween, patched } from '../patch.ts';
-import { treeTools, type Place } from '../tools.ts';
+import { sandboxKilled } from '../sandboxed-python.ts';
+import { toolsOf, type Place } from '../tools.ts';
 import { isTreePath, type Tree } from '../tree.ts';
-import { readDockerfile } from './dockerfile.ts';
+import { readDockerfile, type Copied } from './dockerfile.ts';
 
 export interface HarborChoices {
   name: string;
@@ -38,13 +39,21 @@ interface HarborTask {
   verifierSeconds: number;
 }
 
+/** How tests say what a task is worth. */
+const JUDGED = '2';
+
+/** Seconds that tests may ask for: half of what the activity has (workflows/activities.ts) that they are run in. */
+const LONGEST_TESTS = 1800;
+/** Times what they ask for is what they have by the clock, for a machine that is busy; of processor time it is that. */
+const PATIENCE = 1.5;
+
 // What there is no place for in a sandbox; any other setting is taken and does nothing.
 const none = z.union([z.array(z.never()), z.record(z.string(), z.never())]).optional();
 const configSchema = z.looseObject({
   steps: none,
   verifier: z
     .looseObject({
-      timeout_sec: z.number().positive().max(86_400).default(600),
+      timeout_sec: z.number().positive().max(LONGEST_TESTS).default(600),
       environment_mode: z.literal('shared').optional(),
       environment: z.undefined().optional(),
       collect: none,
@@ -89,7 +98,7 @@ export function harbor({ name, folder, split = { heldout: 0.1, test: 0.1 } }: Ha
     if (found === undefined) throw refused(folder, `has no task ${ref.index} in the split ${ref.split}`);
     return found;
   };
-  const tools = [treeTools.bash, treeTools.view, treeTools.edit, treeTools.search];
+  const tools = toolsOf(['bash', 'view', 'edit', 'search'], ['bash']);
   return defineEnvironment({
     name,
     version: digestOf(tasks),
@@ -101,6 +110,8 @@ export function harbor({ name, folder, split = { heldout: 0.1, test: 0.1 } }: Ha
     prepare: async () => void (await openSandbox()),
     needs: async () => [...(await sandboxNeeds()), packagesNeed()],
     sessions: fold<{ patch: string; split: Split; index: number }>({
+      // It waits for its turn, and for tests in a sandbox: what they may take is counted there.
+      endSeconds: null,
       open: ({ ref }) => ({ patch: '', split: ref.split, index: ref.index }),
       async act(state, call, { signal }) {
         const { tree, workdir } = taskAt(state);
@@ -126,8 +137,8 @@ export function harbor({ name, folder, split = { heldout: 0.1, test: 0.1 } }: Ha
 const PLACE: Place = { style: 'pytest', sourceRoots: [''], tests: [], testFiles: [], cpuSeconds: 60 };
 
 /**
- * What tests/test.sh says of a working folder, in [0, 1]; 0 where it says nothing.
- * Throws GradusError('infra', 'tests-slow', retryable) where it was not over in time.
+ * What tests/test.sh says of a working folder, in [0, 1]; 0 where it says nothing, as where it was not over in time: what the
+ * policy wrote may wait, or loop. Throws GradusError('infra', retryable) where the sandbox was at fault.
  */
 async function rewardOf(task: HarborTask, tree: Tree, signal: AbortSignal): Promise<number> {
   const sandbox = await openSandbox();
@@ -146,18 +157,14 @@ async function rewardOf(task: HarborTask, tree: Tree, signal: AbortSignal): Prom
       env: { PYTHONPATH: site.at, PYTHONDONTWRITEBYTECODE: '1', ...task.env },
       collect: ['logs/verifier'],
       limits: {
-        wallSeconds: task.verifierSeconds,
+        wallSeconds: PATIENCE * task.verifierSeconds,
         cpuSeconds: task.verifierSeconds,
         memoryBytes: 1024 * MIB,
       },
       signal,
     }),
   );
-  if (ran.ended === 'wall-time' || ran.ended === 'killed') {
-    throw new GradusError('infra', 'tests-slow', `The tests of ${task.name} were ended (${ran.ended}).`, {
-      retryable: true,
-    });
-  }
+  if (ran.ended === 'killed') throw sandboxKilled();
   const text = (name: string) => {
     const bytes = ran.files.get(`logs/verifier/${name}`);
     return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
@@ -217,15 +224,9 @@ function readTask(folder: string): HarborTask {
     throw refused(folder, `its working folder ${workdir} is not one of its own below /, such as /app`);
   }
   const tree = new Map<string, string>();
-  for (const { from, to } of image.copies) {
-    const clean = from.replace(/^\.\//u, '').replace(/\/+$/u, '');
-    const prefix = clean === '.' || clean === '' ? '' : `${clean}/`;
-    const copied = around.has(clean)
-      ? [[to, around.get(clean)!] as const]
-      : [...around]
-          .filter(([file]) => file.startsWith(prefix) && file !== 'Dockerfile')
-          .map(([file, text]) => [`${to.replace(/\/$/u, '')}/${file.slice(prefix.length)}`, text] as const);
-    if (copied.length === 0) throw refused(folder, `environment/ has no ${from}, which is copied`);
+  for (const copy of image.copies) {
+    const copied = filesOf(copy, around, workdir);
+    if (copied.length === 0) throw refused(folder, `environment/ has no ${copy.from}, which is copied`);
     for (const [place, text] of copied) {
       if (!place.startsWith(`${workdir}/`)) {
         throw refused(
@@ -245,6 +246,19 @@ function readTask(folder: string): HarborTask {
     tests,
     verifierSeconds: config.verifier.timeout_sec,
   };
+}
+
+/** What a COPY brings, each file with its place: a file into a folder that is told to be one or is there, as Docker does. */
+function filesOf({ from, to, into }: Copied, around: Tree, workdir: string): [string, string][] {
+  const source = path.posix.normalize(from).replace(/\/$/u, '');
+  const file = around.get(source);
+  if (file !== undefined) {
+    return [[into || to === workdir ? path.posix.join(to, path.posix.basename(source)) : to, file]];
+  }
+  const prefix = source === '.' ? '' : `${source}/`;
+  return [...around]
+    .filter(([name]) => name.startsWith(prefix) && name !== 'Dockerfile')
+    .map(([name, text]) => [path.posix.join(to, name.slice(prefix.length)), text]);
 }
 
 const TAKEN = new Set([
@@ -300,6 +314,7 @@ function readTree(folder: string, part: string): Tree {
 
 const digestOf = (tasks: readonly HarborTask[]): string =>
   createHash('sha256')
+    .update(JUDGED)
     .update(JSON.stringify(tasks.map((task) => ({ ...task, tree: [...task.tree], tests: [...task.tests] }))))
     .digest('hex')
     .slice(0, 16);

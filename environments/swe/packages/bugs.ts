@@ -68,8 +68,12 @@ const MUTATIONS = written
   .filter((line) => line !== '')
   .map(readMutation);
 
-/** Changes with the bugs and with the packages that they are in. */
+/** How a patch is judged (judge.ts). */
+const JUDGED = '2';
+
+/** Changes with the bugs, with the packages that they are in, and with the judge. */
 export const BUGS_VERSION = createHash('sha256')
+  .update(JUDGED)
   .update(written)
   .update(readFileSync(path.join(import.meta.dirname, 'sdists.txt')))
   .digest('hex')

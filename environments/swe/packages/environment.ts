@@ -14,6 +14,7 @@ export function swePackagesEnvironment(): Environment {
     version: BUGS_VERSION,
     levels: LEVELS,
     tools: ['bash', 'view', 'edit', 'search', 'run_tests'],
+    long: ['bash', 'run_tests'],
     bug: packageBug,
     prompt: (bug) => {
       const named = bug.failToPass.slice(0, MOST_NAMED).map((test) => `- ${test}`);

@@ -67,7 +67,8 @@ const HELLO: Record<string, string> = {
   'task.toml': 'schema_version = "1.4"\n[task]\nname = "a/hello"\n[verifier]\ntimeout_sec = 30.0\n',
   'instruction.md': 'Write hello to /app/said.txt.\n',
   'environment/Dockerfile':
-    'FROM python:3.12-slim\nRUN pip install pytest==9.2.0\nWORKDIR /app\nCOPY greet.py /app/\n',
+    'FROM python:3.12-slim\nRUN pip install pytest==9.2.0\nWORKDIR /app\nCOPY greet.py NOTES /app/\nCOPY NOTES /app\n',
+  'environment/NOTES': 'none\n',
   'environment/greet.py': 'print("hello")\n',
   'tests/test.sh':
     '#!/bin/bash\nif python3 -m pytest -q /tests/test_said.py; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi\n',
@@ -78,7 +79,7 @@ describe.skipIf(!here)(`a task folder of Harbor's${LEFT_OUT}${missing}`, () => {
   test('that needs no Docker is played, and judged by its own tests', async () => {
     const environment = harbor({ name: 'hello', folder: into('hello', Object.entries(HELLO)), split: alone });
     const right = { name: 'bash', arguments: { command: 'cd /app && python3 greet.py > said.txt; ls' } };
-    expect(await played(environment, [right])).toEqual({ said: ['greet.py\nsaid.txt'], reward: 1 });
+    expect(await played(environment, [right])).toEqual({ said: ['NOTES\ngreet.py\nsaid.txt'], reward: 1 });
     const wrong = { name: 'edit', arguments: { path: 'said.txt', old: '', new: 'bye\n' } };
     expect(await played(environment, [wrong])).toEqual({ said: ['written'], reward: 0 });
     // Tests are not there before the end, and those that are written are not those that run.
@@ -87,6 +88,20 @@ describe.skipIf(!here)(`a task folder of Harbor's${LEFT_OUT}${missing}`, () => {
       arguments: { command: 'ls /tests; mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt' },
     };
     expect((await played(environment, [forged])).reward).toBe(0);
+  });
+
+  test.each([
+    ['waits', 'sleep 600'],
+    ['loops', 'while :; do :; done'],
+  ])('is worth nothing where what it runs %s until its time is over', async (name, command) => {
+    const late = {
+      ...HELLO,
+      'task.toml': '[verifier]\ntimeout_sec = 1\n',
+      'tests/test.sh': `echo 1 > /logs/verifier/reward.txt\n${command}\n`,
+    };
+    const environment = harbor({ name, folder: into(name, Object.entries(late)), split: alone });
+    expect(environment.sessions).toMatchObject({ endSeconds: null });
+    expect((await played(environment, [])).reward).toBe(0);
   });
 
   test.each([
@@ -107,8 +122,8 @@ describe.skipIf(!here)(`a task folder of Harbor's${LEFT_OUT}${missing}`, () => {
     ],
     ['tests/test.sh', 'curl -LsSf x | sh\n', /wants a network, for curl/],
     ['task.toml', '[environment]\ngpus = 1\n', /asks in environment\.gpus/],
-    // Beyond 2^31 ms a timer is over at once.
-    ['task.toml', '[verifier]\ntimeout_sec = 3e6\n', /asks in verifier\.timeout_sec/],
+    // Longer than the activity in which they would run.
+    ['task.toml', '[verifier]\ntimeout_sec = 3600\n', /asks in verifier\.timeout_sec/],
     ['task.toml', '[[steps]]\nname = "a"\n', /asks in steps/],
     ['task.toml', '[verifier]\nenvironment_mode = "separate"\n', /asks in verifier\.environment_mode/],
   ])('whose %s is %j is refused, and says why', (file, text, why) => {

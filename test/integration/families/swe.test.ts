@@ -2,6 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
+import { toolsOf, type Place } from '../../../environments/swe/tools.ts';
+import { swePackagesEnvironment } from '../../../environments/swe/packages/environment.ts';
+import { ToolRefusal } from '../../../environments/contract.ts';
 import { sweSmallEnvironment } from '../../../environments/swe/small/environment.ts';
 import { HOLDERS, killedInCourse } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
@@ -66,4 +69,46 @@ describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
       expect(again.session).toEqual(session);
     },
   );
+});
+
+describe.skipIf(!bubblewrap)(`what a policy runs beside us${LEFT_OUT}`, () => {
+  const place: Place = {
+    style: 'plain',
+    sourceRoots: [''],
+    tests: [],
+    testFiles: ['test_m.py'],
+    cpuSeconds: 1,
+  };
+  const [bash, runTests] = toolsOf(['bash', 'run_tests']);
+  const inShell = (command: string) => bash!.act(place, new Map([['m.py', '']]), { command }, signal);
+
+  test.each([
+    ['ends the shell', 'kill -9 $PPID'],
+    ['stops the shell', 'kill -STOP $PPID'],
+    [
+      'brings back too much',
+      'for i in 1 2 3 4 5 6 7 8; do head -c 1000000 /dev/zero | tr "\\0" a > $i; done',
+    ],
+  ])('is told so where its command %s', async (_, command) => {
+    const refusal = await Promise.resolve(inShell(command)).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(ToolRefusal);
+    expect((refusal as Error).message).toMatch(/^what the command changed is lost: /u);
+  });
+
+  test('is told so where its command waits, and keeps what was changed before', async () => {
+    const { tree, text } = await inShell('echo x > new.txt; sleep 60');
+    expect([tree.get('new.txt'), text]).toEqual(['x\n', '[ended after 20 s]']);
+  });
+
+  test('is told so where its tests stop who reports', async () => {
+    const stops =
+      'import os, signal\n\ndef test_it():\n    os.kill(os.getppid(), signal.SIGSTOP)\n    while True: pass\n';
+    const tests = Promise.resolve(runTests!.act(place, new Map([['test_m.py', stops]]), {}, signal));
+    await expect(tests).rejects.toThrow(new ToolRefusal('the tests came to no end'));
+  });
+});
+
+test('judging has no limit around those of its tests and sandboxes', () => {
+  for (const environment of [sweSmallEnvironment(), swePackagesEnvironment()])
+    expect(environment.sessions).toMatchObject({ endSeconds: null });
 });

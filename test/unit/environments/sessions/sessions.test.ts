@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { actsOf, callKey } from '../../../../core/episode/acts.ts';
 import type { Act } from '../../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall, Turn } from '../../../../core/episode/episode.ts';
@@ -230,6 +230,55 @@ test('a fold whose act changes its state in place, or gives too large a one, har
   await expect(large).rejects.toMatchObject({
     boundary: 'tool',
     message: expect.stringContaining('at most 64000') as string,
+  });
+});
+
+describe('the last word of a session', () => {
+  const asked = () => ({
+    ref: { environment: 'x', split: 'train' as const, level: 1, index: 0 },
+    id: `run/end/${++episodes}`,
+    acts: [],
+  });
+  const ending = (end: () => Promise<object>, endSeconds?: number | null) =>
+    hostedHere(
+      houseWith({
+        resume: 'fold',
+        open: () => 0,
+        act: () => ({ state: 0, did: '' }),
+        end,
+        ...(endSeconds !== undefined && { endSeconds }),
+      }),
+    ).end(asked(), { answer: '', by: 'answer' }, { signal });
+
+  test.each([
+    ['a minute', undefined, 60],
+    ['as long as it says', 600, 600],
+  ])('may take %s', async (_, endSeconds, limit) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const never = ending(() => new Promise(() => undefined), endSeconds).catch((error: unknown) => error);
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+      vi.advanceTimersByTime(1000 * limit);
+      const message = `a session of house-fold took longer than ${limit} s to end`;
+      expect(await never).toMatchObject({ boundary: 'environment', type: 'end', message });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('is waited for where it says that all in it has limits of its own', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      let say!: (said: object) => void;
+      const begun = vi.fn(() => new Promise<object>((resolve) => (say = resolve)));
+      const said = ending(begun, null);
+      await vi.waitFor(() => expect(begun).toHaveBeenCalled());
+      vi.advanceTimersByTime(3_600_000);
+      say({ reward: 1 });
+      expect(await said).toEqual({ reward: 1 });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

@@ -19,9 +19,9 @@ CMD ["bash"]
     workdir: '/app',
     env: { A: '1', B: 'two' },
     copies: [
-      { from: 'src/', to: '/app/src' },
-      { from: 'a.py', to: '/app/a.py' },
-      { from: 'b.py', to: '/app/other/b.py' },
+      { from: 'src/', to: '/app/src', into: false },
+      { from: 'a.py', to: '/app', into: true },
+      { from: 'b.py', to: '/app/other', into: true },
     ],
   });
 });

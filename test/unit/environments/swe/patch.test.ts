@@ -31,6 +31,14 @@ test('a patch that is too long, or names no plain path, is refused', () => {
   expect(() => patchBetween(new Map(), new Map([['a\nb', 'x']]))).toThrow(ToolRefusal);
 });
 
+test.each([
+  ['a file in a file', { 'a.py': 'x', 'a.py/b.py': 'y' }, /a\.py is a folder|a\.py\/b\.py lies in a file/u],
+  ['a file in place of a folder', { a: 'x', 'a/b.py': 'y' }, /a is a folder|a\/b\.py lies in a file/u],
+])('a tree with %s, which no sandbox can lay out, is refused', (_, files, why) => {
+  for (const base of [new Map(), new Map([['a.py', 'x']]), new Map([['a/b.py', 'y']])])
+    expect(() => patchBetween(base, new Map(Object.entries(files)))).toThrow(why);
+});
+
 // What Python 3.11's difflib says of the same texts, autojunk off.
 test.each([
   ['', '', 1],
