@@ -1,10 +1,10 @@
 /**
  * `npm run swe:bugs`: looks for bugs in the packages and writes bugs.tsv. Mutations are tried in an order by chance, but the
  * same each time; kept are those that fail at least one test and at most a fifth of them, that the guard lets mend, and of
- * whose tests a canary is known, up to so many a package (packages.ts) and three a function. Half an hour on two cores; nobody needs it
- * who does not change the packages or their pins.
+ * whose tests a canary is known, up to so many a package (packages.ts) and three a function. Half an hour on two cores;
+ * nobody needs it who does not change the packages or their pins.
  */
-import { spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -34,9 +34,13 @@ function candidates(shape: PackageShape): Candidate[] {
   const all: Candidate[] = [];
   for (const [file, text] of preparedPackage(shape.name).tree) {
     if (!isMutated(shape, file)) continue;
-    const { stdout } = spawnSync('python3', ['-I', program], { input: text, maxBuffer: 2 ** 26 });
+    const said = execFileSync('python3', ['-I', program], {
+      input: text,
+      maxBuffer: 2 ** 26,
+      encoding: 'utf8',
+    });
     const lines = text.split('\n').length;
-    for (const found of foundSchema.parse(JSON.parse(String(stdout))))
+    for (const found of foundSchema.parse(JSON.parse(said)))
       all.push({ package: shape.name, file, lines, ...found });
   }
   const order = ({ file, line, column }: Candidate): number =>
