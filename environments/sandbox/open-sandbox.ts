@@ -1,4 +1,4 @@
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, isA } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Need } from '../contract.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
@@ -90,9 +90,16 @@ export async function sandboxFacts(): Promise<BackendFacts[]> {
   );
 }
 
-/** What an environment that runs programs needs. */
+/** What an environment that runs programs needs: a sandbox of one language alone does not do. */
 export async function sandboxNeeds(): Promise<Need[]> {
-  const works = (await sandboxFacts()).flatMap((fact) => (fact.works ? [fact.name] : []));
-  const what = works.length === 0 ? 'a sandbox' : `a sandbox (${works.join(', ')})`;
-  return [{ what, present: works.length > 0, setUp: commandLine('setup sandbox') }];
+  const setUp = commandLine('setup sandbox');
+  try {
+    const { name } = await openSandbox();
+    return [{ what: `a sandbox (${name})`, present: true, setUp }];
+  } catch (error) {
+    if (isA(error, GradusError) && error.type === 'no-sandbox') {
+      return [{ what: 'a sandbox', present: false, setUp }];
+    }
+    throw error;
+  }
 }
