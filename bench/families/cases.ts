@@ -25,7 +25,7 @@ export const FAMILIES: readonly FamilyCase[] = [
   { name: 'swe-small', learn: learnBy(sweSmall), environment: 'swe-small', played: [1, 5] },
   { name: 'retail', learn: learnBy(retail), environment: 'retail', played: [1, 5] },
   { name: 'web-shop', learn: learnBy(webShop), environment: 'web-shop', played: [1, 5] },
-  { name: 'molecules', learn: moleculesDemo, environment: 'molecules', played: [1, 5] },
+  { name: 'molecules', learn: moleculesDemo, environment: 'molecules', played: [1, 4] },
   {
     name: 'web-shop-browser',
     learn: learnBy(webShopBrowser),
