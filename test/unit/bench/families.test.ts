@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { FAMILIES } from '../../../bench/families/cases.ts';
+import { builtInEnvironments } from '../../../environments/index.ts';
+
+test.each(FAMILIES)('$name is measured at levels that its environment has', ({ environment, played }) => {
+  const found = builtInEnvironments.find(({ name }) => name === environment);
+  expect(found?.levels).toEqual(expect.arrayContaining([...played]));
+});
