@@ -34,7 +34,7 @@ export function assertSpeaks(
       throw new GradusError(
         'spec',
         'invalid',
-        `the curriculum spec was refused; nothing was started.\n  model.dialect: with the tools of ${name}: ${cause.message}`,
+        `the curriculum spec was refused before anything was spent.\n  model.dialect: with the tools of ${name}: ${cause.message}`,
         { cause },
       );
     }

@@ -9,8 +9,9 @@ import { checkReward, rewardOf } from './sections/reward.ts';
 import { checkSampling } from './sections/sampling.ts';
 import { checkStages, stagesOf } from './sections/stages/stages.ts';
 import { checkVerification, verificationOf } from './sections/verification.ts';
-import { parseStrictly, refusal } from './strict.ts';
-import type { Problem } from './strict.ts';
+import { checkNames } from './sections/tasks.ts';
+import { inside, parseStrictly, refusal } from './strict.ts';
+import type { Path, Problem } from './strict.ts';
 
 /** A spec whose names are checked; only the store can say which checkpoint a model's origin is. */
 export type ParsedSpec = Omit<CurriculumSpec, 'model'> & { model: NamedModel };
@@ -26,7 +27,9 @@ export function parseSpec(written: unknown, run: string, environments: SpecEnvir
   refuseWarmStart(written);
   const spec = parseStrictly(curriculumSchema, written, WHAT);
   const problems: Problem[] = [];
-  check(spec, environments, (path, message) => void problems.push({ path, message }));
+  check(spec, environments, (path, message) => {
+    problems.push({ path, message: message + noteOfDefault(path, written, spec) });
+  });
   if (problems.length > 0) throw refusal(WHAT, problems);
   return normalize(spec, run, environments);
 }
@@ -40,10 +43,20 @@ function refuseWarmStart(written: unknown): void {
   throw refusal(WHAT, [{ path: ['warmStart'], message }]);
 }
 
+/** What is refused of a field that nobody wrote is its default, which a person has not heard of. */
+function noteOfDefault(path: Path, written: unknown, spec: WrittenSpec): string {
+  const value = path.reduce(inside, spec);
+  const isDefault = path.reduce(inside, written) === undefined && typeof value === 'number';
+  return isDefault ? ` (it is not written, and ${value} by default)` : '';
+}
+
 /** What the shape cannot say: names that do not exist, values that exclude each other, goals that cannot be reached. */
 function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse): void {
   const { model, sampling, reward, verification, stages, evaluation } = spec;
   const used = usedBy(spec, environments);
+  const sections = stages.map(({ tasks }, s) => ({ tasks, path: ['stages', s, 'tasks'] as Path }));
+  sections.push({ tasks: evaluation.tasks, path: ['evaluation', 'tasks'] });
+  checkNames(sections, environments, refuse);
   const online = stages.filter((stage) => stage.kind === 'rl');
   checkReward(reward, { hasLadder: verification !== undefined, sampling, stages: online }, used, refuse);
   if (verification) checkVerification(verification, reward, used, refuse);

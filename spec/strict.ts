@@ -29,7 +29,11 @@ export function parseStrictly<Schema extends z.ZodType>(
 
 export function refusal(what: string, problems: readonly Problem[]): GradusError {
   const lines = problems.map(({ path, message }) => `  ${showPath(path, what)}: ${message}`);
-  return new GradusError('spec', 'invalid', `${what} was refused; nothing was started.\n${lines.join('\n')}`);
+  return new GradusError(
+    'spec',
+    'invalid',
+    `${what} was refused before anything was spent.\n${lines.join('\n')}`,
+  );
 }
 
 function showPath(path: Path, what: string): string {
@@ -50,7 +54,7 @@ export function didYouMean(name: string, valid: readonly string[]): string {
 }
 
 /** The nearest name; empty where none is near. */
-function suggestion(name: string, valid: readonly string[]): string {
+export function suggestion(name: string, valid: readonly string[]): string {
   if (valid.length === 0) return '';
   const nearest = closest(name, [...valid]);
   const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
@@ -101,7 +105,7 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
   return [{ path, message: issue.message.replace(/^Invalid input: /, '') }];
 }
 
-const inside = (value: unknown, part: PropertyKey): unknown =>
+export const inside = (value: unknown, part: PropertyKey): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined;
 
 /** A field may be misspelt, one of another kind, or stand one level too high. */

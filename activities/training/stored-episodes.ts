@@ -62,7 +62,7 @@ const refused = (why: string): GradusError =>
   new GradusError(
     'spec',
     'invalid',
-    `the curriculum spec was refused; nothing was started.\n  stages: ${why}`,
+    `the curriculum spec was refused before anything was spent.\n  stages: ${why}`,
   );
 
 /** The groups that a stage's episodes lie in, the rounds that have grown them, and which of their tasks are the stage's. */

@@ -32,7 +32,7 @@ export function checkEvaluation(
   refuse: Refuse,
 ): void {
   checkTasks(tasks, ['evaluation', 'tasks'], environments, refuse);
-  checkCount({ tasks, split: 'test', count }, ['evaluation', 'count'], environments, refuse);
+  checkCount({ tasks, split: 'test', count, of: 'all' }, ['evaluation', 'count'], environments, refuse);
   if (count * samples > MOST_TASKS) {
     refuse(
       ['evaluation', 'samples'],

@@ -3,7 +3,8 @@ import { armName } from '../../core/names.ts';
 import type { Split } from '../../core/refs.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import { givenName } from '../../core/fields.ts';
-import { didYouMean } from '../strict.ts';
+import { commandLine } from '../../core/installation.ts';
+import { suggestion } from '../strict.ts';
 import type { Path } from '../strict.ts';
 
 export const tasksSchema = z
@@ -34,7 +35,31 @@ export const armsOf = (tasks: WrittenTasks): Arm[] =>
 /** A section whose tasks are written out as arms. */
 export type WithArms<Section extends { tasks: WrittenTasks }> = Omit<Section, 'tasks'> & { arms: Arm[] };
 
-/** Names that nobody has, and arms that are named twice. */
+/** Names that nobody has, of all sections together: what there is, and how one's own is named, is said once. */
+export function checkNames(
+  sections: readonly { tasks: WrittenTasks; path: Path }[],
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  let said = false;
+  for (const { tasks, path } of sections) {
+    tasks.forEach(({ environment: name }, i) => {
+      if (environments.has(name)) return;
+      const valid = [...environments.keys()];
+      const nearest = suggestion(name, valid);
+      const remedy = nearest || (said ? '' : `; valid: ${valid.join(', ')}. ${NAMING}`);
+      said ||= nearest === '';
+      refuse([...path, i, 'environment'], `no environment "${name}"${remedy}`);
+    });
+  }
+}
+
+const NAMING =
+  'One of your own is known where its module is named: in package.json, as ' +
+  '"gradus": {"environments": ["./my-environment.ts"]}, or in GRADUS_ENVIRONMENTS, which goes before it. ' +
+  `Where "${commandLine('dev')}" runs, start it again then`;
+
+/** Levels that an environment lacks, and arms that are named twice. Names are checked before. */
 export function checkTasks(
   tasks: WrittenTasks,
   path: Path,
@@ -44,12 +69,7 @@ export function checkTasks(
   const named = new Set<string>();
   tasks.forEach((entry, i) => {
     const environment = environments.get(entry.environment);
-    if (!environment) {
-      const valid = [...environments.keys()];
-      const nearest = didYouMean(entry.environment, valid);
-      refuse([...path, i, 'environment'], `no environment "${entry.environment}"${nearest}`);
-      return;
-    }
+    if (!environment) return;
     entry.levels.forEach((level, l) => {
       if (!environment.levels.includes(level)) {
         const valid = environment.levels.join(', ');
@@ -69,22 +89,30 @@ export const MEASURED = 'the interval is narrower than anybody needs, and one hi
 
 /**
  * Whether there are so many other tasks, in equal parts over the arms: a measurement in which a task counts twice claims
- * more confidence than it has. `path` is that of the count.
+ * more confidence than it has. `path` is that of the count, which is of all arms together or of each one.
  */
 export function checkCount(
-  { tasks, split, count }: { tasks: WrittenTasks; split: Split; count: number },
+  { tasks, split, count, of }: { tasks: WrittenTasks; split: Split; count: number; of: 'all' | 'each' },
   path: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
   const arms = armsOf(tasks);
-  arms.forEach(({ environment, level }, i) => {
-    const known = environments.get(environment);
-    if (!known?.levels.includes(level)) return;
-    const asked = Math.ceil((count - i) / arms.length);
-    const there = known.taskCount(split, level);
-    if (asked > there) {
-      refuse(path, `asks for ${asked} ${split} tasks of ${environment}:${level}, which has ${there}`);
-    }
-  });
+  const together = of === 'all' ? count : count * arms.length;
+  const [scarcest] = arms
+    .flatMap((arm, i) => {
+      const known = environments.get(arm.environment);
+      if (!known?.levels.includes(arm.level)) return [];
+      const there = known.taskCount(split, arm.level);
+      // What is left over where the count cannot be divided falls to the first arms.
+      return [{ arm, there, asked: Math.ceil((together - i) / arms.length), most: there * arms.length + i }];
+    })
+    .toSorted((a, b) => a.most - b.most);
+  if (!scarcest || scarcest.asked <= scarcest.there) return;
+  const { arm, there, asked, most } = scarcest;
+  const remedy =
+    there === 0
+      ? 'leave the level out, or let it have some'
+      : `write at most ${JSON.stringify(String(path.at(-1)))}: ${of === 'all' ? most : there}`;
+  refuse(path, `asks for ${asked} ${split} tasks of ${armName(arm)}, which has ${there}: ${remedy}`);
 }

@@ -197,7 +197,7 @@ export function checkRlStage(
   const arms = armsOf(stage.tasks).length;
   const path = [...at, 'graduation', 'tasks'];
   if (tasks < arms) refuse(path, `fewer tasks than the ${arms} levels they are spread over`);
-  checkCount({ tasks: stage.tasks, split: 'heldout', count: tasks }, path, environments, refuse);
+  checkCount({ tasks: stage.tasks, split: 'heldout', count: tasks, of: 'all' }, path, environments, refuse);
 }
 
 function checkStepSize(

@@ -58,8 +58,9 @@ export function checkSupervisedStage(
       );
   });
   const path = [...at, 'graduation', 'tasksPerLevel'];
-  const measured = graduation.tasksPerLevel * armsOf(tasks).length;
-  checkCount({ tasks, split: 'heldout', count: measured }, path, environments, refuse);
+  const { tasksPerLevel } = graduation;
+  checkCount({ tasks, split: 'heldout', count: tasksPerLevel, of: 'each' }, path, environments, refuse);
+  const measured = tasksPerLevel * armsOf(tasks).length;
   if (measured > MOST_TASKS) {
     refuse(path, `makes ${measured} tasks a measurement, at most ${MOST_TASKS}: lower it`);
   }

@@ -67,7 +67,7 @@ describe('what single turns are paid', () => {
 test('a critic that is trained alone to the end of the stage is refused', () => {
   const graduation = { ...rl.graduation, successAtLeast: 0.5 };
   expect(problems({ maxSteps: 5, graduation, algorithm: { kind: 'vapo' } })).toEqual([
-    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps',
+    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps (it is not written, and 5 by default)',
   ]);
   expect(problems({ maxSteps: 6, graduation, algorithm: { kind: 'vapo' } })).toEqual([]);
 });

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curriculumJsonSchema } from '../../../spec/json-schema.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
+import type { Split } from '../../../core/refs.ts';
 import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
 import { environmentWith, toolThat } from '../activities/test-environment.ts';
 import { environments as builtIn, problemsOf as problemsAmong } from './problems-of.ts';
@@ -244,7 +245,9 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for an environment like no other',
       withAt(['stages', 0, 'tasks', 0, 'environment'], 'browser'),
-      `stages[0].tasks[0].environment: no environment "browser"; valid: ${[...environments.keys()].join(', ')}`,
+      `stages[0].tasks[0].environment: no environment "browser"; valid: ${[...environments.keys()].join(', ')}. ` +
+        'One of your own is known where its module is named: in package.json, as "gradus": {"environments": ' +
+        '["./my-environment.ts"]}, or in GRADUS_ENVIRONMENTS, which goes before it. Where "npm run dev" runs, start it again then',
     ],
     [
       'for a level that the environment lacks',
@@ -382,11 +385,43 @@ describe('a spec is refused, with the path and what to write,', () => {
       evaluation: { tasks, count: 202 },
     };
     expect(problemsOf(written).toSorted()).toEqual([
-      'evaluation.count: asks for 101 test tasks of library:1, which has 100',
-      'evaluation.count: asks for 101 test tasks of library:2, which has 100',
-      'stages[0].graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100',
-      'stages[0].graduation.tasksPerLevel: asks for 101 heldout tasks of library:2, which has 100',
-      'stages[1].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100',
+      'evaluation.count: asks for 101 test tasks of library:1, which has 100: write at most "count": 200',
+      'stages[0].graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100: write at most "tasksPerLevel": 100',
+      'stages[1].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100: write at most "tasks": 200',
+    ]);
+  });
+
+  test('for more tasks than there are, which nobody wrote: the default is named, and what is told to be written is taken', () => {
+    const counts = { train: 20, heldout: 6, test: 5 };
+    const house = { ...library, name: 'little-house', taskCount: (split: Split) => counts[split] };
+    const among = new Map([...environments, [house.name, house]]);
+    const tasks = [{ environment: 'little-house', levels: [1, 2] }];
+    const written = (warm: object, rl: object, evaluation: object) => ({
+      reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
+      stages: [
+        { kind: 'supervised', name: 'warm-start', tasks, graduation: { successAtLeast: 0.4, ...warm } },
+        { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.3, ...rl } },
+      ],
+      evaluation: { tasks, ...evaluation },
+    });
+    expect(problemsAmong(written({}, {}, {}), among)).toEqual([
+      'stages[0].graduation.tasksPerLevel: asks for 64 heldout tasks of little-house:1, which has 6: write at most "tasksPerLevel": 6 (it is not written, and 64 by default)',
+      'stages[1].graduation.tasks: asks for 150 heldout tasks of little-house:1, which has 6: write at most "tasks": 12 (it is not written, and 300 by default)',
+      'evaluation.count: asks for 500 test tasks of little-house:1, which has 5: write at most "count": 10 (it is not written, and 1000 by default)',
+    ]);
+    expect(problemsAmong(written({ tasksPerLevel: 6 }, { tasks: 12 }, { count: 10 }), among)).toEqual([]);
+  });
+
+  test('for an environment of one’s own that nobody named, once with what there is and where it is to be named', () => {
+    const spec = JSON.parse(JSON.stringify(plain()).replaceAll('"calculator"', '"little-house"')) as unknown;
+    const [first, ...others] = problemsOf(spec).filter((line) => line.includes('no environment'));
+    expect(first).toContain(`valid: ${[...environments.keys()].join(', ')}. `);
+    expect(first).toContain('package.json, as "gradus": {"environments": ["./my-environment.ts"]}');
+    expect(first).toContain('GRADUS_ENVIRONMENTS');
+    expect(first).toContain('"npm run dev" runs, start it again');
+    expect(others).toEqual([
+      'stages[1].tasks[0].environment: no environment "little-house"',
+      'evaluation.tasks[0].environment: no environment "little-house"',
     ]);
   });
 

@@ -17,7 +17,7 @@ export function problemsOf(written: unknown, among: SpecEnvironments = environme
     if (!(error instanceof GradusError)) throw error;
     expect(error).toMatchObject({ boundary: 'spec', type: 'invalid', retryable: false });
     const [head, ...lines] = error.message.split('\n');
-    expect(head).toContain('nothing was started');
+    expect(head).toContain('before anything was spent');
     return lines.map((line) => line.trim());
   }
   return [];
