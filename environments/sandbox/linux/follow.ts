@@ -1,13 +1,14 @@
 import type { ChildProcess } from 'node:child_process';
 import { constants as system } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
-import { GradusError } from '../../../core/errors.ts';
+import { GradusError, messageOf } from '../../../core/errors.ts';
 import { checkCommand, refuseCommand } from '../command.ts';
 import type { Ending, Limits, Ran } from '../contract.ts';
 import { packFiles } from './archive.ts';
 import { BEGINS, MAX_PIPES } from './launcher.ts';
 import type { AnyCommand } from './launcher.ts';
 import { watch } from './watch.ts';
+import type { Watch } from './watch.ts';
 
 /** How long a sandbox may take to come up and lay out files, on a machine that is busy. */
 const SETUP_SECONDS = 30;
@@ -80,7 +81,8 @@ export function follow(
 
   let ending: Ending | undefined;
   let started: number | undefined;
-  let observer: { stop(): void } | undefined;
+  let observer: Watch | undefined;
+  let gone = false;
   const end = (reason: Ending): void => {
     ending ??= reason;
     child.kill('SIGKILL');
@@ -88,13 +90,6 @@ export function follow(
   const onAbort = (): void => end('killed');
   command.signal?.addEventListener('abort', onAbort);
   const setup = setTimeout(() => end('wall-time'), SETUP_SECONDS * 1000);
-
-  let root: number | undefined;
-  rootOf(further, (pid) => {
-    root = pid;
-    gate.end('go\n');
-    files.end(archive);
-  });
 
   const begun = withResolvers<void>();
   const over = withResolvers<Awaited<Launched['over']>>();
@@ -108,13 +103,30 @@ export function follow(
     if (started !== undefined || size < BEGINS.length) return;
     started = performance.now();
     clearTimeout(setup);
-    observer = watch(root!, limits, end, keepsMemoryInFiles);
+    observer!.begun();
     begun.resolve();
+  });
+
+  rootOf(further, (root) => {
+    const watched = { root, child: child.pid!, limits, keepsMemoryInFiles, setupSeconds: SETUP_SECONDS };
+    // Nothing runs that nobody looks at.
+    void (async () => {
+      try {
+        const watching = await watch(watched, () => end('killed'));
+        if (gone) watching.stop();
+        else observer = watching;
+        gate.end('go\n');
+        files.end(archive);
+      } catch (cause) {
+        const message = `the sandbox cannot be looked at: ${messageOf(cause)}`;
+        begun.reject(new GradusError('infra', 'sandbox-failed', message, { retryable: true, cause }));
+        end('killed');
+      }
+    })();
   });
 
   const finish = (exit: number | null): void => {
     clearTimeout(setup);
-    observer?.stop();
     command.signal?.removeEventListener('abort', onAbort);
     const last = String(stderr.read() ?? '').trim();
     for (const stream of streams) stream.destroy();
@@ -139,6 +151,9 @@ export function follow(
     finish(null);
   });
   child.once('exit', () => {
+    gone = true;
+    const reason = observer?.stop();
+    ending ??= reason;
     // Its pipes close with the last process that holds them; nobody waits for one that the kernel does not let go.
     const impatient = setTimeout(() => finish(child.exitCode), GRACE_SECONDS * 1000);
     child.once('close', () => {

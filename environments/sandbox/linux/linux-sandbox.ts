@@ -5,6 +5,7 @@ import { unpackFiles } from './archive.ts';
 import { BoundedOutput } from './bounded-output.ts';
 import type { Launched } from './follow.ts';
 import type { AnyCommand } from './launcher.ts';
+import { lookout } from './watch.ts';
 
 /** A sandbox that is a tree of processes on this machine. */
 export abstract class LinuxSandbox implements Sandbox {
@@ -14,6 +15,7 @@ export abstract class LinuxSandbox implements Sandbox {
 
   async run(command: Command): Promise<Ran> {
     const limits = limitsOf(command);
+    await lookout();
     const { stdin, stdout, stderr, begun, over, end, collected } = await this.launch(command, limits);
     const output = new BoundedOutput(limits.outputBytes, () => end('output'));
     const [out, error] = [output.read(stdout), output.read(stderr)];
@@ -33,6 +35,7 @@ export abstract class LinuxSandbox implements Sandbox {
   async start(command: LongCommand): Promise<Running> {
     const endless = { wallSeconds: Number.POSITIVE_INFINITY, cpuSeconds: Number.POSITIVE_INFINITY };
     const limits = limitsOf({ limits: { ...endless, ...command.limits } });
+    await lookout();
     const { stdin, stdout, stderr, pipes, begun, over, end } = await this.launch(command, limits);
     await begun;
     return { stdin, stdout, stderr, pipes, over, kill: () => end('killed') };

@@ -1,56 +1,60 @@
-import type { Ending, Limits } from '../contract.ts';
-import { WORK_FOLDER } from '../contract.ts';
-import { filesIn, memoryFiles, proportionalMemory, usageOfTree } from './process-tree.ts';
+import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import { IN_CHECKOUT } from '../../../core/installation.ts';
+import type { Ending } from '../contract.ts';
+import type { Watched } from './watch-thread.ts';
 
-/** Shortest and longest time between two looks, milliseconds: short commands are looked at closely, long ones seldom. */
-const FIRST_LOOK = 20;
-const LONGEST_PAUSE = 100;
+/** Compiled it needs no loader of TypeScript. */
+const THREAD = IN_CHECKOUT
+  ? new URL('./watch-thread-start.mjs', import.meta.url)
+  : new URL('./watch-thread.js', import.meta.url);
 
-/** An open socket can hold 208 KB of the kernel's memory that no other figure shows: all together hold some 400 MB. */
-const MOST_DESCRIPTORS = 2048;
-/** A file takes a kilobyte of the kernel's memory, also when it is empty. */
-const BYTES_PER_FILE = 1024;
-const WRITABLE = [WORK_FOLDER, '/tmp', '/dev/shm'];
+/** This side of the look at a sandbox. */
+export interface Watch {
+  /** Wall time counts from now on. */
+  begun(): void;
+  /** Ends the look, and says whether it has ended the sandbox. */
+  stop(): Ending | undefined;
+}
+
+/** Of this process, for all of its sandboxes. */
+let thread: Promise<Worker> | undefined;
 
 /**
- * Looks at a sandbox from outside and says once, when wall time, processor time or memory is used up. The kernel's limits
- * are of single processes; this is what holds for all of them together where no cgroup does.
+ * Looks at a sandbox from a thread of its own, which ends it when it has used up what it may. Resolves when the look goes
+ * on whatever this process's event loop does. `lost` is called where the thread is no more. Rejects where it cannot start.
  */
-export function watch(
-  root: number,
-  limits: Pick<Limits, 'wallSeconds' | 'cpuSeconds' | 'memoryBytes' | 'writableBytes'>,
-  reached: (ending: Ending) => void,
-  keepsMemoryInFiles: boolean,
-): { stop(): void } {
-  const wall = Number.isFinite(limits.wallSeconds)
-    ? setTimeout(() => end('wall-time'), limits.wallSeconds * 1000)
-    : undefined;
-  let pause = FIRST_LOOK;
-  let next = setTimeout(look, pause);
+export async function watch(watched: Omit<Watched, 'port'>, lost: () => void): Promise<Watch> {
+  const watcher = await lookout();
+  const { port1: ours, port2: port } = new MessageChannel();
+  ours.once('close', lost);
+  watcher.postMessage({ ...watched, port } satisfies Watched, [port]);
+  return {
+    begun: () => ours.postMessage('begun'),
+    stop() {
+      ours.off('close', lost);
+      // Said before the sandbox was ended, and so before we heard of its end.
+      const said = receiveMessageOnPort(ours)?.message as Ending | undefined;
+      ours.close();
+      return said;
+    },
+  };
+}
 
-  function look(): void {
-    const usage = usageOfTree(root);
-    if (usage.cpuSeconds > limits.cpuSeconds) return end('cpu-time');
-    if (usage.descriptors > MOST_DESCRIPTORS) return end('memory');
-    if (filesIn(root, WRITABLE) * BYTES_PER_FILE > limits.writableBytes) return end('memory');
-    if (usage.memoryBytes > limits.memoryBytes) {
-      const bytes = proportionalMemory(usage.pids) ?? usage.memoryBytes;
-      if (bytes > limits.memoryBytes) return end('memory');
-    }
-    if (keepsMemoryInFiles && memoryFiles(usage.pids) > limits.memoryBytes) return end('memory');
-    pause = Math.min(pause * 1.5, LONGEST_PAUSE);
-    next = setTimeout(look, pause);
-  }
+/** The thread that looks, when it is up. */
+export const lookout = (): Promise<Worker> => (thread ??= start());
 
-  function stop(): void {
-    clearTimeout(wall);
-    clearTimeout(next);
-  }
-
-  function end(ending: Ending): void {
-    stop();
-    reached(ending);
-  }
-
-  return { stop };
+function start(): Promise<Worker> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(THREAD, { execArgv: [] });
+    worker.once('message', () => {
+      // No reason to stay for a process that has no sandbox.
+      worker.unref();
+      resolve(worker);
+    });
+    worker.on('error', (error) => {
+      console.error('the thread that looks at sandboxes has ended', error);
+      reject(error);
+    });
+    worker.once('exit', () => (thread = undefined));
+  });
 }

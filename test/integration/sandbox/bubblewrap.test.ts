@@ -100,6 +100,23 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
     expect(await running.over).toMatchObject({ exit: null, ended: 'killed' });
   });
 
+  test.each([
+    ['wall-time', 'sleep 987654', { wallSeconds: 1 }],
+    // The kernel counts each of them by itself.
+    ['cpu-time', 'for i in 1 2 3 4; do while :; do :; done & done; sleep 987654', { cpuSeconds: 1 }],
+  ] as const)(
+    'ends when its %s is used up, also while our event loop is kept',
+    async (ended, script, limits) => {
+      const running = await sandbox.start({ ...shell(script), limits });
+      const latest = performance.now() + 30_000;
+      // Without a turn of the event loop: no timer of this process runs meanwhile.
+      const never = new Int32Array(new SharedArrayBuffer(4));
+      while (processesBelow('987654').length > 0 && performance.now() < latest) Atomics.wait(never, 0, 0, 50);
+      expect(processesBelow('987654')).toEqual([]);
+      expect(await running.over).toMatchObject({ exit: null, ended });
+    },
+  );
+
   test('ends when it is no longer wanted', async () => {
     const stopping = new AbortController();
     const running = sandbox.run({ argv: ['sleep', '100'], signal: stopping.signal });
