@@ -4,6 +4,7 @@ import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { JsonSchema, Tool } from '../contract.ts';
+import { assertBounded, inBounds } from './bounded-check.ts';
 
 /** Arguments as a tool takes them, or what is wrong with them and where. */
 export type Checked = { value: unknown } | { at: string; message: string };
@@ -16,8 +17,13 @@ export async function checkArguments({ arguments: schema }: Tool, given: Json): 
     const { path, message } = parsed.error.issues[0]!;
     return { at: path.join('.'), message };
   }
+  return checkJson(schema, given);
+}
+
+/** Throws what Ajv says of a schema that is none, and RangeError for one that takes too long. */
+export function checkJson(schema: JsonSchema, given: unknown): Checked {
   const validate = compiled(schema);
-  if (validate(given)) return { value: given };
+  if (inBounds(schema, () => validate(given))) return { value: given };
   const { instancePath, message, params } = validate.errors![0]!;
   const extra: unknown = params['additionalProperty'];
   return {
@@ -34,7 +40,8 @@ export function assertSchema(schema: JsonSchema): void {
 
 // Formats are advice in JSON Schema, and what others publish uses keywords of their own: neither is an error.
 // What an object has from Object.prototype, such as `constructor`, nobody has given.
-const OPTIONS = { strict: false, validateFormats: false, ownProperties: true } as const;
+// What is referred to is compiled once, and not once for each reference.
+const OPTIONS = { strict: false, validateFormats: false, ownProperties: true, inlineRefs: false } as const;
 const compilers: Record<'older' | 'newer', Ajv | undefined> = { older: undefined, newer: undefined };
 const validators = new WeakMap<JsonSchema, ValidateFunction>();
 /** By the schema's text: tools of a task are new objects with each task, and seldom new schemas. */
@@ -45,6 +52,7 @@ function compiled(schema: JsonSchema): ValidateFunction {
   const known = validators.get(schema);
   if (known) return known;
   const text = JSON.stringify(schema);
+  assertBounded(text);
   const validate = recent.get(text) ?? compiledAnew(schema);
   recent.delete(text);
   recent.set(text, validate);
@@ -55,11 +63,16 @@ function compiled(schema: JsonSchema): ValidateFunction {
 
 function compiledAnew(schema: JsonSchema): ValidateFunction {
   const older = /draft-0[4-7]/.test(typeof schema['$schema'] === 'string' ? schema['$schema'] : '');
-  const ajv = older ? (compilers.older ??= new Ajv(OPTIONS)) : (compilers.newer ??= new Ajv2020(OPTIONS));
+  const age = older ? 'older' : 'newer';
+  const ajv = (compilers[age] ??= older ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS));
   // Two tools may have schemas of one $id, which a compiler would take for the same.
   const { $id: _, $schema: __, ...rest } = schema;
   try {
-    return ajv.compile(rest);
+    return inBounds(rest, () => ajv.compile(rest));
+  } catch (error) {
+    // One that was stopped in the middle is in no known state.
+    if (error instanceof RangeError) compilers[age] = undefined;
+    throw error;
   } finally {
     // It would keep each one for ever.
     ajv.removeSchema(rest);

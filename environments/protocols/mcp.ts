@@ -6,13 +6,14 @@ import {
   SdkHttpError,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import type { CallToolResult } from '@modelcontextprotocol/client';
+import type { CallToolResult, ClientOptions, JsonSchemaValidator } from '@modelcontextprotocol/client';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
 import { defineTool, ToolRefusal } from '../contract.ts';
 import type { Image, JsonSchema, Tool, ToolContext } from '../contract.ts';
+import { checkJson } from '../host/arguments.ts';
 import type { Pin, Replay } from '../session.ts';
 import { LOOKUP_MS, sessionLost, shown, wrongAnswer } from './server.ts';
 import { toolOf } from './session-tools.ts';
@@ -178,6 +179,18 @@ class Shared {
   }
 }
 
+/** What a tool gives is checked by the server's schema as arguments are, which no schema can make endless. */
+const BOUNDED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
+  getValidator:
+    <T>(schema: object): JsonSchemaValidator<T> =>
+    (given) => {
+      const checked = checkJson(schema as JsonSchema, given);
+      return 'value' in checked
+        ? { valid: true, data: given as T, errorMessage: undefined }
+        : { valid: false, data: undefined, errorMessage: `${checked.at} ${checked.message}`.trim() };
+    },
+};
+
 class Connection {
   private readonly server: McpServer;
   private readonly client: Client;
@@ -199,7 +212,7 @@ class Connection {
 
   /** Throws GradusError('infra', 'mcp', retryable), and the signal's reason. */
   static async to(server: McpServer, signal: AbortSignal): Promise<Connection> {
-    const client = new Client({ name: 'gradus', version: '1' });
+    const client = new Client({ name: 'gradus', version: '1' }, { jsonSchemaValidator: BOUNDED });
     let words = '';
     try {
       if ('url' in server) {

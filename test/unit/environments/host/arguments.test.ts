@@ -28,3 +28,56 @@ test('equal schemas are compiled once, and the compiler keeps none', async () =>
   expect(remove.mock.calls).toEqual(compile.mock.calls.map(([compiled]) => [compiled]));
   vi.restoreAllMocks();
 });
+
+const twice = (schema: JsonSchema['x']) => [schema, schema];
+/** Each level is checked twice by the one above it. */
+const doubling = (levels: number): JsonSchema => ({
+  type: 'object',
+  $defs: Object.fromEntries(
+    Array.from({ length: levels }, (_, n) => [
+      `level${n}`,
+      n + 1 < levels ? { allOf: twice({ $ref: `#/$defs/level${n + 1}` }) } : { type: 'string' },
+    ]),
+  ),
+  properties: { text: { $ref: '#/$defs/level0' } },
+});
+const nested = (levels: number): JsonSchema => ({
+  type: 'object',
+  properties: levels === 0 ? {} : { one: nested(levels - 1) },
+});
+
+test.each<[string, JsonSchema, string]>([
+  // Without a limit it takes minutes, and twice as long with each further letter, or level.
+  [
+    'a pattern that backtracks',
+    { type: 'object', properties: { text: { pattern: '^(a+)+$' } } },
+    `${'a'.repeat(31)}!`,
+  ],
+  ['references that double at each level', doubling(31), 'text'],
+])(
+  'a server’s schema with %s does not keep whoever checks by it',
+  async (_, schema, text) => {
+    await expect(checkArguments(tool(schema), { text })).rejects.toThrow(/took longer than 5 s/u);
+    // The next one is checked as if nothing had been.
+    const honest = { type: 'object', properties: { text: { pattern: '^a+$' } } } as const;
+    expect(await checkArguments(tool(honest), { text: 'aaa' })).toMatchObject({ value: { text: 'aaa' } });
+    expect(await checkArguments(tool(honest), { text })).toMatchObject({ at: 'text' });
+  },
+  120_000,
+);
+
+test.each<[string, JsonSchema, RegExp]>([
+  ['too many characters', { type: 'object', description: 'x'.repeat(100_000) }, /100\d\d\d characters/u],
+  ['too many levels', nested(100), /more than 64 levels/u],
+  [
+    'too many references',
+    {
+      type: 'object',
+      allOf: Array.from({ length: 1001 }, () => ({ $ref: '#/$defs/x' })),
+      $defs: { x: {} },
+    },
+    /1001 references/u,
+  ],
+])('a schema with %s is refused, and says so', (_, schema, message) => {
+  expect(() => assertSchema(schema)).toThrow(message);
+});
