@@ -85,6 +85,26 @@ def breed(file):
     hang()
 
 
+def breed_away(file, then):
+    """A daemon, as daemons begin: in a session of its own, and a child of nobody's."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(3, 256)
+            with io.open(file, "w") as written:
+                written.write(f"{os.getpid()}\n")
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    while not (os.path.exists(file) and io.open(file).read().endswith("\n")):
+        time.sleep(0.01)
+    if then == "hangs":
+        time.sleep(600)
+    if then == "dies":
+        os._exit(3)
+    return "returned"
+
+
 def forge():
     """Writes answers to every descriptor that it has."""
     for descriptor in range(3, 64):

@@ -20,14 +20,18 @@ import selectors
 import signal
 import socket
 import sys
+import time
 import traceback
 
+import descendants
 import worker
 
 CHANNEL = 3
 # Longest line that a process may say, bytes.
 LONGEST_LINE = 64 * 2**20
 CHUNK = 2**16
+# How long to go on ending what starts anew while it is ended, seconds.
+PATIENCE = 2.0
 
 
 class Child:
@@ -49,6 +53,8 @@ class Server:
         self.selector = selectors.DefaultSelector()
         self.selector.register(channel, selectors.EVENT_READ)
         self.children: dict[int, Child] = {}
+        # What the import has started stays.
+        self.own = set(descendants.children_of(os.getpid()))
         self.heard = bytearray()
 
     def run(self) -> None:
@@ -161,8 +167,31 @@ class Server:
         del self.children[child.number]
         self.selector.unregister(child.link)
         child.link.close()
-        how = finish(child.pid)
+        how = self.finish(child)
         self.say(f"gone {child.number} {why or how}".encode())
+
+    def finish(self, child: Child) -> str:
+        """
+        Ends a process and what it has started, and says how it ended. One that was ending already keeps its status. On Linux
+        a process or session group is no way out: what a process leaves behind comes to its fork, and from there to us.
+        """
+        latest = time.monotonic() + PATIENCE
+        descendants.end_below(child.pid, latest)
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(child.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        _, status = os.waitpid(child.pid, 0)
+        known = self.own | {other.pid for other in self.children.values()}
+        descendants.end_children(known, latest)
+        code = os.waitstatus_to_exitcode(status)
+        return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+    def close(self) -> None:
+        while self.children:
+            _, child = self.children.popitem()
+            self.finish(child)
 
     def say(self, line: bytes) -> None:
         self.channel.sendall(line + b"\n")
@@ -174,18 +203,6 @@ def lead_group(pid: int) -> None:
         os.setpgid(pid, pid)
     except OSError:
         pass  # it has done so itself, or is gone
-
-
-def finish(pid: int) -> str:
-    """Ends a process and what it has started, and says how it ended. One that was ending already keeps its status."""
-    for kill in (os.killpg, os.kill):
-        try:
-            kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-    _, status = os.waitpid(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def main() -> None:
@@ -202,15 +219,17 @@ def main() -> None:
     # What is there by now is shared by all processes; a collection would copy it into each.
     gc.collect()
     gc.freeze()
+    worker.keep_orphans()
+    # From here on the end of the channel tells, and what was forked is ended first.
+    worker.outlive_parent()
     channel.sendall(b"ready\n")
     server = Server(channel, functions, memory_bytes)
     try:
         server.run()
-    except BrokenPipeError:
+    except ConnectionError:
         pass
     finally:
-        for child in server.children.values():
-            finish(child.pid)
+        server.close()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ from typing import Any, Protocol
 
 from gradus import Refusal
 
+LINUX = sys.platform.startswith("linux")
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 # Longest traceback that is told, characters.
 LONGEST_TRACEBACK = 4000
 
@@ -46,7 +48,7 @@ def load(module: str) -> Functions:
 
 def end_with_parent() -> None:
     """Also in mid-call, when nobody is left to read the answer. Linux only: elsewhere after the call."""
-    if not sys.platform.startswith("linux"):
+    if not LINUX:
         return
     parent = os.getppid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -54,8 +56,21 @@ def end_with_parent() -> None:
         os._exit(0)
 
 
+def outlive_parent() -> None:
+    """Takes `end_with_parent` back, for who hears of the parent's end and has something to do then."""
+    if LINUX:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0)
+
+
+def keep_orphans() -> None:
+    """What is started below this process stays below it, whoever of those between ends. Linux only."""
+    if LINUX:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def serve(link: socket.socket, functions: Functions, memory_bytes: int) -> None:
     end_with_parent()
+    keep_orphans()
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answering = Answering(functions)

@@ -124,6 +124,24 @@ test('what a process has started ends with it', async () => {
   await rm(folder, { recursive: true });
 });
 
+test.each(['hangs', 'dies', 'is closed'])(
+  'a daemon that a process has started ends with it where that %s',
+  async (how) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'gradus-python-'));
+    const file = path.join(folder, 'pid');
+    const module = alone({ processes: 1 });
+    const called = module.call('breed_away', [file, how], { timeoutSeconds: 3 });
+    expect(await called.catch((error: { type: string }) => error.type)).toBe(
+      { hangs: 'python-timeout', dies: 'python-died' }[how] ?? 'returned',
+    );
+    const daemon = Number(await readFile(file, 'utf8'));
+    expect(daemon).toBeGreaterThan(1);
+    if (how === 'is closed') await module.close();
+    await vi.waitFor(() => expect(isAlive(daemon)).toBe(false));
+    await rm(folder, { recursive: true });
+  },
+);
+
 test.each(['ends by itself', 'is killed'])(
   'a process that used Python and %s leaves nothing behind',
   async (how) => {

@@ -1,0 +1,76 @@
+"""Ends processes by who has started them, as Linux knows it. Elsewhere there is nothing to be found."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+
+def children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it is gone, or this is not Linux
+    return found
+
+
+def below(pid: int) -> list[int]:
+    """All that is below a process and has not ended."""
+    found: list[int] = []
+    waiting = children_of(pid)
+    while waiting:
+        one = waiting.pop()
+        waiting += children_of(one)
+        if not has_ended(one):
+            found.append(one)
+    return found
+
+
+def end_below(pid: int, latest: float) -> None:
+    """Ends all that is below a process, which is stopped first: what loses its parent comes to it, and it starts no more."""
+    send(pid, signal.SIGSTOP)
+    end_all(lambda: below(pid), latest)
+
+
+def end_children(known: set[int], latest: float) -> None:
+    """Ends the children of this process that are not known: orphans of one that is gone. With them what is below them."""
+    own = os.getpid()
+
+    def orphans() -> list[int]:
+        strange = [pid for pid in children_of(own) if pid not in known]
+        for pid in strange:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass  # it was waited for already
+        return [each for pid in strange for each in [pid, *below(pid)] if not has_ended(each)]
+
+    end_all(orphans, latest)
+
+
+def end_all(find: Callable[[], list[int]], latest: float) -> None:
+    while found := find():
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        if time.monotonic() > latest:
+            print(f"processes {found} do not end", flush=True)
+            return
+        time.sleep(0.001)
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it is gone, or it is somebody else by now (a program of another user's, with setuid)
