@@ -144,7 +144,7 @@ const environmentShape = z
           endSeconds,
         }),
         z.object({ resume: z.literal('replay'), open: isFunction, endSeconds }),
-        z.object({ resume: z.literal('pin'), open: isFunction, endSeconds }),
+        z.object({ resume: z.literal('pin'), open: isFunction, endSeconds, idleSeconds: seconds.optional() }),
         z.object({
           resume: z.literal('snapshot'),
           open: isFunction,

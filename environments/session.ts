@@ -94,6 +94,11 @@ export interface Replay extends AnySessions {
 export interface Pin extends AnySessions {
   resume: 'pin';
   open(task: Task, place: SessionPlace): Session | Promise<Session>;
+  /**
+   * How long it may be without a call, seconds; then it is closed, for nobody tells of an episode whose workflow was
+   * terminated. 6 hours unless given: more than any call of another tool between two of its own takes.
+   */
+  idleSeconds?: number;
 }
 
 /** `snapshot`: as `replay`, from the last snapshot instead of the beginning. */

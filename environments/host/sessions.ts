@@ -33,6 +33,8 @@ const LIMIT_MS = 60_000;
 /** Sessions that one process holds, of those that can come back, and how long without a call, milliseconds. */
 const MOST = 256;
 const IDLE_MS = 10 * 60_000;
+/** How long one is held that cannot come back, seconds, where its environment does not say. */
+const PINNED_IDLE_SECONDS = 6 * 60 * 60;
 const SWEEP_MS = 60_000;
 
 interface Live {
@@ -42,6 +44,8 @@ interface Live {
   busy: boolean;
   usedAt: number;
   comesBack: boolean;
+  /** After so long without a call nobody will ask for it any more, milliseconds. */
+  idleMs: number;
 }
 
 /** Those that are alive in a process; a fold never is. */
@@ -260,6 +264,7 @@ async function take(
     busy: true,
     usedAt: Date.now(),
     comesBack: sessions.resume !== 'pin',
+    idleMs: sessions.resume === 'pin' ? 1000 * (sessions.idleSeconds ?? PINNED_IDLE_SECONDS) : IDLE_MS,
   };
   live.set(key, held);
   sweep();
@@ -277,7 +282,14 @@ async function comeBack(
 ): Promise<Live['session']> {
   const place: SessionPlace = { id, signal: context.signal };
   if (acts.length === 0) return sessions.open(task, { ...place, opening: randomUUID() });
-  if (sessions.resume === 'pin') throw lost(name, id, 'its process is gone, and it is pinned to it');
+  if (sessions.resume === 'pin') {
+    const { idleSeconds = PINNED_IDLE_SECONDS } = sessions;
+    throw lost(
+      name,
+      id,
+      `its process is gone, and it is pinned to it, or it had no call for ${idleSeconds} s (idleSeconds)`,
+    );
+  }
   if (sessions.resume === 'reattach') {
     const session = await sessions.attach(task, place, kept?.handle ?? null);
     const { acts: taken = acts.length } = session;
@@ -395,14 +407,15 @@ async function closeQuietly(session: Live['session']): Promise<void> {
   }
 }
 
-/** Those that can come back are let go of when there are many, or nobody has asked for long. */
+/** Those that nobody has asked for in long are let go of, and where there are many, those that can come back. */
 function sweep(): void {
   const idle = [...live.entries()]
-    .filter(([, { busy, comesBack }]) => !busy && comesBack)
+    .filter(([, { busy }]) => !busy)
     .toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
-  const over = live.size - MOST;
-  for (const [n, [key, { session, usedAt }]] of idle.entries()) {
-    if (n >= over && Date.now() - usedAt < IDLE_MS) break;
+  let over = live.size - MOST;
+  for (const [key, { session, usedAt, comesBack, idleMs }] of idle) {
+    if (!(comesBack && over > 0) && Date.now() - usedAt < idleMs) continue;
+    over--;
     live.delete(key);
     void closeQuietly(session);
   }
