@@ -53,7 +53,8 @@ export async function checkEnvironments(
       is: 'error',
       environment: null,
       what: failed,
-      remedy: 'Mend the module, then check again.',
+      remedy:
+        'Mend the module, then check again. Where it only takes long, --seconds gives it more, or --tasks fewer.',
     });
   }
   return { environments: one.environments, findings };

@@ -53,6 +53,7 @@ test('a module that cannot be loaded, or never is, is one finding', async () => 
   const hanging = await checkEnvironments([module('never-loads.ts')], { seconds: 3 });
   expect(hanging.findings).toMatchObject([{ is: 'error', environment: null }]);
   expect(hanging.findings[0]!.what).toMatch(/^Loading .*never-loads\.ts took longer than 3 s$/);
+  expect(hanging.findings[0]!.remedy).toContain('--seconds');
 });
 
 test('tasks are looked at from the first to the last, each once', () => {
