@@ -123,14 +123,20 @@ export function checkReward(
   if (outcomes !== 1) {
     refuse(['reward', 'components'], `exactly one component must have role "outcome"; ${outcomes} have`);
   }
+  const validIn = (environment: SpecEnvironment): string[] => [
+    ...fastVerifiers(environment),
+    ...ensembles.map(({ name }) => name),
+    ...(hasLadder ? [LADDER] : []),
+  ];
+  // A component of a name that there is not may be any that there is: what calls it rightly is not refused as well.
+  const meant = ({ verifier }: RewardComponentSpec): string[] => {
+    const missing = environments.map(validIn).filter((valid) => !valid.includes(verifier));
+    return missing.length === 0 ? [verifier] : [...new Set(missing.flat())];
+  };
   components.forEach((component, i) => {
     const at = ['reward', 'components', i];
     for (const environment of environments) {
-      const valid = [
-        ...fastVerifiers(environment),
-        ...ensembles.map(({ name }) => name),
-        ...(hasLadder ? [LADDER] : []),
-      ];
+      const valid = validIn(environment);
       if (!valid.includes(component.verifier)) {
         refuse(
           [...at, 'verifier'],
@@ -142,7 +148,7 @@ export function checkReward(
       refuse([...at, 'verifier'], `"${component.verifier}" is already a component`);
     }
     if (component.gatedBy !== null) {
-      const valid = components.map((other) => other.verifier).filter((other) => other !== component.verifier);
+      const valid = components.filter((other) => other.verifier !== component.verifier).flatMap(meant);
       if (!valid.includes(component.gatedBy)) {
         refuse(
           [...at, 'gatedBy'],
@@ -154,8 +160,8 @@ export function checkReward(
     if (component.role === 'outcome' && component.weight === 0 && !shapingMayDominate)
       refuse([...at, 'weight'], 'the outcome would be worth nothing: give it a weight above 0');
   });
-  checkEnsembles(reward, environments, refuse);
-  const names = components.map(({ verifier }) => verifier);
+  const names = components.flatMap(meant);
+  checkEnsembles(reward, names, environments, refuse);
   const single = (name: string): boolean =>
     name !== LADDER && !ensembles.some((ensemble) => ensemble.name === name);
   const context = { verifiers: names.filter(single), components: names, sampling, stages };
@@ -193,7 +199,9 @@ const fastVerifiers = ({ verifiers }: SpecEnvironment): string[] =>
   verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name);
 
 function checkEnsembles(
-  { components, ensembles = [] }: WrittenReward,
+  { ensembles = [] }: WrittenReward,
+  /** Names that components may have meant. */
+  components: readonly string[],
   environments: readonly SpecEnvironment[],
   refuse: Refuse,
 ): void {
@@ -206,7 +214,7 @@ function checkEnsembles(
     if (taken.includes(name)) refuse([...at, 'name'], `"${name}" is the name of a verifier; choose another`);
     if (ensembles.findIndex((other) => other.name === name) !== i)
       refuse([...at, 'name'], `"${name}" is already an ensemble`);
-    if (!components.some(({ verifier }) => verifier === name))
+    if (!components.includes(name))
       refuse([...at, 'name'], `does nothing unless reward.components has { "verifier": "${name}" }`);
     if (by === 'minimum' && deviations !== undefined)
       refuse([...at, 'deviations'], 'does nothing for minimum; mean-deviation reads it');

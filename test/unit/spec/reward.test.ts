@@ -46,6 +46,34 @@ describe('what a person leaves out of a reward', () => {
   });
 });
 
+test('of a misspelt verifier what names it rightly is told nothing, and what does not is told the right name', () => {
+  const components = (gatedBy: string) => [
+    { verifier: 'exact_match', role: 'outcome' },
+    { verifier: 'format', role: 'bonus', weight: 0.1, gatedBy },
+  ];
+  const misspelt =
+    'reward.components[0].verifier: environment "calculator" has no verifier "exact_match"; did you mean "exact-match"?';
+  const rules = (gatedBy: string) => [
+    { kind: 'confidence', weight: 0.1, gatedBy },
+    { kind: 'process', verifier: 'exact-match', by: 'minimum', weight: 0.1 },
+  ];
+  const right = { components: components('exact-match'), rules: rules('exact-match') };
+  expect(refusalOf(right)).toEqual([misspelt]);
+  expect(refusalOf({ components: components('exactmatch'), rules: rules('exactmatch') })).toEqual([
+    misspelt,
+    'reward.components[1].gatedBy: "exactmatch" is no other component; did you mean "exact-match"?',
+    'reward.rules[0].gatedBy: "exactmatch" is no component; did you mean "exact-match"?',
+  ]);
+});
+
+test('of a misspelt ensemble nothing else is said than that', () => {
+  const components = [{ verifier: 'bothh', role: 'outcome' }];
+  const ensembles = [{ name: 'both', verifiers: ['exact-match', 'boxed-math'] }];
+  expect(refusalOf({ components, ensembles })).toEqual([
+    'reward.components[0].verifier: environment "calculator" has no verifier "bothh"; did you mean "both"?',
+  ]);
+});
+
 describe('the outcome keeps at least half', () => {
   const bonus = (weight: number) => ({ verifier: 'format', role: 'bonus', weight });
   const penalty = (weight: number) => ({ verifier: 'tool-shaping', role: 'penalty', weight });
