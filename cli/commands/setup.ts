@@ -1,19 +1,30 @@
 import { Command } from 'commander';
 import { setUp } from '../../infra/setup/set-up.ts';
+import { didYouMean } from '../../spec/strict.ts';
 import { note } from '../printable.ts';
 
+interface Part {
+  description: string;
+  /** What may stand behind its name. */
+  takes?: (command: Command) => Command;
+  load: () => Promise<unknown>;
+}
+
 /** What only some environments need: programs that do their work when they are loaded, as `npm run setup:…` has them. */
-const PARTS: Record<string, { description: string; load: () => Promise<unknown> }> = {
+const PARTS: Record<string, Part> = {
   chemistry: {
     description: 'RDKit, tblite and PySCF, for the dearer verifiers of molecules: 200 MB to download',
     load: () => import('../../environments/molecules/chemistry/setup.ts'),
   },
   sandbox: {
     description: 'bubblewrap, in which programs run that a policy wrote',
+    takes: (command) =>
+      command.option('--gvisor', 'gVisor, too, which is built with Go where it is not there'),
     load: () => import('../../infra/setup/setup-sandbox.ts'),
   },
   python: {
     description: 'the Python packages of environments, by name; without a name, which there are',
+    takes: (command) => command.argument('[names...]'),
     load: () => import('../../infra/setup/setup-python.ts'),
   },
   corpora: {
@@ -32,19 +43,19 @@ const PARTS: Record<string, { description: string; load: () => Promise<unknown> 
 
 /** `gradus setup [PART]`: what is otherwise done at the first use of servers or learner. */
 export function setup(): Command {
-  const command = new Command('setup').action(async () => {
+  const command = new Command('setup').argument('[part]').action(async (part: string | undefined) => {
+    if (part !== undefined) {
+      const names = Object.keys(PARTS);
+      command.error(`error: there is no ${part} to set up${didYouMean(part, names)}`);
+    }
     await setUp((text) => note(`setup: ${text}`));
   });
-  for (const [name, { description, load }] of Object.entries(PARTS)) {
-    command
-      .command(name)
-      .argument('[names...]')
-      .description(description)
-      .action(async () => {
-        // It reads its arguments as if it had been started by itself.
-        process.argv.splice(2, 2);
-        await load();
-      });
+  for (const [name, { description, takes = (part: Command) => part, load }] of Object.entries(PARTS)) {
+    takes(command.command(name).description(description)).action(async () => {
+      // It reads its arguments as if it had been started by itself.
+      process.argv.splice(2, 2);
+      await load();
+    });
   }
   return command;
 }

@@ -5,6 +5,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { findPythonEnvironment, nameOfRequirements } from '../python-environment.ts';
 import { ensurePythonEnvironment } from './python-environment.ts';
 
@@ -38,7 +39,7 @@ async function list(): Promise<void> {
   for (const name of withPython()) {
     const file = requirementsOf(name);
     const found = await findPythonEnvironment(nameOfRequirements(file), file);
-    say(`${name}: ${found ? found.python : `not set up; npm run setup:python -- ${name}`}`);
+    say(`${name}: ${found ? found.python : `not set up; ${commandLine(`setup python ${name}`)}`}`);
   }
 }
 

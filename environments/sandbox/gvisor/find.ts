@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { commandLine } from '../../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../../../infra/cache-dir.ts';
 import type { Sandbox } from '../contract.ts';
 import { executable, findSetpriv, hostFolders, onPath } from '../linux/host.ts';
@@ -19,8 +20,7 @@ export async function findGVisor(
   const runsc = executable([env['GRADUS_RUNSC'], ...onPath('runsc', env), cachedRunsc()]);
   if (runsc === undefined) {
     return {
-      missing:
-        'there is no runsc on PATH: install gVisor, or "npm run setup:sandbox -- --gvisor" builds it with Go',
+      missing: `there is no runsc on PATH: install gVisor, or "${commandLine('setup sandbox --gvisor')}" builds it with Go`,
     };
   }
   if (executable([PRLIMIT]) === undefined) return { missing: `gVisor needs ${PRLIMIT}: install util-linux` };

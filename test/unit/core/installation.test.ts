@@ -1,9 +1,35 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { commandLine } from '../../../core/installation.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+/** Folders of infra/setup/build-package.ts. */
+const PACKED = 'core spec store workflows activities workers engine environments infra cli'.split(' ');
 
 test('in a checkout a person is told the npm script, with arguments behind a "--"', () => {
   expect(commandLine('dev')).toBe('npm run dev');
   expect(commandLine('setup')).toBe('npm run setup');
   expect(commandLine('setup chemistry')).toBe('npm run setup:chemistry');
   expect(commandLine('setup python textworld')).toBe('npm run setup:python -- textworld');
+  expect(commandLine('setup sandbox --gvisor')).toBe('npm run setup:sandbox -- --gvisor');
+});
+
+test('nothing that a package has tells a person of an npm script, which only a checkout has', async () => {
+  const told: string[] = [];
+  for (const folder of PACKED) {
+    for (const file of await readdir(path.join(ROOT, folder), { recursive: true })) {
+      // What only a checkout runs: its demo of molecules, and the start of its bundle.
+      if (
+        !/\.(ts|mjs|py)$/.test(file) ||
+        /^(demo|molecules\/report\/assert-molecules|setup\/(bootstrap|bundle))\./.test(file)
+      )
+        continue;
+      const lines = (await readFile(path.join(ROOT, folder, file), 'utf8')).split('\n');
+      const said = lines.filter((line) => line.includes('npm run ') && !/^\s*(\/\/|\/?\*|#)/.test(line));
+      told.push(...said.map((line) => `${folder}/${file}: ${line.trim()}`));
+    }
+  }
+  // Help of flags, and what makes the words, ask themselves where they are.
+  expect(told.filter((line) => !/^(core\/installation|cli\/stack-flags)\.ts/.test(line))).toEqual([]);
 });
