@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { Command } from 'commander';
+import { checkSpec } from './check-beforehand.ts';
 import { fail } from './fail.ts';
+import { projectEnvironment } from './project.ts';
 import { runAndReport } from './run-and-report.ts';
 import { readSpec } from './run-spec.ts';
 import { withStackFlags } from './stack-flags.ts';
@@ -11,12 +13,12 @@ interface DemoOptions extends InstallationOptions {
   json?: boolean;
 }
 
-const demo = async ({ spec, ...options }: DemoOptions): Promise<number> =>
-  runAndReport({
-    ...options,
-    spec: await readSpec(spec),
-    workflowId: `demo-${path.basename(spec, '.json')}`,
-  });
+async function demo({ spec: file, ...options }: DemoOptions): Promise<number> {
+  const spec = await readSpec(file);
+  const workflowId = `demo-${path.basename(file, '.json')}`;
+  await checkSpec(spec, workflowId);
+  return runAndReport({ ...options, env: await projectEnvironment(), spec, workflowId });
+}
 
 withStackFlags(new Command('demo'))
   .description('Runs the main job: an agent learns to use a calculator.')

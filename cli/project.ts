@@ -6,27 +6,45 @@ import { IN_CHECKOUT } from '../core/installation.ts';
 import type { Environment } from '../environments/contract.ts';
 import { fileOfModule } from '../environments/ready.ts';
 
+/** Modules of environments, absolute, and where a person has named them. */
+export interface NamedModules {
+  files: string[];
+  where: string;
+}
+
 /**
- * The modules of environments that commands in this folder work with, absolute: those that GRADUS_ENVIRONMENTS names; where
- * it is not set, those of `"gradus": {"environments": ["./environment.ts"]}` in the folder's package.json.
+ * The modules of environments that commands in this folder work with: those that GRADUS_ENVIRONMENTS names; where it is not
+ * set, those of `"gradus": {"environments": ["./environment.ts"]}` in the folder's package.json.
  * Throws GradusError('environment', 'module') for what is no such list.
  */
-export async function projectModules(folder = process.cwd()): Promise<string[]> {
+export async function projectModules(folder = process.cwd()): Promise<NamedModules> {
   const named = process.env['GRADUS_ENVIRONMENTS'];
-  if (named !== undefined) {
-    const modules = named.split(',').map((name) => name.trim());
-    return modules.filter((name) => name !== '').map((name) => fileOfModule(name, folder));
-  }
+  if (named === undefined) return packageModules(folder);
+  const names = named.split(',').map((name) => name.trim());
+  const files = names.filter((name) => name !== '').map((name) => fileOfModule(name, folder));
+  return { files, where: 'GRADUS_ENVIRONMENTS, which goes before package.json' };
+}
+
+/** Those of package.json alone. */
+export async function packageModules(folder = process.cwd()): Promise<NamedModules> {
   const file = path.join(folder, 'package.json');
-  if (!existsSync(file)) return [];
-  const listed = await listedIn(file);
-  return listed.map((name) => fileOfModule(name, folder));
+  const listed = existsSync(file) ? await listedIn(file) : [];
+  const where = `"gradus": {"environments": …} in ${file}`;
+  return { files: listed.map((name) => fileOfModule(name, folder)), where };
+}
+
+/** What a module cannot be loaded for, with the place where its name is to be mended. */
+export function namingPlace(error: unknown, { files, where }: NamedModules): unknown {
+  if (!(error instanceof GradusError) || error.boundary !== 'environment' || files.length === 0) return error;
+  return new GradusError(error.boundary, error.type, `${error.message} Modules are named in ${where}.`, {
+    cause: error,
+  });
 }
 
 /** The same as what workers read it from. */
 export async function projectEnvironment(): Promise<Record<string, string>> {
-  const modules = await projectModules();
-  return modules.length === 0 ? {} : { GRADUS_ENVIRONMENTS: modules.join(',') };
+  const { files } = await projectModules();
+  return files.length === 0 ? {} : { GRADUS_ENVIRONMENTS: files.join(',') };
 }
 
 async function listedIn(file: string): Promise<string[]> {
@@ -45,11 +63,15 @@ async function listedIn(file: string): Promise<string[]> {
   );
 }
 
-/** The built-in environments and those of modules, by name, in this process. Throws what environments/index.ts throws. */
-export async function loadEnvironments(modules: readonly string[]): Promise<Map<string, Environment>> {
+/** The built-in environments and those of the project, by name, in this process. Throws what environments/index.ts throws. */
+export async function loadEnvironments(modules: NamedModules): Promise<Map<string, Environment>> {
   const { loadEnvironments: load } = await import('../environments/index.ts');
   // The modules of users are TypeScript. In a checkout this process was started with it; elsewhere what is ours is loaded
   // before, since it looks at each file that comes after it.
-  if (!IN_CHECKOUT && modules.length > 0) await import('../typescript.ts');
-  return load(modules);
+  if (!IN_CHECKOUT && modules.files.length > 0) await import('../typescript.ts');
+  try {
+    return await load(modules.files);
+  } catch (error) {
+    throw namingPlace(error, modules);
+  }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../core/errors.ts';
@@ -221,10 +222,11 @@ async function importDefault(path: string): Promise<unknown> {
   try {
     module = (await import(pathToFileURL(fileOfModule(path)).href)) as { default?: unknown };
   } catch (cause) {
+    const why = existsSync(fileOfModule(path)) ? messageOf(cause) : 'there is no such file';
     throw new GradusError(
       'environment',
       'module',
-      `Cannot load the environment module ${path}: ${messageOf(cause)}. Give the path of a module that can be imported.`,
+      `Cannot load the environment module ${path}: ${why}. Give the path of a module that can be imported.`,
       { cause },
     );
   }

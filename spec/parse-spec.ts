@@ -24,14 +24,19 @@ const WHAT = 'the curriculum spec';
  * nearest valid name.
  */
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
-  refuseWarmStart(written);
-  const spec = parseStrictly(curriculumSchema, written, WHAT);
+  const spec = readShape(written);
   const problems: Problem[] = [];
   check(spec, environments, (path, message) => {
     problems.push({ path, message: message + noteOfDefault(path, written, spec) });
   });
   if (problems.length > 0) throw refusal(WHAT, problems);
   return normalize(spec, run, environments);
+}
+
+/** What can be said of a spec without environments: fields, their types and their bounds. Throws as `parseSpec`. */
+export function readShape(written: unknown): WrittenSpec {
+  refuseWarmStart(written);
+  return parseStrictly(curriculumSchema, written, WHAT);
 }
 
 /** Says what to write in place of the warm start that specs had beside their stages. */

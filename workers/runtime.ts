@@ -12,6 +12,7 @@ import { failureInterceptor } from './failures.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { PayloadLimit } from './payload-limit.ts';
 import { retryReports } from './retry-reports.ts';
+import { hostOptions } from './settings.ts';
 import type { WorkerSettings } from './settings.ts';
 import { watchedActivities } from './watched-activities.ts';
 
@@ -66,12 +67,6 @@ export async function openRuntime(settings: WorkerSettings, { hosted = true } = 
     },
   };
 }
-
-const hostOptions = ({ environmentModules, hostVariables, hostMemory }: WorkerSettings) => ({
-  modules: environmentModules,
-  variables: hostVariables,
-  memoryBytes: hostMemory * 2 ** 20,
-});
 
 /** The options that all workers have in common. */
 export function commonOptions(runtime: WorkerRuntime, role: Role): WorkerOptions {

@@ -85,21 +85,34 @@ export interface WorkerSettings {
   payloadLimit: number | undefined;
 }
 
+const hostSchema = schema.pick({
+  GRADUS_ENVIRONMENTS: true,
+  GRADUS_HOST_ENV: true,
+  GRADUS_HOST_MEMORY: true,
+});
+
+/** What processes of environments are started with; it says nothing of servers. */
+export type HostSettings = Pick<WorkerSettings, 'environmentModules' | 'hostVariables' | 'hostMemory'>;
+
+/** Throws as `readSettings`, of which it is a part. */
+export function readHostSettings(env: NodeJS.ProcessEnv = process.env): HostSettings {
+  const values = read(hostSchema, env);
+  return {
+    environmentModules: listOf(values.GRADUS_ENVIRONMENTS),
+    hostVariables: listOf(values.GRADUS_HOST_ENV),
+    hostMemory: values.GRADUS_HOST_MEMORY,
+  };
+}
+
+export const hostOptions = ({ environmentModules, hostVariables, hostMemory }: HostSettings) => ({
+  modules: environmentModules,
+  variables: hostVariables,
+  memoryBytes: hostMemory * 2 ** 20,
+});
+
 /** Throws GradusError('infra', 'settings') that names each variable that is missing or wrong. */
 export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettings {
-  const parsed = schema.safeParse(env);
-  if (!parsed.success) {
-    const lines = parsed.error.issues.map(
-      ({ path, message }) =>
-        `  ${path.join('.')}: ${env[String(path[0])] === undefined ? 'is not set' : message}`,
-    );
-    throw new GradusError(
-      'infra',
-      'settings',
-      `a worker's surroundings are not described; set these variables ("${commandLine('dev')}" does it for you):\n${lines.join('\n')}`,
-    );
-  }
-  const values = parsed.data;
+  const values = read(schema, env);
   const url = new URL(values.GRADUS_S3_URL);
   const useSSL = url.protocol === 'https:';
   return {
@@ -114,14 +127,26 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
       bucket: values.GRADUS_S3_BUCKET,
       ...(values.GRADUS_BLOB_CACHE === undefined ? {} : { cacheDir: values.GRADUS_BLOB_CACHE }),
     },
-    environmentModules: listOf(values.GRADUS_ENVIRONMENTS),
-    hostVariables: listOf(values.GRADUS_HOST_ENV),
-    hostMemory: values.GRADUS_HOST_MEMORY,
+    ...readHostSettings(env),
     decoderThreads: values.GRADUS_DECODER_THREADS,
     tierConcurrency: values.GRADUS_TIER_CONCURRENCY,
     tierRate: values.GRADUS_TIER_RATE,
     payloadLimit: values.GRADUS_PAYLOAD_LIMIT,
   };
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv): z.output<Schema> {
+  const parsed = schema.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map(
+    ({ path, message }) =>
+      `  ${path.join('.')}: ${env[String(path[0])] === undefined ? 'is not set' : message}`,
+  );
+  throw new GradusError(
+    'infra',
+    'settings',
+    `a worker's surroundings are not described; set these variables ("${commandLine('dev')}" does it for you):\n${lines.join('\n')}`,
+  );
 }
 
 /** The variables that make `readSettings` give these settings: for worker processes that are started by another. */

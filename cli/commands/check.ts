@@ -21,7 +21,8 @@ export function check(): Command {
     .option('--seconds <n>', 'how long one environment may take', wholeFrom(1), 60)
     .option('--json', 'one JSON object')
     .action(async (files: string[], { tasks, seconds, json }: CheckOptions) => {
-      const modules = files.length > 0 ? files.map((file) => fileOfModule(file)) : await projectModules();
+      const modules =
+        files.length > 0 ? files.map((file) => fileOfModule(file)) : (await projectModules()).files;
       if (modules.length === 0) {
         throw new GradusError(
           'environment',

@@ -6,8 +6,9 @@ import { keysFile } from '../../infra/dev/store-keys.ts';
 import { DEFAULT_STATE_DIR, storeDir } from '../../infra/dev/state-dir.ts';
 import { setUpOnce } from '../../infra/setup/set-up-once.ts';
 import { STATE_DIR } from '../connection.ts';
+import { checkModules } from '../check-beforehand.ts';
 import { note } from '../printable.ts';
-import { projectEnvironment } from '../project.ts';
+import { packageModules, projectEnvironment } from '../project.ts';
 import { withStackFlags } from '../stack-flags.ts';
 import { startInstallation, untilInterrupted } from '../stack-with-workers.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
@@ -15,6 +16,7 @@ import { shellWord } from '../../environments/sandbox/command.ts';
 import { fileOfModule } from '../../environments/ready.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
+  await checkModules();
   await setUpOnce(note);
   console.log('starting servers and workers …');
   const interrupted = untilInterrupted();
@@ -36,6 +38,7 @@ async function hold(options: InstallationOptions): Promise<void> {
     bin,
     stateDir: stack.stateDir,
     modules: settings.environmentModules.map((file) => fileOfModule(file)),
+    ofPackage: (await packageModules()).files,
   });
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)
@@ -58,17 +61,20 @@ Ctrl-C stops everything; what is stored stays, and runs go on when it is started
 
 /**
  * What another terminal's commands need, as a line of a shell, for whatever folder they are called in: a path may have
- * anything in it. The commands that play episodes need the modules, absolute paths, too.
+ * anything in it. The commands that play episodes need the modules, absolute paths, too; where they are those of
+ * package.json they read them there, and see what is changed in it.
  */
 export function exportLine(of: {
   address: string;
   bin: string;
   stateDir: string;
   modules: readonly string[];
+  ofPackage: readonly string[];
 }): string {
   const variables = [`TEMPORAL_ADDRESS=${of.address}`, `PATH=${shellWord(of.bin)}:"$PATH"`];
   if (of.stateDir !== DEFAULT_STATE_DIR) variables.push(`${STATE_DIR}=${shellWord(of.stateDir)}`);
-  if (of.modules.length > 0) variables.push(`GRADUS_ENVIRONMENTS=${shellWord(of.modules.join(','))}`);
+  const modules = of.modules.join(',');
+  if (modules !== of.ofPackage.join(',')) variables.push(`GRADUS_ENVIRONMENTS=${shellWord(modules)}`);
   return `export ${variables.join(' ')}`;
 }
 

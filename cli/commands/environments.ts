@@ -20,10 +20,16 @@ export function environments(): Command {
   return new Command('environments')
     .option('--json', 'one JSON object a line')
     .action(async ({ json }: { json?: boolean }) => {
-      const loaded = await loadEnvironments(await projectModules());
+      const modules = await projectModules();
+      const loaded = await loadEnvironments(modules);
       const listed = await Promise.all([...loaded.values()].map(listedOf));
       if (json === true) for (const one of listed) print(JSON.stringify(one));
-      else print(tableOf(listed));
+      else {
+        print(tableOf(listed));
+        // A variable that was set once is forgotten soon, and hides what package.json says.
+        if (modules.files.length > 0)
+          print(`modules: ${modules.files.join(', ')} (named in ${modules.where})`);
+      }
     });
 }
 

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { Command } from 'commander';
 import { setUpOnce } from '../../infra/setup/set-up-once.ts';
+import { checkSpec } from '../check-beforehand.ts';
 import { note } from '../printable.ts';
 import { projectEnvironment } from '../project.ts';
 import { runAndReport } from '../run-and-report.ts';
@@ -23,11 +24,12 @@ export function train(): Command {
     )
     .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
     .action(async (spec: string, { id, ...options }: TrainOptions) => {
-      // What was misspelt is said before minutes go into setting up.
       const written = await readSpec(spec);
+      const workflowId = id ?? path.basename(spec, '.json');
+      // What was misspelt is said before minutes go into setting up.
+      await checkSpec(written, workflowId, { stateDir: options.stateDir, join: true });
       const env = await projectEnvironment();
       await setUpOnce(note);
-      const workflowId = id ?? path.basename(spec, '.json');
       process.exitCode = await runAndReport({ ...options, env, spec: written, workflowId, join: true });
     });
 }

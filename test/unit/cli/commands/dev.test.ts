@@ -10,6 +10,7 @@ test('what is to be pasted into a shell sets paths, whatever is in them, and run
     bin: `${folder}/bin`,
     stateDir: folder,
     modules: [`${folder}/a.ts`, '/b.ts'],
+    ofPackage: ['/b.ts'],
   });
   const script = `${line}; printf '%s\n' "$TEMPORAL_ADDRESS" "$PATH" "$${STATE_DIR}" "$GRADUS_ENVIRONMENTS"`;
   const said = execFileSync('/bin/sh', ['-c', script], { env: { PATH: '/usr/bin' }, encoding: 'utf8' });
@@ -19,4 +20,10 @@ test('what is to be pasted into a shell sets paths, whatever is in them, and run
     folder,
     `${folder}/a.ts,/b.ts`,
   ]);
+});
+
+test('modules that package.json names are left to package.json, which would have no say in that terminal any more', () => {
+  const of = { address: '127.0.0.1:7233', bin: '/bin', stateDir: '/state', modules: ['/a.ts'] };
+  expect(exportLine({ ...of, ofPackage: ['/a.ts'] })).not.toContain('GRADUS_ENVIRONMENTS');
+  expect(exportLine({ ...of, ofPackage: ['/a.ts', '/b.ts'] })).toContain("GRADUS_ENVIRONMENTS='/a.ts'");
 });
