@@ -48,6 +48,8 @@ function report({ environments, findings }: Checked): string {
     lines.push(`\n${is}${environment === null ? '' : ` in ${environment}`}: ${what}\n  ${remedy}`);
   }
   const errors = findings.filter(({ is }) => is === 'error').length;
-  lines.push(`\n${errors} errors, ${findings.length - errors} warnings`);
+  lines.push(`\n${counted(errors, 'error')}, ${counted(findings.length - errors, 'warning')}`);
   return lines.join('\n');
 }
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;

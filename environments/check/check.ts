@@ -24,9 +24,12 @@ export interface Checked {
 /** One process's look. */
 interface Look {
   environments: Seen[];
-  /** Why it did not come to its end. */
-  failed: string | null;
+  /** Why it did not come to its end, and in which environment. */
+  failed: Pick<Finding, 'environment' | 'what'> | null;
 }
+
+/** What takes as long as it may without keeping its process says so itself, in this time, seconds. */
+const GRACE_S = 1;
 
 /**
  * Looks at the environments of modules (paths, from the working directory) in two processes: whether tasks are the same in
@@ -51,8 +54,7 @@ export async function checkEnvironments(
   if (failed !== null) {
     findings.unshift({
       is: 'error',
-      environment: null,
-      what: failed,
+      ...failed,
       remedy:
         'Mend the module, then check again. Where it only takes long, --seconds gives it more, or --tasks fewer.',
     });
@@ -62,30 +64,52 @@ export async function checkEnvironments(
 
 async function lookOnce(modules: readonly string[], tasks: number, seconds: number): Promise<Look> {
   const environments: Seen[] = [];
-  let failed: string | null = null;
+  let failed: Look['failed'] = null;
   let done = false;
   let doing = `Loading ${modules.join(', ')}`;
+  let environment: string | null = null;
   const child = fork(ownModule('process', import.meta.url), [String(tasks), ...modules], {
     // The modules of users are TypeScript, also where ours are not.
     execArgv: ['--import', TYPESCRIPT],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const late = (): void => {
-    failed = `${doing} took longer than ${seconds} s`;
+  const end = (how: string): void => {
+    failed = { environment, what: `${doing} ${how}` };
     child.kill('SIGKILL');
   };
-  let timer = setTimeout(late, seconds * 1000);
+  const afterAll = (): NodeJS.Timeout =>
+    setTimeout(() => {
+      end(
+        environment === null ? `took longer than ${seconds} s` : `was under way when ${seconds} s were over`,
+      );
+    }, seconds * 1000);
+  let timer = afterAll();
+  let mayKeep: number | undefined;
+  let silence: NodeJS.Timeout | undefined;
   child.on('message', (message: FromLooker) => {
-    clearTimeout(timer);
-    timer = setTimeout(late, seconds * 1000);
-    if ('loading' in message) doing = `Loading ${message.loading}`;
-    else if ('looking' in message) doing = `Looking at ${message.looking}`;
-    else if ('seen' in message) environments.push(message.seen);
-    else if ('failed' in message) failed = message.failed;
-    else done = true;
+    if ('begun' in message) {
+      doing = message.begun.what;
+      mayKeep = message.begun.seconds;
+    } else if (!('alive' in message)) {
+      clearTimeout(timer);
+      timer = afterAll();
+      mayKeep = undefined;
+      if ('loading' in message) doing = `Loading ${message.loading}`;
+      else if ('looking' in message) environment = message.looking;
+      else if ('seen' in message) environments.push(message.seen);
+      else if ('failed' in message) failed = { environment, what: message.failed };
+      else done = true;
+    }
+    clearTimeout(silence);
+    if (mayKeep !== undefined) {
+      const kept = mayKeep;
+      silence = setTimeout(() => end(`kept its process for longer than ${kept} s`), (kept + GRACE_S) * 1000);
+    }
   });
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
   clearTimeout(timer);
-  if (!done) failed ??= `${doing} ended the process (${signal ?? `exit code ${code}`})`;
+  clearTimeout(silence);
+  if (!done)
+    failed ??= { environment, what: `${doing} ended the process (${signal ?? `exit code ${code}`})` };
   return { environments, failed };
 }

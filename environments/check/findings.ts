@@ -1,4 +1,5 @@
 import type { Broken, Seen, SeenPlay, SeenTask } from './look.ts';
+import { BEYOND } from '../verifiers/environment-reward.ts';
 import { SPLITS } from './look.ts';
 
 export interface Finding {
@@ -25,6 +26,7 @@ export function findingsOf(seen: Seen, other: Seen | undefined): Finding[] {
     ...repeatedTasks(seen),
     ...brokenPlays(seen),
     ...(other ? changedPlays(seen, other) : []),
+    ...disturbedPlays(seen),
     ...poorPlays(seen),
   ];
   return found.map((one) => ({ ...one, environment: seen.name }));
@@ -158,22 +160,57 @@ function* changedPlays(seen: Seen, other: Seen): Generator<Found> {
   };
 }
 
+function* disturbedPlays({ disturbed }: Seen): Generator<Found> {
+  const [first] = disturbed;
+  if (first === undefined) return;
+  yield {
+    is: 'error',
+    what: `${first.broken}${more(disturbed.length)}`,
+    remedy:
+      'Episodes are played many at a time: keep what one has changed in its session, not in a variable of the module.',
+  };
+}
+
 function* poorPlays({ plays }: Seen): Generator<Found> {
   const good = plays.filter(({ play }) => !isBroken(play) && play.weight > 0);
-  const refused = good.filter(({ play }) => !isBroken(play) && play.turns.some((turn) => turn.refused));
-  const [bad] = refused;
-  if (bad !== undefined && !isBroken(bad.play)) {
-    const { wrote, read } = bad.play.turns.find((turn) => turn.refused)!;
-    yield {
-      is: 'warning',
-      what: `a tool refuses what the expert writes (${wayOf(bad)}): ${quote(wrote)}, ${quote(read ?? '')}${more(refused.length)}`,
-      remedy:
-        'An expert that errs on purpose is fine; otherwise let demonstrate() write what the tool takes.',
-    };
+  for (const unknown of [true, false]) {
+    const refused = good.flatMap((one) => {
+      if (isBroken(one.play)) return [];
+      const turn = one.play.turns.find(
+        (each) => each.refused && (each.refused === 'unknown-tool') === unknown,
+      );
+      return turn ? [{ one, ...turn }] : [];
+    });
+    const [bad] = refused;
+    if (bad === undefined) continue;
+    const { one, wrote, read } = bad;
+    const shown = `(${wayOf(one)}): ${quote(wrote)}, ${quote(read ?? '')}${more(refused.length)}`;
+    yield unknown
+      ? {
+          is: 'error',
+          what: `the expert calls a tool that there is not ${shown}`,
+          remedy: "Let demonstrate() call tools by the names of the environment's tools, or of the task's.",
+        }
+      : {
+          is: 'warning',
+          what: `a tool refuses what the expert writes ${shown}`,
+          remedy:
+            'An expert that errs on purpose is fine; otherwise let demonstrate() write what the tool takes.',
+        };
   }
   const said = good.flatMap((one) =>
     isBroken(one.play) ? [] : one.play.scores.map((score) => ({ one, ...score })),
   );
+  const beyond = said.filter(({ why }) => why.includes(BEYOND));
+  const [most] = beyond;
+  if (most !== undefined) {
+    yield {
+      is: 'warning',
+      what: `${most.verifier} says ${most.score} of the expert's episode of ${wayOf(most.one)}: ${most.why}${more(beyond.length)}`,
+      remedy:
+        'Scores are from 0 to 1: give rewards from 0 to 1, or tell environmentReward() their range by least and most.',
+    };
+  }
   for (const verifier of new Set(said.map((each) => each.verifier))) {
     const all = said.filter((each) => each.verifier === verifier);
     const poor = all.filter(({ score }) => (score ?? 0) < 0.5);

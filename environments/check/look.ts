@@ -7,8 +7,10 @@ import { factsOf, wordsOf } from '../host/facts.ts';
 import type { TaskCount } from '../host/facts.ts';
 import { hostedHere } from '../host/hosted-environment.ts';
 import type { Resume } from '../session.ts';
-import { playDemonstration } from './play.ts';
-import type { Played } from './play.ts';
+import { playDemonstration, playTogether } from './play.ts';
+import type { Begin, Demonstrated, Played } from './play.ts';
+
+export type { Begun } from './play.ts';
 
 // What one process sees of an environment. Another one must see the same.
 
@@ -46,21 +48,34 @@ export interface Seen {
   counts: Record<Split, Record<number, TaskCount>>;
   tasks: SeenTask[];
   plays: SeenPlay[];
+  /** How episodes that were played by turns disturbed each other. */
+  disturbed: Broken[];
 }
+
+/** What is done once may take as long as loading a module. */
+const LOAD_SECONDS = 60;
 
 /** Tasks of each level that the expert is asked about, and how many ways through each. */
 const DEMONSTRATED = 8;
 const WAYS = 2;
 
 /** Looks at up to `most` tasks of each split and level, and plays the expert's way through some of them. */
-export async function look(environment: Environment, file: string, most: number): Promise<Seen> {
+export async function look(
+  environment: Environment,
+  file: string,
+  most: number,
+  begin: Begin,
+): Promise<Seen> {
+  await begin({ what: 'prepare()', seconds: LOAD_SECONDS });
   await environment.prepare?.();
+  await begin({ what: 'taskCount()', seconds: LOAD_SECONDS });
   const facts = factsOf(environment, file);
   const { name, levels, tools, verifiers, taskCounts, resume, demonstrates } = facts;
   const tasks: SeenTask[] = [];
   for (const split of SPLITS) {
     for (const level of levels) {
       for (const index of spread(taskCounts[split][level]!, most)) {
+        await begin({ what: `task(${split}, level ${level}, index ${index})` });
         const task = await orBroken(() => seeTask(environment, { environment: name, split, level, index }));
         tasks.push({ split, level, index, task });
       }
@@ -68,13 +83,22 @@ export async function look(environment: Environment, file: string, most: number)
   }
   const hosted = hostedHere(environment);
   const plays: SeenPlay[] = [];
+  const disturbed: Broken[] = [];
   for (const level of demonstrates ? levels : []) {
+    const alone: Demonstrated[] = [];
     for (const index of spread(taskCounts.train[level]!, DEMONSTRATED)) {
       const ref: TaskRef = { environment: name, split: 'train', level, index };
       for (let way = 0; way < WAYS; way++) {
-        plays.push({ level, index, way, play: await orBroken(() => playDemonstration(hosted, ref, way)) });
+        const play = await orBroken(async () => {
+          const { played, demonstrated } = await playDemonstration(hosted, ref, way, begin);
+          alone.push(demonstrated);
+          return played;
+        });
+        plays.push({ level, index, way, play });
       }
     }
+    const together = await orBroken(() => playTogether(hosted, alone, begin));
+    if (together) disturbed.push(together);
   }
   const names = (all: readonly { name: string }[]): string[] => all.map((one) => one.name);
   return {
@@ -87,6 +111,7 @@ export async function look(environment: Environment, file: string, most: number)
     counts: taskCounts,
     tasks,
     plays,
+    disturbed,
   };
 }
 

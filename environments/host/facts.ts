@@ -120,9 +120,16 @@ export function describeTool({ name, description, arguments: schema }: Tool): To
 /** Longest text of an error that leaves a host, in characters. */
 const LONGEST_WORDS = 2000;
 
+let placeOf: (error: unknown) => string = () => '';
+
+/** Has `wordsOf` say where an error comes from, too, in this process: for whoever mends it, and not for what is stored. */
+export function sayPlaces(of: (error: unknown) => string): void {
+  placeOf = of;
+}
+
 /** The text of whatever users' code threw, bounded. */
 export function wordsOf(error: unknown): string {
-  return cutText(messageOf(error), LONGEST_WORDS);
+  return cutText(messageOf(error), LONGEST_WORDS) + placeOf(error);
 }
 
 /**

@@ -1,5 +1,8 @@
 import type { FastVerifier } from '../contract.ts';
 
+/** In the evidence of a reward that was held, before what it may be. */
+export const BEYOND = 'which counts as far as it is from';
+
 export interface EnvironmentRewardOptions {
   name?: string;
   /** What counts as 0 and as 1, in the environment's own units; beyond them it is held. */
@@ -33,7 +36,8 @@ export function environmentReward(options: EnvironmentRewardOptions = {}): FastV
           : { kind: 'score', score: 0, evidence: nothing };
       }
       const score = Math.min(1, Math.max(0, (whole - least) / (most - least)));
-      return { kind: 'score', score, evidence: `the environment gave ${whole}` };
+      const held = whole < least || whole > most ? `, ${BEYOND} ${least} to ${most}` : '';
+      return { kind: 'score', score, evidence: `the environment gave ${whole}${held}` };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sessionTool } from '../../environments/contract.ts';
 import type { Environment } from '../../environments/contract.ts';
+import { environmentReward } from '../../environments/verifiers/environment-reward.ts';
 import { exactMatch } from '../../environments/verifiers/exact-match.ts';
 
 // Environments with a mistake each that a person may make, and one without.
@@ -75,6 +76,77 @@ export default [
         { call: { name: 'count', arguments: {} } },
         { answer: answer! },
       ],
+      weight: 1,
+    }),
+  },
+  // What an episode has done is in the module, and is lost where another one begins.
+  {
+    ...careful,
+    name: 'shares',
+    tools: [count],
+    sessions: {
+      resume: 'replay',
+      open: () => {
+        calls = 0;
+        return { act: () => `call ${++calls}` };
+      },
+    },
+    demonstrate: ({ answer }) => ({
+      turns: [
+        { call: { name: 'count', arguments: {} } },
+        { call: { name: 'count', arguments: {} } },
+        { answer: answer! },
+      ],
+      weight: 1,
+    }),
+  },
+  {
+    ...careful,
+    name: 'told-unknown-tool',
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'look', arguments: {} }, observation: 'nothing' }, { answer: answer! }],
+      weight: 1,
+    }),
+  },
+  {
+    ...careful,
+    name: 'wrong-arguments',
+    tools: [count],
+    sessions: { resume: 'replay', open: () => ({ act: () => 'call' }) },
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'count', arguments: { to: 3 } } }, { answer: answer! }],
+      weight: 1,
+    }),
+  },
+  {
+    ...careful,
+    name: 'pays-ten',
+    tools: [count],
+    verifiers: [environmentReward()],
+    sessions: { resume: 'replay', open: () => ({ act: () => ({ text: 'call', reward: 10 }) }) },
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'count', arguments: {} } }, { answer: answer! }],
+      weight: 1,
+    }),
+  },
+  {
+    ...careful,
+    name: 'throws',
+    taskCount: (split) => {
+      if (split === 'test') throw new Error('no test');
+      return 50;
+    },
+    tools: [count],
+    sessions: {
+      resume: 'replay',
+      open: () => ({
+        act: () => {
+          throw new Error('boom');
+        },
+      }),
+    },
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'count', arguments: {} } }, { answer: answer! }],
       weight: 1,
     }),
   },
