@@ -102,7 +102,8 @@ const MOST_FAILED_PINGS = 15;
 export async function ors(choices: OrsChoices): Promise<Environment> {
   const { url, headers = {}, resume = 'reattach', verifiers = [environmentReward()] } = choices;
   const signal = AbortSignal.timeout(LOOKUP_MS);
-  const names = await untilReached(signal, 5, () =>
+  const asked = <T>(ask: () => Promise<T>): Promise<T> => untilReached(signal, 5, ask);
+  const names = await asked(() =>
     requestJson(below(url, 'list_environments'), z.array(z.string()).min(1), {
       method: 'GET',
       headers,
@@ -112,8 +113,8 @@ export async function ors(choices: OrsChoices): Promise<Environment> {
   const served = (choices.environment ?? names[0]!).toLowerCase();
   if (!names.includes(served)) throw wrong(`${url} has no environment ${served}: it has ${names.join(', ')}`);
   const server = new OrsServer(url, served, headers);
-  const listed = await server.tools(signal);
-  const parts = await partsOf(server, choices.splits, signal);
+  const listed = await asked(() => server.tools(signal));
+  const parts = await asked(() => partsOf(server, choices.splits, signal));
   const sessions: Reattach | Replay = resume === 'reattach' ? reattaching(server) : replaying(server);
   const taskOf = remembered(MOST_TASKS, keyOf, (ref: TaskRef) => server.task(ref, choices, listed, parts));
   return defineEnvironment({

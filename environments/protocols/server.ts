@@ -119,7 +119,7 @@ export const unreachable = (url: string, cause: unknown): GradusError =>
 export const sessionLost = (what: string): GradusError =>
   new GradusError('environment', 'session-lost', what, { retryable: true });
 
-/** Tries again, after pauses that double, what failed because nobody listened: a server that is just starting. */
+/** Tries again, after pauses that double, what failed because nobody listened: a server that is just starting, or lets a kept connection go. */
 export async function untilReached<T>(
   signal: AbortSignal,
   attempts: number,

@@ -162,6 +162,17 @@ describe('ORS', () => {
     expect(paths.at(-1)).toBe('/delete');
   });
 
+  test.each(['/list_environments', '/till/tools', '/till/splits', '/till/num_tasks'])(
+    'a connection that is let go of at %s is made anew',
+    async (path) => {
+      let asked = 0;
+      const { url } = await server(() => undefined, {
+        [path]: (_, response) => (asked++ === 0 ? void response.destroy() : json(response, FACTS[path])),
+      });
+      await expect(ors({ url })).resolves.toMatchObject({ name: 'till' });
+    },
+  );
+
   test.each<[string, Record<string, Handler>]>([
     ['tools', { '/till/tools': (_, response) => json(response, { tools: 'none' }) }],
     ['splits', { '/till/splits': (_, response) => json(response, { detail: 'no' }, 404) }],
