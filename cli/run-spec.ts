@@ -55,6 +55,7 @@ export async function runSpec<T>(
   const up = await servers(options);
   const { stack, settings } = up;
   try {
+    say(`  Temporal at ${settings.temporalAddress}, queue ${QUEUES.orchestrator}`);
     if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
     const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
@@ -80,10 +81,16 @@ export async function runSpec<T>(
   }
 
   function stopped(): 'interrupted' {
-    say('\nstopping; the run goes on from here when the same command is given again');
+    say(`\n${whenStopped('holder' in up ? up.holder : undefined)}`);
     return 'interrupted';
   }
 }
+
+/** What becomes of a run that nobody looks at any more; `holder` is the process whose servers were joined. */
+export const whenStopped = (holder: number | undefined): string =>
+  holder === undefined
+    ? 'stopping; the run goes on from here when the same command is given again'
+    : `no longer watching; the run goes on with process ${holder}, and the same command shows it again`;
 
 /** Servers and workers: those that are up, if they may be used, else some of one's own, to be stopped. */
 async function servers(options: RunSpecOptions) {
@@ -161,7 +168,7 @@ async function watch(
     if (line + question === last) return;
     last = line + question;
     if (process.stdout.isTTY) {
-      process.stdout.write(`\r\u001b[2K${printable(line).slice(0, process.stdout.columns)}`);
+      process.stdout.write(`\r\u001b[2K${inOneLine(line, process.stdout.columns)}`);
       if (progress.step?.note) say(`\n  ${progress.step.note}`);
     } else if (Date.now() - lastAt >= QUIET_MS || question !== '' || progress.step?.note) {
       say(line + question);
@@ -174,6 +181,10 @@ async function watch(
     await delay(POLL_MS);
   }
 }
+
+/** As much of a text as a line of a terminal takes; some say that they are 0 columns wide, and mean that they do not know. */
+export const inOneLine = (text: string, columns: number | undefined): string =>
+  printable(text).slice(0, columns || 80);
 
 /** The first cause of a failed run is what a person can act on. */
 function explain(error: unknown): Error {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { IN_CHECKOUT } from '../core/installation.ts';
 import { isPassing } from '../core/ladder/abstentions.ts';
 import { TIERS } from '../core/episode/outcome.ts';
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
@@ -234,7 +235,7 @@ async function importDefault(path: string): Promise<unknown> {
     throw new GradusError(
       'environment',
       'shape',
-      `${path} has no default export; export default an environment (see environments/contract.ts).`,
+      `${path} has no default export; export default an environment (${CONTRACT}).`,
     );
   }
   // TypeScript of a folder that is CommonJS: its exports are what is exported.
@@ -243,14 +244,29 @@ async function importDefault(path: string): Promise<unknown> {
   return isCommonJs && 'default' in exported ? exported.default : exported;
 }
 
+const CONTRACT = IN_CHECKOUT
+  ? 'it is the type Environment of environments/contract.ts'
+  : 'it is the type Environment of "gradus"';
+
+/** Where in an environment something is wrong; a tool or a verifier by its name, where it has one. */
+function placeIn(value: unknown, at: readonly PropertyKey[]): string {
+  const [kind, i, ...rest] = at;
+  if ((kind === 'tools' || kind === 'verifiers') && typeof i === 'number') {
+    const { name } = Object((value as Pick<Environment, typeof kind>)[kind][i]) as { name?: unknown };
+    const what = `the ${kind === 'tools' ? 'tool' : 'verifier'} ${JSON.stringify(name)}`;
+    if (typeof name === 'string') return rest.length === 0 ? what : `${what}: ${rest.join('.')}`;
+  }
+  return at.join('.') || 'it';
+}
+
 function checked(value: unknown, path: string): Environment {
   const result = environmentShape.safeParse(value);
   if (!result.success) {
-    const { path: where, message } = result.error.issues[0]!;
+    const { path: at, message } = result.error.issues[0]!;
     throw new GradusError(
       'environment',
       'shape',
-      `The default export of ${path} is not an environment: ${where.join('.') || 'it'}: ${message}. See environments/contract.ts.`,
+      `The default export of ${path} is not an environment: ${placeIn(value, at)}: ${message} (${CONTRACT}).`,
     );
   }
   const environment = value as Environment;

@@ -75,7 +75,10 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
   const path = [...above, ...issue.path];
   // JSON has no undefined: nobody wrote this value, so what it should have been is no help without saying so.
   if (issue.code === 'invalid_type' && issue.input === undefined) {
-    return [{ path, message: `is missing: expected ${issue.expected}` }];
+    return [{ path, message: `is missing: expected ${expected(issue)}` }];
+  }
+  if (issue.code === 'invalid_type' && isWhole(issue)) {
+    return [{ path, message: `expected ${expected(issue)}, received ${JSON.stringify(issue.input)}` }];
   }
   if (issue.code === 'unrecognized_keys') {
     const owners = schemasAt(schema, written, path);
@@ -104,6 +107,10 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
   }
   return [{ path, message: issue.message.replace(/^Invalid input: /, '') }];
 }
+
+const isWhole = ({ expected: type }: z.core.$ZodIssueInvalidType): boolean => type === 'int';
+const expected = (issue: z.core.$ZodIssueInvalidType): string =>
+  isWhole(issue) ? 'a whole number' : issue.expected;
 
 export const inside = (value: unknown, part: PropertyKey): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined;

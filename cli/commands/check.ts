@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { checkEnvironments } from '../../environments/check/check.ts';
@@ -5,7 +7,8 @@ import type { Checked } from '../../environments/check/check.ts';
 import { print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
-import { fileOfModule } from '../../environments/ready.ts';
+import { fileOfModule, READY } from '../../environments/ready.ts';
+import { didYouMean } from '../../spec/strict.ts';
 
 interface CheckOptions {
   tasks: number;
@@ -21,6 +24,7 @@ export function check(): Command {
     .option('--seconds <n>', 'how long one environment may take', wholeFrom(1), 60)
     .option('--json', 'one JSON object')
     .action(async (files: string[], { tasks, seconds, json }: CheckOptions) => {
+      for (const file of files) await assertModule(file);
       const modules =
         files.length > 0 ? files.map((file) => fileOfModule(file)) : (await projectModules()).files;
       if (modules.length === 0) {
@@ -34,6 +38,21 @@ export function check(): Command {
       print(json === true ? JSON.stringify(checked.findings) : report(checked));
       if (checked.findings.some((finding) => finding.is === 'error')) process.exitCode = 1;
     });
+}
+
+/** What may be left out of the name of a module. */
+const ENDINGS = ['', '.ts', '.mts', '.cts', '.js', '.mjs', '.cjs'];
+
+/** Throws GradusError('environment', 'module') for what is neither a file nor the name of a ready module. */
+export async function assertModule(name: string, folder = process.cwd()): Promise<void> {
+  const file = fileOfModule(name, folder);
+  if (ENDINGS.some((ending) => existsSync(file + ending))) return;
+  const builtIn = (await import('../../environments/index.ts')).builtInEnvironments.map((one) => one.name);
+  const others = (await projectModules(folder)).files.map((file) => path.relative(folder, file));
+  const what = builtIn.includes(name)
+    ? `${name} is built in, and no file: modules are checked`
+    : `there is no file ${name}${didYouMean(name, [...others, ...READY, ...builtIn])}`;
+  throw new GradusError('environment', 'module', what);
 }
 
 function report({ environments, findings }: Checked): string {

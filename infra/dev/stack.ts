@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { cacheRoot } from '../cache-dir.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
@@ -67,7 +68,8 @@ async function claim(stateDir: string, onEvent: StackOptions['onEvent']): Promis
         'infra',
         'stack-running',
         `The servers of ${stateDir} are already up, started by process ${lock.heldBy}. ` +
-          `Use them, stop that process, or choose another state folder.`,
+          `"${commandLine('train SPEC')}" uses them, and so does the Temporal CLI, with the line that that process has ` +
+          `printed; or stop it, or choose another folder (--state-dir).`,
       );
     }
     if (!waited)

@@ -78,7 +78,7 @@ function packagesAreCurrent(lock) {
 async function packages(lock) {
   if (packagesAreCurrent(lock)) return;
   const from = Date.now();
-  say('installing packages (npm ci) …');
+  say('installing packages (npm ci), 1.2 GB on disk: a minute or more, by your network …');
   // No package may fetch things of its own while it installs; .npmrc says the same. The CUDA build of onnxruntime is
   // such a fetch.
   const env = { ...process.env, ONNXRUNTIME_NODE_INSTALL_CUDA: 'skip', npm_config_ignore_scripts: 'true' };

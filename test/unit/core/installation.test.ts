@@ -13,6 +13,7 @@ test('in a checkout a person is told the npm script, with arguments behind a "--
   expect(commandLine('setup chemistry')).toBe('npm run setup:chemistry');
   expect(commandLine('setup python textworld')).toBe('npm run setup:python -- textworld');
   expect(commandLine('setup sandbox --gvisor')).toBe('npm run setup:sandbox -- --gvisor');
+  expect(commandLine('train spec.json')).toBe('npm run gradus -- train spec.json');
 });
 
 test('nothing that a package has tells a person of an npm script, which only a checkout has', async () => {

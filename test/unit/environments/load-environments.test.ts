@@ -127,6 +127,12 @@ describe('loadEnvironments', () => {
       'shape',
       'levels',
     ],
+    [
+      'a tool without a schema, by the name of the tool',
+      `export default ${whole.replace('NAME', '"x"').replace('tools: []', "tools: [{ name: 'light', description: '', placement: 'inline', effect: 'pure', run: () => '' }]")}`,
+      'shape',
+      'the tool "light": arguments: expected a zod schema',
+    ],
     ['something else', 'export default 7', 'shape', 'is not an environment'],
     [
       'an unsafe tool',
@@ -150,7 +156,7 @@ describe('loadEnvironments', () => {
        const tool = { name: 't', description: '', arguments: z.object({}), placement: 'long', effect: 'pure', run: () => '', limits: { ${limit} } };
        export default ${whole.replace('NAME', '"x"').replace('tools: []', 'tools: [tool]')}`,
       'shape',
-      `tools.0.limits.${limit.split(':')[0]}`,
+      `the tool "t": limits.${limit.split(':')[0]}`,
     ]),
     ['code that fails', 'throw new Error("boom")', 'module', 'boom'],
   ])('refuses %s', async (_, code, type, message) => {

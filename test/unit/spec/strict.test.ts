@@ -75,6 +75,11 @@ describe('what stands in the wrong place is refused with the right one:', () => 
       [{ ...supervised, kind: 7 }, rl],
       'stages[0].kind: must be "rl" or "supervised"',
     ],
+    [
+      'a part of a step',
+      [supervised, { ...rl, maxSteps: 1.5 }],
+      'stages[1].maxSteps: expected a whole number, received 1.5',
+    ],
     ['a stage that is none', [supervised, 3], 'stages[1]: expected object, received number'],
     [
       'a field of another kind',
