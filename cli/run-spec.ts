@@ -9,8 +9,10 @@ import { QUEUES } from '../core/names.ts';
 import type { OpenQuestion } from '../core/question.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/messages.ts';
+import { otherRuns } from './other-runs.ts';
 import { printable } from './printable.ts';
 import { connectPatiently } from './patient-connection.ts';
+import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { progressLine } from './show-progress.ts';
 import { joinInstallation, startInstallation, untilInterrupted } from './stack-with-workers.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
@@ -49,7 +51,7 @@ export async function runSpec<T>(
   options: RunSpecOptions,
   finish: (run: FinishedRun) => Promise<T>,
 ): Promise<T | 'interrupted'> {
-  const { spec, workflowId, say } = options;
+  const { spec, workflowId, say, stateDir = DEFAULT_STATE_DIR } = options;
   const started = Date.now();
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
   const up = await servers(options);
@@ -59,10 +61,10 @@ export async function runSpec<T>(
     if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
     const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
+    for (const line of await otherRuns(client, workflowId, { stateDir, settings })) say(line);
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
       ? client.workflow.getHandle<typeof curriculum>(workflowId)
       : await startOrGoOn(client, workflowId, spec);
-    say(`workflow ${workflowId} is running; kill what you like, it goes on\n`);
     const watching = new AbortController();
     const watched = watch(handle, say, watching.signal);
     const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
@@ -162,7 +164,14 @@ async function watch(
 ): Promise<void> {
   let last = '';
   let lastAt = 0;
+  let accepted = false;
   const show = (progress: Progress): void => {
+    // Before its spec is read it may yet be refused.
+    if (!accepted && progress.phase !== 'spec') {
+      accepted = true;
+      const below = process.stdout.isTTY && last !== '' ? '\n' : '';
+      say(`${below}workflow ${handle.workflowId} is running; kill what you like, it goes on\n`);
+    }
     const line = progressLine(progress);
     const question = progress.question === null ? '' : waiting(progress.question);
     if (line + question === last) return;

@@ -1,3 +1,4 @@
+import { mkdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { startStack } from '../infra/dev/stack.ts';
 import { readStack, stackEnvironment, stackLock } from '../infra/dev/stack-addresses.ts';
@@ -30,6 +31,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   const stack = await startStack(stateDir, options);
   const settings = settingsFor(stack, options.env);
   try {
+    await linkTemporal(stack);
     const workers = await startWorkers(settings, {
       ...options,
       logFile: path.join(logsDir(stateDir), 'workers.log'),
@@ -44,6 +46,17 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     await stack.stop();
     throw error;
   }
+}
+
+/** The folder that has the Temporal CLI as `temporal`, for whoever types its commands. */
+export const binDir = (stateDir: string): string => path.join(path.resolve(stateDir), 'bin');
+
+/** The cached build is called temporal-cli; people type `temporal`. */
+async function linkTemporal({ stateDir, temporal }: Stack): Promise<void> {
+  const link = path.join(binDir(stateDir), 'temporal');
+  await mkdir(binDir(stateDir), { recursive: true });
+  await rm(link, { force: true });
+  await symlink(temporal.cliPath, link);
 }
 
 /** Servers and workers that another process holds up. */

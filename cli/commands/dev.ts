@@ -1,5 +1,3 @@
-import { mkdir, rm, symlink } from 'node:fs/promises';
-import path from 'node:path';
 import { Command } from 'commander';
 import { commandLine, IN_CHECKOUT } from '../../core/installation.ts';
 import { keysFile } from '../../infra/dev/store-keys.ts';
@@ -10,7 +8,7 @@ import { checkModules } from '../check-beforehand.ts';
 import { note } from '../printable.ts';
 import { packageModules, projectEnvironment } from '../project.ts';
 import { withStackFlags } from '../stack-flags.ts';
-import { startInstallation, untilInterrupted } from '../stack-with-workers.ts';
+import { binDir, startInstallation, untilInterrupted } from '../stack-with-workers.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
 import { shellWord } from '../../environments/sandbox/command.ts';
 import { fileOfModule } from '../../environments/ready.ts';
@@ -27,15 +25,10 @@ async function hold(options: InstallationOptions): Promise<void> {
   });
   const { stack, workers, settings } = installation;
   const { temporal, objectStore } = stack;
-  // The cached build is called temporal-cli; people type `temporal`.
-  const bin = path.join(stack.stateDir, 'bin');
-  await mkdir(bin, { recursive: true });
-  await rm(path.join(bin, 'temporal'), { force: true });
-  await symlink(temporal.cliPath, path.join(bin, 'temporal'));
   const example = IN_CHECKOUT ? 'examples/calculator.json' : 'spec.json';
   const variables = exportLine({
     address: settings.temporalAddress,
-    bin,
+    bin: binDir(stack.stateDir),
     stateDir: stack.stateDir,
     modules: settings.environmentModules.map((file) => fileOfModule(file)),
     ofPackage: (await packageModules()).files,
