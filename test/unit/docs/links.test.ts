@@ -39,6 +39,17 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
+test('what the README links to is in the package, too, but for sources, which the package has compiled', () => {
+  const { files } = JSON.parse(read('package.json')) as { files: string[] };
+  // npm packs the licence without being told.
+  const packed = ['LICENSE', ...files.map((file) => file.split('/')[0]!)];
+  const links = [...withoutCode(read('README.md')).matchAll(/\]\(([^)#\s][^)\s]*)\)/g)].map(
+    ([, target]) => target!,
+  );
+  const elsewhere = links.filter((target) => !/^https?:|^environments\//.test(target));
+  expect(elsewhere.filter((target) => !packed.includes(target.split(/[/#]/)[0]!))).toEqual([]);
+});
+
 test('decisions are numbered without gaps, and each has its date', () => {
   const names = readdirSync(path.join(ROOT, 'docs/adr')).toSorted();
   names.forEach((name, i) => {
