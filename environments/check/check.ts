@@ -25,11 +25,13 @@ export interface Checked {
 interface Look {
   environments: Seen[];
   /** Why it did not come to its end, and in which environment. */
-  failed: Pick<Finding, 'environment' | 'what'> | null;
+  failed: (Pick<Finding, 'environment' | 'what'> & { remedy?: string }) | null;
 }
 
 /** What takes as long as it may without keeping its process says so itself, in this time, seconds. */
 const GRACE_S = 1;
+const KEPT_REMEDY =
+  'A run would end the process, with the other episodes in it: end the loop, or await what takes long.';
 
 /**
  * Looks at the environments of modules (paths, from the working directory) in two processes: whether tasks are the same in
@@ -54,9 +56,9 @@ export async function checkEnvironments(
   if (failed !== null) {
     findings.unshift({
       is: 'error',
-      ...failed,
       remedy:
         'Mend the module, then check again. Where it only takes long, --seconds gives it more, or --tasks fewer.',
+      ...failed,
     });
   }
   return { environments: one.environments, findings };
@@ -73,8 +75,8 @@ async function lookOnce(modules: readonly string[], tasks: number, seconds: numb
     execArgv: ['--import', TYPESCRIPT],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const end = (how: string): void => {
-    failed = { environment, what: `${doing} ${how}` };
+  const end = (how: string, remedy?: string): void => {
+    failed = { environment, what: `${doing} ${how}`, ...(remedy !== undefined && { remedy }) };
     child.kill('SIGKILL');
   };
   const afterAll = (): NodeJS.Timeout =>
@@ -103,7 +105,10 @@ async function lookOnce(modules: readonly string[], tasks: number, seconds: numb
     clearTimeout(silence);
     if (mayKeep !== undefined) {
       const kept = mayKeep;
-      silence = setTimeout(() => end(`kept its process for longer than ${kept} s`), (kept + GRACE_S) * 1000);
+      silence = setTimeout(
+        () => end(`kept its process for longer than ${kept} s`, KEPT_REMEDY),
+        (kept + GRACE_S) * 1000,
+      );
     }
   });
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
+import { GradusError } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { Environment, Task } from '../contract.ts';
 import { factsOf, wordsOf } from '../host/facts.ts';
-import type { TaskCount } from '../host/facts.ts';
+import type { EnvironmentFacts, TaskCount } from '../host/facts.ts';
 import { hostedHere } from '../host/hosted-environment.ts';
 import type { Resume } from '../session.ts';
 import { playDemonstration, playTogether } from './play.ts';
@@ -81,25 +82,7 @@ export async function look(
       }
     }
   }
-  const hosted = hostedHere(environment);
-  const plays: SeenPlay[] = [];
-  const disturbed: Broken[] = [];
-  for (const level of demonstrates ? levels : []) {
-    const alone: Demonstrated[] = [];
-    for (const index of spread(taskCounts.train[level]!, DEMONSTRATED)) {
-      const ref: TaskRef = { environment: name, split: 'train', level, index };
-      for (let way = 0; way < WAYS; way++) {
-        const play = await orBroken(async () => {
-          const { played, demonstrated } = await playDemonstration(hosted, ref, way, begin);
-          alone.push(demonstrated);
-          return played;
-        });
-        plays.push({ level, index, way, play });
-      }
-    }
-    const together = await orBroken(() => playTogether(hosted, alone, begin));
-    if (together) disturbed.push(together);
-  }
+  const played = demonstrates ? await playAll(environment, facts, begin) : { plays: [], disturbed: [] };
   const names = (all: readonly { name: string }[]): string[] => all.map((one) => one.name);
   return {
     name,
@@ -110,9 +93,44 @@ export async function look(
     verifiers: names(verifiers),
     counts: taskCounts,
     tasks,
-    plays,
-    disturbed,
+    ...played,
   };
+}
+
+/** Plays what the expert shows, level by level: each episode alone, then two by turns. */
+async function playAll(
+  environment: Environment,
+  { name, levels, taskCounts }: EnvironmentFacts,
+  begin: Begin,
+): Promise<Pick<Seen, 'plays' | 'disturbed'>> {
+  const hosted = hostedHere(environment);
+  const plays: SeenPlay[] = [];
+  const disturbed: Broken[] = [];
+  for (const level of levels) {
+    const alone: Demonstrated[] = [];
+    for (const index of spread(taskCounts.train[level]!, DEMONSTRATED)) {
+      const ref: TaskRef = { environment: name, split: 'train', level, index };
+      for (let way = 0; way < WAYS; way++) {
+        let late = false;
+        const play = await orBroken(async () => {
+          try {
+            const { played, demonstrated } = await playDemonstration(hosted, ref, way, begin);
+            alone.push(demonstrated);
+            return played;
+          } catch (error) {
+            late = error instanceof GradusError && error.type === 'timeout';
+            throw error;
+          }
+        });
+        plays.push({ level, index, way, play });
+        // Waiting for the same with every task would take all the time, and what was found would not be heard.
+        if (late) return { plays, disturbed };
+      }
+    }
+    const together = await orBroken(() => playTogether(hosted, alone, begin));
+    if (together) disturbed.push(together);
+  }
+  return { plays, disturbed };
 }
 
 /** Indices: the first, the last, and others evenly between (of one the first); of an endless row the first ones. */

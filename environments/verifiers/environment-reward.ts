@@ -1,7 +1,7 @@
 import type { FastVerifier } from '../contract.ts';
 
 /** In the evidence of a reward that was held, before what it may be. */
-export const BEYOND = 'which counts as far as it is from';
+export const BEYOND = 'beyond what counts, from';
 
 export interface EnvironmentRewardOptions {
   name?: string;

@@ -131,6 +131,16 @@ export default [
   },
   {
     ...careful,
+    name: 'waits',
+    tools: [{ ...count, name: 'wait', limits: { timeoutSeconds: 0.5 } }],
+    sessions: { resume: 'replay', open: () => ({ act: () => new Promise(() => undefined) }) },
+    demonstrate: ({ answer }) => ({
+      turns: [{ call: { name: 'wait', arguments: {} } }, { answer: answer! }],
+      weight: 1,
+    }),
+  },
+  {
+    ...careful,
     name: 'throws',
     taskCount: (split) => {
       if (split === 'test') throw new Error('no test');

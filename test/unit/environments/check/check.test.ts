@@ -46,12 +46,13 @@ test.each([
   ],
   [
     'pays-ten',
-    "warning: environment says 1 of the expert's episode of train, level 1, index 0, way 0: the environment gave 10, which counts as far as it is from 0 to 1",
+    "warning: environment says 1 of the expert's episode of train, level 1, index 0, way 0: the environment gave 10, beyond what counts, from 0 to 1",
   ],
   [
     'shares',
     'error: two episodes that are played by turns disturb each other: in that of train, level 1, index 7, way 0 call 2 gave "call 2", then "call 3" beside that of train, level 1, index 0, way 0',
   ],
+  ['waits', 'the tool wait took longer than 0.5 s: raise limits.timeoutSeconds or make it faster'],
   ['throws', 'the tool count failed: boom (test/support/careless-environments.ts:'],
   ['throws', "error: taskCount('test', 1) threw: no test (test/support/careless-environments.ts:"],
   ['ends-early', 'no such row (test/support/careless-environments.ts:'],
@@ -59,6 +60,10 @@ test.each([
   ['forgets', "error: the expert's episode of train, level 1, index 0, way 0 cannot be played"],
 ])('%s: %s', (environment, finding) => {
   expect(said(environment)).toContain(finding);
+});
+
+test('where a call has taken too long no other episode is played', () => {
+  expect(checked.environments.find(({ name }) => name === 'waits')!.plays).toHaveLength(1);
 });
 
 test('a session that comes back as another one is named with both answers', () => {
@@ -82,6 +87,7 @@ test('what keeps the process is named by tool, call and task, and has the time o
       is: 'error',
       environment: 'never-answers',
       what: "the tool turn (call 1 of the expert's episode of train, level 1, index 0, way 0) kept its process for longer than 1 s",
+      remedy: expect.stringContaining('end the loop') as string,
     },
   ]);
 });
