@@ -68,7 +68,7 @@ async function claim(stateDir: string, onEvent: StackOptions['onEvent']): Promis
         'infra',
         'stack-running',
         `The servers of ${stateDir} are already up, started by process ${lock.heldBy}. ` +
-          `"${commandLine('train SPEC')}" uses them, and so does the Temporal CLI, with the line that that process has ` +
+          `"${commandLine(`train SPEC${stateDir === DEFAULT_STATE_DIR ? '' : ` --state-dir ${stateDir}`}`)}" uses them, and so does the Temporal CLI, with the line that that process has ` +
           `printed; or stop it, or choose another folder (--state-dir).`,
       );
     }

@@ -212,7 +212,11 @@ test('two checkouts run side by side and do not see each other', async () => {
 
 test('the servers of one state folder cannot be started twice', async () => {
   await start('a');
-  await expect(start('a')).rejects.toMatchObject({ boundary: 'infra', type: 'stack-running' });
+  await expect(start('a')).rejects.toMatchObject({
+    boundary: 'infra',
+    type: 'stack-running',
+    message: expect.stringMatching(/train SPEC --state-dir .*a" uses them/) as string,
+  });
 });
 
 test('a port that was asked for and is taken is an error, and nothing is left running', async () => {
