@@ -39,6 +39,8 @@ const FLAGS = [
 const BROWSER_LIMITS = {
   memoryBytes: 4096 * MIB,
   processes: 4096,
+  // Some 40 of each page.
+  descriptors: 8192,
   fileBytes: 256 * MIB,
   writableBytes: 1024 * MIB,
 };

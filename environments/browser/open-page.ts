@@ -53,6 +53,8 @@ export async function openPage(asked: OpenPage): Promise<OpenedPage> {
   context.once('close', () => room.leave(context));
   try {
     const page = await guarded(() => firstPage(context, asked));
+    // Also one that nobody ever calls makes room.
+    room.rest(context);
     return {
       with: (work) =>
         guarded(async () => {

@@ -13,6 +13,8 @@ export interface Limits {
   memoryBytes: number;
   /** Processes and threads at one time. */
   processes: number;
+  /** Open descriptors of all processes together: a socket can hold 208 KB of the kernel's memory that no other figure shows. */
+  descriptors: number;
   /** One file. */
   fileBytes: number;
   /** All files together: half of it in the work folder, the rest in /tmp and /dev/shm. At least a kilobyte each. */
@@ -28,6 +30,7 @@ export const DEFAULT_LIMITS: Readonly<Limits> = {
   cpuSeconds: 10,
   memoryBytes: 512 * MIB,
   processes: 64,
+  descriptors: 2048,
   fileBytes: 32 * MIB,
   writableBytes: 128 * MIB,
   outputBytes: 64 * 1024,

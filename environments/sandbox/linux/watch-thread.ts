@@ -15,7 +15,7 @@ export interface Watched {
   root: number;
   /** Our own child, with which it ends. */
   child: number;
-  limits: Pick<Limits, 'wallSeconds' | 'cpuSeconds' | 'memoryBytes' | 'writableBytes'>;
+  limits: Pick<Limits, 'wallSeconds' | 'cpuSeconds' | 'memoryBytes' | 'descriptors' | 'writableBytes'>;
   keepsMemoryInFiles: boolean;
   /** How long it may take to begin, seconds. */
   setupSeconds: number;
@@ -27,8 +27,6 @@ export interface Watched {
 const FIRST_LOOK = 20;
 const LONGEST_PAUSE = 100;
 
-/** An open socket can hold 208 KB of the kernel's memory that no other figure shows: all together hold some 400 MB. */
-const MOST_DESCRIPTORS = 2048;
 /** A file takes a kilobyte of the kernel's memory, also when it is empty. */
 const BYTES_PER_FILE = 1024;
 const WRITABLE = [WORK_FOLDER, '/tmp', '/dev/shm'];
@@ -49,7 +47,7 @@ function watch({ root, child, limits, keepsMemoryInFiles, setupSeconds, port }: 
   function look(): void {
     const usage = usageOfTree(root);
     if (usage.cpuSeconds > limits.cpuSeconds) return end('cpu-time');
-    if (usage.descriptors > MOST_DESCRIPTORS) return end('memory');
+    if (usage.descriptors > limits.descriptors) return end('memory');
     if (filesIn(root, WRITABLE) * BYTES_PER_FILE > limits.writableBytes) return end('memory');
     if (usage.memoryBytes > limits.memoryBytes) {
       const bytes = proportionalMemory(usage.pids) ?? usage.memoryBytes;

@@ -61,6 +61,17 @@ describe.skipIf(!available.there)(`the shop in Chromium${available.leftOut}`, ()
     await session.close!();
   });
 
+  test('as many visits as there is room for are open at once, and one more', async () => {
+    const { browser } = await chromium();
+    const before = browser.contexts().length;
+    const sessions = await Promise.all(
+      Array.from({ length: 65 }, (_, index) => openVisit(visitAt(1, index))),
+    );
+    expect(browser.isConnected()).toBe(true);
+    await expect.poll(() => browser.contexts().length).toBe(before + 64);
+    await Promise.all(sessions.map(async (session) => session.close!()));
+  });
+
   test('after kill -9 of Chromium in mid-visit the same calls bring the same pages in a new one', async () => {
     const visit = visitAt(3, 0);
     const { turns } = demonstrate(visit);
