@@ -1,4 +1,4 @@
-import { connect } from 'node:net';
+import { connect, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import { once } from 'node:events';
 import { connect as connectSecurely } from 'node:tls';
@@ -29,7 +29,12 @@ export class Tether {
     // A server that waits for a handshake would soon close a connection without one.
     const secure = protocol === 'https:';
     const socket = secure
-      ? connectSecurely({ host, port: Number(port || 443) })
+      ? connectSecurely({
+          host,
+          port: Number(port || 443),
+          // Which server it is for, where several share an address: nothing else says it before the handshake is over.
+          ...(isIP(host) === 0 && { servername: host }),
+        })
       : connect({ host, port: Number(port || 80) });
     try {
       await once(socket, secure ? 'secureConnect' : 'connect', { signal });

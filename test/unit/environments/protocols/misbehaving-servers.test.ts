@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { TlsOptions } from 'node:tls';
+import type { TlsOptions, TLSSocket } from 'node:tls';
 import type { AddressInfo } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -420,7 +420,7 @@ describe('NeMo Gym', () => {
 
     test('the connection beside a session lasts', async () => {
       process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
-      const { url, server } = await serving(counting(), 0, { ...CERTIFICATE, handshakeTimeout: 100 });
+      const { url, server } = await serving(counting(), 0, { ...CERTIFICATE, handshakeTimeout: 2000 });
       let withoutHandshake = 0;
       server.on('connection', () => withoutHandshake++).on('secureConnection', () => withoutHandshake--);
       server.on('tlsClientError', () => withoutHandshake--);
@@ -433,6 +433,16 @@ describe('NeMo Gym', () => {
       const environment = await environmentAt(url, { resume: 'pin' });
       const { observations } = await playCalls(environment, [add, add], { before: { 1: settled } });
       expect(observations.map(({ text }) => text)).toEqual(['{"count":1}', '{"count":2}']);
+    });
+
+    test('the connection beside a session says which server it is for, as its requests do', async () => {
+      process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
+      const { port, server } = await serving(counting(), 0, CERTIFICATE);
+      const asked: unknown[] = [];
+      server.on('secureConnection', ({ servername }: TLSSocket) => asked.push(servername));
+      await playCalls(await environmentAt(`https://localhost:${port}`), [add]);
+      expect(asked.length).toBeGreaterThan(1);
+      expect(new Set(asked)).toEqual(new Set(['localhost']));
     });
 
     test('a server that shows no certificate to be trusted is told nothing', async () => {
