@@ -81,7 +81,7 @@ def breed(file):
     if pid == 0:
         hang()
     with io.open(file, "w") as out:
-        out.write(str(pid))
+        out.write(f"{pid}\n")
     hang()
 
 
