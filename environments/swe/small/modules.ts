@@ -177,16 +177,31 @@ function brokenLine(line: Line, broken: Broken): Line {
   return { ...line, operator: OPERATORS.find(({ sign }) => sign === broken.sign)! };
 }
 
-/** Three pairs of small numbers: the first two tell the operators apart. */
+/** What a body without a constant may come to, the sign of a comparison apart. */
+const SUMS: readonly ((a: number, b: number) => number)[] = [
+  () => 0,
+  (a) => a,
+  (_, b) => b,
+  (a, b) => a + b,
+  (a, b) => a - b,
+  (a, b) => b - a,
+  (a, b) => a * b,
+];
+
+/**
+ * Two pairs of small numbers, and a third where they are compared. From the first to the second each sum changes by an amount
+ * of its own, so that no constant, and no other sum with a constant, is what both expect.
+ */
 function casesOf(line: Line, random: RandomStream): [number, number][] {
-  const big = random.int(5, 9);
-  const small = random.int(2, 4);
+  const first: [number, number] = [random.int(5, 9), random.int(2, 4)];
   const equal = random.int(2, 9);
-  const cases: [number, number][] = [
-    [big, small],
-    [small, big],
-  ];
-  return '<>='.includes(line.operator.sign[0]!) ? [...cases, [equal, equal]] : cases;
+  for (;;) {
+    const low = random.int(2, 8);
+    const second: [number, number] = [low, random.int(low + 1, 9)];
+    const changes = new Set(SUMS.map((sum) => sum(...second) - sum(...first)));
+    if (changes.size < SUMS.length) continue;
+    return '<>='.includes(line.operator.sign[0]!) ? [first, second, [equal, equal]] : [first, second];
+  }
 }
 
 function resultOf({ operator, turned, constant }: Line, a: number, b: number): number | boolean {
