@@ -1,7 +1,7 @@
 import { applyPatch, createTwoFilesPatch, parsePatch } from 'diff';
 import { GradusError } from '../../core/errors.ts';
 import { ToolRefusal } from '../contract.ts';
-import { foldersOf, isTreePath, withFiles, type Tree } from './tree.ts';
+import { foldersOf, hasHalfLetter, isTreePath, withFiles, type Tree } from './tree.ts';
 
 /** Longest patch, characters as JSON: it is the state of a session, which passes from call to call. */
 export const LONGEST_PATCH = 48_000;
@@ -13,7 +13,8 @@ const NOTHING = '/dev/null';
 
 /**
  * What turns `base` into `tree`, as a unified diff of three lines of context, files by path. The same for the same trees.
- * Throws ToolRefusal where that is too long, or where no file system has such a tree.
+ * Throws ToolRefusal where that is too long, or where no file system has such a tree, or no
+ * program can read such a text.
  */
 export function patchBetween(base: Tree, tree: Tree): string {
   let patch = '';
@@ -25,6 +26,7 @@ export function patchBetween(base: Tree, tree: Tree): string {
     };
     if (!isTreePath(path)) refuse('is no plain path');
     if (after !== undefined) {
+      if (hasHalfLetter(after)) refuse('has half a letter (a lone surrogate)');
       if (foldersOf(path).some((folder) => tree.has(folder))) refuse('lies in a file');
       if ([...tree.keys()].some((other) => other.startsWith(`${path}/`))) refuse('is a folder');
     }

@@ -4,7 +4,7 @@ import type { Link } from '../sandbox/contract.ts';
 import { runTests, type TestRun } from './judge.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
 import { noInstalledPackages, testSite } from './packages/prepared.ts';
-import { isTreePath, withFiles, type Tree } from './tree.ts';
+import { hasHalfLetter, isTreePath, withFiles, type Tree } from './tree.ts';
 
 /** What a call of a tool made of a tree: the tree after it, and what the policy reads. */
 export interface Done {
@@ -139,6 +139,8 @@ const bash = treeTool(
     limits,
   },
   async (place, tree, { command }, signal) => {
+    if (command.includes('\0') || hasHalfLetter(command))
+      throw new ToolRefusal('a command has neither NUL nor half a letter (a lone surrogate)');
     const site = place.style === 'pytest' ? [testSite(), ...noInstalledPackages()] : [];
     const { answer, ended } = await runPython({
       program: pythonProgram('shell'),

@@ -8,6 +8,9 @@ const PATH = /^[\w@+=~.-]+(?:\/[\w@+=~.-]+)*$/u;
 export const isTreePath = (path: string): boolean =>
   PATH.test(path) && path.length <= 200 && !path.split('/').some((part) => part === '..' || part === '.');
 
+/** Whether a text has what UTF-8 has no bytes for: half of a pair of UTF-16. */
+export const hasHalfLetter = (text: string): boolean => /\p{Cs}/u.test(text);
+
 /** Whether a path is one of some folders and files, or lies in one. */
 export const isBelow = (places: readonly string[], path: string): boolean =>
   places.some((place) => path === place || path.startsWith(`${place}/`));

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
+import { patchBetween, patched } from '../../../environments/swe/patch.ts';
 import { toolsOf, type Place } from '../../../environments/swe/tools.ts';
 import { swePackagesEnvironment } from '../../../environments/swe/packages/environment.ts';
 import { ToolRefusal } from '../../../environments/contract.ts';
@@ -79,7 +80,7 @@ describe.skipIf(!bubblewrap)(`what a policy runs beside us${LEFT_OUT}`, () => {
     testFiles: ['test_m.py'],
     cpuSeconds: 1,
   };
-  const [bash, runTests] = toolsOf(['bash', 'run_tests']);
+  const [bash, runTests, edit] = toolsOf(['bash', 'run_tests', 'edit']);
   const inShell = (command: string) => bash!.act(place, new Map([['m.py', '']]), { command }, signal);
 
   test.each([
@@ -93,6 +94,40 @@ describe.skipIf(!bubblewrap)(`what a policy runs beside us${LEFT_OUT}`, () => {
     const refusal = await Promise.resolve(inShell(command)).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(ToolRefusal);
     expect((refusal as Error).message).toMatch(/^what the command changed is lost: /u);
+  });
+
+  // What fails before the program in the sandbox is up counts as ours, and nowhere: each of these is answered or refused.
+  test.each([
+    { text: '\ud800' },
+    { text: 'x = "\udfff"\n' },
+    { text: 'a\0b' },
+    { text: '\ufeff\u{1f468}\u2028\x85\r\v' },
+    { path: 'a'.repeat(200) },
+    { path: `${'b/'.repeat(99)}c` },
+    { path: '__proto__' },
+    { path: '~/-rf/=@' },
+    { path: 'm.py/n.py' },
+    { path: 'a\0b' },
+    { path: '\udc80' },
+    { command: 'echo \ud800' },
+    { command: 'echo a\0b' },
+    {
+      command:
+        'touch "$(printf \'\\377\')" "$(printf \'a\\nb\')"; mkfifo p; ln -s /proc/self l; mkdir d; echo x > __proto__',
+    },
+  ])('is answered whatever it writes: %j', async ({ text = 'x', path = 'n.py', command = 'ls -aR' }) => {
+    const base = new Map([['m.py', '']]);
+    const answers = async (): Promise<string> => {
+      const written = await edit!.act(place, base, { path, old: '', new: text }, signal);
+      const kept = patched(base, patchBetween(base, written.tree));
+      const ran = await bash!.act(place, kept, { command }, signal);
+      patchBetween(base, ran.tree);
+      return 'answered';
+    };
+    const said = await answers().catch((error: unknown) =>
+      error instanceof ToolRefusal ? 'refused' : error,
+    );
+    expect(['answered', 'refused']).toContain(said);
   });
 
   test('is told so where its command waits, and keeps what was changed before', async () => {

@@ -4,10 +4,23 @@ import { ToolRefusal } from '../../../../environments/contract.ts';
 import { hunksByPath, patchBetween, patched } from '../../../../environments/swe/patch.ts';
 import { ratio } from '../../../../environments/swe/sequence-matcher.ts';
 
+/** What some programs take for the end of a line, or of a text. */
+const ODD = [
+  '\r',
+  '\v',
+  '\f',
+  '\0',
+  '\u0085',
+  '\u2028',
+  '\u2029',
+  '\ufeff',
+  '\\ No newline at end of file\n',
+];
 const text = fc
-  .array(fc.constantFrom('a\n', 'b\n', '--- c\n', '+++ d\n', '\r\n', 'é', ''), { maxLength: 12 })
-  .map((lines) => lines.join(''))
-  .filter((whole) => whole !== '');
+  .array(fc.constantFrom('a\n', 'b\n', '--- c\n', '+++ d\n', '@@ -1 +1 @@\n', '\r\n', 'é', '', ...ODD), {
+    maxLength: 12,
+  })
+  .map((lines) => lines.join(''));
 const tree = fc
   .dictionary(fc.constantFrom('a.py', 'b/c.py', 'd.txt'), text)
   .map((files) => new Map(Object.entries(files)));
@@ -29,6 +42,16 @@ test('a patch that is too long, or names no plain path, is refused', () => {
   expect(() => patchBetween(new Map(), new Map([['a.py', '"'.repeat(33_000)]]))).toThrow(ToolRefusal);
   expect(() => patchBetween(new Map(), new Map([['../a.py', 'x']]))).toThrow(ToolRefusal);
   expect(() => patchBetween(new Map(), new Map([['a\nb', 'x']]))).toThrow(ToolRefusal);
+});
+
+test.each([
+  ['a lone surrogate', 'x = "\ud800"\n'],
+  ['half a letter at its end', '\u{1f468}'.slice(0, 1)],
+])('a text with %s, which no program can read, is refused', (_, text) => {
+  for (const base of [new Map(), new Map([['a.py', 'x = ""\n']])])
+    expect(() => patchBetween(base, new Map([['a.py', text]]))).toThrow(
+      new ToolRefusal('no such change: a.py has half a letter (a lone surrogate)'),
+    );
 });
 
 test.each([
