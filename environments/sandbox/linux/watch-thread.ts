@@ -65,16 +65,19 @@ function watch({ root, child, limits, keepsMemoryInFiles, setupSeconds, port }: 
 
   function end(ending: Ending): void {
     stop();
+    // What is over has not run over, however late this process hears of it.
+    if (!isRunning(child)) return;
     port.postMessage(ending);
-    if (isOurs(child)) process.kill(child, 'SIGKILL');
+    process.kill(child, 'SIGKILL');
   }
 }
 
 /** A child keeps its number until this process has heard of its end: after that the number is somebody else's. */
-function isOurs(pid: number): boolean {
+function isRunning(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === process.pid;
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return Number(parent) === process.pid && state !== 'Z' && state !== 'X';
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return false;

@@ -117,6 +117,16 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
     },
   );
 
+  test('that is over in time is told so, also where our event loop is kept until after it', async () => {
+    const running = await sandbox.start({ ...shell('echo done'), limits: { wallSeconds: 3 } });
+    let said = '';
+    running.stdout.on('data', (data) => (said += String(data)));
+    const never = new Int32Array(new SharedArrayBuffer(4));
+    Atomics.wait(never, 0, 0, 4_000);
+    expect(await running.over).toMatchObject({ exit: 0, ended: 'exit' });
+    expect(said).toBe('done\n');
+  });
+
   test('ends when it is no longer wanted', async () => {
     const stopping = new AbortController();
     const running = sandbox.run({ argv: ['sleep', '100'], signal: stopping.signal });
