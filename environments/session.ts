@@ -131,8 +131,8 @@ export interface Reattach extends AnySessions {
   /** Goes on with what is there. Throws where nothing is: the episode is `failed`. `handle` is what `open` gave. */
   attach(task: Task, place: SessionPlace, handle: Json): Attached | Promise<Attached>;
   /**
-   * Ends what is there under the id, if anything; also called when whoever opened it is gone, and more than once. `handle`
-   * is null where nobody knows it any more.
+   * Ends the session of that handle, and no other: another attempt may have opened one meanwhile. Where it is null, the
+   * episode is over: ends whatever is there under the id. Both also where nothing is there (any more).
    */
   close(task: Task, place: SessionPlace, handle: Json): void | Promise<void>;
 }

@@ -80,7 +80,7 @@ export async function readySession(
   }
   return sessions.resume === 'fold'
     ? readyFold(name, sessions, await stateOf(name, sessions, task, ask, tools, context))
-    : readyLive(name, sessions, ask, await take(name, sessions, task, ask, tools, context), tools);
+    : readyLive(name, sessions, task, ask, await take(name, sessions, task, ask, tools, context), tools);
 }
 
 function readyFold(name: string, sessions: Fold, state: Json): ReadySession {
@@ -101,6 +101,7 @@ function readyFold(name: string, sessions: Fold, state: Json): ReadySession {
 function readyLive(
   name: string,
   sessions: Living,
+  task: Task,
   ask: SessionAsk,
   held: Live,
   tools: readonly Tool[],
@@ -121,7 +122,11 @@ function readyLive(
       return did;
     },
     kept,
-    giveUp: () => giveUp(name, ask.id),
+    giveUp() {
+      // Whoever took its place has closed it.
+      if (live.get(keyOf(name, ask.id)) === held) giveUp(name, ask.id);
+      void endUnkept(sessions, task, ask, held.session);
+    },
   };
 }
 
@@ -176,8 +181,14 @@ export async function closeOf(
     LIMIT_MS,
     async (limited) => {
       if (sessions?.resume === 'reattach') {
+        const place: SessionPlace = { id, signal: limited.signal };
         const opened = held && (held.session as Attached).handle;
-        await sessions.close(task, { id, signal: limited.signal }, kept?.handle ?? opened ?? null);
+        const handle = kept?.handle ?? opened ?? null;
+        try {
+          if (handle !== null) await sessions.close(task, place, handle);
+        } finally {
+          await sessions.close(task, place, null);
+        }
       } else if (held) await (held.session as Session).close?.();
     },
     late,
@@ -254,7 +265,10 @@ async function take(
     name,
     context.signal,
     () => comeBack(name, sessions, task, ask, tools, context),
-    (late) => void closeQuietly(late),
+    (late) => {
+      void closeQuietly(late);
+      void endUnkept(sessions, task, ask, late);
+    },
   );
   // Another attempt at the episode may have opened one meanwhile.
   giveUp(name, ask.id);
@@ -404,6 +418,25 @@ async function closeQuietly(session: Live['session']): Promise<void> {
     await (session as Session).close?.();
   } catch (error) {
     console.warn(`a session's close() threw: ${wordsOf(error)}`);
+  }
+}
+
+/**
+ * Ends on its server what was opened for an episode's first call, which has failed: nobody else knows its handle. One that
+ * has taken calls is there for the next attempt.
+ */
+async function endUnkept(
+  sessions: Living,
+  task: Task,
+  { id, acts }: SessionAsk,
+  session: Live['session'],
+): Promise<void> {
+  const { handle = null } = session as Attached;
+  if (sessions.resume !== 'reattach' || acts.length > 0 || handle === null) return;
+  try {
+    await sessions.close(task, { id, signal: AbortSignal.timeout(LIMIT_MS) }, handle);
+  } catch (error) {
+    console.warn(`a session that nobody asks for could not be closed: ${wordsOf(error)}`);
   }
 }
 

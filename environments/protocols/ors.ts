@@ -371,8 +371,7 @@ function reattaching(server: OrsServer): Reattach {
       );
     },
     async close(_task, place, handle) {
-      if (handle !== null) await server.delete(handle as string, place.signal);
-      await server.deleteOf(place);
+      await (handle === null ? server.deleteOf(place) : server.delete(handle as string, place.signal));
     },
   };
 }

@@ -28,7 +28,7 @@ export async function serveHouses() {
               { answer: null, by: 'environment' },
               place.signal,
             ),
-          '/close': () => sessions.close(context, place, null),
+          '/close': () => sessions.close(context, place, opening),
         };
         const said = await answers[request.url!]!();
         response.end(JSON.stringify(typeof said === 'string' ? { text: said } : (said ?? {})));

@@ -36,7 +36,7 @@ const reattach: Sessions = {
   open: async (_, { id, opening }) => onServer(id, opening, await ask('open', { id, opening })),
   attach: async (_, { id }, handle) =>
     onServer(id, handle as string, await ask('attach', { id, opening: handle })),
-  close: (_, { id }) => ask<void>('close', { id }),
+  close: (_, { id }, opening) => ask<void>('close', { id, opening }),
 };
 
 const slow = <S extends Session>(session: S): S =>

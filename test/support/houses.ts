@@ -114,7 +114,8 @@ export class HouseServer {
         return attached(id, opening);
       },
       attach: (_, { id }, handle) => attached(id, handle as string),
-      close: (_, { id }) => {
+      close: (_, { id }, handle) => {
+        if (handle !== null && this.houses.get(id)?.opening !== handle) return;
         if (this.houses.delete(id)) this.closed++;
       },
     };

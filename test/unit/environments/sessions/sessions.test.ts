@@ -403,6 +403,132 @@ describe('a session that is opened in vain is closed', () => {
   });
 });
 
+test('an attempt that is cut off in its first call takes nothing from the one that went on', async () => {
+  const calls: AbortSignal[] = [];
+  let closed = 0;
+  const environment = hostedHere(
+    houseWith({
+      resume: 'pin',
+      open: () => ({
+        act: (_, context) => {
+          calls.push(context.signal);
+          // The first call waits until nobody does any more.
+          return calls.length === 1 ? new Promise<string>(() => undefined) : `call ${calls.length}`;
+        },
+        close: () => void closed++,
+      }),
+    }),
+  );
+  const asked = (acts: Act[], kept?: EpisodeSession) => ({
+    ref: { environment: 'x', split: 'train' as const, level: 1, index: 0 },
+    id: 'run/cut-off',
+    acts,
+    kept,
+  });
+  const call = (acts: Act[], by: AbortSignal, kept?: EpisodeSession) =>
+    environment.call(look, { idempotencyKey: 'a', attempt: 1, signal: by, session: asked(acts, kept) });
+  const cutOff = new AbortController();
+  const first = call([], cutOff.signal);
+  await expect.poll(() => calls.length).toBe(1);
+  const { observation, session: kept } = await call([], signal);
+  cutOff.abort(new Error('cut off'));
+  await expect(first).rejects.toThrow('cut off');
+  expect(closed).toBe(1);
+  const acts = [{ call: look, turn: 1, observation: { text: observation.text } }];
+  expect((await call(acts, signal, kept)).observation.text).toBe('call 3');
+  await environment.close([asked(acts, kept)], { signal });
+  expect(closed).toBe(2);
+});
+
+describe('what is opened on a server and brings no call', () => {
+  const asked = (id: string) => ({
+    ref: { environment: 'x', split: 'train' as const, level: 1, index: 0 },
+    id,
+    acts: [],
+  });
+
+  test('is closed by whoever opened it, who alone knows its handle, and nothing else is', async () => {
+    const open = new Set<string>();
+    const environment = hostedHere(
+      houseWith({
+        resume: 'reattach',
+        open: (_, { opening }) => {
+          open.add(opening);
+          return { handle: opening, act: () => Promise.reject(new Error('the server is ill')) };
+        },
+        attach: () => Promise.reject(new Error('nobody comes back')),
+        close: (_, __, handle) => void (handle === null ? open.clear() : open.delete(handle as string)),
+      }),
+    );
+    open.add('the next attempt’s');
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      const calling = environment.call(look, {
+        idempotencyKey: 'a',
+        attempt,
+        signal,
+        session: asked('run/ill'),
+      });
+      await expect(calling).rejects.toMatchObject({ type: 'failed' });
+    }
+    await expect.poll(() => [...open]).toEqual(['the next attempt’s']);
+    await environment.close([asked('run/ill')], { signal });
+    expect(open.size).toBe(0);
+  });
+
+  test('is closed, too, where it is opened when its call is called off', async () => {
+    const doors: (() => void)[] = [];
+    const closed: unknown[] = [];
+    const environment = hostedHere(
+      houseWith({
+        resume: 'reattach',
+        open: async () => {
+          await new Promise<void>((open) => doors.push(open));
+          return { handle: 'late', act: () => 'ok' };
+        },
+        attach: () => Promise.reject(new Error('nobody comes back')),
+        close: (_, __, handle) => void closed.push(handle),
+      }),
+    );
+    const calledOff = new AbortController();
+    const calling = environment.call(look, {
+      idempotencyKey: 'a',
+      attempt: 1,
+      signal: calledOff.signal,
+      session: asked('run/late'),
+    });
+    await expect.poll(() => doors.length).toBe(1);
+    calledOff.abort(new Error('called off'));
+    await expect(calling).rejects.toThrow('called off');
+    doors[0]!();
+    await expect.poll(() => closed).toEqual(['late']);
+  });
+});
+
+test('where the known session of an episode cannot be closed, others under its id still are', async () => {
+  const closed: unknown[] = [];
+  const environment = hostedHere(
+    houseWith({
+      resume: 'reattach',
+      open: () => ({ handle: 'known', act: () => 'ok' }),
+      attach: () => ({ handle: 'known', act: () => 'ok' }),
+      close: (_, __, handle) => {
+        closed.push(handle);
+        if (handle !== null) throw new GradusError('environment', 'server-error', 'answered 503');
+      },
+    }),
+  );
+  const session = {
+    ref: { environment: 'x', split: 'train' as const, level: 1, index: 0 },
+    id: 'run/others',
+    acts: [],
+    kept: { handle: 'known' },
+  };
+  const incidents: unknown[] = [];
+  await environment.close([session], { signal, incident: (incident) => incidents.push(incident) });
+  expect(closed).toEqual(['known', null]);
+  expect(incidents).toHaveLength(1);
+});
+
 test('a last word that could not be said is asked for again, and the session closed once', async () => {
   const said: string[] = [];
   const sessions: Sessions = {
