@@ -24,7 +24,7 @@ export function readMathValue(latex: string): MathValue {
 
 function readPart(text: string, depth: number): MathValue {
   const bare = withoutName(text.trim());
-  const number = readNumber(bare);
+  const number = readNumber(bare) ?? readNumber(unframed(bare));
   if (number) return { kind: 'number', ...number };
   if (depth < DEEPEST) {
     const list = readList(bare, depth);
@@ -36,6 +36,13 @@ function readPart(text: string, depth: number): MathValue {
 /** `x = 5` says 5. */
 const withoutName = (text: string): string =>
   /^\\?[A-Za-z]{1,8}\s*(?:=|\\in(?![A-Za-z]))\s*([^=]+)$/su.exec(text)?.[1] ?? text;
+
+/** What stands in a frame around all of it: `\text{5}` and `{5}` say 5. */
+function unframed(text: string): string {
+  const inner = /^(?:\\text\s*)?\{(.*)\}$/su.exec(text)?.[1];
+  // `{1}{2}` begins with a frame and ends with another.
+  return inner === undefined || topLevelParts(inner) === null ? text : unframed(inner.trim());
+}
 
 function readList(text: string, depth: number): MathValue | null {
   const set = /^\\\{(.*)\\\}$/su.exec(text);
