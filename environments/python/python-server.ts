@@ -57,7 +57,6 @@ export class PythonServer {
   private onReady!: () => void;
   private onFailed!: (error: GradusError) => void;
   private lastNumber = 0;
-  private isUp = false;
   private dead = false;
   private unread: Buffer[] = [];
   private words = '';
@@ -67,7 +66,8 @@ export class PythonServer {
     this.child = spawn(options.python, ['-u', RUNNER, options.module, String(options.memoryBytes)], {
       env: { ...process.env, ...REPEATABLE, ...options.variables },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-      // A group of its own: whoever kills ours leaves it the moment in which it ends what it has started.
+      // A group of its own: whoever kills ours leaves the process that stands over it (runner/process_guard.py) the moment in
+      // which it ends all that is below it.
       detached: true,
     });
     this.channel = this.child.stdio[CHANNEL] as Duplex;
@@ -125,21 +125,9 @@ export class PythonServer {
     return worker;
   }
 
-  /** Ends it: the end of its channel tells it to end what it has forked first. */
+  /** Ends it, with all that it has started and forked. */
   close(): void {
-    if (!this.isUp) return this.destroy();
-    this.channel.destroy();
-    const stuck = setTimeout(() => this.destroy(), STUCK_MS).unref();
-    this.child.once('exit', () => clearTimeout(stuck));
-  }
-
-  /** With what it started while it imported. */
-  private destroy(): void {
-    try {
-      if (this.child.pid !== undefined) process.kill(-this.child.pid, 'SIGKILL');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-    }
+    this.child.kill('SIGTERM');
   }
 
   /** As `close`, and resolves when it is gone. */
@@ -152,7 +140,7 @@ export class PythonServer {
   private kill(number: number): void {
     this.post(`kill ${number}`);
     const stuck = (): void => {
-      if (this.workers.has(number)) this.destroy();
+      if (this.workers.has(number)) this.close();
     };
     setTimeout(stuck, STUCK_MS).unref();
   }
@@ -177,10 +165,7 @@ export class PythonServer {
 
   private obey(line: string): void {
     const [, verb, number, said] = LINE.exec(line) ?? [];
-    if (verb === 'ready') {
-      this.isUp = true;
-      return this.onReady();
-    }
+    if (verb === 'ready') return this.onReady();
     if (verb === 'failed') {
       const { message, traceback } = JSON.parse(line.slice('failed '.length)) as Record<string, string>;
       return this.onFailed(importError(this.options, message!, traceback!));
@@ -189,7 +174,7 @@ export class PythonServer {
     if (verb === 'gone') this.workers.delete(Number(number));
     if (verb === 'gone') worker?.end(said!);
     else if (verb === 'from') worker?.hear(said!);
-    else this.destroy(); // Something else writes to its descriptor: nothing that it says can be believed.
+    else this.close(); // Something else writes to its descriptor: nothing that it says can be believed.
   }
 
   private end(how: string): void {

@@ -25,13 +25,12 @@ import traceback
 
 import descendants
 import worker
+from process_guard import PATIENCE, go_on_guarded, lead_group
 
 CHANNEL = 3
 # Longest line that a process may say, bytes.
 LONGEST_LINE = 64 * 2**20
 CHUNK = 2**16
-# How long to go on ending what starts anew while it is ended, seconds.
-PATIENCE = 2.0
 
 
 class Child:
@@ -53,7 +52,7 @@ class Server:
         self.selector = selectors.DefaultSelector()
         self.selector.register(channel, selectors.EVENT_READ)
         self.children: dict[int, Child] = {}
-        # What the import has started stays.
+        # What the import has started stays as long as we do.
         self.own = set(descendants.children_of(os.getpid()))
         self.heard = bytearray()
 
@@ -197,17 +196,9 @@ class Server:
         self.channel.sendall(line + b"\n")
 
 
-def lead_group(pid: int) -> None:
-    """Both sides do it, so that it is so for whoever comes first: with the group everything ends that it has started."""
-    try:
-        os.setpgid(pid, pid)
-    except OSError:
-        pass  # it has done so itself, or is gone
-
-
 def main() -> None:
     module, memory_bytes = sys.argv[1], int(sys.argv[2])
-    worker.end_with_parent()
+    go_on_guarded(CHANNEL)
     os.set_inheritable(CHANNEL, False)
     channel = socket.socket(fileno=CHANNEL)
     try:
@@ -219,9 +210,6 @@ def main() -> None:
     # What is there by now is shared by all processes; a collection would copy it into each.
     gc.collect()
     gc.freeze()
-    worker.keep_orphans()
-    # From here on the end of the channel tells, and what was forked is ended first.
-    worker.outlive_parent()
     channel.sendall(b"ready\n")
     server = Server(channel, functions, memory_bytes)
     try:

@@ -46,20 +46,14 @@ def load(module: str) -> Functions:
     return loaded
 
 
-def end_with_parent() -> None:
+def end_with_parent(number: int = signal.SIGKILL) -> None:
     """Also in mid-call, when nobody is left to read the answer. Linux only: elsewhere after the call."""
     if not LINUX:
         return
     parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(0)
-
-
-def outlive_parent() -> None:
-    """Takes `end_with_parent` back, for who hears of the parent's end and has something to do then."""
-    if LINUX:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0)
 
 
 def keep_orphans() -> None:

@@ -10,6 +10,7 @@ import type { Task } from '../../../../environments/contract.ts';
 import { ToolRefusal } from '../../../../environments/contract.ts';
 import { python } from '../../../../environments/python/python.ts';
 import type { PythonModule } from '../../../../environments/python/python.ts';
+import { PythonServer } from '../../../../environments/python/python-server.ts';
 import { isAlive } from '../../../../infra/setup/file-lock.ts';
 
 const FILE = path.resolve('test/support/misbehaving.py');
@@ -168,6 +169,52 @@ descendants.end_all(lambda: [2 ** 30], 0)
   const { status, signal } = spawnSync('python3', ['-c', program], { env });
   expect({ status, signal }).toEqual({ status: 0, signal: null });
 });
+
+const STARTS = path.resolve('test/support/starts-while-imported.py');
+
+test.each(['is imported', 'fails', 'hangs'])(
+  'what an import has started ends with the host’s process group, where it %s',
+  async (then) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'gradus-python-'));
+    const STARTED = path.join(folder, 'pids');
+    const host = spawn(process.execPath, ['--import', 'tsx', 'test/support/prepares-python.ts', STARTS], {
+      env: { ...process.env, STARTED, THEN: then },
+      stdio: 'ignore',
+      detached: true,
+    });
+    const exited = once(host, 'exit');
+    const started = await idsIn(STARTED, 2);
+    if (then === 'fails') await exited;
+    else process.kill(-host.pid!, 'SIGKILL');
+    for (const pid of started) await toBeGone(pid);
+    await rm(folder, { recursive: true });
+  },
+);
+
+test.each(['is imported', 'fails', 'hangs'])(
+  'what an import has started is gone when the module is closed, where it %s',
+  async (then) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'gradus-python-'));
+    const STARTED = path.join(folder, 'pids');
+    const options = {
+      python: 'python3',
+      module: STARTS,
+      memoryBytes: 2 ** 30,
+      startSeconds: 600,
+      variables: { STARTED, THEN: then },
+    };
+    const server = new PythonServer(options);
+    const up = server.up().then(
+      () => 'is imported',
+      () => 'is not',
+    );
+    const started = await idsIn(STARTED, 2);
+    if (then !== 'hangs') expect(await up).toBe(then === 'fails' ? 'is not' : then);
+    await server.closed();
+    expect(started.filter(isAlive)).toEqual([]);
+    await rm(folder, { recursive: true });
+  },
+);
 
 test.each(['ends by itself', 'is killed'])(
   'a process that used Python and %s leaves nothing behind',
