@@ -54,7 +54,7 @@ export function simpleMiniwobEnvironment(): Environment {
 /** What is the same for all pages. */
 function shared() {
   return {
-    version: `${MINIWOB_VERSION}, tasks 4`,
+    version: `${MINIWOB_VERSION}, tasks 5`,
     tools: [
       sessionTool({ name: 'look', description: 'Reads the page.', arguments: z.strictObject({}), limits }),
       sessionTool({

@@ -6,7 +6,7 @@ import {
   problemAt,
   simpleMiniwobEnvironment,
 } from '../../../../environments/miniwob/environment.ts';
-import { TRAIN_ONLY } from '../../../../environments/miniwob/levels.ts';
+import { PAGES, TRAIN_ONLY } from '../../../../environments/miniwob/levels.ts';
 
 const refs = (environment: Environment, split: Split) =>
   environment.levels.flatMap((level) =>
@@ -31,6 +31,11 @@ test.each([miniwobEnvironment(), simpleMiniwobEnvironment()])(
     for (const page of TRAIN_ONLY) expect(trained).toContain(page);
   },
 );
+
+test('no level has the page whose delays are shorter than what a call takes', () => {
+  expect(PAGES.flat()).toHaveLength(129);
+  expect(PAGES.flat()).not.toContain('button-delay');
+});
 
 test('a prompt does not tell the page or its seed', () => {
   const environment = simpleMiniwobEnvironment();
