@@ -9,15 +9,17 @@ export interface Mood {
   uttered: number;
   /** Wishes that cannot be, of which she has been told. */
   accepted: readonly number[];
+  /** Whether she was told that something cannot be with an order of hers with which she wants nothing that cannot be. */
+  misled: boolean;
   /** Writes that she has said yes to, by `writeKey`. */
   consented: readonly string[];
-  /** How often she was offered what she does not want. */
+  /** How often she was offered what she does not want, or told that what can be cannot. */
   annoyed: number;
 }
 
-export const FIRST_MOOD: Mood = { uttered: 1, accepted: [], consented: [], annoyed: 0 };
+export const FIRST_MOOD: Mood = { uttered: 1, accepted: [], misled: false, consented: [], annoyed: 0 };
 
-/** Wrong offers after which she leaves: what she wants is to be asked and looked up, not guessed. */
+/** Wrong offers and wrong denials after which she leaves: what she wants is to be asked and looked up, not guessed. */
 export const PATIENCE = 3;
 
 /** The same for two writes that do the same. */
@@ -39,21 +41,17 @@ export function reply(
   const open = goal.wishes.findIndex((wish, i) => !isFulfilled(wish, i));
   const wish = goal.wishes[open];
 
-  // Of an order that she asked about, and of no other: a list of what cannot be tells her nothing.
-  const others = goal.shop.orders.filter(({ id }) => id !== wish?.order);
-  if (
-    wish?.write === null &&
-    mood.uttered > open &&
-    NOT.test(message) &&
-    mentions(message, wish.order!) &&
-    !others.some(({ id }) => mentions(message, id))
-  ) {
+  const denied = deniedOrder(goal, message);
+  if (wish?.write === null && mood.uttered > open && denied === wish.order) {
     const accepted = { ...mood, accepted: [...mood.accepted, open] };
     const then = goal.wishes.findIndex((one, i) => i !== open && !isFulfilled(one, i));
     return next(goal, accepted, then < 0 ? goal.wishes.length : then);
   }
   const offer = withoutReports(message, done);
-  if (isOffer(goal, offer)) {
+  // By the same words as what she accepts, or saying it of one order after the other would find the right one.
+  const misleads =
+    denied !== undefined && !goal.wishes.some(({ order }) => order === denied) && !isWritten(done, denied);
+  if (misleads || isOffer(goal, offer)) {
     const wanted = goal.wishes.find(
       ({ write }) => write !== null && !done.includes(writeKey(write)) && offers(goal, offer, write),
     );
@@ -63,10 +61,10 @@ export function reply(
     }
     // Nobody told her yet that it cannot be.
     if (wish?.write === null && mentions(offer, wish.order!)) return { mood, text: 'yes' };
-    const annoyed = mood.annoyed + 1;
-    return annoyed >= PATIENCE
-      ? { mood: { ...mood, annoyed }, text: 'No. Goodbye.', left: true }
-      : { mood: { ...mood, annoyed }, text: 'No, that is not what I want.' };
+    const worse = { ...mood, misled: mood.misled || misleads, annoyed: mood.annoyed + 1 };
+    return worse.annoyed >= PATIENCE
+      ? { mood: worse, text: 'No. Goodbye.', left: true }
+      : { mood: worse, text: 'No, that is not what I want.' };
   }
   const asked = askedFor(goal, message);
   if (asked !== undefined) return { mood, text: asked };
@@ -93,6 +91,24 @@ function askedFor(goal: Goal, message: string): string | undefined {
 }
 
 const NOT = /\b(?:not|cannot|unable|impossible|\w+n['’]t)\b/iu;
+/** Other ways to say that something cannot be. An offer may have them, so they do not count there. */
+const DENIALS: readonly RegExp[] = [
+  NOT,
+  /\b(?:nothing|never|no longer|too late)\b/iu,
+  /\bagainst (?:\w+ )*(?:polic|rule)/iu,
+  /\balready (?:been )?(?:shipped|delivered|sent|on its way|on the way)\b/iu,
+  /\bonly\b.*\bpending\b|\bpending\b.*\bonly\b/iu,
+];
+/** What she does not want is no denial of it. */
+const UNWANTED = /\b(?:not|\w+n['’]t|no longer) (?:want|need|like)\b(?! to\b)/giu;
+
+/** The order with which a message says that something cannot be: one alone, as a list of them tells her nothing. */
+function deniedOrder({ shop }: Goal, message: string): string | undefined {
+  const said = message.replace(UNWANTED, '');
+  if (!DENIALS.some((denial) => denial.test(said))) return undefined;
+  const [order, ...others] = shop.orders.filter(({ id }) => mentions(message, id));
+  return others.length === 0 ? order?.id : undefined;
+}
 
 /** By what words a write is recognized. */
 const VERBS: Record<Write['name'], RegExp> = {
@@ -100,7 +116,8 @@ const VERBS: Record<Write['name'], RegExp> = {
   return_item: /\breturn/iu,
   exchange_item: /\b(?:exchang|swap)/iu,
   change_item: /\b(?:chang|modif|replac|switch)/iu,
-  change_address: /\b(?:send|ship|deliver|address)/iu,
+  // An order that is shipped or delivered is so: these are words for a change where they go on with an address.
+  change_address: /\b(?:send|ship(?!ped)|deliver(?!ed)|(?:shipped|delivered) to\b|address)/iu,
   change_payment: /\b(?:pay|charg)/iu,
   change_account_address: /\b(?:account|profile)/iu,
 };
@@ -121,9 +138,16 @@ function isOffer({ shop }: Goal, message: string): boolean {
 
 const sentencesOf = (message: string): string[] => message.split(/(?<=[.!?])\s+/u);
 
+const writesOf = (done: readonly string[]) =>
+  done.map((key) => JSON.parse(key) as [Write['name'], Record<string, string>]);
+
+/** Whether an order was changed: a word about it may be a report. */
+const isWritten = (done: readonly string[], id: string): boolean =>
+  writesOf(done).some(([, { order }]) => order === id);
+
 /** A message but for the sentences, no questions, that say what was done: those are no offers. */
 function withoutReports(message: string, done: readonly string[]): string {
-  const made = done.map((key) => JSON.parse(key) as [Write['name'], Record<string, string>]);
+  const made = writesOf(done);
   const isReport = (sentence: string): boolean =>
     !sentence.endsWith('?') &&
     made.some(
@@ -142,12 +166,18 @@ function offers({ shop, catalogue }: Goal, message: string, write: Write): boole
   if (DISTINCT.some((other) => other !== write.name && VERBS[other].test(message))) return false;
   const values: readonly string[] = Object.values(write.arguments);
   if (!values.every((value) => mentions(message, value))) return false;
+  // An order that is changed as a whole may be named with its items.
+  const own =
+    'order' in write.arguments && !('item' in write.arguments)
+      ? shop.orders.find(({ id }) => id === (write.arguments as { order: string }).order)!.items
+      : [];
+  const allowed = [...values, ...own.map(({ id }) => id)];
   const others = [
     ...('payment' in write.arguments ? shop.customers.flatMap(({ payments }) => payments) : []),
     ...shop.orders.flatMap(({ id, items }) => [id, ...items.map((item) => item.id)]),
     ...catalogue.flatMap(({ variants }) => variants.map(({ id }) => id)),
   ];
-  return others.every((one) => values.includes(one) || !mentions(message, one));
+  return others.every((one) => allowed.includes(one) || !mentions(message, one));
 }
 
 /** Whether a message has these words as a whole, in any case. */

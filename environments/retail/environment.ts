@@ -15,7 +15,7 @@ import { retailVerifier } from './verifier.ts';
 export function retailEnvironment(): Environment {
   return defineEnvironment({
     name: 'retail',
-    version: 'tasks 2',
+    version: 'tasks 3',
     levels: LEVELS.map(({ level }) => level),
     tools: retailTools,
     verifiers: [retailVerifier(), formatVerifier(), toolShaping()],

@@ -73,6 +73,14 @@ class Draw extends RandomStream {
     return `${this.int(1, 99)} ${this.pick(STREETS)}`;
   }
 
+  /** Where something is to go that now goes elsewhere: what changes nothing would be done by doing nothing. */
+  otherAddress(now: string): string {
+    for (;;) {
+      const address = this.address();
+      if (address !== now) return address;
+    }
+  }
+
   customer(id: string, but?: Customer): Customer {
     const first = this.pick(FIRST_NAMES.filter((name) => !but?.name.startsWith(name)));
     const last = this.pick(LAST_NAMES);
@@ -131,7 +139,7 @@ function toldWish(order: Order, draw: Draw): Wish {
   const kind = draw.pick(['cancel', 'address', 'payment'] as const);
   if (kind === 'cancel') return { said: `Cancel order ${id}.`, write: cancel(id) };
   if (kind === 'address') {
-    const address = draw.address();
+    const address = draw.otherAddress(order.address);
     return {
       said: `Send order ${id} to ${address}.`,
       write: { name: 'change_address', arguments: { order: id, address } },
@@ -207,7 +215,7 @@ function wholeShop(shape: Level, draw: Draw): Goal {
   const possible = draw.shuffle([
     pendingWish(pending, customer, catalogue, draw),
     deliveredWish(delivered, customer, catalogue, draw),
-    accountWish(draw),
+    accountWish(customer, draw),
   ]);
   const forbids = shape.forbidden && draw.uniform() < FORBIDDEN;
   const wishes = possible.slice(0, forbids ? shape.wishes - 1 : shape.wishes);
@@ -227,7 +235,7 @@ function pendingWish(order: Order, customer: Customer, catalogue: readonly Produ
   const other = alternative(catalogue, item, draw);
   const kind = draw.pick(['cancel', 'address', 'payment', 'item'] as const);
   if (kind === 'address') {
-    const address = draw.address();
+    const address = draw.otherAddress(order.address);
     return {
       said: `The order with the ${item.product} should go to ${address}, please.`,
       write: { name: 'change_address', arguments: { order: order.id, address } },
@@ -272,8 +280,8 @@ function deliveredWish(order: Order, customer: Customer, catalogue: readonly Pro
   };
 }
 
-function accountWish(draw: Draw): Wish {
-  const address = draw.address();
+function accountWish(customer: Customer, draw: Draw): Wish {
+  const address = draw.otherAddress(customer.address);
   return {
     said: `I have moved: my account should have ${address} as my address.`,
     write: { name: 'change_account_address', arguments: { address } },
@@ -286,7 +294,7 @@ function forbiddenWish(order: Order, draw: Draw): Wish {
   return {
     said: draw.pick([
       `Please cancel the order with the ${product}.`,
-      `The order with the ${product} should go to ${draw.address()} instead.`,
+      `The order with the ${product} should go to ${draw.otherAddress(order.address)} instead.`,
     ]),
     write: null,
     order: order.id,

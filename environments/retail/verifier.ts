@@ -36,12 +36,12 @@ function areFactsTold({ wishes }: Goal, messages: readonly string[]): boolean {
 
 /**
  * 1 where the conversation came to its end with an answer, the shop is as the customer wants it, she was told what she
- * asked for and what cannot be, and she had said yes to each change before it was made; else 0.
+ * asked for and what cannot be and of no other order that it cannot, and she had said yes to each change before it was made; else 0.
  */
 export function retailVerifier(): FastVerifier {
   return {
     name: 'retail',
-    version: '2',
+    version: '3',
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, episode, answer }) => {
@@ -51,7 +51,9 @@ export function retailVerifier(): FastVerifier {
         ended: answer !== null,
         state: same(desk.shop, wantedShop(goal)),
         facts: areFactsTold(goal, [...desk.said, answer ?? '']),
-        refusals: goal.wishes.every(({ write }, i) => write !== null || desk.mood.accepted.includes(i)),
+        refusals: goal.wishes.every(
+          ({ write }, i) => write !== null || (desk.mood.accepted.includes(i) && !desk.mood.misled),
+        ),
         consent: desk.wrote.every(({ consented }) => consented),
       };
       const failed = Object.entries(checks).flatMap(([name, holds]) => (holds ? [] : [name]));

@@ -6,7 +6,7 @@ import type { Demonstration, Task } from '../../../../environments/contract.ts';
 import { PATIENCE } from '../../../../environments/retail/customer.ts';
 import { goalOf } from '../../../../environments/retail/goal.ts';
 import { retailEnvironment } from '../../../../environments/retail/environment.ts';
-import { WRITES } from '../../../../environments/retail/shop.ts';
+import { applyWrite, WRITES } from '../../../../environments/retail/shop.ts';
 import { call, played, say, scoreOf } from './played.ts';
 
 const environment = retailEnvironment();
@@ -89,6 +89,19 @@ describe('retail tasks', () => {
     );
     expect(names).toEqual(new Set(WRITES));
   });
+});
+
+test.each([
+  [1, 4000],
+  [4, 2000],
+  [5, 2000],
+])('each wish of level %i changes something', (level, count) => {
+  for (const task of tasks(level, count)) {
+    const { shop, catalogue, customer, wishes } = goalOf(task);
+    for (const { write } of wishes) {
+      if (write !== null) expect(applyWrite(shop, catalogue, customer, write)).not.toEqual(shop);
+    }
+  }
 });
 
 describe.each(levels)('what passes nothing at level %i', (level) => {
@@ -235,6 +248,102 @@ describe('wishes that cannot be', () => {
       expect(await scoreOf(played(task, list, answer))).toBe(0);
     }
   });
+
+  const toldBy = (task: Task, ...messages: string[]): ToolCall[] =>
+    expert(task).calls.flatMap((one) => (isRefusal(one) ? messages.map(say) : [one]));
+
+  test.each([
+    'Nothing can be done with order ID.',
+    'To order ID nothing can be done: it is STATUS.',
+    'I am sorry, order ID has been STATUS and can no longer be changed.',
+    'I am sorry, order ID is STATUS, so it can no longer be cancelled.',
+    'Sorry, order ID is already STATUS; only pending orders can be cancelled or sent elsewhere.',
+    'Sorry, order ID is already STATUS.',
+    'Sorry, order ID is STATUS: only an order that is pending can be changed.',
+    'Sorry, order ID has been STATUS and can’t be cancelled.',
+    'Sorry, order ID is STATUS; that is against our policy.',
+    'It is too late for order ID. Anything else?',
+  ])('may be said to be so in other words: %s', async (words) => {
+    for (const task of refused) {
+      const { shop, wishes } = goalOf(task);
+      const { id, status } = shop.orders.find((order) => order.id === wishes[placeOf(task)]!.order)!;
+      const text = words.replace('ID', id).replace('STATUS', status);
+      const candidate = played(task, toldBy(task, text), expert(task).answer);
+      expect(await scoreOf(candidate)).toBe(1);
+    }
+  });
+
+  test('are not said to be so by a status alone, by what she wants, or by an offer', async () => {
+    for (const task of refused) {
+      const { order } = goalOf(task).wishes[placeOf(task)]!;
+      for (const text of [
+        `Order ${order} is delivered.`,
+        `You no longer want order ${order}. Shall I cancel it?`,
+        `You do not need order ${order}: shall I cancel it?`,
+      ]) {
+        const candidate = played(task, toldBy(task, text), expert(task).answer);
+        expect(candidate.told.filter((told) => told.startsWith('No,'))).toEqual([]);
+        expect(await scoreOf(candidate)).toBe(0);
+      }
+    }
+  });
+
+  test('are not found out by saying so of one order after the other', async () => {
+    for (const task of all) {
+      const { shop, wishes } = goalOf(task);
+      const cannot = wishes[placeOf(task)]?.order;
+      // Of an order that was changed there is nothing to find out.
+      const changed = task.calls!.map(({ arguments: args }) => (args as { order?: string }).order);
+      const own = shop.orders.flatMap(({ id, customer }) =>
+        customer === '1' && !changed.includes(id) ? id : [],
+      );
+      const { calls, answer } = expert(task);
+      for (const words of [
+        'Impossible: ID.',
+        'I cannot do that with order ID.',
+        'Order ID is already shipped.',
+      ]) {
+        const each = own.map((id) => words.replace('ID', id));
+        // Whoever stops at the right one has guessed, too.
+        for (const messages of cannot === undefined ? [] : [each, each.slice(0, own.indexOf(cannot) + 1)]) {
+          const isLuck = messages.length === 1;
+          const candidate = played(task, toldBy(task, ...messages), answer);
+          expect(await scoreOf(candidate)).toBe(isLuck ? 1 : 0);
+        }
+        expect(await scoreOf(played(task, [...each.map(say), ...calls], answer))).toBe(0);
+      }
+    }
+  });
+});
+
+test.each(levels)(
+  'an expert of level %i may name the items of an order that it changes as a whole',
+  async (level) => {
+    for (const task of tasks(level, 150)) {
+      const { calls, answer } = expert(task);
+      const named = calls.map((one) => {
+        const text = one.name === 'say' ? (one.arguments as { text: string }).text : '';
+        const id = /^(?:Cancel|Send|Pay) order (\d+)/u.exec(text)?.[1];
+        if (id === undefined) return one;
+        const { items } = goalOf(task).shop.orders.find((order) => order.id === id)!;
+        return say(text.replace('?', `: items ${items.map((item) => item.id).join(', ')}?`));
+      });
+      expect(await scoreOf(played(task, named, answer))).toBe(1);
+    }
+  },
+);
+
+test('a street number is no item', async () => {
+  for (const task of tasks(1, 3000)) {
+    const { calls, answer } = expert(task);
+    const { items } = goalOf(task).shop.orders[0]!;
+    const address = (task.calls![0]!.arguments as Record<string, string>)['address'];
+    if (address?.startsWith(`${items[0]!.id} `)) {
+      expect(await scoreOf(played(task, calls, answer))).toBe(1);
+      return;
+    }
+  }
+  expect.fail('no such task');
 });
 
 test('amounts that are said one after the other are no answer', async () => {
