@@ -41,6 +41,8 @@ interface Answer {
   value?: Json;
   refused?: string;
   error?: { type: string; message: string; traceback: string };
+  /** It should not be called again. */
+  worn?: true;
 }
 
 /**
@@ -288,7 +290,8 @@ export class PythonWorker {
     waiting?.fail(reason as GradusError);
   }
 
-  private read({ value, refused, error }: Answer): Json {
+  private read({ value, refused, error, worn }: Answer): Json {
+    if (worn) this.kill();
     if (refused !== undefined) throw new ToolRefusal(refused);
     if (!error) return value ?? null;
     const { type, message, traceback } = error;

@@ -3,6 +3,7 @@
 import io
 import os
 import random
+import subprocess
 import sys
 import time
 
@@ -103,6 +104,23 @@ def breed_away(file, then):
     if then == "dies":
         os._exit(3)
     return "returned"
+
+
+def adopt(count):
+    """Ends parents before their children, so that those come to this process, which knows nothing of them."""
+    for _ in range(count):
+        subprocess.run(["sh", "-c", "true & true"])
+    return os.getpid()
+
+
+def die_with_heir(file):
+    """Ends while a process that it has forked holds all that it held."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+    with io.open(file, "w") as written:
+        written.write(f"{pid}\n")
+    os._exit(3)
 
 
 def forge():

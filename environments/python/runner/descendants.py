@@ -17,6 +17,11 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
+def ended_children() -> int:
+    """How many children of this process have ended without that anybody has waited for them."""
+    return sum(map(has_ended, children_of(os.getpid())))
+
+
 def below(pid: int) -> list[int]:
     """All that is below a process and has not ended."""
     found: list[int] = []

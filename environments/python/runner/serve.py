@@ -31,6 +31,8 @@ CHANNEL = 3
 # Longest line that a process may say, bytes.
 LONGEST_LINE = 64 * 2**20
 CHUNK = 2**16
+# More than a link holds, bytes.
+FULL_LINK = 2**22
 
 
 class Child:
@@ -38,6 +40,7 @@ class Child:
         self.number = number
         self.pid = pid
         self.link = link
+        self.ended = readable_at_end_of(pid)
         self.said = bytearray()
         self.to_say = bytearray()
 
@@ -64,6 +67,9 @@ class Server:
                     if not self.hear():
                         return
                 elif self.children.get(child.number) is child:
+                    if key.fd == child.ended:
+                        self.read_last(child)
+                        continue
                     if events & selectors.EVENT_WRITE:
                         self.write(child)
                     if events & selectors.EVENT_READ:
@@ -116,6 +122,8 @@ class Server:
         child = Child(number, pid, ours)
         self.children[number] = child
         self.selector.register(ours, selectors.EVENT_READ, child)
+        if child.ended is not None:
+            self.selector.register(child.ended, selectors.EVENT_READ, child)
 
     def become_child(self, link: socket.socket) -> None:
         """Does not return."""
@@ -125,6 +133,8 @@ class Server:
             self.channel.close()
             for other in self.children.values():
                 other.link.close()
+                if other.ended is not None:
+                    os.close(other.ended)
             worker.serve(link, self.functions, self.memory_bytes)
             status = 0
         except BaseException:
@@ -143,9 +153,15 @@ class Server:
         waits = selectors.EVENT_WRITE if child.to_say else 0
         self.selector.modify(child.link, selectors.EVENT_READ | waits, child)
 
-    def read(self, child: Child) -> None:
+    def read_last(self, child: Child) -> None:
+        """It has ended, and all that it said is in its link. Others may hold that, too: its own end need not come."""
+        self.read(child, FULL_LINK)
+        if self.children.get(child.number) is child:
+            self.end(child, "")
+
+    def read(self, child: Child, most: int = CHUNK) -> None:
         try:
-            chunk = child.link.recv(CHUNK)
+            chunk = child.link.recv(most)
         except BlockingIOError:
             return
         except ConnectionError:
@@ -166,6 +182,9 @@ class Server:
         del self.children[child.number]
         self.selector.unregister(child.link)
         child.link.close()
+        if child.ended is not None:
+            self.selector.unregister(child.ended)
+            os.close(child.ended)
         how = self.finish(child)
         self.say(f"gone {child.number} {why or how}".encode())
 
@@ -194,6 +213,14 @@ class Server:
 
     def say(self, line: bytes) -> None:
         self.channel.sendall(line + b"\n")
+
+
+def readable_at_end_of(pid: int) -> int | None:
+    """A descriptor, where the system has such: elsewhere the end of its link tells of a process's end."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 def main() -> None:

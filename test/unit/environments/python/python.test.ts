@@ -156,6 +156,26 @@ test.each(['hangs', 'dies', 'is closed'])(
   },
 );
 
+test('one that dies while what it has forked holds its descriptors is missed at once', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'gradus-python-'));
+  const file = path.join(folder, 'pid');
+  await expect(misbehaving.call('die_with_heir', [file], { timeoutSeconds: 40 })).rejects.toMatchObject({
+    type: 'python-died',
+    message: expect.stringContaining('exit code 3') as string,
+  });
+  const [heir] = await idsIn(file);
+  await toBeGone(heir!);
+  await rm(folder, { recursive: true });
+});
+
+test('a process that has gathered ended ones, for which nobody waits, is followed by another', async () => {
+  const one = alone({ processes: 1 });
+  expect(await one.call('adopt', [2])).toBe(await one.call('adopt', [2]));
+  const pids = new Set<Json>();
+  for (let n = 0; n < 30; n++) pids.add(await one.call('adopt', [4]));
+  expect(pids.size).toBeGreaterThan(1);
+});
+
 test('processes that do not end are told, also where nobody listens any more', () => {
   const program = `
 import os, descendants
