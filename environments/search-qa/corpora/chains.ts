@@ -36,18 +36,18 @@ const UNKNOWNS = ['A', 'B'];
 
 /**
  * Questions along facts that stand in the passages: each passage is among those that a search for the name shows which the
- * question, or the passage before, gives. By level in each split, in the order in which they are dealt; no answer of one
- * split is an answer of another.
+ * question, or the passage before, gives, and each has one right answer. By level in each split, in the order in which they
+ * are dealt; no answer of one split is an answer of another.
  */
 export function* makeChains(
   { entries, said }: Corpus,
   passages: readonly Passage[],
   index: Bm25,
 ): InPieces<ChainQuestions> {
-  const found = new Map<string, readonly Passage[]>();
+  const searched = new Map<string, readonly Passage[]>();
   const isFound = (name: string, place: number): boolean => {
-    const best = found.get(name) ?? index.search(name, SHOWN);
-    found.set(name, best);
+    const best = searched.get(name) ?? index.search(name, SHOWN);
+    searched.set(name, best);
     return best.includes(passages[place]!);
   };
   const usable = entries.map(({ names, facts }, place): readonly Fact[] => {
@@ -57,17 +57,25 @@ export function* makeChains(
         passages[place]!.text.includes(evidence) && !own.has(normalizeSquad(mention)),
     );
   });
-  /** All ways of so many facts from an entry that is found by a name. */
-  const chainsFrom = (place: number, name: string, hops: number, been: readonly number[]): Hop[][] => {
-    if (!isFound(name, place)) return [];
-    return usable[place]!.flatMap((fact) => {
+  /** All ways of so many facts from an entry by one of its names. */
+  const chainsFrom = (
+    factsAt: (place: number, name: string) => readonly Fact[],
+    place: number,
+    name: string,
+    hops: number,
+    been: readonly number[] = [],
+  ): Hop[][] =>
+    factsAt(place, name).flatMap((fact) => {
       const hop = { from: name, fact };
       if (fact.to !== undefined && been.includes(fact.to)) return [];
       if (hops === 1) return [[hop]];
       if (fact.to === undefined) return [];
-      return chainsFrom(fact.to, fact.mention, hops - 1, [...been, place]).map((rest) => [hop, ...rest]);
+      const on = chainsFrom(factsAt, fact.to, fact.mention, hops - 1, [...been, place]);
+      return on.map((rest) => [hop, ...rest]);
     });
-  };
+  const all = (place: number): readonly Fact[] => entries[place]!.facts;
+  const found = (place: number, name: string): readonly Fact[] =>
+    usable[place]!.length > 0 && isFound(name, place) ? usable[place]! : [];
 
   const questions: ChainQuestions = {
     train: LEVELS.map(() => []),
@@ -76,22 +84,31 @@ export function* makeChains(
   };
   const starts = new RandomStream('search-qa', 'order').shuffle([...entries.keys()]);
   for (const [level, hops] of LEVELS.entries()) {
+    // A name may stand for several entries, found or not: a question about it would be in several splits, with other answers.
+    const answersTo = new Map<string, Set<string>>();
+    for (const [place, { names }] of entries.entries()) {
+      if (place % PIECE === 0) yield;
+      for (const chain of names.flatMap((name) => chainsFrom(all, place, name, hops))) {
+        const prompt = promptOf(chain, said);
+        answersTo.set(prompt, (answersTo.get(prompt) ?? new Set()).add(answerOf(chain)));
+      }
+    }
     const asked = new Map<string, number>();
     for (const [i, start] of starts.entries()) {
       if (i % PIECE === 0) yield;
-      if (usable[start]!.length === 0) continue;
-      for (const chain of chainsFrom(start, entries[start]!.names[0]!, hops, [])) {
-        const { mention, to } = chain.at(-1)!.fact;
-        const answer = normalizeSquad(mention);
+      for (const chain of chainsFrom(found, start, entries[start]!.names[0]!, hops)) {
+        const prompt = promptOf(chain, said);
+        const answer = answerOf(chain);
         const times = asked.get(answer) ?? 0;
-        if (answer === '' || times === MOST_OF_ONE_ANSWER) continue;
+        if (answersTo.get(prompt)!.size > 1 || answer === '' || times === MOST_OF_ONE_ANSWER) continue;
         asked.set(answer, times + 1);
+        const { mention, to } = chain.at(-1)!.fact;
         const split = splitOf(mention);
         const others = (to === undefined ? [] : entries[to]!.names).filter(
           (name) => name !== mention && splitOf(name) === split,
         );
         questions[split][level]!.push({
-          prompt: promptOf(chain, said),
+          prompt,
           queries: chain.map(({ from }) => from),
           answers: [mention, ...others],
         });
@@ -100,6 +117,8 @@ export function* makeChains(
   }
   return questions;
 }
+
+const answerOf = (chain: readonly Hop[]): string => normalizeSquad(chain.at(-1)!.fact.mention);
 
 interface Hop {
   from: string;

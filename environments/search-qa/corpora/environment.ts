@@ -13,7 +13,7 @@ import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { Bm25 } from '../bm25.ts';
 import { LEVELS, SHOWN } from './chains.ts';
 import type { ChainQuestion, ChainQuestions } from './chains.ts';
-import { CONTENT, factsOf, folderOf } from './files.ts';
+import { CONTENT, factsOf, folderOf, MADE_BY } from './files.ts';
 import type { CorpusContent, CorpusName } from './files.ts';
 
 /** Longest query, characters. */
@@ -59,7 +59,7 @@ export function searchCorpusEnvironment(corpus: CorpusName, what: string): Envir
   const answersOf = ({ info }: Task): readonly string[] => (info as { answers: string[] }).answers;
   return defineEnvironment({
     name,
-    ...(facts && { version: `${facts.source} ${facts.sha256.slice(0, 16)}` }),
+    ...(facts && { version: `${facts.source} ${facts.sha256.slice(0, 16)}, tasks ${MADE_BY}` }),
     levels: [...LEVELS],
     tools: [search],
     verifiers: [squadExactMatch(answersOf), squadF1(answersOf), formatVerifier(), toolShaping()],
