@@ -37,7 +37,11 @@ export interface BugSource<B extends Bug = Bug> {
 }
 
 /** The state of a session: what its calls have made of the tree. Each call is a function of it. */
-type State = { patch: string; task: { environment: string; split: Split; level: number; index: number } };
+type State = {
+  id: string;
+  patch: string;
+  task: { environment: string; split: Split; level: number; index: number };
+};
 
 /** A tree with a bug, tools to find and mend it, and the original tests to judge by (ADR 0052). */
 export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment {
@@ -67,7 +71,7 @@ export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment
     sessions: fold<State>({
       // It waits for its turn, and for tests in a sandbox: what they may take is counted there.
       endSeconds: null,
-      open: ({ ref }) => ({ patch: '', task: { ...ref } }),
+      open: ({ ref }, { id }) => ({ id, patch: '', task: { ...ref } }),
       async act(state, call, { signal }) {
         const bug = source.bug(state.task);
         const known = tools.find(({ tool }) => tool.name === call.name);
@@ -76,7 +80,10 @@ export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment
         return { state: { ...state, patch: patchBetween(bug.tree, done.tree) }, did: done.text };
       },
       async end(state, _, signal) {
-        const { mended, evidence } = await judge(source.bug(state.task), state.patch, signal);
+        const { mended, evidence } = await judge(source.bug(state.task), state.patch, {
+          id: state.id,
+          signal,
+        });
         return { reward: mended ? 1 : 0, info: { mended, evidence } };
       },
     }),

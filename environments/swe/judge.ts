@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Mount, Ran } from '../sandbox/contract.ts';
 import type { Bug } from './bug.ts';
+import { Judgements, type Asker, type Judged } from './judgements.ts';
 import { patched } from './patch.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
 import { testSite } from './packages/prepared.ts';
@@ -23,7 +24,11 @@ const reportSchema = z.union([
 export type TestReport = z.output<typeof reportSchema>;
 
 /** How the sandbox ended without a report: `exit` where the tree ended whoever was to report. */
-export type NoReport = Pick<Ran, 'ended'>;
+export interface NoReport {
+  ended: Ran['ended'];
+  /** Whether who was to report was kept from it: it ends a run that is over its time, and did not. */
+  stopped: boolean;
+}
 
 /**
  * Seconds by the clock for so many of processor time, of which tests need a part: on a machine that is as busy as that they
@@ -33,13 +38,15 @@ const wallSecondsOf = (cpuSeconds: number): number => 4 * cpuSeconds + 10;
 
 /** What a sandbox has beyond the runs in it: for Python's start, the guard, the canaries and two trees. */
 const SPARE_SECONDS = 20;
+/** That much later than it should have ended a run, who reports was stopped: no machine is as busy as that. */
+const STOPPED_SECONDS = 10;
 
 /**
  * Whether `patch` mends a bug: in a fresh tree with the sources of the patch and the original tests, every test of FAIL_TO_PASS
  * and of PASS_TO_PASS passes, and every canary fails (ADR 0052). A patch that reaches for the interpreter is refused unrun.
- * A patch that waits or loops until a limit of its run is not mended. Throws GradusError where the sandbox is at fault.
+ * A patch that waits or loops until a limit of its run, or keeps who reports from doing so, is not mended. Throws GradusError where the sandbox is at fault.
  */
-export async function judge(bug: Bug, patch: string, signal: AbortSignal): Promise<Judgement> {
+export async function judge(bug: Bug, patch: string, asker: Asker): Promise<Judgement> {
   const sources = sourcesOf(bug, patched(bug.tree, patch));
   if (sources.size === 0) return { mended: false, evidence: 'no source was changed' };
   const tree = withFiles(bug.tree, sources);
@@ -47,12 +54,10 @@ export async function judge(bug: Bug, patch: string, signal: AbortSignal): Promi
   if (sameFiles(tree, patched(bug.tree, bug.mend)))
     return { mended: true, evidence: 'as it was before the bug' };
   const key = digestOf([[...bug.tree], [...sources], bug.failToPass, bug.passToPass, bug.canaries]);
-  const known = judgements.get(key);
-  if (known !== undefined) return known;
-  const judgement = await judged(bug, tree, sources, signal);
-  remember(key, judgement);
-  return judgement;
+  return judgements.of(key, asker, () => judged(bug, tree, sources));
 }
+
+const judgements = new Judgements<Judgement>();
 
 /** What the judge asks of the program that runs tests, but for the tree: also outside of our sandbox. */
 export const requestOf = (bug: Bug) => ({
@@ -77,7 +82,7 @@ function testsOf({ style, sourceRoots, tests, testFiles, cpuSeconds }: TestRun['
   };
 }
 
-async function judged(bug: Bug, tree: Tree, sources: Tree, signal: AbortSignal): Promise<Judgement> {
+async function judged(bug: Bug, tree: Tree, sources: Tree): Promise<Judged<Judgement>> {
   const tests = [...bug.failToPass, ...bug.passToPass];
   const changed = new Map(
     [...sources].map(([path, text]) => [path, [bug.tree.get(path) ?? '', text] as const]),
@@ -89,11 +94,16 @@ async function judged(bug: Bug, tree: Tree, sources: Tree, signal: AbortSignal):
     canaries: bug.canaries,
     changed,
     stopAtFailure: true,
-    signal,
+    signal: undefined,
   });
+  const limited = 'ended' in report || ('whole' in report && !report.whole);
+  return { verdict: verdictOf(report, bug, tests), limited };
+}
+
+function verdictOf(report: TestReport | NoReport, bug: Bug, tests: readonly string[]): Judgement {
   if ('ended' in report) {
-    // The reporter ends a run that takes too long, with time to spare: what was slow beside it is this machine.
-    if (report.ended === 'wall-time') {
+    // Who reports ends a run that takes too long, with time to spare: what was slow beside it is this machine.
+    if (report.ended === 'wall-time' && !report.stopped) {
       throw new GradusError('infra', 'tests-slow', 'Tests were not over in time.', { retryable: true });
     }
     return { mended: false, evidence: `the tests came to no end (${report.ended})` };
@@ -127,7 +137,8 @@ export interface TestRun {
   stopAtFailure?: boolean;
   /** pytest, where it is not where the set-up leaves it. */
   site?: Mount;
-  signal: AbortSignal;
+  /** Ends them. Left out for what is in its turn already, and is seen to its end. */
+  signal: AbortSignal | undefined;
 }
 
 /** Runs tests in a sandbox, and canaries in another process. */
@@ -135,6 +146,7 @@ export async function runTests(run: TestRun): Promise<TestReport | NoReport> {
   const site = run.bug.style === 'pytest' ? (run.site ?? testSite()) : undefined;
   const runs = run.canaries.length === 0 ? 1 : 2;
   const { cpuSeconds } = run.bug;
+  const wallSeconds = wallSecondsOf(cpuSeconds) * runs + SPARE_SECONDS;
   const said = await runPython({
     program: pythonProgram('run_tests'),
     request: {
@@ -153,13 +165,16 @@ export async function runTests(run: TestRun): Promise<TestReport | NoReport> {
     },
     mounts: site === undefined ? [] : [site],
     limits: {
-      wallSeconds: wallSecondsOf(cpuSeconds) * runs + SPARE_SECONDS,
+      wallSeconds,
       cpuSeconds: cpuSeconds * runs + SPARE_SECONDS,
     },
     signal: run.signal,
   });
   const report = reportSchema.safeParse(said.answer);
-  return report.success ? report.data : { ended: said.ended };
+  if (report.success) return report.data;
+  const begun = Number(said.lines.at(-1) ?? Number.NaN);
+  const late = wallSeconds - (begun + wallSecondsOf(cpuSeconds));
+  return { ended: said.ended, stopped: said.ended === 'wall-time' && late > STOPPED_SECONDS };
 }
 
 /** What of a tree's files counts: sources of Python that are not as they were. */
@@ -176,11 +191,3 @@ const sameFiles = (a: Tree, b: Tree): boolean =>
   a.size === b.size && [...a].every(([path, text]) => b.get(path) === text);
 
 const digestOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
-
-/** Judgements are functions of bug and patch: samples of a group often come to the same patch. */
-const MOST_KEPT = 10_000;
-const judgements = new Map<string, Judgement>();
-function remember(key: string, judgement: Judgement): void {
-  if (judgements.size >= MOST_KEPT) judgements.delete(judgements.keys().next().value!);
-  judgements.set(key, judgement);
-}

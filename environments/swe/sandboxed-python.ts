@@ -20,12 +20,16 @@ export interface PythonRun {
   mounts?: readonly Mount[];
   links?: readonly Link[];
   limits?: Partial<Limits>;
-  signal: AbortSignal;
+  /** Ends it. Left out for what is in its turn already, and is seen to its end. */
+  signal: AbortSignal | undefined;
 }
 
-/** What the program printed after the line with which it said that it was ready; null where it came to no good end. */
+/** What the program printed after the line with which it said that it was ready. */
 export interface Answer {
+  /** The last line; null where it came to no good end. */
   answer: unknown;
+  /** Those before. */
+  lines: readonly string[];
   ended: Ran['ended'];
 }
 
@@ -42,7 +46,7 @@ export async function runPython({
   signal,
 }: PythonRun): Promise<Answer> {
   const sandbox = await openSandbox();
-  const ran = await inTurn(signal, () =>
+  const run = (): Promise<Ran> =>
     sandbox.run({
       // Isolated: neither the environment nor the folder where it is started says what it imports.
       argv: ['python3', '-I', '-B', '-c', program],
@@ -50,10 +54,10 @@ export async function runPython({
       mounts,
       links,
       limits: { outputBytes: 4 * 2 ** 20, ...limits },
-      signal,
-    }),
-  );
-  const [first, said] = ran.stdout.split('\n');
+      ...(signal && { signal }),
+    });
+  const ran = await (signal ? inTurn(signal, run) : run());
+  const [first, ...lines] = ran.stdout.split('\n').slice(0, -1);
   if (first !== 'ready') {
     throw new GradusError(
       'infra',
@@ -63,10 +67,13 @@ export async function runPython({
     );
   }
   if (ran.ended === 'killed') throw sandboxKilled();
+  const { ended } = ran;
+  const said = lines.at(-1);
   try {
-    if (ran.ended === 'exit' && said) return { answer: JSON.parse(said) as unknown, ended: ran.ended };
+    if (ended === 'exit' && said)
+      return { answer: JSON.parse(said) as unknown, lines: lines.slice(0, -1), ended };
   } catch {
     // The code beside it wrote in its place, or cut it short.
   }
-  return { answer: null, ended: ran.ended };
+  return { answer: null, lines, ended };
 }

@@ -7,12 +7,12 @@ import { GradusError, messageOf } from '../../../core/errors.ts';
 import { randomKey, uniform } from '../../../core/random.ts';
 import type { Split, TaskRef } from '../../../core/refs.ts';
 import { defineEnvironment, ToolRefusal, type Environment } from '../../contract.ts';
-import { inTurn } from '../../sandbox/in-turn.ts';
 import { openSandbox, sandboxNeeds } from '../../sandbox/open-sandbox.ts';
 import { fold } from '../../session.ts';
 import { environmentReward } from '../../verifiers/environment-reward.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
 import { noInstalledPackages, packagesNeed, pinnedPackages, testSite } from '../packages/prepared.ts';
+import { Judgements, type Judged } from '../judgements.ts';
 import { patchBetween, patched } from '../patch.ts';
 import { sandboxKilled } from '../sandboxed-python.ts';
 import { toolsOf, type Place } from '../tools.ts';
@@ -40,9 +40,12 @@ interface HarborTask {
 }
 
 /** How tests say what a task is worth. */
-const JUDGED = '2';
+const JUDGED = '3';
 
-/** Seconds that tests may ask for: half of what the activity has (workflows/activities.ts) that they are run in. */
+/**
+ * Seconds that tests may ask for: with `PATIENCE` less than the hour that the activity has (workflows/activities.ts) which waits
+ * for them. Those of a group may take longer in all: what has begun is seen to its end and kept for the next attempt.
+ */
 const LONGEST_TESTS = 1800;
 /** Times what they ask for is what they have by the clock, for a machine that is busy; of processor time it is that. */
 const PATIENCE = 1.5;
@@ -109,10 +112,10 @@ export function harbor({ name, folder, split = { heldout: 0.1, test: 0.1 } }: Ha
     taskCount: (wanted) => tasks.filter((task) => splitOf(task) === wanted).length,
     prepare: async () => void (await openSandbox()),
     needs: async () => [...(await sandboxNeeds()), packagesNeed()],
-    sessions: fold<{ patch: string; split: Split; index: number }>({
+    sessions: fold<{ id: string; patch: string; split: Split; index: number }>({
       // It waits for its turn, and for tests in a sandbox: what they may take is counted there.
       endSeconds: null,
-      open: ({ ref }) => ({ patch: '', split: ref.split, index: ref.index }),
+      open: ({ ref }, { id }) => ({ id, patch: '', split: ref.split, index: ref.index }),
       async act(state, call, { signal }) {
         const { tree, workdir } = taskAt(state);
         const known = tools.find(({ tool }) => tool.name === call.name);
@@ -128,11 +131,15 @@ export function harbor({ name, folder, split = { heldout: 0.1, test: 0.1 } }: Ha
       },
       async end(state, _, signal) {
         const task = taskAt(state);
-        return { reward: await rewardOf(task, patched(task.tree, state.patch), signal) };
+        const key = digestOf([task]) + state.patch;
+        const asker = { id: state.id, signal };
+        return rewards.of(key, asker, () => rewardOf(task, patched(task.tree, state.patch)));
       },
     }),
   });
 }
+
+const rewards = new Judgements<{ reward: number }>();
 
 const PLACE: Place = { style: 'pytest', sourceRoots: [''], tests: [], testFiles: [], cpuSeconds: 60 };
 
@@ -140,37 +147,35 @@ const PLACE: Place = { style: 'pytest', sourceRoots: [''], tests: [], testFiles:
  * What tests/test.sh says of a working folder, in [0, 1]; 0 where it says nothing, as where it was not over in time: what the
  * policy wrote may wait, or loop. Throws GradusError('infra', retryable) where the sandbox was at fault.
  */
-async function rewardOf(task: HarborTask, tree: Tree, signal: AbortSignal): Promise<number> {
+async function rewardOf(task: HarborTask, tree: Tree): Promise<Judged<{ reward: number }>> {
   const sandbox = await openSandbox();
   const site = testSite();
   const files = [...under('app', tree), ...under('tests', task.tests)];
-  const ran = await inTurn(signal, () =>
-    sandbox.run({
-      argv: ['sh', '-c', 'mkdir -p logs/verifier; cd app; exec sh /tests/test.sh'],
-      files,
-      links: [
-        { at: task.workdir, to: '/work/app' },
-        { at: '/tests', to: '/work/tests' },
-        { at: '/logs', to: '/work/logs' },
-      ],
-      mounts: [site, ...noInstalledPackages()],
-      env: { PYTHONPATH: site.at, PYTHONDONTWRITEBYTECODE: '1', ...task.env },
-      collect: ['logs/verifier'],
-      limits: {
-        wallSeconds: PATIENCE * task.verifierSeconds,
-        cpuSeconds: task.verifierSeconds,
-        memoryBytes: 1024 * MIB,
-      },
-      signal,
-    }),
-  );
+  const ran = await sandbox.run({
+    argv: ['sh', '-c', 'mkdir -p logs/verifier; cd app; exec sh /tests/test.sh'],
+    files,
+    links: [
+      { at: task.workdir, to: '/work/app' },
+      { at: '/tests', to: '/work/tests' },
+      { at: '/logs', to: '/work/logs' },
+    ],
+    mounts: [site, ...noInstalledPackages()],
+    env: { PYTHONPATH: site.at, PYTHONDONTWRITEBYTECODE: '1', ...task.env },
+    collect: ['logs/verifier'],
+    limits: {
+      wallSeconds: PATIENCE * task.verifierSeconds,
+      cpuSeconds: task.verifierSeconds,
+      memoryBytes: 1024 * MIB,
+    },
+  });
   if (ran.ended === 'killed') throw sandboxKilled();
   const text = (name: string) => {
     const bytes = ran.files.get(`logs/verifier/${name}`);
     return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
   };
   const said = rewardIn(text('reward.json')) ?? Number.parseFloat(text('reward.txt') ?? '0');
-  return Number.isFinite(said) ? Math.min(1, Math.max(0, said)) : 0;
+  const reward = Number.isFinite(said) ? Math.min(1, Math.max(0, said)) : 0;
+  return { verdict: { reward }, limited: ran.ended !== 'exit' };
 }
 
 /** The figure `reward` of reward.json, or its only one. */

@@ -69,7 +69,7 @@ const MUTATIONS = written
   .map(readMutation);
 
 /** How a patch is judged (judge.ts). */
-const JUDGED = '2';
+const JUDGED = '3';
 
 /** Changes with the bugs, with the packages that they are in, and with the judge. */
 export const BUGS_VERSION = createHash('sha256')

@@ -35,7 +35,7 @@ def main() -> None:
     lines = said.decode("utf-8", "replace").splitlines()
     if len(lines) < 2 or lines[0] != "ready":
         sys.exit("the tests came to no end")
-    report = json.loads(lines[1])
+    report = json.loads(lines[-1])
     if "refused" in report:
         sys.exit(f"reaches for the interpreter: {report['refused'][0]}")
     for test in request["tests"]:

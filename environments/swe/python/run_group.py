@@ -34,7 +34,7 @@ def main() -> None:
 
 # What no code under test has to do while a test waits for it, whoever does it for it.
 NEVER = frozenset(
-    "os.exec os.fork os.forkpty os.kill os.posix_spawn os.system os.rename os.link os.symlink subprocess.Popen "
+    "os.exec os.fork os.forkpty os.kill os.killpg signal.pthread_kill fcntl.fcntl resource.prlimit os.posix_spawn os.system os.rename os.link os.symlink subprocess.Popen "
     "ctypes.dlopen ctypes.dlsym gc.get_objects gc.get_referrers gc.get_referents sys._current_frames sys.settrace "
     "sys.setprofile sys.addaudithook".split()
 )

@@ -2,7 +2,7 @@
 
 This process never imports the code under test: each run of tests is a process of its own in a tree of its own, which
 answers over a pipe, in lines with a nonce. Other processes of the same user cannot look into this one.
-stdin: the request as JSON. stdout: a line when ready, then the report as JSON.
+stdin: the request as JSON. stdout: a line when ready, one for each run that begins, with its time, then the report as JSON.
 """
 
 import ctypes
@@ -21,6 +21,7 @@ PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 
 
 def main() -> None:
+    started = time.monotonic()
     request = json.loads(sys.stdin.buffer.read())
     libc = ctypes.CDLL(None)
     # Not dumpable: /proc/PID/{fd,mem,environ} of this process is closed to its children. Subreaper: what they leave behind
@@ -28,10 +29,10 @@ def main() -> None:
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     print("ready", flush=True)
-    print(json.dumps(report(request)), flush=True)
+    print(json.dumps(report(request, started)), flush=True)
 
 
-def report(request: dict) -> dict:
+def report(request: dict, started: float) -> dict:
     scope: dict = {"__name__": "guard"}
     exec(compile(request["programs"]["guard"], "guard.py", "exec"), scope)
     refused = [
@@ -63,6 +64,7 @@ def report(request: dict) -> dict:
     said = {"tests": {}, "canaries": {}}
     whole = True
     for kind, tree, files, tests in runs:
+        print(json.dumps(time.monotonic() - started), flush=True)
         said[kind], ended = run(request, tree, files, tests)
         whole &= ended
         if request["stop_at_failure"] and kind == "tests" and not (ended and all(o[0] == "passed" for o in said[kind].values())):

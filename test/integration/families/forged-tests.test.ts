@@ -163,12 +163,12 @@ const ATTACKS: Record<string, Record<string, string>> = {
 
 describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
   test.each(Object.entries(ATTACKS))('and %s scores 0', async (_, files) => {
-    expect(await judge(bug, patchOf(files), signal)).toMatchObject({ mended: false });
+    expect(await judge(bug, patchOf(files), { id: 'x', signal })).toMatchObject({ mended: false });
   });
 
   test('is refused by the guard before it runs where it reaches for the interpreter', async () => {
     for (const source of [REPORTS, BELOW, FORMATTER, READS]) {
-      const { evidence } = await judge(bug, patchOf({ 'm.py': source + module }), signal);
+      const { evidence } = await judge(bug, patchOf({ 'm.py': source + module }), { id: 'x', signal });
       expect(evidence).toMatch(/^reaches for the interpreter: m\.py: /u);
     }
   });
@@ -182,6 +182,33 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
       canaries: bug.canaries,
       signal,
     });
+
+  test.each([
+    ['os.killpg', 'os.killpg(os.getpgid(0), 0)'],
+    ['signal.pthread_kill', 'signal.pthread_kill(threading.get_ident(), 0)'],
+    ['resource.prlimit', 'resource.prlimit(os.getppid(), resource.RLIMIT_CPU)'],
+    ['fcntl.fcntl', 'fcntl.fcntl(1, fcntl.F_GETFD)'],
+  ])('ends its run where it reaches for a process by %s', async (_, reach) => {
+    const mended = module.replace(bug.line.wrong, bug.line.right);
+    const reached = await unguarded(`import os, signal, threading, resource, fcntl\n${reach}\n${mended}`);
+    expect(reached).toMatchObject({ whole: false, tests: {} });
+    expect(await unguarded(`import os, signal, threading, resource, fcntl\n${mended}`)).toMatchObject({
+      whole: true,
+    });
+  });
+
+  // By what Python has no audit event for, in what stood there before: neither the guard nor the hook is in its way.
+  test.each(['SIGSTOP', 'SIGKILL'])('scores 0 where who reports gets a %s', async (sent) => {
+    const reach = `import os, signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.${sent})\n`;
+    const tree = withFiles(bug.tree, new Map([['m.py', reach + module]]));
+    const mend = withFiles(tree, new Map([['m.py', reach + module.replace(bug.line.wrong, bug.line.right)]]));
+    const patch = patchBetween(tree, withFiles(tree, new Map([['m.py', `${reach}${module}\nx = 1\n`]])));
+    const stopping = { ...bug, tree, mend: patchBetween(tree, mend), canaries: [] };
+    expect(await judge(stopping, patch, { id: 'x', signal })).toEqual({
+      mended: false,
+      evidence: `the tests came to no end (${sent === 'SIGSTOP' ? 'wall-time' : 'exit'})`,
+    });
+  });
 
   test('is given away by its canaries where tests are made to pass', async () => {
     for (const source of [ALWAYS, CHOOSY]) {
@@ -217,6 +244,17 @@ describe.skipIf(!bubblewrap)(`a patch that mends${LEFT_OUT}`, () => {
     ['with a name for it', `[x for x in [${bug.line.right}]][0]`],
   ])('%s scores 1', async (_, body) => {
     const patch = patchOf({ 'm.py': module.replace(bug.line.wrong, body) });
-    expect(await judge(bug, patch, signal)).toMatchObject({ mended: true });
+    expect(await judge(bug, patch, { id: 'x', signal })).toMatchObject({ mended: true });
+  });
+
+  test('is judged anew for other episodes where a limit ended its tests, and not again for its own', async () => {
+    // More than a second of a processor, and less than a minute.
+    const slow = module.replace(bug.line.wrong, bug.line.right).concat('\nfor _ in range(10**8): pass\n');
+    const patch = patchOf({ 'm.py': slow });
+    const [hurried, patient] = [1, 120].map((cpuSeconds) => ({ ...bug, canaries: [], cpuSeconds }));
+    expect(await judge(hurried!, patch, { id: 'one', signal })).toMatchObject({ mended: false });
+    expect(await judge(patient!, patch, { id: 'one', signal })).toMatchObject({ mended: false });
+    expect(await judge(patient!, patch, { id: 'two', signal })).toMatchObject({ mended: true });
+    expect(await judge(hurried!, patch, { id: 'three', signal })).toMatchObject({ mended: true });
   });
 });

@@ -90,6 +90,19 @@ describe.skipIf(!here)(`a task folder of Harbor's${LEFT_OUT}${missing}`, () => {
     expect((await played(environment, [forged])).reward).toBe(0);
   });
 
+  test('has its tests run once for a patch: who asks again, after its activity was over its time, gets further', async () => {
+    const drawn = {
+      ...HELLO,
+      'tests/test.sh': 'echo 0.$(od -An -N4 -tu4 /dev/urandom | tr -d " ") > /logs/verifier/reward.txt\n',
+    };
+    const environment = harbor({ name: 'drawn', folder: into('drawn', Object.entries(drawn)), split: alone });
+    const { reward } = await played(environment, []);
+    expect(reward).toBeGreaterThan(0);
+    expect((await played(environment, [])).reward).toBe(reward);
+    const other = { name: 'edit', arguments: { path: 'said.txt', old: '', new: 'bye\n' } };
+    expect((await played(environment, [other])).reward).not.toBe(reward);
+  });
+
   test.each([
     ['waits', 'sleep 600'],
     ['loops', 'while :; do :; done'],

@@ -36,11 +36,11 @@ describe.skipIf(!here)(title('a bug in a package'), () => {
       expect(Object.values(report.tests).map(([outcome]) => outcome)).toEqual(
         bug.failToPass.map(() => 'failed'),
       );
-      expect(await judge(bug, bug.mend, signal)).toMatchObject({ mended: true });
+      expect(await judge(bug, bug.mend, { id: 'x', signal })).toMatchObject({ mended: true });
       // The same mend and a comment: what is not known by its letters is run.
       const [file] = changedBy(bug);
       const mend = patchOf(bug, { [file!]: `${patched(bug.tree, bug.mend).get(file!)!}# mended\n` });
-      expect(await judge(bug, mend, signal)).toEqual({
+      expect(await judge(bug, mend, { id: 'x', signal })).toEqual({
         mended: true,
         evidence: `${bug.failToPass.length + bug.passToPass.length} tests pass`,
       });
@@ -134,7 +134,7 @@ describe.skipIf(!here)(title('a patch to a package that mends nothing'), () => {
   });
 
   test.each(Object.entries(ATTACKS))('and %s scores 0', async (_, files) => {
-    expect(await judge(bug, patchOf(bug, files(init)), signal)).toMatchObject({ mended: false });
+    expect(await judge(bug, patchOf(bug, files(init)), { id: 'x', signal })).toMatchObject({ mended: false });
   });
 
   /** What tests and canaries say of an attack that the guard has not seen. */
