@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { constants as system } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
-import { GradusError, messageOf } from '../../../core/errors.ts';
+import { GradusError } from '../../../core/errors.ts';
 import { checkCommand, refuseCommand } from '../command.ts';
 import type { Ending, Limits, Ran } from '../contract.ts';
 import { packFiles } from './archive.ts';
@@ -118,8 +118,7 @@ export function follow(
         gate.end('go\n');
         files.end(archive);
       } catch (cause) {
-        const message = `the sandbox cannot be looked at: ${messageOf(cause)}`;
-        begun.reject(new GradusError('infra', 'sandbox-failed', message, { retryable: true, cause }));
+        begun.reject(cause);
         end('killed');
       }
     })();

@@ -1,4 +1,5 @@
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import { GradusError, messageOf } from '../../../core/errors.ts';
 import { IN_CHECKOUT } from '../../../core/installation.ts';
 import type { Ending } from '../contract.ts';
 import type { Watched } from './watch-thread.ts';
@@ -21,7 +22,7 @@ let thread: Promise<Worker> | undefined;
 
 /**
  * Looks at a sandbox from a thread of its own, which ends it when it has used up what it may. Resolves when the look goes
- * on whatever this process's event loop does. `lost` is called where the thread is no more. Rejects where it cannot start.
+ * on whatever this process's event loop does. `lost` is called where the thread is no more. Throws what `lookout` throws.
  */
 export async function watch(watched: Omit<Watched, 'port'>, lost: () => void): Promise<Watch> {
   const watcher = await lookout();
@@ -40,11 +41,11 @@ export async function watch(watched: Omit<Watched, 'port'>, lost: () => void): P
   };
 }
 
-/** The thread that looks, when it is up. */
+/** The thread that looks, when it is up. Throws GradusError('infra', 'sandbox-failed', retryable) where it cannot start. */
 export const lookout = (): Promise<Worker> => (thread ??= start());
 
 function start(): Promise<Worker> {
-  return new Promise((resolve, reject) => {
+  const starting = new Promise<Worker>((resolve, reject) => {
     const worker = new Worker(THREAD, { execArgv: [] });
     worker.once('message', () => {
       // No reason to stay for a process that has no sandbox.
@@ -55,6 +56,20 @@ function start(): Promise<Worker> {
       console.error('the thread that looks at sandboxes has ended', error);
       reject(error);
     });
-    worker.once('exit', () => (thread = undefined));
+    worker.once('exit', (code) => {
+      forget();
+      reject(new Error(`the thread that looks ended before it was up (exit ${code})`));
+    });
+  }).catch((cause: unknown) => {
+    forget();
+    throw new GradusError('infra', 'sandbox-failed', `sandboxes cannot be looked at: ${messageOf(cause)}`, {
+      retryable: true,
+      cause,
+    });
   });
+  /** The next sandbox has another one. */
+  const forget = (): void => {
+    if (thread === starting) thread = undefined;
+  };
+  return starting;
 }
