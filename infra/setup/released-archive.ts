@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -6,8 +6,9 @@ import { gunzip } from 'node:zlib';
 import { unpackTar } from 'modern-tar';
 import { messageOf } from '../../core/errors.ts';
 import { cacheRoot } from '../cache-dir.ts';
+import { withLock } from './file-lock.ts';
 import { whyUnreached } from './reached.ts';
-import { keepRecorded } from './recorded-digests.ts';
+import { isAsRecorded, keepRecorded } from './recorded-digests.ts';
 
 export const RELEASES = 'https://github.com/';
 /** How long the download may take, milliseconds; archives have some 20 to 60 MB. */
@@ -43,10 +44,32 @@ export interface Release {
  * does not answer in a few seconds, or what comes has another SHA-256 than it must, that is said, and nothing is kept.
  */
 export async function downloadReleased(
-  { title, at, archive, member, target }: Release,
+  release: Release,
   say: (text: string) => void,
   env: NodeJS.ProcessEnv,
   host: string,
+): Promise<boolean> {
+  const root = cacheRoot(env);
+  // In the cache's own file system, so that the rename at the end is atomic.
+  const folder = path.join(root, `download-${path.basename(release.target)}`);
+  const waiting = (pid: number): void => say(`${release.title}: waiting for process ${pid} …`);
+  return withLock(`${folder}.lock`, waiting, async () => {
+    if (await isAsRecorded(path.dirname(release.target))) return true;
+    await rm(folder, { recursive: true, force: true }); // what a killed download left
+    await mkdir(folder);
+    try {
+      return await download(release, say, host, folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+}
+
+async function download(
+  { title, at, archive, member, target }: Release,
+  say: (text: string) => void,
+  host: string,
+  folder: string,
 ): Promise<boolean> {
   const not = (why: string): false => {
     say(`${title}: not downloaded, since ${why}`);
@@ -55,9 +78,6 @@ export async function downloadReleased(
   if (!archive) return not(`there is no release for ${process.platform} on ${process.arch}`);
   const unreached = await whyUnreached(host);
   if (unreached !== undefined) return not(unreached);
-  const root = cacheRoot(env);
-  await mkdir(root, { recursive: true });
-  const folder = await mkdtemp(path.join(root, 'download-'));
   try {
     say(`${title}: downloading …`);
     const url = `${host}${at}/${archive.name}.tar.gz`;
@@ -77,7 +97,5 @@ export async function downloadReleased(
     return true;
   } catch (error) {
     return not(messageOf(error));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
   }
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -36,6 +36,18 @@ test('a release with the digest that it must have is the object store from then 
   expect(await download(sha256)).toEqual({ path: target, from: 'downloaded' });
   expect((await runCommand(target, [], { env: {} })).stdout).toBe('a gateway\n');
   expect(await findBinary('versitygw', env)).toEqual({ path: target, from: 'cache' });
+});
+
+test('several set-ups at once find it there, and nothing is left of one that was killed', async () => {
+  const { bytes, sha256 } = await archiveOf(`${NAME}/versitygw`, PROGRAM);
+  releases.serve(bytes);
+  const root = env['GRADUS_CACHE']!;
+  await mkdir(path.join(root, 'download-versitygw'), { recursive: true });
+  await writeFile(path.join(root, 'download-versitygw', 'half'), 'an archive');
+  const target = cachedBinary('versitygw', env);
+  const found = await Promise.all(Array.from({ length: 6 }, () => download(sha256)));
+  expect(found).toEqual(found.map(() => ({ path: target, from: 'downloaded' })));
+  expect(await readdir(root)).toEqual([path.basename(path.dirname(target))]);
 });
 
 test('nothing is kept of a release that has another digest, lacks the program or is not there', async () => {
