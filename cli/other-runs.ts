@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Client } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
+import { messageOf } from '../core/errors.ts';
 import { shellWord } from '../environments/sandbox/command.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 import { binDir } from './stack-with-workers.ts';
@@ -9,7 +10,7 @@ const STEP = defineSearchAttributeKey('GradusStep', 'INT');
 
 /**
  * The runs besides one that workers have to do with: whoever was interrupted goes on as soon as there are some, and takes
- * its share of the machine. A line each, with the command that stops it.
+ * its share of the machine. A line each, with the command that stops it; that they cannot be listed is one, too.
  */
 export async function otherRuns(
   client: Client,
@@ -18,16 +19,27 @@ export async function otherRuns(
 ): Promise<string[]> {
   const temporal = [path.join(binDir(stateDir), 'temporal'), 'workflow', 'signal'];
   const lines: string[] = [];
-  for await (const run of client.workflow.list({
-    query: "WorkflowType = 'curriculum' AND ExecutionStatus = 'Running'",
-  })) {
-    if (run.workflowId === workflowId) continue;
-    const step = run.typedSearchAttributes.get(STEP);
-    const signal = ['--address', settings.temporalAddress, '--workflow-id', run.workflowId, '--name', 'stop'];
-    lines.push(
-      `also going on: ${run.workflowId}${step === undefined ? '' : ` (step ${step})`}; to stop it after the step in flight: ` +
-        [...temporal, ...signal].map(asTyped).join(' '),
-    );
+  try {
+    for await (const run of client.workflow.list({
+      query: "WorkflowType = 'curriculum' AND ExecutionStatus = 'Running'",
+    })) {
+      if (run.workflowId === workflowId) continue;
+      const step = run.typedSearchAttributes.get(STEP);
+      const signal = [
+        '--address',
+        settings.temporalAddress,
+        '--workflow-id',
+        run.workflowId,
+        '--name',
+        'stop',
+      ];
+      lines.push(
+        `also going on: ${run.workflowId}${step === undefined ? '' : ` (step ${step})`}; to stop it after the step in flight: ` +
+          [...temporal, ...signal].map(asTyped).join(' '),
+      );
+    }
+  } catch (error) {
+    lines.push(`which other runs go on cannot be said: ${messageOf(error)}`);
   }
   return lines;
 }

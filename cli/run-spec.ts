@@ -61,7 +61,9 @@ export async function runSpec<T>(
     if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
     const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
-    for (const line of await otherRuns(client, workflowId, { stateDir, settings })) say(line);
+    const others = await Promise.race([otherRuns(client, workflowId, { stateDir, settings }), interrupted]);
+    if (others === 'interrupted') return stopped();
+    for (const line of others) say(line);
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
       ? client.workflow.getHandle<typeof curriculum>(workflowId)
       : await startOrGoOn(client, workflowId, spec);
