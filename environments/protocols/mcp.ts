@@ -179,12 +179,12 @@ class Shared {
   }
 }
 
-/** What a tool gives is checked by the server's schema as arguments are, which no schema can make endless. */
+/** What a tool gives is checked by the server's schema as arguments are, which neither can make endless. */
 const BOUNDED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator:
     <T>(schema: object): JsonSchemaValidator<T> =>
     (given) => {
-      const checked = checkJson(schema as JsonSchema, given);
+      const checked = checkJson(schema as JsonSchema, given, { limited: true });
       return 'value' in checked
         ? { valid: true, data: given as T, errorMessage: undefined }
         : { valid: false, data: undefined, errorMessage: `${checked.at} ${checked.message}`.trim() };

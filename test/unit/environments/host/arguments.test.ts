@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test, vi } from 'vitest';
-import { assertSchema, checkArguments } from '../../../../environments/host/arguments.ts';
+import { assertSchema, checkArguments, checkJson } from '../../../../environments/host/arguments.ts';
 import type { JsonSchema, Tool } from '../../../../environments/contract.ts';
 
 const tool = (schema: JsonSchema) => ({ arguments: schema }) as Tool;
@@ -65,6 +65,66 @@ test.each<[string, JsonSchema, string]>([
   },
   120_000,
 );
+
+test('a schema that has reached the limit is refused at once from then on, whoever checks by it', async () => {
+  const schema = { type: 'object', properties: { text: { pattern: '^(b+)+$' } } } as const;
+  const slow = tool(schema);
+  expect(await checkArguments(slow, { text: 'bb' })).toMatchObject({ value: {} });
+  await expect(checkArguments(slow, { text: `${'b'.repeat(31)}!` })).rejects.toThrow(/longer than 5 s/u);
+  const compile = vi.spyOn(Ajv2020.prototype, 'compile');
+  for (const one of [slow, tool({ ...schema })]) {
+    await expect(checkArguments(one, { text: 'bb' })).rejects.toThrow(/longer than 5 s/u);
+  }
+  expect(() => assertSchema({ ...schema })).toThrow(/longer than 5 s/u);
+  expect(compile).not.toHaveBeenCalled();
+  vi.restoreAllMocks();
+}, 120_000);
+
+test('checks that take long come one in a turn of the event loop, so that what comes in between is heard', async () => {
+  const letters = ['c', 'd', 'e'];
+  let turns = 0;
+  const turning = setInterval(() => turns++, 1);
+  const heard: number[] = [];
+  await Promise.all(
+    letters.map(async (letter) => {
+      const schema = tool({ type: 'object', properties: { text: { pattern: `^(${letter}+)+$` } } });
+      const checking = checkArguments(schema, { text: `${letter.repeat(31)}!` });
+      await expect(checking).rejects.toThrow(/longer than 5 s/u);
+      heard.push(turns);
+    }),
+  );
+  clearInterval(turning);
+  expect(new Set(heard).size).toBe(letters.length);
+}, 120_000);
+
+test('a schema that cannot be compiled says so without a word on the standard error, and is not compiled again', () => {
+  const said = vi.spyOn(console, 'error').mockReturnValue(undefined);
+  const compile = vi.spyOn(Ajv2020.prototype, 'compile');
+  const consts = Array.from({ length: 3000 }, (_, n) => ({ const: n }));
+  const errors = [1, 2].map(() => {
+    try {
+      assertSchema({ type: 'object', properties: { n: { oneOf: consts } } });
+      return null;
+    } catch (error) {
+      return error;
+    }
+  });
+  expect(errors[0]).toBeInstanceOf(Error);
+  expect(errors[1]).toBe(errors[0]);
+  expect(compile).toHaveBeenCalledOnce();
+  expect(said).not.toHaveBeenCalled();
+  vi.restoreAllMocks();
+});
+
+test('what a server gives is checked within the limit by any schema', () => {
+  const numbers = Array.from({ length: 15_000 }, (_, n) => n);
+  const schema: JsonSchema = {
+    type: 'object',
+    properties: { ns: { type: 'array', items: { enum: numbers } } },
+  };
+  const ns = Array.from({ length: 1_000_000 }, () => 14_999);
+  expect(() => checkJson(schema, { ns }, { limited: true })).toThrow(/longer than 5 s/u);
+}, 120_000);
 
 test.each<[string, JsonSchema, RegExp]>([
   ['too many characters', { type: 'object', description: 'x'.repeat(100_000) }, /100\d\d\d characters/u],
