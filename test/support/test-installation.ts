@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import getPort from 'get-port';
 import { startInstallation } from '../../cli/stack-with-workers.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { Installation, InstallationOptions } from '../../cli/stack-with-workers.ts';
+import { onFreePorts } from './free-ports.ts';
 import { RunClient } from './run-client.ts';
 
 export interface TestInstallation extends Installation {
@@ -32,14 +32,9 @@ export async function startTestInstallation(options: InstallationOptions = {}): 
     GRADUS_HOST_ENV: Object.keys(options.env ?? {}).join(','),
     ...options.env,
   };
-  const installation = await startInstallation({
-    ui: false,
-    s3Port: await getPort({ host: '127.0.0.1' }),
-    temporalPort: await getPort({ host: '127.0.0.1' }),
-    ...options,
-    env,
-    stateDir,
-  });
+  const installation = await onFreePorts((ports) =>
+    startInstallation({ ui: false, ...ports, ...options, env, stateDir }),
+  );
   const runs = await RunClient.connect(installation.settings);
   const remove = async (): Promise<void> => {
     await runs.close();

@@ -6,12 +6,12 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import getPort from 'get-port';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
 import { settingsToEnv } from '../../../workers/settings.ts';
+import { onFreePorts } from '../../support/free-ports.ts';
 import { RunClient } from '../../support/run-client.ts';
 
 // What happens when something keeps the event loop of a worker for longer than a heartbeat may be silent.
@@ -23,7 +23,7 @@ let stack: Stack;
 let runs: RunClient;
 beforeAll(async () => {
   stateDir = await mkdtemp(path.join(tmpdir(), 'gradus-kept-loop-'));
-  stack = await startStack(stateDir, { ui: false, s3Port: await getPort({ host: '127.0.0.1' }) });
+  stack = await onFreePorts(({ s3Port }) => startStack(stateDir, { ui: false, s3Port }));
   runs = await RunClient.connect(settingsFor(stack));
 });
 afterAll(async () => {
