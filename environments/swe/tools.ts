@@ -33,8 +33,8 @@ const MOST_LINES = 200;
 const MOST_PLACES = 40;
 /** Seconds that a command may take. */
 const COMMAND_SECONDS = 20;
-/** Around it: for the tree to be laid out, and for a look at what has changed in it. */
-const SPARE_SECONDS = 10;
+/** Around it: for the tree to be laid out, and for a look at what has changed in it, on a machine that is busy. */
+const SPARE_SECONDS = 25;
 /**
  * What a call runs ends by the limits of its sandbox, within three minutes. A call's own limit is beyond those of all that a
  * process may have at a time (64), one after the other: to be behind others is no fault of its own.
