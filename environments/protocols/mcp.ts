@@ -61,6 +61,8 @@ const IDLE_MS = 10_000;
 /** Longest time that timers take, milliseconds: what limits a call is its signal. */
 const ENDLESS_MS = 2 ** 31 - 1;
 const INVALID_PARAMS = -32602;
+/** Longest structured result, characters as JSON: far more than any tool's output that a policy reads. */
+const LONGEST_RESULT = 1_000_000;
 
 /**
  * A server's tools for any environment. All episodes share one server, which must keep no state between calls; it is started
@@ -293,6 +295,11 @@ class Connection {
       // Any other status is an answer to this call alone.
       this.lost ||= !SdkHttpError.isInstance(error) || isNotOfItsSessions(error);
       throw away(this.server, `has not answered ${name} (${messageOf(error)})`, this.lastWords(), error);
+    }
+    const { length } = JSON.stringify(result.structuredContent ?? null);
+    if (length > LONGEST_RESULT) {
+      const message = `${name} with a result of ${length} characters as JSON: it may have ${LONGEST_RESULT}`;
+      throw wrongAnswer(nameOf(this.server), message);
     }
     const text = textOfResult(result);
     if (result.isError === true) throw new ToolRefusal(text);

@@ -35,6 +35,15 @@ tool('garbage', {}, {}, () => {
   return text('after garbage');
 });
 tool('nonsense', {}, {}, () => ({ content: 'none' }));
+server.registerTool(
+  'letters',
+  {
+    description: 'The tool letters.',
+    inputSchema: z.object({ n: z.int() }),
+    outputSchema: z.object({ letters: z.string() }),
+  },
+  ({ n }) => ({ content: [], structuredContent: { letters: 'x'.repeat(n) } }),
+);
 tool('die', {}, {}, () => {
   process.stderr.write('out of cheese\n');
   process.exit(3);

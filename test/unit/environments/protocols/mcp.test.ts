@@ -210,6 +210,14 @@ describe('a server of tools without state', () => {
     });
   });
 
+  test('what is larger than anybody checks is no result', async () => {
+    expect(await run(tools, 'letters', { n: 10 })).toBe(`{"letters":"${'x'.repeat(10)}"}`);
+    await expect(run(tools, 'letters', { n: 1_000_000 })).rejects.toMatchObject({
+      type: 'server-answer',
+      message: expect.stringContaining('1000014 characters') as string,
+    });
+  });
+
   test('is told that a call is called off', async () => {
     const calledOff = new AbortController();
     const calling = run(tools, 'slow', { seconds: 60 }, { signal: calledOff.signal });
