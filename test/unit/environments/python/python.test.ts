@@ -87,7 +87,8 @@ test('one that hangs is ended at its time-out, and the next has a process at onc
   });
   const started = performance.now();
   expect(await misbehaving.call('add', [1, 1])).toBe(2);
-  expect(performance.now() - started).toBeLessThan(2000);
+  // What hangs would hang for an hour.
+  expect(performance.now() - started).toBeLessThan(20_000);
 });
 
 test('an answer that comes after its time-out is nobody’s', async () => {

@@ -34,7 +34,8 @@ describe('the last box', () => {
     const start = performance.now();
     expect(lastBoxed('\\boxed{'.repeat(100_000))).toBeNull();
     expect(lastBoxed(`\\boxed{1}${'{'.repeat(500_000)}`)).toBe('1');
-    expect(performance.now() - start).toBeLessThan(2000);
+    // With the square of the number it would be minutes.
+    expect(performance.now() - start).toBeLessThan(20_000);
   });
 });
 
