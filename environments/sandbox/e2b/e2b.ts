@@ -7,10 +7,12 @@ import { unpackFiles } from '../linux/archive.ts';
 import { BoundedOutput } from '../linux/bounded-output.ts';
 import { packed, stageOf } from '../linux/follow.ts';
 import { BEGINS, environmentOf, launcherArguments, limitArguments, PRLIMIT } from '../linux/launcher.ts';
-import { SANDBOX_UID, setprivArguments } from '../linux/user.ts';
+import { setprivArguments } from '../linux/user.ts';
 
 /** Our own files in the remote machine; root's. */
 const OWN = '/run/gradus';
+/** Not that of sandboxes here: where machines share our kernel, processes of one user are counted together. */
+const MACHINE_UID = 64002;
 /** How much longer than its command a machine lives where nobody ends it, seconds. */
 const SPARE_SECONDS = 60;
 
@@ -164,7 +166,7 @@ function script(command: Command, limits: Limits): string {
   });
   const words = (list: readonly (string | undefined)[]): string =>
     list.map((one) => shellWord(one!)).join(' ');
-  const nobody = ['setpriv', ...setprivArguments(), '--bounding-set=-all', '--inh-caps=-all'];
+  const nobody = ['setpriv', ...setprivArguments(MACHINE_UID), '--bounding-set=-all', '--inh-caps=-all'];
   const variables = Object.entries(environmentOf(command)).map(([key, value]) => `${key}=${value}`);
   const bounded = [
     // What is collected goes through one file.
@@ -185,7 +187,7 @@ function script(command: Command, limits: Limits): string {
   return [
     // A shell tells of signals on its own stderr.
     'exec 9>&2 2>/dev/null',
-    `mkdir -p ${WORK_FOLDER} && chown ${SANDBOX_UID}:${SANDBOX_UID} ${WORK_FOLDER} && cd ${WORK_FOLDER} || exit ${UNABLE}`,
+    `mkdir -p ${WORK_FOLDER} && chown ${MACHINE_UID}:${MACHINE_UID} ${WORK_FOLDER} && cd ${WORK_FOLDER} || exit ${UNABLE}`,
     `${words(bounded)} <${OWN}/stdin 2>&9 9>&- 3<${OWN}/gate 4<${OWN}/files 5>${OWN}/collected`,
     'ended=$?',
     words([...nobody, '/bin/sh', '-c', 'kill -s KILL -- -1']),

@@ -8,9 +8,9 @@ export const GROUP = `root:x:0:\nsandbox:x:${SANDBOX_UID}:\n`;
  * Becomes nobody in particular before a sandbox is started. Started as root, it is a way out: /proc/sys keeps root's
  * rights over the host's settings, whatever capabilities are dropped.
  */
-export const setprivArguments = (): string[] => [
-  `--reuid=${SANDBOX_UID}`,
-  `--regid=${SANDBOX_UID}`,
+export const setprivArguments = (uid: number = SANDBOX_UID): string[] => [
+  `--reuid=${uid}`,
+  `--regid=${uid}`,
   '--clear-groups',
   '--no-new-privs',
 ];

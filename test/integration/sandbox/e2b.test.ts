@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { cachedBubblewrap } from '../../../environments/sandbox/bubblewrap/find.ts';
 import { E2B } from '../../../environments/sandbox/e2b/e2b.ts';
 import { findE2B } from '../../../environments/sandbox/e2b/find.ts';
 import { executable, onPath } from '../../../environments/sandbox/linux/host.ts';
+import { setprivArguments } from '../../../environments/sandbox/linux/user.ts';
 import { serveE2B, type E2BServer } from '../../support/e2b/server.ts';
 
 const bwrap = executable([...onPath('bwrap', process.env), cachedBubblewrap()]);
@@ -70,7 +73,7 @@ describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, 
       'PATH=/usr/local/bin:/usr/bin:/bin',
       'PWD=/work',
       'TMPDIR=/tmp',
-      '64001',
+      '64002',
       'CapEff:\t0000000000000000',
       'CapBnd:\t0000000000000000',
       'NoNewPrivs:\t1',
@@ -102,6 +105,20 @@ describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, 
     });
     expect(many.stderr).toContain('fork');
     expect(server.machines.size).toBe(0);
+  });
+
+  test('is not bounded by what runs in sandboxes of this machine', async () => {
+    const many = 'for n in $(seq 200); do sleep 60 & done; echo up; wait';
+    const neighbour = spawn('setpriv', [...setprivArguments(), 'sh', '-c', many], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await once(neighbour.stdout, 'data');
+      expect(await sandbox.run({ argv: shell('true & wait') })).toMatchObject({ exit: 0, ended: 'exit' });
+    } finally {
+      process.kill(-neighbour.pid!, 'SIGKILL');
+    }
   });
 
   test('does not wait for what a command has left running, and collects no file through a link', async () => {
