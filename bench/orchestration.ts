@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
+import { TYPESCRIPT } from '../engine/own-module.ts';
 import type { StepReport } from '../core/ports.ts';
 import { settingsToEnv } from '../workers/settings.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
@@ -90,7 +90,6 @@ const plainly = (spec: unknown, options: BenchOptions): Promise<PlainMeasurement
   withPlainStore(options, (settings) => inProcess(spec, settingsToEnv(settings), options.signal));
 
 const PLAIN_PROCESS = fileURLToPath(new URL('plain-process.ts', import.meta.url));
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
 async function inProcess(
   spec: unknown,
@@ -99,7 +98,7 @@ async function inProcess(
 ): Promise<PlainMeasurement> {
   signal.throwIfAborted();
   const child = fork(PLAIN_PROCESS, [], {
-    execArgv: ['--import', TSX],
+    execArgv: ['--import', TYPESCRIPT],
     env: { ...process.env, ...env },
     // Its output must not get among the rows.
     stdio: ['ignore', process.stderr, process.stderr, 'ipc'],

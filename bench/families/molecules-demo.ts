@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { TYPESCRIPT } from '../../engine/own-module.ts';
 import type { BenchOptions } from '../bench.ts';
 import { withTemporaryFolder } from '../durable-run.ts';
 import type { Learnt } from './learnt.ts';
 
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 const DEMO = fileURLToPath(new URL('../../environments/molecules/demo.ts', import.meta.url));
 
 const share = z.object({ successes: z.int(), trials: z.int() });
@@ -26,7 +25,7 @@ export async function moleculesDemo({ say, signal }: BenchOptions): Promise<Lear
   return withTemporaryFolder(async (folder) => {
     const demo = promisify(execFile)(
       process.execPath,
-      ['--import', TSX, DEMO, '--json', '--state-dir', folder, '--page', `${folder}/molecules.svg`],
+      ['--import', TYPESCRIPT, DEMO, '--json', '--state-dir', folder, '--page', `${folder}/molecules.svg`],
       { signal, killSignal: 'SIGINT', maxBuffer: 2 ** 30 },
     );
     demo.child.stderr!.setEncoding('utf8').on('data', (text: string) => say(text.trimEnd()));

@@ -1,9 +1,9 @@
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { TYPESCRIPT } from '../../engine/own-module.ts';
 import type { Installation } from '../../cli/stack-with-workers.ts';
 import { ids } from '../../core/names.ts';
 import { totalTime } from '../../core/time/time-split.ts';
@@ -28,7 +28,6 @@ const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full
 const PART_PROCESS = fileURLToPath(new URL('part-process.ts', import.meta.url));
 /** In which the runs come to what is to be killed. */
 const A_WHILE_MS = 1_200_000;
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
 /**
  * A model of Qwen2.5-0.5B's shape with random weights, as a user would bring it: what each part of its training by LoRA
@@ -48,7 +47,7 @@ async function* measured(options: BenchOptions): AsyncGenerator<BenchRow> {
   await withTemporaryFolder(async (scratch) => {
     const folder = path.join(scratch, 'model');
     if (options.quick) await writeTinyQwen(folder, calculatorTokenizer(), { maxPositions: 256 });
-    else await promisify(execFile)(process.execPath, ['--import', TSX, MAKE_FULL_SIZE, folder]);
+    else await promisify(execFile)(process.execPath, ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder]);
     const env = { GRADUS_ENVIRONMENTS: fileURLToPath(new URL('babble.ts', import.meta.url)) };
     await withInstallation({ ...options, env }, async (client, installation) => {
       for (const part of ['import', 'decode', 'learn'] as const) {
@@ -124,7 +123,7 @@ async function inProcess(
 ): Promise<PartMeasurement> {
   signal.throwIfAborted();
   const child = fork(PART_PROCESS, [part, folder], {
-    execArgv: ['--import', TSX],
+    execArgv: ['--import', TYPESCRIPT],
     env: { ...process.env, ...settingsToEnv(settings) },
     // Its output must not get among the rows.
     stdio: ['ignore', process.stderr, process.stderr, 'ipc'],

@@ -18,6 +18,14 @@ const careful: Environment = {
 
 let calls = 0;
 const count = sessionTool({ name: 'count', description: 'Counts.', arguments: z.strictObject({}) });
+const countsTwice: Environment['demonstrate'] = ({ answer }) => ({
+  turns: [
+    { call: { name: 'count', arguments: {} } },
+    { call: { name: 'count', arguments: {} } },
+    { answer: answer! },
+  ],
+  weight: 1,
+});
 
 export default [
   careful,
@@ -70,14 +78,7 @@ export default [
     name: 'forgets',
     tools: [count],
     sessions: { resume: 'replay', open: () => ({ act: () => `call ${++calls}` }) },
-    demonstrate: ({ answer }) => ({
-      turns: [
-        { call: { name: 'count', arguments: {} } },
-        { call: { name: 'count', arguments: {} } },
-        { answer: answer! },
-      ],
-      weight: 1,
-    }),
+    demonstrate: countsTwice,
   },
   // What an episode has done is in the module, and is lost where another one begins.
   {
@@ -91,14 +92,7 @@ export default [
         return { act: () => `call ${++calls}` };
       },
     },
-    demonstrate: ({ answer }) => ({
-      turns: [
-        { call: { name: 'count', arguments: {} } },
-        { call: { name: 'count', arguments: {} } },
-        { answer: answer! },
-      ],
-      weight: 1,
-    }),
+    demonstrate: countsTwice,
   },
   {
     ...careful,

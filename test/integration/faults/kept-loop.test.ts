@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { TYPESCRIPT } from '../../../engine/own-module.ts';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
@@ -15,8 +14,6 @@ import { onFreePorts } from '../../support/free-ports.ts';
 import { RunClient } from '../../support/run-client.ts';
 
 // What happens when something keeps the event loop of a worker for longer than a heartbeat may be silent.
-
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
 let stateDir: string;
 let stack: Stack;
@@ -38,7 +35,7 @@ afterEach(() => {
 });
 
 function startWorker(): { worker: ChildProcess; said: () => string } {
-  const worker = spawn(process.execPath, ['--import', TSX, 'kept-loop-worker.ts'], {
+  const worker = spawn(process.execPath, ['--import', TYPESCRIPT, 'kept-loop-worker.ts'], {
     cwd: import.meta.dirname,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...settingsToEnv(settingsFor(stack)) },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import getPort from 'get-port';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TYPESCRIPT } from '../../../engine/own-module.ts';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
@@ -15,7 +14,6 @@ import { settingsToEnv } from '../../../workers/settings.ts';
 // What a person sees who starts a worker where something is missing.
 
 const ROOT = path.join(import.meta.dirname, '../../..');
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
 let stateDir: string;
 let stack: Stack;
@@ -35,7 +33,7 @@ const settings = (): Record<string, string> => settingsToEnv(settingsFor(stack))
 async function startWorker(
   env: Record<string, string>,
 ): Promise<{ ready: boolean; code: number; said: string; told: string | undefined }> {
-  const worker = spawn(process.execPath, ['--import', TSX, 'workers/main.ts', 'tool'], {
+  const worker = spawn(process.execPath, ['--import', TYPESCRIPT, 'workers/main.ts', 'tool'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
