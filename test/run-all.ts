@@ -46,6 +46,7 @@ async function check(name: string, args: string[]): Promise<Tally> {
 const folder = await mkdtemp(path.join(tmpdir(), 'gradus-test-'));
 const steps: [string, () => Promise<Tally>][] = [
   ['types', () => check('tsc', ['--noEmit'])],
+  ['types in browsers', () => check('tsc', ['-p', 'dashboard/browser'])],
   ['lint', () => check('oxlint', ['--type-aware'])],
   ['format', () => check('prettier', ['--check', '--log-level', 'warn', '.'])],
   ['unit', () => project('unit', folder)],

@@ -1,4 +1,4 @@
-import { group, line, panel, path, polyline, rect, svgPage, text } from '../../cli/svg.ts';
+import { group, line, panel, path, polyline, rect, svgPage, text } from '../../svg/elements.ts';
 import type { Trial } from './trial.ts';
 
 /** One small chart: curves of a few cases. */

@@ -11,7 +11,10 @@ const root = path.resolve(import.meta.dirname, '..', '..');
 const dist = path.join(root, 'dist');
 
 /** Folders that are compiled (tsconfig.build.json has them, too) or read when something runs. */
-const FOLDERS = 'core spec store workflows activities workers engine environments infra cli'.split(' ');
+const FOLDERS =
+  'core spec store workflows activities workers engine environments infra svg observe operate dashboard cli'.split(
+    ' ',
+  );
 /** What is copied as it is though it is TypeScript. */
 const TEMPLATE = 'cli/template/';
 /** What only a checkout needs. */
@@ -31,7 +34,7 @@ async function build(): Promise<void> {
   const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...FOLDERS, 'examples'];
   const files = (await run('git', args)).split('\0').filter((file) => file !== '');
   for (const file of files) {
-    if (file.endsWith('.ts') && !file.startsWith(TEMPLATE)) continue;
+    if (/\.tsx?$/.test(file) && !file.startsWith(TEMPLATE)) continue;
     if (CHECKOUT_ONLY.test(file)) continue;
     const target = path.join(dist, file);
     await mkdir(path.dirname(target), { recursive: true });

@@ -1,6 +1,6 @@
 import { calibrationInWords, toolName } from '../names.ts';
 import type { CalibrationReport } from '../report.ts';
-import { dot, group, line, panel, text, wrap } from '../../../../cli/svg.ts';
+import { dot, group, line, panel, text, wrap } from '../../../../svg/elements.ts';
 
 const PLOT = { left: 58, top: 64, size: 270 };
 

@@ -4,7 +4,7 @@ import { drawMolecule, loadRdkit } from '../../rdkit.ts';
 import type { Target, Window } from '../../targets.ts';
 import type { BestMolecule } from '../best.ts';
 import { toolName } from '../names.ts';
-import { dot, embed, group, line, path, rect, text, widthOf } from '../../../../cli/svg.ts';
+import { dot, embed, group, line, path, rect, text, widthOf } from '../../../../svg/elements.ts';
 
 await loadRdkit();
 

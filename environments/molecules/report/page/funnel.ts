@@ -1,6 +1,6 @@
 import { count, dollars, duration, toolName } from '../names.ts';
 import type { TierFunnel } from '../report.ts';
-import { line, panel, rect, text } from '../../../../cli/svg.ts';
+import { line, panel, rect, text } from '../../../../svg/elements.ts';
 
 const LEFT = 16;
 const TOP = 72;

@@ -5,7 +5,7 @@ import type { Tiers } from './cards.ts';
 import { funnelChart } from './funnel.ts';
 import { qualityStrip } from './quality.ts';
 import { STYLE } from './style.ts';
-import { group, svgPage, text } from '../../../../cli/svg.ts';
+import { group, svgPage, text } from '../../../../svg/elements.ts';
 
 const WIDTH = 1200;
 const MARGIN = 32;

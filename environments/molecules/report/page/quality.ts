@@ -3,7 +3,7 @@ import { rate } from '../../../../core/statistics/intervals.ts';
 import { percent } from '../../../../cli/show-progress.ts';
 import { toolName } from '../names.ts';
 import type { Comparison } from '../quality.ts';
-import { dot, group, line, rect, text, widthOf } from '../../../../cli/svg.ts';
+import { dot, group, line, rect, text, widthOf } from '../../../../svg/elements.ts';
 
 const GAP = 16;
 const HEIGHT = 116;

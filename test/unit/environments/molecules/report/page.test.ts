@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { moleculesPage } from '../../../../../environments/molecules/report/page/page.ts';
-import { embed, text, widthOf, wrap } from '../../../../../cli/svg.ts';
+import { embed, text, widthOf, wrap } from '../../../../../svg/elements.ts';
 import { makeReport } from '../../../../../environments/molecules/report/report.ts';
 import type { RunRecord } from '../../../../../environments/molecules/report/report.ts';
 import { moleculeRecord } from '../../../../support/molecule-record.ts';
