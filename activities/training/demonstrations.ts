@@ -13,7 +13,7 @@ import type { HostedEnvironment } from '../../environments/host/hosted-environme
 import { PlayedSession } from '../../environments/host/played-session.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
-import type { TrainSequence } from './training-batch.ts';
+import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
 
 /** Demonstrations that are asked for at once. */
 const BATCH = 256;

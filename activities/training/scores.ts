@@ -1,44 +1,12 @@
-import type { Score } from '../../core/algorithms/method.ts';
+import { isCredited, tasksOf } from '../../core/algorithms/credit.ts';
+import type { Scores } from '../../core/algorithms/credit.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
-import { GradusError } from '../../core/errors.ts';
 import type { ScoreRequest } from '../../core/requests.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
 import type { Weights } from '../../engine/model-config.ts';
-import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
-import type { Codec } from '../../store/codec.ts';
-import { isCredited, tasksOf } from './credit.ts';
 import { packBatch } from './training-batch.ts';
-
-/**
- * Scores of sampled tokens, by name: one entry for each token of the completions, end to end in the order of the groups,
- * their tasks and episodes, of those episodes that have a trainable reward.
- */
-export type Scores = Partial<Record<Score, Float32Array>>;
-
-const FORMAT = 'gradus.scores/1';
-const NAMES: readonly Score[] = ['values', 'reference', 'policy'];
-
-export const scoresCodec: Codec<Scores> = {
-  contentType: 'application/octet-stream',
-  encode: (scores) =>
-    writeSafetensors(
-      new Map(Object.entries(scores).map(([name, data]) => [name, { shape: [data.length], data }])),
-      { format: FORMAT },
-    ),
-  decode: (bytes) => {
-    const { tensors, metadata } = readSafetensors(bytes);
-    if (metadata['format'] !== FORMAT) throw invalid(`its format is ${metadata['format'] ?? 'not given'}`);
-    const scores: Scores = {};
-    for (const [name, { data }] of tensors) {
-      const known = NAMES.find((one) => one === name);
-      if (!known || !(data instanceof Float32Array)) throw invalid(`${name} is no score of dtype F32`);
-      scores[known] = data;
-    }
-    return scores;
-  },
-};
 
 /** A batch of tokens that are to be scored, and where the completions are that were asked about. */
 function layOut(groups: readonly RolloutGroup[], reward: RewardSpec) {
@@ -122,6 +90,3 @@ const withoutAdapter = ({ config, weights }: TrainState): TrainState => ({
   secondMoments: new Map(),
   updates: 0,
 });
-
-const invalid = (what: string): GradusError =>
-  new GradusError('store', 'invalid-scores', `not scores of tokens: ${what}. Score the step again`);

@@ -1,7 +1,7 @@
 import { demonstrationSequences } from '../../activities/training/demonstrations.ts';
 import { describeTool } from '../../environments/host/facts.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
-import type { TrainSequence } from '../../activities/training/training-batch.ts';
+import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { SPECIAL_TOKENS } from '../../engine/dialect/gradus/special-tokens.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';

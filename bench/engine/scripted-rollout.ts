@@ -1,4 +1,4 @@
-import type { TrainSequence } from '../../activities/training/training-batch.ts';
+import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
 import { randomKey } from '../../core/random.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import type { Script } from './calculator-scripts.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
-import { trainingSequences } from '../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import type { GroupRequest } from '../../../core/requests.ts';

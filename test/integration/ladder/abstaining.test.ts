@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/ladder/assessment.ts';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
-import { trainingSequences } from '../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
 import { readLedger } from '../../../store/ledger.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
-import { trainingSequences } from '../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import { groupAdvantages } from '../../../core/algorithms/advantage.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import { LADDER } from '../../../core/ladder/requests.ts';

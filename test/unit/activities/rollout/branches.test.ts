@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { branchesOf, firstSampleOf } from '../../../../activities/rollout/branches.ts';
-import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../../core/algorithms/credit.ts';
 import { tally } from '../../../../activities/verification/tally.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../../core/algorithms/credit.ts';
 import { learntTokens, packBatch } from '../../../../activities/training/training-batch.ts';
-import type { TrainSequence } from '../../../../activities/training/training-batch.ts';
+import type { TrainSequence } from '../../../../core/algorithms/train-sequence.ts';
 import { updatesOf } from '../../../../activities/training/updates.ts';
 import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../../core/algorithms/credit.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import { creditBy } from '../../../support/algorithm.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';

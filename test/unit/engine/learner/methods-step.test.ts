@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { trainingSequences } from '../../../../activities/training/credit.ts';
+import { trainingSequences } from '../../../../core/algorithms/credit.ts';
 import { scoreEpisodes } from '../../../../activities/training/scores.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';

@@ -1,17 +1,16 @@
-import { giveCredit, learnsWhole } from '../../core/algorithms/index.ts';
-import { mostDeviating, tellsApart } from '../../core/algorithms/group-baseline.ts';
-import type { CreditGroup, Lesson, Sample, SampleTurn } from '../../core/algorithms/method.ts';
-import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
-import { trainableReward } from '../../core/episode/outcome.ts';
-import type { Outcome } from '../../core/episode/outcome.ts';
-import { succeeded, turnRewards } from '../../core/episode/reward.ts';
-import type { TaskRef } from '../../core/refs.ts';
-import type { BatchRequest } from '../../core/requests.ts';
-import { NO_SCALE, rewardScales, scaledOutcome } from '../../core/reward/normalization.ts';
-import type { EnvironmentScale, RewardScale } from '../../core/reward/normalization.ts';
-import type { RewardSpec } from '../../core/spec.ts';
-import type { Scores } from './scores.ts';
-import type { TrainSequence } from './training-batch.ts';
+import { mostDeviating, tellsApart } from './group-baseline.ts';
+import { giveCredit, learnsWhole } from './index.ts';
+import type { CreditGroup, Lesson, Sample, SampleTurn, Score } from './method.ts';
+import type { TrainSequence } from './train-sequence.ts';
+import type { Episode, GroupTask, RolloutGroup } from '../episode/episode.ts';
+import { trainableReward } from '../episode/outcome.ts';
+import type { Outcome } from '../episode/outcome.ts';
+import { succeeded, turnRewards } from '../episode/reward.ts';
+import type { TaskRef } from '../refs.ts';
+import type { BatchRequest } from '../requests.ts';
+import { NO_SCALE, rewardScales, scaledOutcome } from '../reward/normalization.ts';
+import type { EnvironmentScale, RewardScale } from '../reward/normalization.ts';
+import type { RewardSpec } from '../spec.ts';
 
 /** A difference of advantages that is smaller is one of rounding. */
 const SMALLEST_LESSON = 1e-6;
@@ -64,6 +63,12 @@ const firstNameOf = ({ id }: RolloutGroup): string => id.split('.')[0]!;
 export const isCredited = ({ outcome }: Episode, { truncated }: Pick<RewardSpec, 'truncated'>): boolean =>
   outcome !== undefined && trainableReward(outcome, truncated) !== null;
 
+/**
+ * Scores of sampled tokens, by name: one entry for each token of the completions, end to end in the order of the groups,
+ * their tasks and episodes, of those episodes that have a trainable reward.
+ */
+export type Scores = Partial<Record<Score, Float32Array>>;
+
 /** What credit may read besides the groups. */
 export interface Beside {
   scores?: Scores;
@@ -71,28 +76,35 @@ export interface Beside {
   greedy?: readonly RolloutGroup[];
 }
 
+/** What a step's batch is made by, of all that is said of it. */
+export type CreditRequest = Pick<BatchRequest, 'algorithm' | 'reward' | 'keepGroups'>;
+
+/** What the episodes of a step teach, by task. */
+export interface StepLessons {
+  /** As `tasksOf` has them; an episode that branched off is one from its beginning on where the method learns whole ones. */
+  tasks: readonly TaskEpisodes[];
+  /** Those that were not learnt from before. */
+  fresh: readonly TaskEpisodes[];
+  /** How the method sees them. */
+  credited: readonly CreditGroup[];
+  lessonsOf: ReadonlyMap<TaskEpisodes, readonly Lesson[]>;
+  scoresOf: ReadonlyMap<Episode, Sample['scores']>;
+  scales: EnvironmentScale[];
+}
+
 /**
  * What a step's episodes teach, as the method says: its credit, per sampled token. Episodes without a trainable reward
- * are left out. Those of groups without variance have an advantage of zero and stay, for the loss is a mean over them
- * too, and updates are cut from all; the learner passes over what cannot move it. A step in which nothing moves the
- * weights is none. Where only part of the groups is kept, the lessons of the others are left out.
+ * are left out. Where only part of the groups is kept, the lessons of the others are left out.
  *
  * Of a group that was learnt from before, with other verdicts, every member whose advantage changed is taught the
  * difference, also where only the group's mean and deviation did that: what was taught is taken back, so that all
  * lessons together are those of the last verdicts.
  */
-export function trainingSequences(
+export function stepLessons(
   groups: readonly RolloutGroup[],
-  {
-    algorithm,
-    plan,
-    reward,
-    policy,
-    keepGroups = 1,
-  }: Pick<BatchRequest, 'algorithm' | 'plan' | 'reward' | 'keepGroups'> &
-    Partial<Pick<BatchRequest, 'policy'>>,
+  { algorithm, reward, keepGroups = 1 }: CreditRequest,
   beside: Beside = {},
-): { sequences: TrainSequence[]; degenerateGroups: number; trees?: number; scales?: EnvironmentScale[] } {
+): StepLessons {
   const tasks = learnsWhole(algorithm) ? tasksOf(groups).map(fromTheirBeginning) : tasksOf(groups);
   const scoresOf = scoresByEpisode(tasks, reward, beside.scores ?? {});
   // What is learnt late is on today's scale as it is and as it was, and so is the difference.
@@ -113,7 +125,6 @@ export function trainingSequences(
   });
   const now = (task: TaskEpisodes) => groupOf(task, ({ outcome }) => outcome);
   const before = (task: TaskEpisodes) => groupOf(task, ({ learntAs }) => learntAs);
-  const isLate = ({ episodes }: TaskEpisodes): boolean => episodes.some(({ learntAs }) => learntAs);
 
   const fresh = tasks.filter((task) => !isLate(task));
   const credited = fresh.map(now);
@@ -125,6 +136,24 @@ export function trainingSequences(
   for (const task of tasks.filter(isLate)) {
     lessonsOf.set(task, changed(giveCredit(algorithm, [now(task)]), giveCredit(algorithm, [before(task)])));
   }
+  return { tasks, fresh, credited, lessonsOf, scoresOf, scales };
+}
+
+/** Learnt from before, with other verdicts. */
+const isLate = ({ episodes }: TaskEpisodes): boolean => episodes.some(({ learntAs }) => learntAs);
+
+/**
+ * `stepLessons` as the sequences of a batch. Those of groups without variance have an advantage of zero and stay, for the
+ * loss is a mean over them too, and updates are cut from all; the learner passes over what cannot move it. A step in which
+ * nothing moves the weights is none.
+ */
+export function trainingSequences(
+  groups: readonly RolloutGroup[],
+  request: CreditRequest & Pick<BatchRequest, 'plan'> & Partial<Pick<BatchRequest, 'policy'>>,
+  beside: Beside = {},
+): { sequences: TrainSequence[]; degenerateGroups: number; trees?: number; scales?: EnvironmentScale[] } {
+  const { plan, policy, reward } = request;
+  const { tasks, fresh, credited, lessonsOf, scoresOf, scales } = stepLessons(groups, request, beside);
   const sequences = tasks.flatMap((task) => {
     const late = isLate(task) || (policy !== undefined && task.weights !== policy);
     return lessonsOf
@@ -157,7 +186,8 @@ export function trainingSequences(
   };
 }
 
-const isMoving = ({ advantages, returns }: Lesson): boolean =>
+/** Whether the lesson moves the policy, or its critic. */
+export const isMoving = ({ advantages, returns }: Lesson): boolean =>
   returns !== undefined || advantages.some((advantage) => advantage !== 0);
 
 /** What lessons now say beyond what they said before; each has one advantage for all tokens of its sample. */
@@ -236,7 +266,7 @@ function sampleOf(
 }
 
 /** Without what another sample has sampled, and learns from. */
-const ownMask = ({ mask, inherited }: Episode): (0 | 1)[] =>
+export const ownMask = ({ mask, inherited }: Episode): (0 | 1)[] =>
   inherited ? mask.map((bit, at) => (at < inherited.tokens ? 0 : bit)) : mask;
 
 const turnsOf = (
