@@ -72,6 +72,16 @@ export interface AdvanceRequest {
   group: GroupRequest;
 }
 
+/**
+ * What heartbeats of `advance` and `resume` tell: how many episodes of the activity have ended, or wait for a long call,
+ * of how many, and the tokens that were sampled for them so far.
+ */
+export interface AdvanceProgress {
+  done: number;
+  total: number;
+  tokens: number;
+}
+
 export interface AdvanceResult {
   /** All episodes, wherever they stand now. */
   part: BlobRef;

@@ -31,6 +31,7 @@ import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { Retrying } from '../core/retrying.ts';
+import type { KeptChange } from '../core/run-change.ts';
 import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 import { curriculumActivities } from './activities.ts';
@@ -88,6 +89,7 @@ interface Carried {
   questions: OpenQuestion[];
   /** Missing in runs that are older than this field. */
   unknownSignals?: string[];
+  changes?: KeptChange[];
 }
 
 /**
@@ -120,6 +122,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     incidents: carried?.incidents ?? [],
     alarms: carried?.alarms ?? [],
     unknownSignals: carried?.unknownSignals ?? [],
+    changes: carried?.changes ?? [],
   };
   const retrying = new Map(carried?.retrying);
   /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
@@ -286,7 +289,8 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         const verdict = await control.pass();
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
           await condition(allHandlersFinished);
-          const { step, heldOut, seconds, learnerBackend, incidents, alarms, unknownSignals } = shown;
+          const { step, heldOut, seconds, learnerBackend, incidents, alarms, unknownSignals, changes } =
+            shown;
           const carry: Carried = {
             spec,
             state,
@@ -300,6 +304,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
             retrying: [...retrying],
             questions,
             unknownSignals,
+            changes,
           };
           await continueAsNew<typeof curriculum>(null, carry);
         }

@@ -1,7 +1,15 @@
 import type { EvaluationRequest, LearnerMetrics } from '../core/requests.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
 import type { Incident } from '../core/episode/incidents.ts';
-import type { Arrived, Ask, ClimbFailure, ClimbReply, ClimbRequest, Swept } from '../core/ladder/requests.ts';
+import type {
+  Arrived,
+  Ask,
+  CheaperVerdict,
+  ClimbFailure,
+  ClimbReply,
+  ClimbRequest,
+  Swept,
+} from '../core/ladder/requests.ts';
 import type { Budget } from '../core/ladder/budget.ts';
 import type { StepReport } from '../core/ports.ts';
 import type { ReportedStep } from './messages.ts';
@@ -220,6 +228,8 @@ export const askShape = object<Ask>({
     maxAttempts: positive,
   }),
   served: (value, at) => serving(value, at) ?? byWhom[(value as Ask['served']).by](value, at),
+  run: optional(name),
+  cheaper: optional(list(inside<CheaperVerdict>())),
 });
 
 const verification = object<Pick<VerificationSpec, 'rungs' | 'evaluateBy'>>({

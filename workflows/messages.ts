@@ -8,6 +8,7 @@ import type { CurriculumState } from '../core/training/curriculum.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
+import type { Changed, KeptChange, RunChange } from '../core/run-change.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 
 /** An alarm of a run, with the stage whose it is. */
@@ -53,6 +54,8 @@ export interface Progress {
   alarms: RunAlarm[];
   /** Signals that no run has, with the nearest name: the newest eight. They were ignored. */
   unknownSignals: string[];
+  /** What people have changed of the run: the newest eight. All of them are in the store. */
+  changes: KeptChange[];
 }
 
 export const progress = defineQuery<Progress>('progress');
@@ -68,7 +71,15 @@ export const stop = defineSignal('stop');
  */
 export const decide = defineUpdate<Decision, [answer: Decision, question?: string]>('decide');
 
+/**
+ * Changes limits of a run that goes on, from the next step on. Answers when the change is in the run's record, with what
+ * lies there.
+ */
+export const change = defineUpdate<KeptChange, [RunChange]>('change');
+
 /** Between the workflows of a run. */
+/** Of the run to its stage: all that holds now of what people have changed. */
+export const changesMade = defineSignal<[Changed]>('changesMade');
 /** A step, with what it took and those before it that were not reported. */
 export interface ReportedStep extends StepReport {
   secondsSince: TimeSplit;

@@ -6,6 +6,15 @@ export interface Opinion {
   comment?: string;
 }
 
+/** Takes back what a reviewer has said, or the whole review. */
+export interface Withdrawal {
+  /** Whose opinion it is, or who takes the review back. */
+  reviewer: string;
+  reason?: string;
+  /** The review is closed without a verdict, whoever has said what. */
+  all?: boolean;
+}
+
 /** Why an opinion is refused, or null. Nothing that is said after so many reviewers has a say in the verdict. */
 export function refuseOpinion(
   opinion: Opinion,
@@ -23,6 +32,23 @@ export function refuseOpinion(
   }
   if (isDecided(before, reviewers)) return 'this review is decided: its verdict is being written down';
   return null;
+}
+
+/** Why nothing can be taken back so, or null. */
+export function refuseWithdrawal(
+  withdrawal: Partial<Withdrawal> | undefined,
+  before: readonly Opinion[],
+  reviewers: number,
+): string | null {
+  const { reviewer, reason, all } = withdrawal ?? {};
+  if (typeof reviewer !== 'string' || reviewer.trim() === '')
+    return 'say whose opinion is taken back, or who takes the review back: "reviewer" is missing';
+  if (reason !== undefined && typeof reason !== 'string') return '"reason" must be a text';
+  if (all !== undefined && typeof all !== 'boolean') return '"all" must be true or false';
+  if (isDecided(before, reviewers)) return 'this review is decided: its verdict is being written down';
+  if (all || before.some((other) => other.reviewer === reviewer)) return null;
+  const given = before.map((other) => other.reviewer).join(', ');
+  return `${reviewer} has given no verdict here${given === '' ? '' : `; given were those of ${given}`}. To take the whole review back, say "all": true`;
 }
 
 /** Nothing that anybody could add would count: one side has its majority, or all have spoken. */

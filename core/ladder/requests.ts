@@ -20,6 +20,23 @@ export interface Ask {
   cost: Spent;
   limits: { timeoutSeconds: number; heartbeatSeconds: number; maxAttempts: number };
   served: { by: 'queue'; queue: string } | { by: 'people'; reviewers: number };
+  /** The run that asks; absent where a person does. */
+  run?: string;
+  /** What lower rungs have said of the candidate, the lowest first, where the ladder asks. */
+  cheaper?: CheaperVerdict[];
+}
+
+/** The verdict of a lower rung, for people who judge the same. */
+export interface CheaperVerdict {
+  verifier: string;
+  /** null of the lowest rung, whose verdicts are not kept by version. */
+  version: string | null;
+  /** null where it abstained. */
+  score: number | null;
+  /** Of the score, as the verifier states it. */
+  uncertainty?: number;
+  /** Why it abstained, or what its verdict rests on. */
+  said?: string;
 }
 
 /** Groups of a step, as the fast tier has judged them. */
