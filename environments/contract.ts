@@ -246,6 +246,16 @@ export const DEFAULT_TIER_LIMITS: TierLimits = { timeoutSeconds: 3600, heartbeat
 
 export type Verifier = FastVerifier | TierVerifier;
 
+/**
+ * A piece of what people are shown of a subject. Text is text, also in a table: nothing in it is markup. A drawing (an
+ * element `svg`, with its name space) is shown as an image: it runs nothing and fetches nothing, and `alt` says in words
+ * what is on it.
+ */
+export type SubjectBlock =
+  | { kind: 'text'; text: string }
+  | { kind: 'table'; columns: readonly string[]; rows: readonly (readonly (string | number)[])[] }
+  | { kind: 'svg'; svg: string; alt: string };
+
 /** A task family: tasks, tools and verifiers together, without the model. */
 export interface Environment {
   name: string;
@@ -274,6 +284,11 @@ export interface Environment {
    * whatever verifiers read, and no task of another split; null where there is none. Verifiers have the last word.
    */
   relabel?(candidate: Candidate): Omit<Task, 'ref'> | null;
+  /**
+   * How a subject of its verifiers is shown to people: to reviewers, and to whoever looks at what became of a candidate.
+   * Without it, and where it throws, hangs or gives something else, they are shown the subject's JSON.
+   */
+  present?(subject: Json): readonly SubjectBlock[] | Promise<readonly SubjectBlock[]>;
   /** How many different tasks a split has at a level, for bounds checks; Infinity where it is practically endless. */
   taskCount(split: Split, level: number): number;
   /**

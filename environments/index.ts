@@ -164,6 +164,7 @@ const environmentShape = z
       ])
       .optional(),
     demonstrate: isFunction.optional(),
+    present: isFunction.optional(),
     taskCount: isFunction,
     prepare: isFunction.optional(),
     needs: isFunction.optional(),

@@ -74,6 +74,7 @@ function withoutTools(): HostedEnvironment {
     {
       ...facts,
       demonstrates: false,
+      presents: false,
       resume: null,
       version: null,
       taskCounts: { train: {}, heldout: {}, test: {} },

@@ -28,6 +28,7 @@ export function findingsOf(seen: Seen, other: Seen | undefined): Finding[] {
     ...(other ? changedPlays(seen, other) : []),
     ...disturbedPlays(seen),
     ...poorPlays(seen),
+    ...brokenPresentations(seen),
   ];
   return found.map((one) => ({ ...one, environment: seen.name }));
 }
@@ -224,6 +225,18 @@ function* poorPlays({ plays }: Seen): Generator<Found> {
         'What is shown as an example should be a success: mend demonstrate(), task.answer or the verifier.',
     };
   }
+}
+
+function* brokenPresentations({ presentations }: Seen): Generator<Found> {
+  const broken = presentations.filter((one) => one.broken !== null);
+  const [first] = broken;
+  if (first === undefined) return;
+  const { verifier, level, index } = first;
+  yield {
+    is: 'warning',
+    what: `a subject of ${verifier} cannot be shown (train, level ${level}, index ${index}): ${first.broken}${more(broken.length)}`,
+    remedy: 'Mend present(): until then people are shown the JSON of what they judge.',
+  };
 }
 
 const quote = (text: string): string => JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100)}…`);

@@ -7,6 +7,7 @@ import type { Environment, Task } from '../contract.ts';
 import { factsOf, wordsOf } from '../host/facts.ts';
 import type { EnvironmentFacts, TaskCount } from '../host/facts.ts';
 import { hostedHere } from '../host/hosted-environment.ts';
+import type { HostedEnvironment } from '../host/hosted-environment.ts';
 import type { Resume } from '../session.ts';
 import { playDemonstration, playTogether } from './play.ts';
 import type { Begin, Demonstrated, Played } from './play.ts';
@@ -38,6 +39,14 @@ export interface SeenPlay {
   play: Played | Broken;
 }
 
+/** What `present()` made of a subject; null where all is well. */
+export interface SeenPresentation {
+  verifier: string;
+  level: number;
+  index: number;
+  broken: string | null;
+}
+
 export interface Seen {
   name: string;
   levels: readonly number[];
@@ -51,6 +60,7 @@ export interface Seen {
   plays: SeenPlay[];
   /** How episodes that were played by turns disturbed each other. */
   disturbed: Broken[];
+  presentations: SeenPresentation[];
 }
 
 /** What is done once may take as long as loading a module. */
@@ -82,7 +92,9 @@ export async function look(
       }
     }
   }
-  const played = demonstrates ? await playAll(environment, facts, begin) : { plays: [], disturbed: [] };
+  const played = demonstrates
+    ? await playAll(environment, facts, begin)
+    : { plays: [], disturbed: [], presentations: [] };
   const names = (all: readonly { name: string }[]): string[] => all.map((one) => one.name);
   return {
     name,
@@ -102,10 +114,11 @@ async function playAll(
   environment: Environment,
   { name, levels, taskCounts }: EnvironmentFacts,
   begin: Begin,
-): Promise<Pick<Seen, 'plays' | 'disturbed'>> {
+): Promise<Pick<Seen, 'plays' | 'disturbed' | 'presentations'>> {
   const hosted = hostedHere(environment);
   const plays: SeenPlay[] = [];
   const disturbed: Broken[] = [];
+  const presentations: SeenPresentation[] = [];
   for (const level of levels) {
     const alone: Demonstrated[] = [];
     for (const index of spread(taskCounts.train[level]!, DEMONSTRATED)) {
@@ -124,13 +137,40 @@ async function playAll(
         });
         plays.push({ level, index, way, play });
         // Waiting for the same with every task would take all the time, and what was found would not be heard.
-        if (late) return { plays, disturbed };
+        if (late) return { plays, disturbed, presentations };
       }
     }
     const together = await orBroken(() => playTogether(hosted, alone, begin));
     if (together) disturbed.push(together);
+    if (alone[0]) presentations.push(...(await presentAll(hosted, alone[0], begin)));
   }
-  return { plays, disturbed };
+  return { plays, disturbed, presentations };
+}
+
+/** What people are shown of the subjects of an episode, one for each verifier that has any. */
+async function presentAll(
+  hosted: HostedEnvironment,
+  { playing: { ref }, episode }: Demonstrated,
+  begin: Begin,
+): Promise<SeenPresentation[]> {
+  if (!hosted.presents) return [];
+  const { signal } = new AbortController();
+  const seen: SeenPresentation[] = [];
+  for (const { name, served } of hosted.verifiers) {
+    if (!served) continue;
+    await begin({ what: `the subject() of ${name}` });
+    const [subject] = await hosted.subjects(name, [{ ref, episode }], { signal });
+    if (subject === null || subject === undefined || subject instanceof GradusError) continue;
+    await begin({ what: `present() of a subject of ${name}` });
+    const shown = await orBroken(() => hosted.present(subject, { signal }));
+    seen.push({
+      verifier: name,
+      level: ref.level,
+      index: ref.index,
+      broken: 'broken' in shown ? shown.broken : null,
+    });
+  }
+  return seen;
 }
 
 /** Indices: the first, the last, and others evenly between (of one the first); of an endless row the first ones. */

@@ -6,7 +6,7 @@ import type { Json } from '../../core/json/json.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Demonstration, TierFinding } from '../contract.ts';
+import type { Demonstration, SubjectBlock, TierFinding } from '../contract.ts';
 import type { EndSaid, EpisodeEnd } from '../session.ts';
 import type { ToolFacts } from './facts.ts';
 import type { SentImage } from './images.ts';
@@ -76,6 +76,8 @@ export interface AskKinds {
     answer: { prompt: string; said: Said[] } | null;
   };
   findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
+  /** How subjects are shown to people. */
+  presentations: { item: Json; answer: SubjectBlock[] };
 }
 
 /** A verifier's verdict. `fault` is there when it is none for a reason that is the verifier's own mistake. */
@@ -140,6 +142,8 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
       return ['hint()'];
     case 'relabellings':
       return ['relabel()'];
+    case 'presentations':
+      return ['present()'];
     case 'verdicts':
       return (item as AskKinds['verdicts']['item']).verifiers.map((name) => `verifier ${name}`);
     default:
@@ -154,6 +158,7 @@ const OF_ENVIRONMENTS: readonly AskKind[] = [
   'relabellings',
   'endings',
   'closings',
+  'presentations',
 ];
 
 /** The boundary at which what goes wrong in an ask has crossed into Gradus. */

@@ -10,7 +10,7 @@ import type { HostOptions, HostProcess } from './host-process.ts';
 import { HostedEnvironment } from './hosted-environment.ts';
 import type { AskOptions, Transport } from './hosted-environment.ts';
 import { Lane } from './lane.ts';
-import { FAST_LIMIT_MS } from './serve.ts';
+import { FAST_LIMIT_MS, PRESENT_LIMIT_MS } from './serve.ts';
 import { Suspects } from './suspects.ts';
 
 export interface EnvironmentHostOptions {
@@ -229,7 +229,7 @@ export class EnvironmentHost {
       const known = this.environments.get(environment)?.verifiers.find(({ name }) => name === verifier);
       return 1000 * (known?.limits?.heartbeatSeconds ?? DEFAULT_TIER_LIMITS.heartbeatSeconds);
     }
-    return FAST_LIMIT_MS;
+    return kind === 'presentations' ? PRESENT_LIMIT_MS : FAST_LIMIT_MS;
   }
 
   private toolOf(

@@ -46,6 +46,8 @@ export interface EnvironmentFacts {
   relabels: boolean;
   /** It has experts. */
   demonstrates: boolean;
+  /** It says how its subjects are shown to people. */
+  presents: boolean;
   /** How its sessions come back; null where it keeps no state between calls. */
   resume: Resume | null;
   /** Of the source of its tasks; null where it gives none. */
@@ -65,6 +67,7 @@ export function factsOf(environment: Environment, file: string): EnvironmentFact
     verifiers: verifiers.map(verifierFacts),
     relabels: environment.relabel !== undefined,
     demonstrates: environment.demonstrate !== undefined,
+    presents: environment.present !== undefined,
     resume: environment.sessions?.resume ?? null,
     version: environment.version ?? null,
     taskCounts: { train: counts('train'), heldout: counts('heldout'), test: counts('test') },

@@ -5,7 +5,7 @@ import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { DEFAULT_TOOL_LIMITS } from '../contract.ts';
-import type { Environment, TierFinding, ToolContext } from '../contract.ts';
+import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../contract.ts';
 import type { EndSaid, EpisodeEnd, Resume } from '../session.ts';
 import { DIED, functionsOf, toError } from './asks.ts';
 import type {
@@ -22,6 +22,7 @@ import type {
 import { factsOf } from './facts.ts';
 import type { EnvironmentFacts, TaskCount, ToolFacts, VerifierFacts } from './facts.ts';
 import { inAttempts } from './in-attempts.ts';
+import { readPresentation } from './read-presentation.ts';
 import { serve } from './serve.ts';
 
 /** Pause before a session is asked for its last word again, milliseconds, doubled each time. */
@@ -64,6 +65,7 @@ export class HostedEnvironment {
   readonly verifiers: readonly VerifierFacts[];
   readonly relabels: boolean;
   readonly demonstrates: boolean;
+  readonly presents: boolean;
   readonly resume: Resume | null;
   readonly version: string | null;
   private readonly taskCounts: Record<Split, Record<number, TaskCount>>;
@@ -77,6 +79,7 @@ export class HostedEnvironment {
     this.verifiers = facts.verifiers;
     this.relabels = facts.relabels;
     this.demonstrates = facts.demonstrates;
+    this.presents = facts.presents;
     this.resume = facts.resume;
     this.version = facts.version;
     this.taskCounts = facts.taskCounts;
@@ -209,6 +212,20 @@ export class HostedEnvironment {
   /** What a verifier that is a function says of a subject. Throws GradusError('verifier', …). */
   find(verifier: string, subject: Json, options: AskOptions): Promise<TierFinding> {
     return this.one('findings', { verifier, subject }, options);
+  }
+
+  /**
+   * How a subject is shown to people. What comes is looked at here, too: who said it may have changed what looks at it
+   * there. Throws GradusError('environment', …).
+   */
+  async present(subject: Json, asker: Asker): Promise<SubjectBlock[]> {
+    const blocks = readPresentation(await this.one('presentations', subject, asker));
+    if ('value' in blocks) return blocks.value;
+    throw new GradusError(
+      'environment',
+      'present',
+      `present() of ${this.name} (${this.file}) ${blocks.fault}`,
+    );
   }
 
   private async all<Kind extends AskKind>(

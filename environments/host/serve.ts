@@ -1,4 +1,5 @@
 import { GradusError, isA } from '../../core/errors.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Candidate, Environment, Task, TierVerifier, Tool, ToolContext, Verdict } from '../contract.ts';
@@ -27,6 +28,7 @@ import {
   readVerdict,
 } from './read-answers.ts';
 import type { Read } from './read-answers.ts';
+import { readPresentation } from './read-presentation.ts';
 import { closeOf, endOf, readySession } from './sessions.ts';
 import { attemptCall, refuseCall, runTool } from './tool-call.ts';
 import { whatWentWrong } from './what-went-wrong.ts';
@@ -176,6 +178,10 @@ async function answerTo(
       if ('value' in found) return found.value;
       throw new GradusError('verifier', 'bad-answer', `the verifier ${name} ${found.fault}: mend it`);
     }
+    case 'presentations':
+      return promised(environment, 'present()', 'present', async () =>
+        readPresentation(await presentationOf(environment, item as Json, context.signal)),
+      );
     default:
       throw new GradusError('environment', 'unknown-ask', `a host is not asked for ${String(kind)}`);
   }
@@ -212,6 +218,17 @@ async function called(
 function expertOf(environment: Environment): NonNullable<Environment['demonstrate']> {
   if (environment.demonstrate) return (task, index) => environment.demonstrate!(task, index);
   throw new GradusError('environment', 'demonstration', `${environment.name} has no demonstrate()`);
+}
+
+/** Somebody looks at a page and waits, milliseconds. */
+export const PRESENT_LIMIT_MS = 3000;
+
+function presentationOf(environment: Environment, subject: Json, signal: AbortSignal): Promise<unknown> {
+  if (!environment.present) {
+    throw new GradusError('environment', 'present', `${environment.name} has no present()`);
+  }
+  const late = (seconds: number): Error => new Error(`showed nothing in ${seconds} s`);
+  return inTime<unknown>(signal, PRESENT_LIMIT_MS, () => environment.present!(subject), late);
 }
 
 /** What a session's functions are told where no call is made. */

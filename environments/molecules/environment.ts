@@ -3,6 +3,7 @@ import { defineEnvironment, type PlainEnvironment } from '../contract.ts';
 import { formatVerifier } from '../verifiers/format.ts';
 import { demonstrate } from './demonstrate.ts';
 import { LEVELS } from './levels.ts';
+import { presentMolecule } from './present.ts';
 import { loadRdkit } from './rdkit.ts';
 import { promptOf, targetAt } from './targets.ts';
 import { moleculeTools } from './tools.ts';
@@ -21,6 +22,7 @@ export function moleculesEnvironment(): PlainEnvironment {
     },
     demonstrate,
     taskCount: () => Infinity,
+    present: presentMolecule,
     prepare: loadRdkit,
   });
 }

@@ -18,7 +18,7 @@ import { withoutNulls } from './python.ts';
 
 export interface PythonEnvironmentOptions extends Pick<
   Environment,
-  'name' | 'levels' | 'verifiers' | 'version' | 'demonstrate' | 'hint'
+  'name' | 'levels' | 'verifiers' | 'version' | 'demonstrate' | 'hint' | 'present'
 > {
   /** What `python('module', …)` gives. */
   module: PythonModule;

@@ -135,6 +135,22 @@ export default [
   },
   {
     ...careful,
+    name: 'shows-html',
+    verifiers: [
+      exactMatch(),
+      {
+        name: 'reader',
+        version: '1',
+        tier: 'world',
+        cost: { seconds: 60, usd: 0 },
+        subject: ({ answer }) => ({ answer }),
+        served: { by: 'people' },
+      },
+    ],
+    present: () => '<b>an answer</b>' as never,
+  },
+  {
+    ...careful,
     name: 'throws',
     taskCount: (split) => {
       if (split === 'test') throw new Error('no test');

@@ -10,6 +10,7 @@ import type {
   Environment,
   PlainEnvironment,
   FastVerifier,
+  SubjectBlock,
   TierVerifier,
   Tool,
   ToolContext,
@@ -166,6 +167,23 @@ function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Prom
   };
 }
 
+const SVG = 'xmlns="http://www.w3.org/2000/svg"';
+/** By what their subject says. */
+const presentations: Record<string, () => unknown> = {
+  fine: () => [{ kind: 'text', text: 'a subject' }],
+  spin: forEver,
+  hang: () => new Promise(() => undefined),
+  exit: () => process.exit(3),
+  huge: () => [{ kind: 'text', text: 'x'.repeat(100e6) }],
+  many: () => Array.from({ length: 5e6 }),
+  script: () => [{ kind: 'svg', alt: 'a drawing', svg: `<svg ${SVG}><script>alert(1)</script></svg>` }],
+  handler: () => [{ kind: 'svg', alt: 'a drawing', svg: `<svg ${SVG} onload="alert(1)"/>` }],
+  html: () => '<p>a subject</p>',
+  throws: () => {
+    throw new Error('no paper');
+  },
+};
+
 const base = (): PlainEnvironment => calculatorEnvironment();
 const environments: Environment[] = [
   ...Object.entries(tools).map(([kind, one]) => calculatorEnvironment(`hostile-${kind}`, one)),
@@ -183,6 +201,11 @@ const environments: Environment[] = [
     },
   },
   { ...base(), name: 'hostile-prompt', task: (ref) => ({ ...base().task(ref), prompt: undefined as never }) },
+  {
+    ...base(),
+    name: 'hostile-present',
+    present: (subject) => presentations[(subject as { does: string }).does]!() as SubjectBlock[],
+  },
   { ...base(), name: 'hostile-count', taskCount: () => Number.NaN },
   {
     ...base(),

@@ -53,6 +53,10 @@ test.each([
     'error: two episodes that are played by turns disturb each other: in that of train, level 1, index 7, way 0 call 2 gave "call 2", then "call 3" beside that of train, level 1, index 0, way 0',
   ],
   ['waits', 'the tool wait took longer than 0.5 s: raise limits.timeoutSeconds or make it faster'],
+  [
+    'shows-html',
+    'warning: a subject of reader cannot be shown (train, level 1, index 0): present() of shows-html gave blocks that are no array',
+  ],
   ['throws', 'the tool count failed: boom (test/support/careless-environments.ts:'],
   ['throws', "error: taskCount('test', 1) threw: no test (test/support/careless-environments.ts:"],
   ['ends-early', 'no such row (test/support/careless-environments.ts:'],

@@ -7,7 +7,9 @@ import { moleculesEnvironment } from '../../../../environments/molecules/environ
 import { growMolecule } from '../../../../environments/molecules/enumerate.ts';
 import { windowScore } from '../../../../environments/molecules/property-score.ts';
 import { drawMolecule, loadRdkit, readMolecule } from '../../../../environments/molecules/rdkit.ts';
+import { promptOf, targetAt } from '../../../../environments/molecules/targets.ts';
 import type { Target } from '../../../../environments/molecules/targets.ts';
+import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 
 const environment = moleculesEnvironment();
 beforeAll(loadRdkit);
@@ -160,6 +162,36 @@ describe('the fast tier', () => {
     expect(tier('dft').subject(candidate('OC'))).toEqual({ smiles: 'CO', basis: 'sto-3g' });
     expect(tier('expert').subject(candidate('OC'))).toMatchObject({ smiles: 'CO' });
   });
+});
+
+test('a subject is shown as its structure, what was wanted of it, and what is known of it', async () => {
+  const hosted = hostedHere(environment);
+  const { signal } = new AbortController();
+  const asked = tier('expert').subject(candidate('OCC=O'))!;
+  const [drawing, wanted, known] = await hosted.present(asked, { signal });
+  expect(drawing).toMatchObject({ kind: 'svg', alt: 'Structure of O=CCO' });
+  expect(wanted).toMatchObject({
+    rows: promptOf(targetAt('train', 2, 0))
+      .split(', ')
+      .map((part) => [
+        expect.any(String) as string,
+        part.replace(/^(gap|dipole) /, '').replace(/(\d)-/, '$1–'),
+      ]),
+  });
+  expect(known).toMatchObject({
+    rows: expect.arrayContaining([
+      ['SMILES', 'O=CCO'],
+      ['heavy atoms', 4],
+    ]) as unknown,
+  });
+  // Of a calculation nothing is wanted.
+  expect(await hosted.present({ smiles: 'CO', basis: 'sto-3g' }, { signal })).toHaveLength(2);
+  expect(await hosted.present({ smiles: 'C((' }, { signal })).toMatchObject([
+    { kind: 'text', text: expect.stringContaining('C((') as string },
+  ]);
+  await expect(hosted.present({ formula: 'CH4' }, { signal })).rejects.toThrow(
+    'present() of molecules threw',
+  );
 });
 
 describe('the score of a measurement', () => {
