@@ -35,6 +35,18 @@ export interface SampleRequest {
   sampling: SamplingSettings;
   /** The draw for the token at position p of the continuation is `uniform(key, p)`. */
   key: RandomKey;
+  /** How many of the likeliest tokens are told beside each that is drawn, for people: what is drawn does not depend on it. */
+  alternatives?: number;
+}
+
+/** A token that could have been drawn. */
+export interface Alternative {
+  token: number;
+  /**
+   * Log-probability in nats under softmax(logits / temperature) over the whole vocabulary, whatever top-k and top-p cut; at
+   * temperature 0 that of temperature 1.
+   */
+  logprob: number;
 }
 
 export interface SampleResult {
@@ -46,6 +58,8 @@ export interface SampleResult {
   logprobs: number[];
   /** With top-k of 64 at most: the ids that each token was drawn among, ascending; empty where nothing was cut. */
   kept?: number[][];
+  /** Where they were asked for: likeliest first, and then the token that was drawn, where it is none of them. */
+  alternatives?: Alternative[][];
   /** Why the turn ended. */
   finish: 'stop' | 'length';
 }

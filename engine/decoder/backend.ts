@@ -25,9 +25,10 @@ export interface DecoderBackend {
   step(block: KvBlock): Promise<void>;
   /**
    * Feeds up to `LANES` sequences a piece each, from its slot's length on, and draws what `draws` asks for. The caller
-   * advances the lengths. A lane gets the same bits in any company.
+   * advances the lengths. A lane gets the same bits in any company. Gives the logits [LANES, V] of the pieces' last tokens,
+   * in memory that the next feed may write to.
    */
-  feed(lanes: readonly Lane[], draws: Draws): Promise<void>;
+  feed(lanes: readonly Lane[], draws: Draws): Promise<Float32Array>;
   /** Logits [count, V] of the last step, in memory that the next step may write to. */
   logits(block: KvBlock): Float32Array;
   dispose(): Promise<void>;

@@ -66,7 +66,7 @@ export class NativeBackend implements DecoderBackend {
     await nextTurn();
   }
 
-  async feed(lanes: readonly Lane[], draws: Draws): Promise<void> {
+  async feed(lanes: readonly Lane[], draws: Draws): Promise<Float32Array> {
     const { vocabSize, maxPositions } = this.config;
     this.pieces ??= { session: this.openPieces(), logits: new Float32Array(LANES * vocabSize) };
     const { session, logits } = this.pieces;
@@ -82,6 +82,7 @@ export class NativeBackend implements DecoderBackend {
     };
     this.addon.feed(session, piece, draws);
     await nextTurn();
+    return logits;
   }
 
   logits(block: KvBlock): Float32Array {

@@ -110,7 +110,7 @@ export class OnnxBackend implements DecoderBackend {
     this.draw(block.draws, block.count, logits);
   }
 
-  async feed(lanes: readonly Lane[], draws: Draws): Promise<void> {
+  async feed(lanes: readonly Lane[], draws: Draws): Promise<Float32Array> {
     const { keyValueHeads: K, headSize: D, maxPositions } = this.config;
     this.pieces ??= this.openPieces();
     // A lane without a sequence computes one token that nobody reads.
@@ -150,7 +150,9 @@ export class OnnxBackend implements DecoderBackend {
         }
       }
     }
-    this.draw(draws, lanes.length, floats(outputs['logits']));
+    const logits = floats(outputs['logits']);
+    this.draw(draws, lanes.length, logits);
+    return logits;
   }
 
   logits(block: KvBlock): Float32Array {

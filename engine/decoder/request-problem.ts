@@ -3,10 +3,12 @@ import type { SampleRequest } from '../policy.ts';
 
 /** Backends take it as an int32: a fraction or more would be another number to them. */
 const MOST_TOP_K = 2 ** 31 - 1;
+/** They are for people, who read no more. */
+export const MOST_ALTERNATIVES = 64;
 
 /** Why a request makes no sense to a model, or undefined. */
 export function problemOf(
-  { prefix, continuation, mask, sampling }: SampleRequest,
+  { prefix, continuation, mask, sampling, alternatives = 0 }: SampleRequest,
   config: ModelConfig,
 ): string | undefined {
   if (prefix.length === 0) return 'The prefix is empty. Give at least one prompt token.';
@@ -22,6 +24,9 @@ export function problemOf(
   const isCount = Number.isInteger(topK) && topK >= 0 && topK <= MOST_TOP_K;
   if (!(temperature >= 0) || !isCount || !(topP >= 0 && topP <= 1)) {
     return `Temperature ${temperature}, top-k ${topK} or top-p ${topP} is out of range. Use ≥ 0, a whole number from 0 to ${MOST_TOP_K} and 0 to 1.`;
+  }
+  if (!(Number.isInteger(alternatives) && alternatives >= 0 && alternatives <= MOST_ALTERNATIVES)) {
+    return `${alternatives} alternatives cannot be told. Ask for 0 to ${MOST_ALTERNATIVES}.`;
   }
   return undefined;
 }

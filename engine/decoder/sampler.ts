@@ -1,4 +1,4 @@
-import type { SamplingSettings } from '../policy.ts';
+import type { Alternative, SamplingSettings } from '../policy.ts';
 import { exponential } from './exponential.ts';
 
 /** A token, with what its log-probability follows from; see `logprobOf`. */
@@ -67,6 +67,37 @@ export class Sampler {
     const draw = { token, margin: (logits[start + token]! - max) / temperature, total: kept };
     const ids = last === undefined || topK === 0 || topK > MOST_KEPT ? [] : this.keptDownTo(last);
     return ids.length === 0 ? draw : { ...draw, kept: ids };
+  }
+
+  /**
+   * The `count` likeliest tokens of the row from `start` on, likeliest first, and `drawn`, where it is none of them. A token
+   * without probability is none.
+   */
+  likeliest(
+    logits: Float32Array,
+    start: number,
+    temperature: number,
+    count: number,
+    drawn: number,
+  ): Alternative[] {
+    const { vocabSize } = this;
+    const best: number[] = [];
+    for (let i = 0; i < vocabSize; i++) {
+      const logit = logits[start + i]!;
+      if (best.length === count && !(logit > logits[start + best.at(-1)!]!)) continue;
+      let at = best.length;
+      while (at > 0 && logit > logits[start + best[at - 1]!]!) at--;
+      best.splice(at, 0, i);
+      if (best.length > count) best.pop();
+    }
+    const tokens = best.includes(drawn) ? best : [...best, drawn];
+    const divisor = temperature === 0 ? 1 : temperature;
+    const max = logits.subarray(start, start + vocabSize).reduce((a, b) => Math.max(a, b));
+    const total = this.exponentials(logits, start, max, divisor);
+    return tokens.flatMap((token) => {
+      const logprob = logprobOf({ margin: (logits[start + token]! - max) / divisor, total });
+      return this.weights[token] === 0 ? [] : [{ token, logprob }];
+    });
   }
 
   /** Writes exp((logit − max) / temperature) into `weights`; gives their sum. */

@@ -191,7 +191,8 @@ export class Scheduler {
         if (request.continuation.length === 0) {
           const { sampling, u } = sequence.draw;
           const draw = sampler.draw(entry.logits!, 0, sampling, u);
-          sequence.append({ token: draw.token, logprob: logprobOf(draw), kept: draw.kept ?? [] });
+          const { token, kept = [] } = draw;
+          sequence.append(told(model, sequence, entry.logits!, 0, { token, logprob: logprobOf(draw), kept }));
         }
         if (sequence.aborted) return;
         if (sequence.result === undefined)
@@ -226,10 +227,11 @@ export class Scheduler {
       if (lanes.length === 0) return;
       const fed = lanes.slice(0, LANES);
       fed.forEach(({ sequence }, lane) => draws.ask(lane, sequence.wanted));
-      await backend.feed(fed, draws);
+      const logits = await backend.feed(fed, draws);
       fed.forEach(({ block, sequence, slot, tokens }, lane) => {
         block.lengths[slot]! += tokens.length;
-        sequence.advance(drawnAt(draws, lane));
+        const drawn = drawnAt(draws, lane);
+        sequence.advance(drawn && told(model, sequence, logits, lane, drawn));
       });
       for (const seats of batch.seats()) this.dismiss(model, seats);
       batch.settle();
@@ -244,9 +246,11 @@ export class Scheduler {
       draws.ask(slot, sequence.wanted);
     }
     await model.backend.step(block);
+    const logits = model.backend.logits(block);
     for (const [slot, sequence] of sequences.entries()) {
       block.lengths[slot]!++;
-      sequence.advance(drawnAt(draws, slot));
+      const drawn = drawnAt(draws, slot);
+      sequence.advance(drawn && told(model, sequence, logits, slot, drawn));
     }
     this.dismiss(model, seats);
   }
@@ -273,5 +277,22 @@ const drawnAt = (draws: Draws, row: number): Drawn | undefined =>
   draws.wanted[row] === 1
     ? { token: draws.token[row]!, logprob: draws.logprob(row), kept: draws.keptOf(row) }
     : undefined;
+
+/** What was drawn from a row of logits, with what else could have been, where the request asks for that. */
+function told(
+  { sampler, config }: Pick<Model, 'sampler' | 'config'>,
+  { request: { alternatives, sampling } }: Sequence,
+  logits: Float32Array,
+  row: number,
+  drawn: Drawn,
+): Drawn {
+  if (!alternatives) return drawn;
+  const start = row * config.vocabSize;
+  const { temperature } = sampling;
+  return {
+    ...drawn,
+    alternatives: sampler.likeliest(logits, start, temperature, alternatives, drawn.token),
+  };
+}
 
 const sessionKey = (session: string) => `session ${session}`;

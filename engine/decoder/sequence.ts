@@ -1,5 +1,5 @@
 import { uniform } from '../../core/random.ts';
-import type { SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
+import type { Alternative, SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
 import type { CachedSequence } from './kv-cache.ts';
 import { piecesOf } from './pieces.ts';
 import { MOST_KEPT } from './sampler.ts';
@@ -9,6 +9,8 @@ export interface Drawn {
   token: number;
   logprob: number;
   kept: number[];
+  /** Where the request asks for them. */
+  alternatives?: Alternative[];
 }
 
 /** One request while it is being decoded: which of its tokens have been fed, and what was sampled. */
@@ -27,6 +29,7 @@ export class Sequence {
   private readonly tokens: number[] = [];
   private readonly logprobs: number[] = [];
   private readonly kept: number[][] = [];
+  private readonly alternatives: Alternative[][] = [];
   private readonly limit: number;
 
   constructor(id: number, request: SampleRequest, maxPositions: number) {
@@ -77,9 +80,14 @@ export class Sequence {
 
   /** The answer, once the turn is over. */
   get result(): SampleResult | undefined {
-    const { tokens, logprobs, kept } = this;
+    const { tokens, logprobs, kept, alternatives } = this;
     const { topK } = this.request.sampling;
-    const sampled = { tokens, logprobs, ...(topK > 0 && topK <= MOST_KEPT && { kept }) };
+    const sampled = {
+      tokens,
+      logprobs,
+      ...(topK > 0 && topK <= MOST_KEPT && { kept }),
+      ...(this.request.alternatives && { alternatives }),
+    };
     const last = tokens.at(-1);
     if (last !== undefined && this.request.stopTokens.includes(last)) return { ...sampled, finish: 'stop' };
     return tokens.length >= this.limit ? { ...sampled, finish: 'length' } : undefined;
@@ -103,9 +111,10 @@ export class Sequence {
     if (drawn !== undefined) this.append(drawn);
   }
 
-  append({ token, logprob, kept }: Drawn): void {
+  append({ token, logprob, kept, alternatives = [] }: Drawn): void {
     this.tokens.push(token);
     this.logprobs.push(logprob);
     this.kept.push(kept);
+    this.alternatives.push(alternatives);
   }
 }

@@ -189,6 +189,48 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
   });
 
+  it.each([
+    { temperature: 0.8, topK: 0, topP: 1 },
+    { temperature: 1, topK: 3, topP: 0.9 },
+    { temperature: 0, topK: 0, topP: 1 },
+  ])('tells what else could have been drawn at %o, and draws the same', async (sampling) => {
+    const policy = await decoder();
+    // A prompt's own logits, those of single tokens, and those of a piece of an observation.
+    const asked = [
+      request({ sampling }),
+      request({
+        sampling,
+        session: 't',
+        continuation: [5, ...Array<number>(40).fill(7)],
+        mask: [1, ...Array<number>(40).fill(0)],
+      }),
+    ];
+    for (const one of asked) {
+      const silent = await policy.sample(one);
+      const { alternatives, ...told } = await policy.sample({
+        ...one,
+        session: `${one.session}'`,
+        alternatives: 4,
+      });
+      expect(told).toEqual(silent);
+      expect(silent).not.toHaveProperty('alternatives');
+      for (const [i, token] of told.tokens.entries()) {
+        const history = [...one.prefix, ...one.continuation, ...told.tokens.slice(0, i)];
+        const logits = referenceLogits(smallConfig, weights, history).at(-1)!;
+        const expected = softmax(logits.map((x) => x / (sampling.temperature || 1)));
+        const ranked = expected.map((_, id) => id).toSorted((a, b) => expected[b]! - expected[a]!);
+        const likeliest = ranked.slice(0, 4);
+        const ids = alternatives![i]!.map((one) => one.token);
+        expect(ids).toEqual(likeliest.includes(token) ? likeliest : [...likeliest, token]);
+        for (const { token: id, logprob } of alternatives![i]!)
+          expect(logprob).toBeCloseTo(Math.log(expected[id]!), 3);
+        const own = alternatives![i]!.find((one) => one.token === token)!;
+        if (sampling.temperature > 0 && sampling.topK === 0) expect(own.logprob).toBe(told.logprobs[i]);
+      }
+    }
+    await expect(policy.sample(request({ alternatives: 65 }))).rejects.toThrow(/0 to 64/);
+  });
+
   describe('a turn', () => {
     it('ends at a stop token, which is its last', async () => {
       const policy = await decoder();
