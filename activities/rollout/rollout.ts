@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import { callKey } from '../../core/episode/acts.ts';
+import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { ids } from '../../core/names.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
-import { randomKey } from '../../core/random.ts';
 import type {
   AdvanceRequest,
   AdvanceResult,
@@ -228,10 +228,11 @@ const treesOf = (
 ): Promise<RolloutGroup[]> => Promise.all(trees.map((ref) => loadTrajectories(store, ref, { signal })));
 
 /** What a group is, whatever is in it. */
-const headOf = ({ group, checkpoint, sampling }: GroupRequest) => ({
+const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice }: GroupRequest) => ({
   id: `group-${String(group).padStart(4, '0')}`,
   weights: checkpoint.weights,
   temperature: sampling.temperature,
+  sampled: { seed, stage, step, sampling, ...(toolChoice !== undefined && { toolChoice }) },
 });
 
 async function startGroup(
@@ -259,15 +260,23 @@ async function startGroup(
   const tasks = refs.map((ref, i): GroupTask => {
     const [task, hint] = [posed[i]!, hints?.[i]];
     const again = i < request.retries && { retried: true as const };
+    const place = request.firstTask + i;
     if (task instanceof GradusError || hint instanceof GradusError)
-      return { ref, prompt: '', promptTokens: [], ...again };
+      return { ref, place, prompt: '', promptTokens: [], ...again };
     const { prompt, tools } = task;
     const own = tools && { tools };
     const dialect = lease.dialectFor(speaking(deps, { ref, prompt, promptTokens: [], ...own }));
     const tokensOf = (content: string) => dialect.promptTokens([{ role: 'user', content }]);
-    if (hint === undefined) return { ref, prompt, promptTokens: tokensOf(prompt), ...own, ...again };
+    if (hint === undefined) return { ref, place, prompt, promptTokens: tokensOf(prompt), ...own, ...again };
     const hinted = `${prompt}\n\n${hint}`;
-    return { ref, prompt: hinted, promptTokens: tokensOf(hinted), learntBehind: tokensOf(prompt), ...own };
+    return {
+      ref,
+      place,
+      prompt: hinted,
+      promptTokens: tokensOf(hinted),
+      learntBehind: tokensOf(prompt),
+      ...own,
+    };
   });
   const statusOf = (task: number): EpisodeStatus => {
     const problem = [posed[task], hints?.[task]].find((said) => said instanceof GradusError);
@@ -389,9 +398,8 @@ async function advanceOne(
   const { tools = environment.tools } = task;
   const { tokenizer } = lease;
   const dialect = lease.dialectFor(speaking(deps, task));
-  const { seed, stage, step, firstTask, toolChoice = 0 } = request;
-  const keyOfEpisode = (what: string) =>
-    randomKey(seed, what, stage, step, firstTask + episode.task, episode.sample);
+  const { firstTask, toolChoice = 0 } = request;
+  const drawn = { place: firstTask + episode.task, sample: episode.sample };
   try {
     await advanceEpisode(
       {
@@ -401,13 +409,18 @@ async function advanceOne(
         environment,
         ref: task.ref,
         tools,
-        beginning: beginCall({ dialect, tokenizer }, tools, toolChoice, keyOfEpisode('tool-choice')),
+        beginning: beginCall(
+          { dialect, tokenizer },
+          tools,
+          toolChoice,
+          keyOfDraws(request, drawn, 'tool-choice'),
+        ),
         sampling: request.sampling,
         maxPositions: room,
         promptTokens: task.promptTokens,
         episodeId: `${longName(request)}/${index}`,
         policySession,
-        key: keyOfEpisode('rollout'),
+        key: keyOfDraws(request, drawn, 'rollout'),
         keepImages: (called) => keepImages(deps.store, request.run, called, { signal: asker.signal }),
         ...asker,
       },

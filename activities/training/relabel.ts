@@ -53,6 +53,7 @@ export async function relabelled(
     id: 'relabelled',
     weights: first.weights,
     temperature: first.temperature,
+    ...(first.sampled && { sampled: first.sampled }),
     tasks: kept.map(({ task }) => task),
     episodes: kept.map(({ episode }, task) => ({ ...episode, task })),
   };

@@ -1,6 +1,7 @@
 import type { Json } from '../json/json.ts';
 import type { Outcome } from './outcome.ts';
 import type { TaskRef } from '../refs.ts';
+import type { SamplingSpec } from '../spec.ts';
 
 /** A call that the policy wrote and that parsed: the tool may still not exist, or refuse the arguments. */
 export interface ToolCall {
@@ -114,6 +115,8 @@ export interface TaskTool {
 
 export interface GroupTask {
   ref: TaskRef;
+  /** Its place among all tasks of the step that sampled it: the draws of its episodes follow from it. */
+  place?: number;
   prompt: string;
   promptTokens: number[];
   /** Where they are not those of the environment. */
@@ -127,12 +130,28 @@ export interface GroupTask {
   learntBehind?: number[];
 }
 
+/**
+ * What a group was sampled by besides its weights, so that it can be sampled again: where in its run, which copies of it keep,
+ * and how.
+ */
+export interface SampledBy {
+  seed: number;
+  /** The stage, or the name of an evaluation. */
+  stage: string;
+  step: number;
+  sampling: SamplingSpec;
+  /** Probability that an episode begins with a call of a tool that was drawn at random. */
+  toolChoice?: number;
+}
+
 /** Episodes that advance together: G samples of one task in training, one sample of many tasks in an evaluation. */
 export interface RolloutGroup {
   id: string;
   /** SHA-256 of the weights that sampled. */
   weights: string;
   temperature: number;
+  /** Absent: nobody knows any more. */
+  sampled?: SampledBy;
   /** Id of the group of the same step whose samples these are more of: of the same tasks, in a tree. */
   grows?: string;
   tasks: GroupTask[];
