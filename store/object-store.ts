@@ -182,18 +182,25 @@ export class ObjectStore {
     assertDigest(ref.sha256);
     const cached = await this.recall(ref.sha256);
     if (cached) return cached;
-    const bytes = await this.download(ref.key, signal);
-    const sha256 = await sha256OfMany(bytes);
-    if (bytes.length !== ref.bytes || sha256 !== ref.sha256) {
-      throw new GradusError(
-        'store',
-        'corrupt-object',
-        `${ref.key} in bucket ${this.bucket} at ${this.address} has ${bytes.length} bytes with SHA-256 ${sha256}, ` +
-          `expected ${ref.bytes} with ${ref.sha256}: it was damaged or replaced. Restore it, or go back to an earlier one`,
-      );
-    }
-    await this.remember(sha256, bytes);
+    const { bytes } = await this.download(ref.key, signal);
+    await this.assertWhole(ref.key, bytes, ref);
+    await this.remember(ref.sha256, bytes);
     return bytes;
+  }
+
+  private async assertWhole(
+    key: string,
+    bytes: Uint8Array,
+    expected: { sha256: string; bytes?: number },
+  ): Promise<void> {
+    const sha256 = await sha256OfMany(bytes);
+    if (bytes.length === (expected.bytes ?? bytes.length) && sha256 === expected.sha256) return;
+    throw new GradusError(
+      'store',
+      'corrupt-object',
+      `${key} in bucket ${this.bucket} at ${this.address} has ${bytes.length} bytes with SHA-256 ${sha256}, ` +
+        `expected ${expected.bytes ?? 'those'} with ${expected.sha256}: it was damaged or replaced. Restore it, or go back to an earlier one`,
+    );
   }
 
   async getJson(ref: BlobRef, options: CallOptions = {}): Promise<Json> {
@@ -211,8 +218,23 @@ export class ObjectStore {
 
   /** What is kept at a key; null where nothing is. */
   async find<T>(key: string, codec: Codec<T>, options: CallOptions = {}): Promise<T | null> {
+    if (!this.cache) return this.findAtOnce(key, codec, options);
     const ref = await this.head(key, options);
     return ref ? this.read(ref, codec, options) : null;
+  }
+
+  /** By one request, where no cache would spare the second one. */
+  private async findAtOnce<T>(key: string, codec: Codec<T>, { signal }: CallOptions): Promise<T | null> {
+    assertKey(key);
+    const found = await this.download(key, signal).catch((error: unknown) => {
+      if (error instanceof GradusError && error.type === 'missing-object') return null;
+      throw error;
+    });
+    if (!found) return null;
+    const { bytes, digest } = found;
+    if (digest !== undefined) await this.assertWhole(key, bytes, { sha256: digest });
+    if (bytes.length > LARGE_OBJECT) await ownTurn();
+    return codec.decode(bytes, key);
   }
 
   /** The ref of what lies at a key, or undefined. What other software put there without a digest is read and hashed. */
@@ -220,9 +242,8 @@ export class ObjectStore {
     assertKey(key);
     const found = await this.call(`head ${key}`, signal, () => this.stat(key));
     if (!found) return undefined;
-    const digest: unknown = found.metaData[DIGEST];
-    const given = typeof digest === 'string' && DIGEST_FORM.test(digest);
-    const sha256 = given ? digest : await sha256OfMany(await this.download(key, signal));
+    const given = digestIn(found.metaData[DIGEST]);
+    const sha256 = given ?? (await sha256OfMany((await this.download(key, signal)).bytes));
     return { key, sha256, bytes: found.size };
   }
 
@@ -337,16 +358,22 @@ export class ObjectStore {
     }
   }
 
-  private download(key: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  /** The bytes, and their digest as their writer gave it. */
+  private download(
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<{ bytes: Uint8Array; digest: string | undefined }> {
     return this.call(`get ${key}`, signal, async () => {
       const body = (await this.client.getObject(this.bucket, key)) as IncomingMessage;
+      const digest = digestIn(body.headers[`x-amz-meta-${DIGEST}`]);
       // In one piece from the start: gigabytes that come in chunks and are put together are there twice.
       const length = Number(body.headers['content-length']);
-      if (!Number.isSafeInteger(length)) return Buffer.concat((await body.toArray()) as Buffer[]);
+      if (!Number.isSafeInteger(length))
+        return { bytes: Buffer.concat((await body.toArray()) as Buffer[]), digest };
       const bytes = Buffer.allocUnsafeSlow(length);
       let at = 0;
       for await (const chunk of body) at += (chunk as Buffer).copy(bytes, at);
-      return bytes.subarray(0, at);
+      return { bytes: bytes.subarray(0, at), digest };
     });
   }
 
@@ -397,3 +424,6 @@ export class ObjectStore {
     }
   }
 }
+
+const digestIn = (metadata: unknown): string | undefined =>
+  typeof metadata === 'string' && DIGEST_FORM.test(metadata) ? metadata : undefined;

@@ -3,6 +3,7 @@ import { DECISIONS } from '../core/question.ts';
 import type { Decision } from '../core/question.ts';
 import type { StepAnswer, StepFacts } from '../core/training/step-facts.ts';
 import { jsonCodec } from './codec.ts';
+import { inParallel } from './in-parallel.ts';
 import { stepAnswerKey, stepFactsKey, stepsPrefix } from './keys.ts';
 import { checkpointRef } from './manifest.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
@@ -101,8 +102,47 @@ export interface StoredStep extends StepFacts {
   answer: Decision | null;
 }
 
-/** Objects that are read at a time. */
-const AT_ONCE = 16;
+/** Where the facts of a step lie, and the answer to its question where one is kept. */
+export interface StepPlace {
+  key: string;
+  answerKey: string | null;
+}
+
+const ANSWER = '.answer.json';
+
+/** Of all steps that have left facts. */
+export async function stepPlaces(
+  store: ObjectStore,
+  run: string,
+  options: CallOptions = {},
+): Promise<StepPlace[]> {
+  const keys = (await store.list(stepsPrefix(run), options)).map(({ key }) => key);
+  const answers = new Set(keys.filter((key) => key.endsWith(ANSWER)));
+  return keys
+    .filter((key) => !answers.has(key))
+    .map((key) => {
+      const answerKey = key.replace(/\.json$/, ANSWER);
+      return { key, answerKey: answers.has(answerKey) ? answerKey : null };
+    });
+}
+
+/** null where nothing is kept any more. Throws what the store throws for an object that is damaged, by its name. */
+export async function readStep(
+  store: ObjectStore,
+  { key, answerKey }: StepPlace,
+  options: CallOptions = {},
+): Promise<StoredStep | null> {
+  const [found, answer] = await Promise.all([
+    store.find(key, facts, options),
+    answerKey === null ? null : store.find(answerKey, answers, options),
+  ]);
+  if (found === null) return null;
+  const { format: _, ...step } = found;
+  return { ...step, answer: answer?.answer ?? null };
+}
+
+export const inOrderOfRun = (steps: readonly StoredStep[]): StoredStep[] =>
+  steps.toSorted((a, b) => a.step - b.step || a.stageStep - b.stageStep);
 
 /**
  * The facts of a run's steps, in the order of the run; a run that is older than they are has none. Throws what the store
@@ -113,22 +153,8 @@ export async function readSteps(
   run: string,
   options: CallOptions = {},
 ): Promise<StoredStep[]> {
-  const keys = (await store.list(stepsPrefix(run), options)).map(({ key }) => key);
-  const answered = new Set(keys);
-  const places = keys.filter((key) => !key.endsWith('.answer.json'));
-  const steps: StoredStep[] = [];
-  for (let at = 0; at < places.length; at += AT_ONCE) {
-    const some = await Promise.all(places.slice(at, at + AT_ONCE).map(readStep));
-    steps.push(...some.filter((step) => step !== null));
-  }
-  return steps.toSorted((a, b) => a.step - b.step || a.stageStep - b.stageStep);
-
-  async function readStep(key: string): Promise<StoredStep | null> {
-    const found = await store.find(key, facts, options);
-    if (found === null) return null;
-    const { format: _, ...step } = found;
-    const answerKey = stepAnswerKey(run, step.stage, step.stageStep);
-    const answer = answered.has(answerKey) ? await store.find(answerKey, answers, options) : null;
-    return { ...step, answer: answer?.answer ?? null };
-  }
+  const steps = await inParallel(await stepPlaces(store, run, options), (place) =>
+    readStep(store, place, options),
+  );
+  return inOrderOfRun(steps.filter((step) => step !== null));
 }

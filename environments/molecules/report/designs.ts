@@ -14,7 +14,7 @@ import { targetAt } from '../targets.ts';
 import type { Target } from '../targets.ts';
 import { DFT_SCALE, onScale, XTB_SCALE } from '../verifiers.ts';
 import type { Properties } from '../verifiers.ts';
-import { inParallel } from './in-parallel.ts';
+import { inParallel } from '../../../store/in-parallel.ts';
 import { readEpisodes } from './stored-episodes.ts';
 import type { StoredEpisode } from './stored-episodes.ts';
 

@@ -4,7 +4,7 @@ import { loadTrajectories } from '../../../store/trajectories.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import { LADDER } from '../../../core/ladder/requests.ts';
 import type { TaskRef } from '../../../core/refs.ts';
-import { inParallel } from './in-parallel.ts';
+import { inParallel } from '../../../store/in-parallel.ts';
 
 export interface StoredEpisode {
   /** As the ledger names candidates: stage/step/group/task/sample. */
