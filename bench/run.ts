@@ -1,6 +1,6 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { fail } from '../cli/fail.ts';
-import { untilInterrupted } from '../cli/stack-with-workers.ts';
+import { untilInterrupted } from '../cli/until-interrupted.ts';
 import type { Bench } from './bench.ts';
 import { decodeBench, turnsBench } from './engine/decode.ts';
 import { grpoBench } from './engine/grpo.ts';

@@ -36,6 +36,14 @@ export async function settingsOf({ stateDir }: ConnectionOptions): Promise<Worke
   return readSettings({ ...process.env, ...stackEnvironment(stack) });
 }
 
+/** Where Temporal's own pages are, of the servers of a state folder; null where the environment says where servers are. */
+export async function temporalUiOf({ stateDir }: ConnectionOptions): Promise<string | null> {
+  if (stateDir === undefined && process.env['GRADUS_S3_URL'] !== undefined)
+    return process.env['TEMPORAL_UI_ADDRESS'] ?? null;
+  const { temporal } = await readStack(stateDir ?? process.env[STATE_DIR] ?? DEFAULT_STATE_DIR);
+  return temporal.uiAddress ?? null;
+}
+
 /** Gives `use` the object store to read from, as it is, and closes it afterwards. */
 export async function withStore<T>(
   options: ConnectionOptions,

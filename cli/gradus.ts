@@ -27,6 +27,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Holds servers and workers up until Ctrl-C.',
     load: async () => (await import('./commands/dev.ts')).dev,
   },
+  dashboard: {
+    description: 'Serves the pages that show runs, against any Temporal and bucket.',
+    load: async () => (await import('./commands/dashboard.ts')).dashboard,
+  },
   setup: {
     description:
       'Brings in what the package alone does not have: servers, libtensorflow, Python environments.',

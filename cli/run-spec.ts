@@ -10,11 +10,12 @@ import type { OpenQuestion } from '../core/question.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { otherRuns } from './other-runs.ts';
-import { printable } from './printable.ts';
+import { printable } from '../core/printable.ts';
 import { connectPatiently } from './patient-connection.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { progressLine } from './show-progress.ts';
-import { joinInstallation, startInstallation, untilInterrupted } from './stack-with-workers.ts';
+import { joinInstallation, startInstallation } from './stack-with-workers.ts';
+import { untilInterrupted } from './until-interrupted.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 
@@ -58,7 +59,7 @@ export async function runSpec<T>(
   const { stack, settings } = up;
   try {
     say(`  Temporal at ${settings.temporalAddress}, queue ${QUEUES.orchestrator}`);
-    if (stack.temporal.uiAddress) say(`  watch it at ${stack.temporal.uiAddress}`);
+    if (stack.temporal.uiAddress) say(`  its workflows at ${stack.temporal.uiAddress}`);
     const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
     const others = await Promise.race([otherRuns(client, workflowId, { stateDir, settings }), interrupted]);
@@ -107,7 +108,8 @@ async function servers(options: RunSpecOptions) {
     return { ...joined, stop: async () => undefined };
   }
   say('starting servers and workers …');
-  const installation = await startInstallation({ ...options, onEvent: say });
+  const installation = await startInstallation({ dashboard: true, ...options, onEvent: say });
+  if (installation.dashboard !== null) say(`  watch and steer it at ${installation.dashboard}`);
   for (const description of installation.workers.descriptions) say(`  ${description}`);
   return installation;
 }

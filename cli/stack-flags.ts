@@ -2,7 +2,8 @@ import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { IN_CHECKOUT } from '../core/installation.ts';
 
-function parsePort(text: string): number {
+/** For an option that is a port. */
+export function parsePort(text: string): number {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
     throw new InvalidArgumentError('a port is a number from 1 to 65535');
@@ -24,5 +25,7 @@ export function withStackFlags(command: Command): Command {
     )
     .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
     .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)
-    .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort);
+    .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort)
+    .option('--dashboard <port>', 'port of the dashboard (default: a free one)', parsePort)
+    .option('--no-dashboard', 'leave the dashboard out');
 }

@@ -5,16 +5,20 @@ import { readStack, stackEnvironment, stackLock } from '../infra/dev/stack-addre
 import type { StackAddresses } from '../infra/dev/stack-addresses.ts';
 import type { Stack, StackOptions } from '../infra/dev/stack.ts';
 import { blobCacheDir, DEFAULT_STATE_DIR, logsDir } from '../infra/dev/state-dir.ts';
+import { dashboardProcess } from '../dashboard/process.ts';
 import { lockHolder } from '../infra/setup/file-lock.ts';
 import { startWorkers } from '../workers/all-in-one.ts';
 import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
 import { readSettings } from '../workers/settings.ts';
+import { SupervisedProcess } from '../workers/supervised-process.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 
 /** Servers and workers of one machine. */
 export interface Installation {
   stack: Stack;
   workers: Workers;
+  /** Where the dashboard is; null where it was not asked for. */
+  dashboard: string | null;
   settings: WorkerSettings;
   /** Workers first, so that they end in order; then the servers. Safe to call twice. */
   stop(): Promise<void>;
@@ -23,6 +27,8 @@ export interface Installation {
 export interface InstallationOptions
   extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'chemistry'> {
   stateDir?: string;
+  /** Serve the pages that show runs and steer them, on loopback; a number is the port. */
+  dashboard?: boolean | number;
 }
 
 /** Throws what `startStack` and `startWorkers` throw; nothing is left running then. */
@@ -30,22 +36,50 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   const stateDir = path.resolve(options.stateDir ?? DEFAULT_STATE_DIR);
   const stack = await startStack(stateDir, options);
   const settings = settingsFor(stack, options.env);
+  let pages: SupervisedProcess | undefined;
   try {
     await linkTemporal(stack);
-    const workers = await startWorkers(settings, {
+    const starting = startWorkers(settings, {
       ...options,
       logFile: path.join(logsDir(stateDir), 'workers.log'),
     });
+    pages = startDashboard(stack, settings, options);
+    const [workers] = await Promise.all([starting, pages?.up()]);
     let stopped: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
-      await workers.stop();
+      await Promise.all([workers.stop(), pages?.stop()]);
       await stack.stop();
     };
-    return { stack, workers, settings, stop: () => (stopped ??= stop()) };
+    return {
+      stack,
+      workers,
+      settings,
+      dashboard: pages?.descriptions[0] ?? null,
+      stop: () => (stopped ??= stop()),
+    };
   } catch (error) {
+    await pages?.stop();
     await stack.stop();
     throw error;
   }
+}
+
+/** The pages, which may steer whatever runs here: only this machine reaches them. */
+function startDashboard(
+  { stateDir, temporal }: Stack,
+  settings: WorkerSettings,
+  { dashboard = false, onEvent }: InstallationOptions,
+): SupervisedProcess | undefined {
+  if (dashboard === false) return undefined;
+  const kind = dashboardProcess(settings, {
+    actions: true,
+    temporalUi: temporal.uiAddress ?? null,
+    ...(dashboard !== true && { port: dashboard }),
+  });
+  return new SupervisedProcess(kind, {
+    logFile: path.join(logsDir(stateDir), 'dashboard.log'),
+    ...(onEvent && { onEvent }),
+  });
 }
 
 /** The folder that has the Temporal CLI as `temporal`, for whoever types its commands. */
@@ -81,18 +115,5 @@ export function settingsFor(stack: Stack, env: Record<string, string> = {}): Wor
     GRADUS_BLOB_CACHE: blobCacheDir(stack.stateDir),
     ...env,
     ...stackEnvironment(stack),
-  });
-}
-
-/** Ends the installation on the first Ctrl-C or SIGTERM, at once on the second; resolves then. */
-export function untilInterrupted(): Promise<void> {
-  return new Promise((resolve) => {
-    const first = (): void => {
-      process.once('SIGINT', () => process.exit(130));
-      process.once('SIGTERM', () => process.exit(143));
-      resolve();
-    };
-    process.once('SIGINT', first);
-    process.once('SIGTERM', first);
   });
 }

@@ -28,7 +28,7 @@ async function check({ rehearse, quick = false }: { rehearse?: true; quick?: boo
     return 0;
   }
   const { ensureOnnxCuda } = await import('../../infra/setup/onnxruntime-cuda.ts');
-  const { untilInterrupted } = await import('../../cli/stack-with-workers.ts');
+  const { untilInterrupted } = await import('../../cli/until-interrupted.ts');
   const device: Device = rehearse ? { kind: 'cpu' } : { kind: 'gpu', libraries: await ensureOnnxCuda(say) };
   const stopping = new AbortController();
   void untilInterrupted().then(() => stopping.abort(new Error('stopped by a person')));

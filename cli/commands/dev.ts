@@ -8,7 +8,8 @@ import { checkModules } from '../check-beforehand.ts';
 import { note } from '../printable.ts';
 import { packageModules, projectEnvironment } from '../project.ts';
 import { withStackFlags } from '../stack-flags.ts';
-import { binDir, startInstallation, untilInterrupted } from '../stack-with-workers.ts';
+import { binDir, startInstallation } from '../stack-with-workers.ts';
+import { untilInterrupted } from '../until-interrupted.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
 import { shellWord } from '../../environments/sandbox/command.ts';
 import { fileOfModule } from '../../environments/ready.ts';
@@ -19,6 +20,7 @@ async function hold(options: InstallationOptions): Promise<void> {
   console.log('starting servers and workers …');
   const interrupted = untilInterrupted();
   const installation = await startInstallation({
+    dashboard: true,
     ...options,
     env: await projectEnvironment(),
     onEvent: (text) => console.log(text),
@@ -36,6 +38,7 @@ async function hold(options: InstallationOptions): Promise<void> {
   console.log(`
   Temporal      ${temporal.address}   (queue: gradus)
   Temporal UI   ${temporal.uiAddress ?? 'off'}
+  dashboard     ${installation.dashboard}
   object store  http://${objectStore.endPoint}:${objectStore.port}   bucket ${objectStore.bucket}
                 keys in ${keysFile(storeDir(stack.stateDir))}
   data and logs ${stack.stateDir}

@@ -12,7 +12,7 @@ import { settingsOf, withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
 import { playEpisode } from '../play-episode.ts';
-import { printable } from '../printable.ts';
+import { printable } from '../../core/printable.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 import type { PlaySettings } from '../play-episode.ts';
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import * as fc from 'fast-check';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { printable } from '../../../cli/printable.ts';
+import { printable } from '../../../core/printable.ts';
 import { ROOT } from '../../support/markdown.ts';
 
 test('escape sequences are written out, line feeds and tabs stay', () => {

@@ -1,0 +1,48 @@
+import { Command } from 'commander';
+import { openDashboard } from '../../dashboard/open.ts';
+import { settingsOf, temporalUiOf, withConnectionFlags } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { parsePort } from '../stack-flags.ts';
+import { note, print } from '../printable.ts';
+import { untilInterrupted } from '../until-interrupted.ts';
+
+interface DashboardFlags extends ConnectionOptions {
+  actions?: boolean;
+  host?: string;
+  port?: number;
+  allowHost?: string[];
+}
+
+/** `gradus dashboard`: the pages, against any Temporal and bucket. */
+export function dashboard(): Command {
+  return withConnectionFlags(new Command('dashboard'))
+    .option('--actions', 'let pages steer runs: pause, decide, give verdicts. Without it they only show')
+    .option('--port <port>', 'default: a free one', parsePort)
+    .option(
+      '--host <address>',
+      'listen there and not on loopback alone; every request then needs the token in GRADUS_DASHBOARD_TOKEN',
+    )
+    .option(
+      '--allow-host <name...>',
+      'NAME or NAME:PORT by which browsers come, such as that of a proxy before it',
+    )
+    .action(async ({ actions = false, host, port, allowHost, ...options }: DashboardFlags) => {
+      const password = process.env['GRADUS_DASHBOARD_TOKEN'] ?? null;
+      if (host === undefined && password !== null)
+        note('GRADUS_DASHBOARD_TOKEN is set: it is asked for on loopback, too');
+      const interrupted = untilInterrupted();
+      const opened = await openDashboard(await settingsOf(options), {
+        temporalUi: await temporalUiOf(options),
+        actions,
+        password,
+        ...(host !== undefined && { host }),
+        ...(port !== undefined && { port }),
+        ...(allowHost !== undefined && { allowedHosts: allowHost }),
+      });
+      print(
+        `${opened.url}   ${actions ? 'it can steer runs' : 'it only shows (--actions lets it steer)'}; Ctrl-C ends it`,
+      );
+      await interrupted;
+      await opened.close();
+    });
+}

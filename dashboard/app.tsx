@@ -1,0 +1,76 @@
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { GradusError, messageOf } from '../core/errors.ts';
+import { serveAssets } from './assets.ts';
+import type { App, Context } from './context.ts';
+import { Layout } from './layout.tsx';
+import { serveLive } from './live.ts';
+import { RunObserver } from '../observe/run.ts';
+import { runPage } from './pages/run.tsx';
+import { runsPage } from './pages/runs.tsx';
+import { Text } from './parts/text.tsx';
+import { admission, changes, headers } from './security.ts';
+import type { Access } from './security.ts';
+
+/** A form is a few fields and a comment. */
+const MOST_BYTES = 64 * 1024;
+
+/** The dashboard as a function from requests to answers, whatever serves it. */
+export function createApp(context: Context, access: Access): App {
+  const app = new Hono();
+  app.use(headers);
+  app.use(admission(access));
+  app.use(
+    bodyLimit({
+      maxSize: MOST_BYTES,
+      onError: (c) => c.text(`A form has ${MOST_BYTES} bytes at most.\n`, 413),
+    }),
+  );
+  app.use(changes(context));
+  app.onError((error, c) => {
+    const status = statusOf(error);
+    if (status === 500) console.error(error);
+    return c.html(
+      <Layout title={TITLES[status]}>
+        <p>
+          <Text value={withoutSecrets(messageOf(error), context.secrets)} />
+        </p>
+      </Layout>,
+      status,
+    );
+  });
+  app.notFound((c) =>
+    c.html(
+      <Layout title={TITLES[404]}>
+        <p>
+          There is no page at <Text value={c.req.path} max={300} />.
+        </p>
+      </Layout>,
+      404,
+    ),
+  );
+  serveAssets(app);
+  runsPage(app, context);
+  runPage(app, { ...context, observer: new RunObserver(context.sources) });
+  serveLive(app);
+  return app;
+}
+
+const TITLES = {
+  400: 'That cannot be asked',
+  404: 'Not here',
+  409: 'That was refused',
+  500: 'This page could not be made',
+  503: 'Something that this page needs is away',
+} as const;
+
+/** What the person who asked can do about it decides, not where it was thrown. */
+function statusOf(error: unknown): keyof typeof TITLES {
+  if (!(error instanceof GradusError)) return 500;
+  if (error.retryable) return 503;
+  if (/^no-|missing/.test(error.type)) return 404;
+  return error.boundary === 'spec' || error.type.startsWith('invalid') ? 400 : 409;
+}
+
+const withoutSecrets = (text: string, secrets: readonly string[]): string =>
+  secrets.reduce((rest, secret) => (secret === '' ? rest : rest.replaceAll(secret, '…')), text);

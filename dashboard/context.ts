@@ -1,0 +1,20 @@
+import type { Sources } from '../observe/sources.ts';
+import type { Hono } from 'hono';
+
+/** What every page is made from. */
+export interface Context {
+  sources: Sources;
+  /** `http://127.0.0.1:8233`, say; null where Temporal's own pages are not known. */
+  temporalUi: string | null;
+  namespace: string;
+  /** Whether pages may change something. */
+  actions: boolean;
+  /** Made anew at each start; what changes something has it, so that no other page can send it. */
+  formToken: string;
+  /** Modules of users' environments, for those pages that show what only an environment can. */
+  environmentModules: readonly string[];
+  /** Never shown, whatever an error says. */
+  secrets: readonly string[];
+}
+
+export type App = Hono;

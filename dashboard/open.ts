@@ -1,0 +1,48 @@
+import { Client, Connection } from '@temporalio/client';
+import { ObjectStore } from '../store/object-store.ts';
+import type { WorkerSettings } from '../workers/settings.ts';
+import { serveDashboard } from './server.ts';
+import type { Dashboard, DashboardOptions } from './server.ts';
+
+export type OpenOptions = Pick<
+  DashboardOptions,
+  'host' | 'port' | 'allowedHosts' | 'password' | 'actions'
+> & {
+  temporalUi: string | null;
+};
+
+/** A page waits for a store that hangs no longer than a reader does. */
+const STORE_TIMEOUT_MS = 5000;
+
+/**
+ * The dashboard of servers that need not be there yet: it says so, and shows them when they are. Throws as
+ * `serveDashboard`.
+ */
+export async function openDashboard(settings: WorkerSettings, options: OpenOptions): Promise<Dashboard> {
+  const { accessKey, secretKey } = settings.store;
+  const store = ObjectStore.open({ ...settings.store, timeoutMs: STORE_TIMEOUT_MS });
+  const connection = Connection.lazy({ address: settings.temporalAddress });
+  const close = async (): Promise<void> => {
+    await connection.close();
+    store.close();
+  };
+  try {
+    const served = await serveDashboard({
+      ...options,
+      sources: { store, temporal: new Client({ connection, namespace: settings.namespace }) },
+      namespace: settings.namespace,
+      environmentModules: settings.environmentModules,
+      secrets: [secretKey, accessKey, options.password ?? ''],
+    });
+    return {
+      url: served.url,
+      close: async () => {
+        await served.close();
+        await close();
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

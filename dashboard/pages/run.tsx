@@ -1,0 +1,516 @@
+import type { Context as Request } from 'hono';
+import type { FC } from 'hono/jsx';
+import { DECISIONS } from '../../core/question.ts';
+import type { Decision, OpenQuestion } from '../../core/question.ts';
+import { GradusError } from '../../core/errors.ts';
+import { noOutcomes } from '../../core/episode/outcome.ts';
+import type { OutcomeKind } from '../../core/episode/outcome.ts';
+import { learnability } from '../../core/training/task-draw.ts';
+import { total } from '../../core/training/stage-policy.ts';
+import type { RunObserver, RunView } from '../../observe/run.ts';
+import { answerQuestion, signalRun } from '../../operate/control.ts';
+import type { StoredStep } from '../../store/step-facts.ts';
+import { runAt, stepAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout, Live } from '../layout.tsx';
+import { Action } from '../parts/action.tsx';
+import { Curves } from '../parts/chart.tsx';
+import { duration, Num, percent, Success, Time } from '../parts/numbers.tsx';
+import { staleOf } from '../parts/stale.ts';
+import { Text } from '../parts/text.tsx';
+import { chartsOf } from '../run-charts.ts';
+
+const SIGNALS = ['pause', 'resume', 'stop'] as const;
+
+/** `/runs/RUN`: how a run stands, what it asks, and how it got there. */
+export function runPage(app: App, context: Context & { observer: RunObserver }): void {
+  const { observer, sources } = context;
+  const look = (c: Request): Promise<RunView> => observer.look(c.req.param('run')!);
+
+  app.get('/runs/:run', async (c) => c.html(<Page view={await look(c)} context={context} />));
+
+  /** Asks back: what is stopped does not go on. */
+  app.get('/runs/:run/stop', async (c) => {
+    const { run } = await look(c);
+    return c.html(
+      <Layout title={`Stop ${run}?`} crumbs={[{ href: runAt(run), label: run }]}>
+        <p>The run ends after the step in flight, with its checkpoint. It cannot be gone on with.</p>
+        {context.actions ? (
+          <Action to={`${runAt(run)}/stop`} token={context.formToken} label="Stop the run" danger />
+        ) : (
+          <p class="note">This dashboard only shows: it was started without --actions.</p>
+        )}
+        <p>
+          <a href={runAt(run)}>Leave it going</a>
+        </p>
+      </Layout>,
+    );
+  });
+
+  for (const signal of SIGNALS) {
+    app.post(`/runs/:run/${signal}`, async (c) => {
+      const view = await look(c);
+      await signalRun(sources.temporal, workflowOf(view), signal);
+      return c.redirect(runAt(view.run), 303);
+    });
+  }
+
+  app.post('/runs/:run/decide', async (c) => {
+    const view = await look(c);
+    const { answer, question } = await c.req.parseBody();
+    if (typeof question !== 'string' || !isDecision(answer)) {
+      throw new GradusError(
+        'spec',
+        'answer',
+        `an answer is one of ${DECISIONS.join(', ')}, with the id of its question`,
+      );
+    }
+    await answerQuestion(sources.temporal, workflowOf(view), answer, question);
+    return c.redirect(runAt(view.run), 303);
+  });
+}
+
+const isDecision = (value: unknown): value is Decision => (DECISIONS as readonly unknown[]).includes(value);
+
+/** Throws GradusError('infra', 'no-workflow'). */
+function workflowOf({ run, execution }: RunView): string {
+  if (execution.value?.status === 'RUNNING') return execution.value.workflowId;
+  throw new GradusError(
+    'infra',
+    'not-running',
+    execution.problem ?? `${run} does not go on any more: there is nothing to steer`,
+  );
+}
+
+const Page: FC<{ view: RunView; context: Context }> = ({ view, context }) => {
+  const { run, progress, execution, spec } = view;
+  const steps = view.steps.value ?? [];
+  const last = steps.at(-1);
+  return (
+    <Layout
+      title={run}
+      crumbs={[{ href: '/', label: 'Runs' }]}
+      stale={staleOf(view)}
+      live={execution.value?.status !== 'COMPLETED' || execution.problem !== null}
+    >
+      <Live id="question">
+        {progress.value?.question && (
+          <QuestionOf run={run} question={progress.value.question} context={context} />
+        )}
+      </Live>
+      <Live id="standing">
+        <Standing view={view} last={last} context={context} />
+      </Live>
+      {context.actions && execution.value?.status === 'RUNNING' && (
+        <div class="actions">
+          <Action to={`${runAt(run)}/pause`} token={context.formToken} label="Pause" />
+          <Action to={`${runAt(run)}/resume`} token={context.formToken} label="Resume" />
+          <a href={`${runAt(run)}/stop`}>Stop …</a>
+        </div>
+      )}
+      <nav aria-label="Of this run">
+        <a href={`/find?run=${encodeURIComponent(run)}`}>Find episodes</a>
+        {spec?.verification && (
+          <>
+            {' · '}
+            <a href={`${runAt(run)}/ladder`}>Verification ladder</a>
+          </>
+        )}
+        {' · '}
+        <a href={`/compare?runs=${encodeURIComponent(run)}`}>Compare</a>
+      </nav>
+      <h2>Charts</h2>
+      <p class="note">
+        By the step of the run. Shaded stretches are stages, diamonds decisions, triangles alarms; lines are
+        dashed alike in chart and legend. Success has its 95 % interval (Wilson).
+      </p>
+      <Live id="charts">
+        <div class="figures">
+          {chartsOf(steps).map(({ heading, chart }) => (
+            <Curves heading={heading} chart={chart} />
+          ))}
+        </div>
+      </Live>
+      <Live id="happened">
+        <Happened run={run} steps={steps} />
+      </Live>
+      <Live id="outcomes">
+        <Outcomes steps={steps} />
+      </Live>
+      <Live id="arms">{last && Object.keys(last.estimates).length > 0 && <Arms step={last} />}</Live>
+      <Live id="steps">
+        <Steps run={run} steps={steps} />
+      </Live>
+    </Layout>
+  );
+};
+
+const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> = ({
+  run,
+  question,
+  context,
+}) => (
+  <section class="question" aria-labelledby="asked">
+    <h2 id="asked">This run waits for an answer</h2>
+    <p>
+      <Text value={question.reason} />
+    </p>
+    {question.answers.map(({ answer, effect }) =>
+      context.actions ? (
+        <Action
+          to={`${runAt(run)}/decide`}
+          token={context.formToken}
+          label={answer}
+          danger={answer === 'stop'}
+        >
+          <input type="hidden" name="question" value={question.id} />
+          <input type="hidden" name="answer" value={answer} />
+          <span>
+            <Text value={effect} />
+          </span>
+        </Action>
+      ) : (
+        <p>
+          <code>{answer}</code>: <Text value={effect} />
+        </p>
+      ),
+    )}
+  </section>
+);
+
+/** What the run itself says, or what its steps and Temporal say of it. */
+export function statusOf({ progress, execution, steps }: RunView): string {
+  if (progress.value) return progress.value.status;
+  if (execution.value) return execution.value.status.toLowerCase();
+  return (steps.value?.length ?? 0) > 0 ? 'forgotten by Temporal' : 'unknown';
+}
+
+const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Context }> = ({
+  view,
+  last,
+  context,
+}) => {
+  const { execution, progress, spec } = view;
+  const now = progress.value;
+  const status = statusOf(view);
+  const heldOut =
+    now?.heldOut ?? view.steps.value?.findLast(({ heldOut }) => heldOut !== null)?.heldOut ?? null;
+  const sampled = (view.steps.value ?? []).reduce(
+    (sum, { rollout }) => sum + (rollout?.sampledTokens ?? 0),
+    0,
+  );
+  return (
+    <dl class="facts">
+      <dt>status</dt>
+      <dd>
+        <span class={`status ${status.replaceAll(' ', '-')}`}>{status}</span>
+        {now?.failure && (
+          <>
+            {': '}
+            <Text value={now.failure} max={1000} />
+          </>
+        )}
+      </dd>
+      <dt>stage</dt>
+      <dd>
+        <Text value={now?.phase ?? last?.stage ?? '–'} max={100} />
+        {(now?.step ?? last) &&
+          `, step ${(now?.step ?? last)!.stageStep} of ${(now?.step ?? last)!.maxSteps}`}
+        {spec && ` (stages: ${spec.stages.map(({ name }) => name).join(', ')})`}
+      </dd>
+      <dt>held-out success</dt>
+      <dd>{heldOut === null ? '–' : <Success of={total(heldOut.arms)} />}</dd>
+      {now?.before && (
+        <>
+          <dt>before → after</dt>
+          <dd>
+            <Success of={total(now.before.arms)} /> →{' '}
+            {now.after ? <Success of={total(now.after.arms)} /> : '…'}
+          </dd>
+        </>
+      )}
+      <dt>sampled</dt>
+      <dd>
+        <Num value={sampled} /> tokens
+      </dd>
+      {now && (
+        <>
+          <dt>time of its steps</dt>
+          <dd>
+            {Object.entries(now.seconds)
+              .filter(([, seconds]) => seconds > 0)
+              .map(([part, seconds]) => `${part} ${duration(seconds)}`)
+              .join(', ') || '–'}
+          </dd>
+        </>
+      )}
+      {execution.value && (
+        <>
+          <dt>workflow</dt>
+          <dd>
+            <code>
+              <Text value={execution.value.workflowId} max={200} />
+            </code>
+            , begun <Time at={execution.value.startTime} />
+            {execution.value.closeTime && (
+              <>
+                , over since <Time at={execution.value.closeTime} />
+              </>
+            )}
+            {context.temporalUi && (
+              <>
+                {' · '}
+                <a
+                  href={`${context.temporalUi}/namespaces/${encodeURIComponent(context.namespace)}/workflows/${encodeURIComponent(execution.value.workflowId)}/${execution.value.runId}/history`}
+                  rel="noreferrer"
+                >
+                  in the Temporal UI
+                </a>
+              </>
+            )}
+          </dd>
+        </>
+      )}
+      {(now?.retrying.length ?? 0) > 0 && (
+        <>
+          <dt class="warn">tried again</dt>
+          <dd>
+            <ul>
+              {now!.retrying.map(({ activity, workflow, attempts, lastFailure }) => (
+                <li>
+                  {activity} of <Text value={workflow} max={200} />: attempt {attempts}; the last failed:{' '}
+                  <Text value={lastFailure} max={500} />
+                </li>
+              ))}
+            </ul>
+          </dd>
+        </>
+      )}
+      {(now?.unknownSignals.length ?? 0) > 0 && (
+        <>
+          <dt>ignored</dt>
+          <dd>
+            <ul>
+              {now!.unknownSignals.map((signal) => (
+                <li>
+                  <Text value={signal} max={300} />
+                </li>
+              ))}
+            </ul>
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+};
+
+/** Decisions, questions with their answers, and alarms, the newest first. */
+const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }) => {
+  const notable = steps.filter(({ alarms, decision }) => alarms.length > 0 || decision.kind !== 'continue');
+  if (notable.length === 0) return null;
+  return (
+    <>
+      <h2>Decisions and alarms</h2>
+      <ul>
+        {notable.toReversed().map((step) => (
+          <li>
+            <a href={stepAt({ run, stage: step.stage, step: step.stageStep })}>
+              {step.stage} {step.stageStep}
+            </a>
+            {step.decision.kind !== 'continue' && (
+              <>
+                {': '}
+                <strong>{step.decision.kind}</strong> <Text value={step.decision.reason ?? ''} max={500} />
+                {step.decision.question && ` – asked a person, who answered ${step.answer ?? 'nothing yet'}`}
+              </>
+            )}
+            {step.alarms.map(({ name, remedy, evidence, actions }) => (
+              <div>
+                <strong class="bad">alarm: {name}</strong>{' '}
+                {evidence
+                  .map(
+                    ({ what, now, before, limit }) =>
+                      `${what} ${now.toPrecision(3)}${before === null ? '' : ` (was ${before.toPrecision(3)})`}, limit ${limit.toPrecision(3)}`,
+                  )
+                  .join('; ')}
+                . <Text value={remedy} max={500} />
+                {actions.length > 0 && ` Done: ${actions.join(', ')}.`}
+              </div>
+            ))}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+};
+
+const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
+  const sums = noOutcomes();
+  const last = steps.findLast(({ rollout }) => rollout !== null)?.rollout?.outcomes;
+  const failures: Record<string, number> = {};
+  for (const { rollout } of steps) {
+    for (const [kind, count] of Object.entries(rollout?.outcomes ?? {})) sums[kind as OutcomeKind] += count;
+    for (const [boundary, count] of Object.entries(rollout?.failures ?? {})) {
+      failures[boundary] = (failures[boundary] ?? 0) + count;
+    }
+  }
+  const all = Object.values(sums).reduce((sum, count) => sum + count, 0);
+  if (all === 0) return null;
+  return (
+    <>
+      <h2>Outcomes</h2>
+      <div class="scroll">
+        <table>
+          <caption>Episodes that were rolled out to learn from</caption>
+          <thead>
+            <tr>
+              <th scope="col">outcome</th>
+              <th scope="col" class="number">
+                last step
+              </th>
+              <th scope="col" class="number">
+                whole run
+              </th>
+              <th scope="col" class="number">
+                share
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {Object.entries(sums).map(([kind, count]) => (
+              <tr>
+                <th scope="row">{kind}</th>
+                <td class="number">{last?.[kind as OutcomeKind] ?? 0}</td>
+                <td class="number">{count}</td>
+                <td class="number">{percent(count / all)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {Object.keys(failures).length > 0 && (
+        <p class="note">
+          Failed by where:{' '}
+          {Object.entries(failures)
+            .map(([boundary, count]) => `${boundary} ${count}`)
+            .join(', ')}
+        </p>
+      )}
+    </>
+  );
+};
+
+const Arms: FC<{ step: StoredStep }> = ({ step }) => (
+  <>
+    <h2>Arms</h2>
+    <div class="scroll">
+      <table>
+        <caption>
+          What stage {step.stage} believes of each environment and level, by which it draws tasks
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">arm</th>
+            <th scope="col" class="number">
+              success p
+            </th>
+            <th scope="col" class="number">
+              trials, decayed
+            </th>
+            <th scope="col" class="number">
+              p(1 − p)
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {Object.entries(step.estimates).map(([name, estimate]) => {
+            const p = (estimate.successes + 1) / (estimate.trials + 2);
+            return (
+              <tr>
+                <th scope="row">
+                  <Text value={name} max={100} />
+                </th>
+                <td class="number">{percent(p)}</td>
+                <td class="number">{estimate.trials.toFixed(1)}</td>
+                <td class="number" title={`weight ${learnability(estimate).toFixed(3)}`}>
+                  {(p * (1 - p)).toFixed(3)}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  </>
+);
+
+/** Steps that a page lists before it is asked for all. */
+const LISTED = 30;
+
+const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }) => {
+  const listed = steps.slice(-LISTED).toReversed();
+  if (listed.length === 0) return <p>No step has ended yet.</p>;
+  return (
+    <>
+      <h2>Steps and their checkpoints</h2>
+      <div class="scroll">
+        <table>
+          <caption>
+            The newest {listed.length} of {steps.length}. A checkpoint comes from that of the step before, or
+            from the one that a decision went back to.
+          </caption>
+          <thead>
+            <tr>
+              <th scope="col">step</th>
+              <th scope="col" class="number">
+                reward
+              </th>
+              <th scope="col">held-out</th>
+              <th scope="col" class="number">
+                sampled
+              </th>
+              <th scope="col" class="number">
+                seconds
+              </th>
+              <th scope="col">checkpoint</th>
+              <th scope="col">decision</th>
+            </tr>
+          </thead>
+          <tbody>
+            {listed.map((step) => (
+              <tr data-item>
+                <th scope="row">
+                  <a href={stepAt({ run, stage: step.stage, step: step.stageStep })}>
+                    {step.stage} {step.stageStep}
+                  </a>
+                </th>
+                <td class="number">
+                  <Num
+                    value={
+                      step.rollout?.rewardCount ? step.rollout.rewardSum / step.rollout.rewardCount : null
+                    }
+                  />
+                </td>
+                <td>{step.heldOut ? <Success of={total(step.heldOut.arms)} /> : '–'}</td>
+                <td class="number">
+                  <Num value={step.rollout?.sampledTokens} />
+                </td>
+                <td class="number">
+                  <Num
+                    value={Object.values(step.circumstances.seconds).reduce((sum, part) => sum + part, 0)}
+                  />
+                </td>
+                <td>
+                  <code title={step.checkpoint.weights}>
+                    {step.checkpoint.step}-{step.checkpoint.weights.slice(0, 12)}
+                  </code>
+                </td>
+                <td>{step.decision.kind === 'continue' ? '' : step.decision.kind}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+};

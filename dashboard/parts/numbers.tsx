@@ -1,0 +1,58 @@
+import type { FC } from 'hono/jsx';
+import { rate, wilson } from '../../core/statistics/intervals.ts';
+import type { Proportion } from '../../core/statistics/intervals.ts';
+import { shortNumber } from '../../svg/charts.ts';
+
+export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
+
+/** How sure the intervals of pages are. */
+export const CONFIDENCE = 0.95;
+
+/** A success rate with Wilson's interval, and what it was measured on. */
+export const Success: FC<{ of: Proportion }> = ({ of }) => {
+  if (of.trials === 0) return <>–</>;
+  const { low, high } = wilson(of, CONFIDENCE);
+  return (
+    <span class="success">
+      {percent(rate(of))}{' '}
+      <small title={`${of.successes} of ${of.trials}; 95 % interval`}>
+        [{(100 * low).toFixed(1)}, {(100 * high).toFixed(1)}]
+      </small>
+    </span>
+  );
+};
+
+/** A number as short as it can be read, or a dash for what is not known. */
+export const Num: FC<{ value: number | null | undefined }> = ({ value }) => (
+  <>{value === null || value === undefined || !Number.isFinite(value) ? '–' : shortNumber(value)}</>
+);
+
+const STEPS: [seconds: number, unit: string][] = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+];
+
+/** `3 h 12 min`, `48 s`, `0.3 s`. */
+export function duration(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  for (const [i, [size, unit]] of STEPS.entries()) {
+    if (seconds < size) continue;
+    const rest = Math.floor((seconds % size) / (STEPS[i + 1]?.[0] ?? 1));
+    const [, smaller = 's'] = STEPS[i + 1] ?? [];
+    return `${Math.floor(seconds / size)} ${unit}${rest > 0 ? ` ${rest} ${smaller}` : ''}`;
+  }
+  return `${Math.round(seconds)} s`;
+}
+
+/** A moment, by the clock of this machine, in UTC. */
+export const Time: FC<{ at: number | Date }> = ({ at }) => {
+  const iso = new Date(at).toISOString();
+  return <time datetime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 19)}`}</time>;
+};
+
+export function bytes(count: number): string {
+  const units = ['bytes', 'KB', 'MB', 'GB', 'TB'];
+  const power = Math.min(units.length - 1, count < 1000 ? 0 : Math.floor(Math.log10(count) / 3));
+  return power === 0 ? `${count} bytes` : `${(count / 1000 ** power).toPrecision(3)} ${units[power]}`;
+}

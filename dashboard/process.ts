@@ -1,0 +1,34 @@
+import { fork } from 'node:child_process';
+import path from 'node:path';
+import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
+import { inheritedEnvironment } from '../workers/inherited-environment.ts';
+import { settingsToEnv } from '../workers/settings.ts';
+import type { WorkerSettings } from '../workers/settings.ts';
+import type { ProcessKind } from '../workers/supervised-process.ts';
+import type { OpenOptions } from './open.ts';
+
+const MAIN = ownModule('main', import.meta.url);
+
+/** The dashboard beside workers, for whoever holds these up. It says its address when it is ready. */
+export function dashboardProcess(settings: WorkerSettings, options: OpenOptions): ProcessKind {
+  return {
+    title: 'the dashboard',
+    spawn: (output) =>
+      fork(MAIN, [JSON.stringify(options)], {
+        execArgv: [...OWN_LOADER],
+        env: {
+          ...inheritedEnvironment(),
+          ...settingsToEnv(settings),
+          // How pages are written is said there, whatever folder this is started from.
+          TSX_TSCONFIG_PATH: path.join(import.meta.dirname, '..', 'tsconfig.json'),
+        },
+        stdio: ['ignore', output, output, 'ipc'],
+        detached: true,
+      }),
+    whenReady: (child, ready, failed) =>
+      child.on('message', ({ ready: url, failed: why }: { ready?: string; failed?: string }) => {
+        if (url !== undefined) ready([url]);
+        if (why !== undefined) failed(why);
+      }),
+  };
+}

@@ -1,0 +1,189 @@
+import { armName } from '../core/names.ts';
+import { rate, wilson } from '../core/statistics/intervals.ts';
+import type { ArmTally } from '../core/requests.ts';
+import { total } from '../core/training/stage-policy.ts';
+import { figuresOf } from '../core/training/figures.ts';
+import type { Figures } from '../core/training/figures.ts';
+import type { StepFacts } from '../core/training/step-facts.ts';
+import { MOST_SERIES, shortNumber } from '../svg/charts.ts';
+import type { LineChart, Mark, Series, Stretch } from '../svg/charts.ts';
+import { CONFIDENCE } from './parts/numbers.tsx';
+
+/** A chart of a run, by what it answers. */
+export interface RunChart {
+  heading: string;
+  chart: Omit<LineChart, 'label'>;
+}
+
+const percent = (y: number): string => `${shortNumber(100 * y)} %`;
+
+/** The charts of a run's steps that tell whether it learns and why not; all by the step of the run. */
+export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
+  const figures = steps.map((step) => ({ step: step.step, of: figuresOf(step), facts: step }));
+  const series = (name: string, ...keys: string[]): Series => ({
+    name,
+    points: figures.map(({ step, of }) => [step, firstOf(of, keys)]),
+  });
+  /** Without the lines that no step knows anything of. */
+  const known = (...all: Series[]): Series[] =>
+    all.filter(({ points }) => points.some(([, y]) => y !== null && Number.isFinite(y)));
+  const along = { stretches: stretchesOf(steps), marks: marksOf(steps) };
+  const share = { format: percent, low: 0 };
+  return [
+    {
+      heading: 'Reward',
+      chart: {
+        ...along,
+        series: known(series('rolled out', 'reward/mean'), series('held-out', 'reward/held-out')),
+      },
+    },
+    {
+      heading: 'Held-out success',
+      chart: { ...along, ...share, high: 1, series: heldOutOf(steps) },
+    },
+    {
+      heading: 'Entropy, nats a token',
+      chart: { ...along, low: 0, series: known(series('entropy', 'policy/entropy', 'learner/entropy')) },
+    },
+    {
+      heading: 'KL and the gap between the engines, nats',
+      chart: {
+        ...along,
+        low: 0,
+        series: known(
+          series('KL, or the divergence from teachers', 'learner/kl'),
+          series('largest gap', 'learner/logprob-gap-max'),
+        ),
+      },
+    },
+    {
+      heading: 'Gradient norm',
+      chart: { ...along, low: 0, series: known(series('before clipping', 'learner/gradient-norm')) },
+    },
+    {
+      heading: 'Length, tokens of an episode',
+      chart: {
+        ...along,
+        low: 0,
+        series: known(series('mean', 'episodes/tokens'), series('longest', 'episodes/longest')),
+      },
+    },
+    {
+      heading: 'Turns and calls of an episode',
+      chart: {
+        ...along,
+        low: 0,
+        series: known(series('turns', 'episodes/turns'), series('calls', 'calls/per-episode')),
+      },
+    },
+    {
+      heading: 'Cut off, and groups that teach nothing',
+      chart: {
+        ...along,
+        ...share,
+        series: known(
+          series('truncated', 'episodes/truncated'),
+          series('equal rewards', 'reward/equal-groups'),
+        ),
+      },
+    },
+    {
+      heading: 'Failures',
+      chart: {
+        ...along,
+        ...share,
+        series: known(
+          series('failed', 'outcomes/failed'),
+          series('abstained', 'outcomes/abstained'),
+          series('pending', 'outcomes/pending'),
+          series('tool errors', 'calls/tool-error'),
+          series('malformed calls', 'calls/malformed'),
+          series('unknown tools', 'calls/unknown-tool'),
+        ),
+      },
+    },
+    {
+      heading: 'Tokens sampled a second of rollout',
+      chart: {
+        ...along,
+        low: 0,
+        series: known({
+          name: 'tokens/s',
+          points: steps.map(({ step, rollout, circumstances: { seconds } }) => [
+            step,
+            rollout === null || seconds.rollout <= 0 ? null : rollout.sampledTokens / seconds.rollout,
+          ]),
+        }),
+      },
+    },
+    {
+      heading: 'Seconds of a step by part, on top of each other',
+      chart: {
+        ...along,
+        low: 0,
+        stacked: true,
+        series: (['rollout', 'learner', 'tool', 'verification', 'data', 'orchestration'] as const).map(
+          (part) => series(part, `seconds/${part}`),
+        ),
+      },
+    },
+  ];
+}
+
+const firstOf = (of: Figures, keys: readonly string[]): number | null =>
+  keys.map((key) => of[key]).find((value) => value !== undefined) ?? null;
+
+/** Of all levels together, with the interval, and of each where there are several. */
+function heldOutOf(steps: readonly StepFacts[]): Series[] {
+  const looks = steps.flatMap(({ step, heldOut }) =>
+    heldOut === null ? [] : [{ step, arms: heldOut.arms }],
+  );
+  if (looks.length === 0) return [];
+  const all: Series = {
+    name: 'all',
+    points: looks.map(({ step, arms }) => [step, rate(total(arms))]),
+    band: looks.map(({ step, arms }) => {
+      const { low, high } = wilson(total(arms), CONFIDENCE);
+      return [step, low, high];
+    }),
+  };
+  const names = [...new Set(looks.flatMap(({ arms }) => arms.map(({ arm }) => armName(arm))))];
+  if (names.length < 2) return [all];
+  const one = (arms: readonly ArmTally[], name: string): number | null => {
+    const tally = arms.find(({ arm }) => armName(arm) === name);
+    return tally === undefined || tally.trials === 0 ? null : rate(tally);
+  };
+  return [
+    all,
+    ...names.slice(0, MOST_SERIES - 1).map((name): Series => ({
+      name,
+      points: looks.map(({ step, arms }) => [step, one(arms, name)]),
+    })),
+  ];
+}
+
+/** The stages of a run, as far as they have steps. */
+export function stretchesOf(steps: readonly StepFacts[]): Stretch[] {
+  const found: Stretch[] = [];
+  for (const { stage, step } of steps) {
+    const last = found.at(-1);
+    if (last?.name === stage) last.to = step;
+    else found.push({ name: stage, from: step, to: step });
+  }
+  return found;
+}
+
+function marksOf(steps: readonly StepFacts[]): Mark[] {
+  return steps.flatMap(({ step, alarms, decision }) => [
+    ...alarms.map(({ name }): Mark => ({ x: step, kind: 'alarm', label: `step ${step}: ${name}` })),
+    ...(decision.kind === 'continue'
+      ? []
+      : [
+          {
+            x: step,
+            kind: 'decision',
+            label: `step ${step}: ${decision.kind}${decision.reason === null ? '' : `, ${decision.reason}`}`,
+          } satisfies Mark,
+        ]),
+  ]);
+}

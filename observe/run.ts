@@ -1,0 +1,171 @@
+import { WorkflowNotFoundError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import { defineSearchAttributeKey } from '@temporalio/common';
+import { GradusError, messageOf } from '../core/errors.ts';
+import type { CurriculumSpec } from '../core/spec.ts';
+import { specOfRun } from '../store/find-run.ts';
+import { readSteps } from '../store/step-facts.ts';
+import type { StoredStep } from '../store/step-facts.ts';
+import type { Progress } from '../workflows/messages.ts';
+import type { Sources } from './sources.ts';
+
+/** What a source said last, when, and why it says no more. */
+export interface Seen<T> {
+  value: T | null;
+  /** Epoch milliseconds; null where it has never answered. */
+  asOf: number | null;
+  /** Why `value` is not the newest; null where it is. */
+  problem: string | null;
+}
+
+/** A run's workflow, as Temporal knows it. */
+export interface Execution {
+  workflowId: string;
+  runId: string;
+  /** `RUNNING`, `COMPLETED`, `FAILED`, …, as Temporal says it. */
+  status: string;
+  startTime: Date;
+  closeTime: Date | null;
+}
+
+/** A run, as far as it is known. */
+export interface RunView {
+  run: string;
+  spec: CurriculumSpec | null;
+  /** `value` is null where Temporal has forgotten the run, too. */
+  execution: Seen<Execution>;
+  /** What the run itself says; nothing while no worker is there to be asked. */
+  progress: Seen<Progress>;
+  steps: Seen<StoredStep[]>;
+}
+
+/** How long Temporal is waited for: a page must not hang with it. */
+const PATIENCE_MS = 2000;
+/** Who looks again within this time sees the same. */
+const FRESH_MS = 1000;
+/** Runs whose last view is kept for when a source is away. */
+const MOST_KEPT = 64;
+
+interface Kept {
+  at: number;
+  view: Promise<RunView>;
+  last: RunView | null;
+}
+
+/**
+ * Looks at runs for many who look at the same: one question to each source a second and run, however many ask, and what
+ * was seen last where a source is away.
+ */
+export class RunObserver {
+  private readonly views = new Map<string, Kept>();
+  private readonly sources: Sources;
+
+  constructor(sources: Sources) {
+    this.sources = sources;
+  }
+
+  /** Throws GradusError('store', 'no-run') where neither source knows the run. */
+  look(run: string): Promise<RunView> {
+    const known = this.views.get(run);
+    if (known && Date.now() - known.at < FRESH_MS) return known.view;
+    const last = known?.last ?? null;
+    const entry = { at: Date.now(), view: this.observe(run, last), last };
+    this.views.delete(run);
+    this.views.set(run, entry);
+    void this.keep(run, entry);
+    for (const oldest of this.views.keys()) {
+      if (this.views.size <= MOST_KEPT) break;
+      this.views.delete(oldest);
+    }
+    return entry.view;
+  }
+
+  private async keep(run: string, entry: Kept): Promise<void> {
+    try {
+      entry.last = await entry.view;
+      entry.at = Date.now();
+    } catch {
+      // Who asked is told why. The next one asks anew.
+      if (this.views.get(run) === entry) this.views.delete(run);
+    }
+  }
+
+  private async observe(run: string, last: RunView | null): Promise<RunView> {
+    const { store, temporal } = this.sources;
+    const [execution, spec, steps] = await Promise.all([
+      seen(() => executionOf(temporal, run), last?.execution),
+      // A spec never changes.
+      seen(async () => last?.spec ?? specOfRun(store, run)),
+      seen(() => readSteps(store, run), last?.steps),
+    ]);
+    if (execution.value === null && spec.unknown === true && execution.problem === null) throw spec.error;
+    const there = execution.value;
+    const progress = await seen(async () => {
+      if (there === null) return null;
+      return temporal.withDeadline(Date.now() + PATIENCE_MS, () =>
+        temporal.workflow.getHandle(there.workflowId, there.runId).query<Progress>('progress'),
+      );
+    }, last?.progress);
+    return { run, spec: spec.value, execution, progress, steps };
+  }
+}
+
+type Looked<T> = Seen<T> & { unknown?: boolean; error?: unknown };
+
+async function seen<T>(look: () => Promise<T | null>, last?: Seen<T>): Promise<Looked<T>> {
+  try {
+    return { value: await look(), asOf: Date.now(), problem: null };
+  } catch (error) {
+    const unknown = error instanceof GradusError && error.type === 'no-run';
+    return {
+      value: last?.value ?? null,
+      asOf: last?.asOf ?? null,
+      problem: unknown ? null : messageOf(error),
+      ...(unknown && { unknown, error }),
+    };
+  }
+}
+
+const RUN = defineSearchAttributeKey('GradusRun', 'KEYWORD');
+
+/**
+ * The workflow of a run, which need not have the run's name: a second run of a name gets a number after it, and its
+ * workflow may be the newest of the name. null where Temporal knows none.
+ */
+export async function executionOf(temporal: Client, run: string): Promise<Execution | null> {
+  return temporal.withDeadline(Date.now() + PATIENCE_MS, async () => {
+    const named = await described(temporal, run);
+    // One that has only just begun does not say yet which run it is.
+    if (named !== null && (named.run ?? run) === run) return named.execution;
+    const query = `WorkflowType = 'curriculum' AND GradusRun = '${run.replaceAll("'", "''")}'`;
+    for await (const { workflowId, runId } of temporal.workflow.list({ query })) {
+      return (await described(temporal, workflowId, runId))?.execution ?? null;
+    }
+    return null;
+  });
+}
+
+async function described(
+  temporal: Client,
+  workflowId: string,
+  runId?: string,
+): Promise<{ execution: Execution; run: string | undefined } | null> {
+  try {
+    const found = await temporal.workflow.getHandle(workflowId, runId).describe();
+    if (found.type !== 'curriculum') return null;
+    const { status, startTime, closeTime, typedSearchAttributes } = found;
+    return {
+      execution: {
+        workflowId,
+        runId: found.runId,
+        status: status.name,
+        startTime,
+        closeTime: closeTime ?? null,
+      },
+      run: typedSearchAttributes.get(RUN),
+    };
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}

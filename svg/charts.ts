@@ -1,0 +1,285 @@
+import { escapeXml, line, rect, text } from './elements.ts';
+
+/**
+ * Charts as `<svg>` elements of a page. Colours, and which lines are dashed, are classes of its style sheet: a page whose
+ * policy forbids styles in the text shows them as they are meant. What a chart says is in its label and, where somebody
+ * wants the numbers, in a table beside it.
+ */
+export interface Series {
+  name: string;
+  /** In the order of x. A gap in the line where y is null. */
+  points: readonly (readonly [x: number, y: number | null])[];
+  /** Around the line, such as a confidence interval. */
+  band?: readonly (readonly [x: number, low: number, high: number])[];
+}
+
+/** A stretch of x that belongs together, such as the steps of a stage. */
+export interface Stretch {
+  from: number;
+  to: number;
+  name: string;
+}
+
+/** Something that happened at x: a decision, an alarm. */
+export interface Mark {
+  x: number;
+  kind: 'decision' | 'alarm';
+  label: string;
+}
+
+export interface LineChart {
+  /** What a screen reader says of it. */
+  label: string;
+  series: readonly Series[];
+  stretches?: readonly Stretch[];
+  marks?: readonly Mark[];
+  /** What y begins or ends with whatever the points say. */
+  low?: number;
+  high?: number;
+  /** The series lie on each other, and the uppermost is their sum. */
+  stacked?: boolean;
+  format?: (y: number) => string;
+  /** Of x. */
+  unit?: string;
+}
+
+const [WIDTH, HEIGHT] = [360, 190];
+const PLOT = { left: 46, top: 14, right: WIDTH - 10, bottom: HEIGHT - 26 };
+/** More points than this are drawn as the lowest and the highest of each stretch of them. */
+const MOST_POINTS = 400;
+/** Lines that can be told apart without colours. */
+export const MOST_SERIES = 6;
+
+const n = (value: number): string => String(Number(value.toFixed(1)));
+
+/** Three digits, without those that say nothing. */
+export function shortNumber(value: number): string {
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-3) return value.toExponential(1).replace('e+', 'e');
+  if (size >= 1e4) return `${Number((value / 1000).toPrecision(3))}k`;
+  return String(Number(value.toPrecision(3)));
+}
+
+export function lineChart(chart: LineChart): string {
+  const { label, format = shortNumber, stretches = [], marks = [], unit = 'step' } = chart;
+  const series = (chart.stacked === true ? stack(chart.series) : chart.series).slice(0, MOST_SERIES);
+  const xs = [...series.flatMap(({ points }) => points.map(([x]) => x)), ...stretches.map(({ to }) => to)];
+  const values = series.flatMap(({ points, band = [] }) => [
+    ...points.flatMap(([, y]) => (y === null ? [] : [y])),
+    ...band.flatMap(([, low, high]) => [low, high]),
+  ]);
+  if (values.length === 0) return emptyChart(label);
+  const [fromX, toX] = padded(smallest(xs), largest(xs));
+  const [low, high] = niceRange(
+    Math.min(chart.low ?? Infinity, smallest(values)),
+    Math.max(chart.high ?? -Infinity, largest(values)),
+  );
+  const x = (value: number): number =>
+    PLOT.left + ((value - fromX) / (toX - fromX)) * (PLOT.right - PLOT.left);
+  const y = (value: number): number =>
+    PLOT.bottom - ((value - low) / (high - low)) * (PLOT.bottom - PLOT.top);
+  const ticks = ticksOf(low, high);
+  return svg(label, [
+    ...stretches.map(({ from, to, name }, i) => {
+      const [left, right] = [x(Math.max(fromX, from - 0.5)), x(Math.min(toX, to + 0.5))];
+      const box = rect(left, PLOT.top, right - left, PLOT.bottom - PLOT.top, `stretch-${i % 2}`);
+      return `<g><title>${escapeXml(name)}</title>${box}</g>`;
+    }),
+    ...ticks.map((tick) => line(PLOT.left, y(tick), PLOT.right, y(tick), 'grid')),
+    ...ticks.map((tick) =>
+      text(PLOT.left - 6, y(tick) + 4, format(tick), { size: 11, anchor: 'end', className: 'muted' }),
+    ),
+    text(PLOT.left, HEIGHT - 8, shortNumber(fromX), { size: 11, className: 'muted' }),
+    text(PLOT.right, HEIGHT - 8, `${unit} ${shortNumber(toX)}`, {
+      size: 11,
+      anchor: 'end',
+      className: 'muted',
+    }),
+    ...series.flatMap(({ band = [] }, i) =>
+      band.length < 2
+        ? []
+        : [
+            `<polygon class="band-${i}" points="${[
+              ...band.map(([at, , top]) => `${n(x(at))},${n(y(top))}`),
+              ...band.toReversed().map(([at, bottom]) => `${n(x(at))},${n(y(bottom))}`),
+            ].join(' ')}"/>`,
+          ],
+    ),
+    ...series.flatMap(({ points }, i) => pieces(thinned(points)).map((piece) => curve(piece, i))),
+    ...marks.map(({ x: at, kind, label: words }) => mark(x(at), kind, words)),
+    line(PLOT.left, PLOT.bottom, PLOT.right, PLOT.bottom, 'axis'),
+  ]);
+
+  function curve(piece: readonly (readonly [number, number])[], i: number): string {
+    if (piece.length === 1) {
+      const [[at, value]] = piece as [readonly [number, number]];
+      return `<circle cx="${n(x(at))}" cy="${n(y(value))}" r="2.5" class="dot-${i}"/>`;
+    }
+    const points = piece.map(([at, value]) => `${n(x(at))},${n(y(value))}`).join(' ');
+    return `<polyline points="${points}" class="line-${i}"/>`;
+  }
+}
+
+/** An alarm is a triangle and a decision a diamond, so that colours are not needed. */
+function mark(x: number, kind: Mark['kind'], label: string): string {
+  const top = PLOT.top - 2;
+  const shape =
+    kind === 'alarm'
+      ? `<path d="M ${n(x)} ${n(top - 8)} l 5 9 l -10 0 Z" class="alarm"/>`
+      : `<path d="M ${n(x)} ${n(top - 9)} l 4.5 4.5 l -4.5 4.5 l -4.5 -4.5 Z" class="decision"/>`;
+  return `<g><title>${escapeXml(label)}</title>${line(x, PLOT.top, x, PLOT.bottom, `${kind}-line`)}${shape}</g>`;
+}
+
+/** How many of the values fall into each of so many equal parts of what they span. */
+export function histogram({
+  label,
+  values,
+  parts = 20,
+  low,
+  high,
+}: {
+  label: string;
+  values: readonly number[];
+  parts?: number;
+  low?: number;
+  high?: number;
+}): string {
+  if (values.length === 0) return emptyChart(label);
+  const bins = binsOf(values, parts, low, high);
+  const most = Math.max(...bins.map(({ count }) => count));
+  const width = (PLOT.right - PLOT.left) / bins.length;
+  const height = (count: number): number => (count / most) * (PLOT.bottom - PLOT.top);
+  return svg(label, [
+    line(PLOT.left, PLOT.top, PLOT.right, PLOT.top, 'grid'),
+    text(PLOT.left - 6, PLOT.top + 4, String(most), { size: 11, anchor: 'end', className: 'muted' }),
+    ...bins.map(({ from, to, count }, i) => {
+      const bar = rect(
+        PLOT.left + i * width + 0.5,
+        PLOT.bottom - height(count),
+        width - 1,
+        height(count),
+        'bar',
+      );
+      return `<g><title>${escapeXml(`${shortNumber(from)} to ${shortNumber(to)}: ${count}`)}</title>${bar}</g>`;
+    }),
+    line(PLOT.left, PLOT.bottom, PLOT.right, PLOT.bottom, 'axis'),
+    text(PLOT.left, HEIGHT - 8, shortNumber(bins[0]!.from), { size: 11, className: 'muted' }),
+    text(PLOT.right, HEIGHT - 8, shortNumber(bins.at(-1)!.to), {
+      size: 11,
+      anchor: 'end',
+      className: 'muted',
+    }),
+  ]);
+}
+
+export interface Bin {
+  from: number;
+  to: number;
+  count: number;
+}
+
+export function binsOf(values: readonly number[], parts: number, low?: number, high?: number): Bin[] {
+  const [from, to] = padded(
+    Math.min(low ?? Infinity, smallest(values)),
+    Math.max(high ?? -Infinity, largest(values)),
+  );
+  const bins = Array.from({ length: parts }, (_, i) => ({
+    from: from + ((to - from) * i) / parts,
+    to: from + ((to - from) * (i + 1)) / parts,
+    count: 0,
+  }));
+  for (const value of values) {
+    const at = Math.floor(((value - from) / (to - from)) * parts);
+    bins[Math.max(0, Math.min(parts - 1, at))]!.count++;
+  }
+  return bins;
+}
+
+/** A curve of the height of a line of text. */
+export function sparkline(label: string, values: readonly number[], low = 0, high = 1): string {
+  const [width, height] = [96, 24];
+  const x = (i: number): number => 2 + (values.length < 2 ? 0 : (i / (values.length - 1)) * (width - 4));
+  const y = (value: number): number =>
+    height - 3 - ((Math.min(high, Math.max(low, value)) - low) / (high - low)) * (height - 6);
+  const points = values.map((value, i) => `${n(x(i))},${n(y(value))}`).join(' ');
+  return `<svg class="spark" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeXml(label)}"><polyline points="${points}" class="line-0"/></svg>`;
+}
+
+const emptyChart = (label: string): string =>
+  svg(label, [
+    text(WIDTH / 2, HEIGHT / 2, 'nothing yet', { anchor: 'middle', className: 'muted' }),
+    line(PLOT.left, PLOT.bottom, PLOT.right, PLOT.bottom, 'axis'),
+  ]);
+
+const svg = (label: string, parts: readonly string[]): string =>
+  `<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeXml(label)}">${parts.join('')}</svg>`;
+
+/** Each on top of those before it; what is not known of one counts for nothing. */
+function stack(series: readonly Series[]): Series[] {
+  const below = new Map<number, number>();
+  return series.map(({ name, points }) => ({
+    name,
+    points: points.map(([x, y]) => {
+      const sum = (below.get(x) ?? 0) + (y ?? 0);
+      below.set(x, sum);
+      return [x, sum] as const;
+    }),
+  }));
+}
+
+/** What stands together without a gap. */
+function pieces(points: Series['points']): (readonly [number, number])[][] {
+  const found: (readonly [number, number])[][] = [[]];
+  for (const [x, y] of points) {
+    if (y === null || !Number.isFinite(y)) found.push([]);
+    else found.at(-1)!.push([x, y]);
+  }
+  return found.filter((piece) => piece.length > 0);
+}
+
+/** At most so many points, with every peak that there was. */
+function thinned(points: Series['points']): Series['points'] {
+  if (points.length <= MOST_POINTS) return points;
+  const size = Math.ceil((points.length * 2) / MOST_POINTS);
+  const kept: [number, number | null][] = [];
+  for (let at = 0; at < points.length; at += size) {
+    const some = points.slice(at, at + size).filter(([, y]) => y !== null) as [number, number][];
+    if (some.length === 0) {
+      kept.push([points[at]![0], null]);
+      continue;
+    }
+    const low = some.reduce((a, b) => (b[1] < a[1] ? b : a));
+    const high = some.reduce((a, b) => (b[1] > a[1] ? b : a));
+    kept.push(...[low, high].toSorted((a, b) => a[0] - b[0]).slice(0, low === high ? 1 : 2));
+  }
+  return kept;
+}
+
+/** Two different ends, whatever is between them. */
+const padded = (low: number, high: number): [number, number] =>
+  low === high ? [low - 0.5, high + 0.5] : [low, high];
+
+function niceRange(low: number, high: number): [number, number] {
+  if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) / 2, high + Math.abs(high) / 2];
+  const step = stepOf(high - low);
+  return [Math.floor(low / step) * step, Math.ceil(high / step) * step];
+}
+
+function ticksOf(low: number, high: number): number[] {
+  const step = stepOf(high - low);
+  const count = Math.round((high - low) / step);
+  return Array.from({ length: count + 1 }, (_, i) => Number((low + i * step).toPrecision(12)));
+}
+
+/** 1, 2 or 5 times a power of ten: three to six of them fill the span. */
+function stepOf(span: number): number {
+  const power = 10 ** Math.floor(Math.log10(span / 3));
+  return [5, 2, 1].map((digit) => digit * power).find((step) => span / step >= 3) ?? power;
+}
+
+const smallest = (values: readonly number[]): number =>
+  values.reduce((a, b) => (Number.isFinite(b) && b < a ? b : a), Infinity);
+
+const largest = (values: readonly number[]): number =>
+  values.reduce((a, b) => (Number.isFinite(b) && b > a ? b : a), -Infinity);
