@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
+import type { Sources } from '../observe/sources.ts';
 import type { ObjectStore } from '../store/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine, IN_CHECKOUT } from '../core/installation.ts';
@@ -96,6 +97,27 @@ export async function withTemporal<T>(
     const patient = patiently(connection, temporalAddress, { say: (text) => console.error(text) });
     return await use(new Client({ connection: patient, namespace }));
   } finally {
+    await connection.close();
+  }
+}
+
+/**
+ * Gives `use` the store to read from, and Temporal as it is just now: whoever looks is told what is away, and waits for
+ * nothing. Both are closed afterwards.
+ */
+export async function withSources<T>(
+  options: ConnectionOptions,
+  use: (sources: Sources) => Promise<T>,
+): Promise<T> {
+  const settings = await settingsOf(options);
+  const { Client, Connection } = await import('@temporalio/client');
+  const { ObjectStore } = await import('../store/object-store.ts');
+  const connection = Connection.lazy({ address: settings.temporalAddress });
+  const store = ObjectStore.open(settings.store);
+  try {
+    return await use({ store, temporal: new Client({ connection, namespace: settings.namespace }) });
+  } finally {
+    store.close();
     await connection.close();
   }
 }

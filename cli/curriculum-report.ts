@@ -9,7 +9,8 @@ import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { howOf, howTable, samplesIn } from './how-solved.ts';
-import { interval, measured, percent } from './show-progress.ts';
+import { measured } from '../core/statistics/measured.ts';
+import { interval, percent } from './show-progress.ts';
 
 const DEFAULT_CONFIDENCE = 0.95;
 

@@ -36,6 +36,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
       'Brings in what the package alone does not have: servers, libtensorflow, Python environments.',
     load: async () => (await import('./commands/setup.ts')).setup,
   },
+  runs: {
+    description: 'Lists runs, those that wait for a person first.',
+    load: async () => (await import('./commands/runs.ts')).runs,
+  },
   checkpoints: {
     description: 'Lists the checkpoints of a run, oldest first.',
     load: async () => (await import('./commands/checkpoints.ts')).checkpoints,

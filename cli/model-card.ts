@@ -5,7 +5,8 @@ import type { ArmTally } from '../core/requests.ts';
 import { roleOfRule, ruleName } from '../core/reward/rules.ts';
 import type { Arm, CurriculumSpec, RewardSpec, RlStageSpec } from '../core/spec.ts';
 import { total } from '../core/training/stage-policy.ts';
-import { interval, measured, percent } from './show-progress.ts';
+import { measured } from '../core/statistics/measured.ts';
+import { interval, percent } from './show-progress.ts';
 
 /** What is known of how a checkpoint came to be. */
 export interface Provenance {

@@ -1,5 +1,5 @@
-import { rate, wilson } from '../core/statistics/intervals.ts';
-import type { Interval, Proportion } from '../core/statistics/intervals.ts';
+import { rate } from '../core/statistics/intervals.ts';
+import type { Interval } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import type { Progress } from '../workflows/messages.ts';
@@ -50,20 +50,4 @@ export function progressLine(progress: Progress): string {
     seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null,
   ];
   return fields.filter((field) => field !== null).join('  ');
-}
-
-export interface Measured extends Interval {
-  success: number;
-  successes: number;
-  trials: number;
-}
-
-/**
- * With `samples` of each task trials are not independent of each other. The interval is that of as many trials as there
- * are tasks, which is the widest that the samples of a task can make it: where they are all alike.
- */
-export function measured(proportion: Proportion, confidence: number, samples = 1): Measured {
-  const { successes, trials } = proportion;
-  const tasks = { successes: successes / samples, trials: trials / samples };
-  return { success: rate(proportion), ...wilson(tasks, confidence), ...proportion };
 }

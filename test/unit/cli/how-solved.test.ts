@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { howOf, howTable, samplesIn } from '../../../cli/how-solved.ts';
-import { measured } from '../../../cli/show-progress.ts';
+import { measured } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { EvaluationResult } from '../../../core/requests.ts';
 import { wilson } from '../../../core/statistics/intervals.ts';

@@ -1,0 +1,51 @@
+import Table from 'cli-table3';
+import type { RunRow } from '../observe/runs.ts';
+import { howLong } from './how-long.ts';
+import { printable } from '../core/printable.ts';
+import { shortened } from './shortened.ts';
+import { interval, percent } from './show-progress.ts';
+
+/** Characters of a question and of a name; whole ones are in `--json`. */
+const QUESTION = 60;
+const NAME = 48;
+
+/** One line a run, with a dash for what is not known. */
+export function runsTable(rows: readonly RunRow[], now: number): string {
+  const table = new Table({
+    head: ['run', 'status', 'stage', 'step', 'held-out', 'age', 'spent', 'waits for'],
+    style: { head: [], border: [] },
+    // A line a run.
+    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
+  });
+  for (const row of rows) table.push(cells(row, now).map(printable));
+  return table.toString();
+}
+
+function cells(row: RunRow, now: number): string[] {
+  const { run, workflowId, status, stage, heldOut, startedAt, endedAt, spend, question, from } = row;
+  const since = startedAt ?? endedAt;
+  return [
+    nameOf(run, workflowId),
+    // What the run itself did not say just now may have changed.
+    from === 'visibility' && endedAt === null ? `${status} ?` : status,
+    stage === null ? '–' : shortened(stage, NAME),
+    stepOf(row),
+    heldOut === null ? '–' : `${percent(heldOut.success)} [${interval(heldOut)}]`,
+    since === null ? '–' : howLong(now - since),
+    spend === null ? '–' : `${spend.seconds.toFixed(0)} s, US$ ${spend.usd.toFixed(2)}`,
+    question === null ? (status === 'waiting' ? 'a person' : '') : shortened(question.reason, QUESTION),
+  ];
+}
+
+/** The name in the store, and the workflow's where that is another one. */
+function nameOf(run: string | null, workflowId: string | null): string {
+  if (run === null) return `(${shortened(workflowId ?? '', NAME)})`;
+  return workflowId === null || workflowId === run
+    ? shortened(run, NAME)
+    : `${shortened(run, NAME)} (${shortened(workflowId, NAME)})`;
+}
+
+function stepOf({ step, stageStep, maxSteps }: RunRow): string {
+  if (stageStep !== null) return `${stageStep}/${maxSteps}`;
+  return step === null ? '–' : String(step);
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { howLong } from '../../../cli/how-long.ts';
+import { runsTable } from '../../../cli/runs-table.ts';
+import { shortened } from '../../../cli/shortened.ts';
+
+test.each([
+  [999, '0 s'],
+  [59_999, '59 s'],
+  [60_000, '1 min'],
+  [7_300_000, '2 h'],
+  [9e9, '104 d'],
+  [-5, '0 s'],
+])('%i ms are %s', (ms, text) => expect(howLong(ms)).toBe(text));
+
+test('a text is cut between characters, and is one line', () => {
+  expect(shortened('a\n b', 3)).toBe('a b');
+  expect(shortened('abcd', 3)).toBe('ab…');
+  expect(shortened('a\u{1f600}bc', 3)).toBe('a…');
+});
+
+test('a line a run, with what is strange in names and questions made visible', () => {
+  const table = runsTable(
+    [
+      {
+        run: 'my-run.2',
+        workflowId: 'my-run\u001b[31m',
+        status: 'waiting',
+        from: 'progress',
+        stage: 'rl',
+        step: 12,
+        stageStep: 2,
+        maxSteps: 10,
+        heldOut: { success: 0.5, low: 0.4, high: 0.6, successes: 5, trials: 10, confidence: 0.95 },
+        question: { id: 'q', asker: 'a', reason: 'what\u202enow\nthen', answers: [] },
+        startedAt: 0,
+        endedAt: null,
+        spend: { seconds: 3, usd: 0.25 },
+      },
+    ],
+    120_000,
+  );
+  expect(table.split('\n')).toHaveLength(4);
+  expect(table).toContain('my-run.2 (my-run\\u001b[31m)');
+  expect(table).toContain('what\\u202enow then');
+  for (const cell of ['2/10', '50.0 % [40.0 % – 60.0 %]', '2 min', '3 s, US$ 0.25']) {
+    expect(table).toContain(cell);
+  }
+});
