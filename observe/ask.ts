@@ -7,9 +7,14 @@ import { ids } from '../core/names.ts';
 const PATIENCE_MS = 400;
 
 /** What a workflow answers to a query; null where nobody does in time, whatever the reason. */
-export async function ask<T>(temporal: Client, workflowId: string, query: string): Promise<T | null> {
+export async function ask<T>(
+  temporal: Client,
+  workflowId: string,
+  query: string,
+  patienceMs = PATIENCE_MS,
+): Promise<T | null> {
   try {
-    return await temporal.withDeadline(Date.now() + PATIENCE_MS, () =>
+    return await temporal.withDeadline(Date.now() + patienceMs, () =>
       temporal.workflow.getHandle(workflowId).query<T>(query),
     );
   } catch {
@@ -25,7 +30,11 @@ export async function askProgress(temporal: Client, workflowId: string): Promise
 }
 
 /** The ladder of a run, by the run's name. */
-export async function askLadder(temporal: Client, run: string): Promise<LadderStatus | null> {
-  const status = await ask<LadderStatus | undefined>(temporal, ids.ladder(run), 'ladder');
+export async function askLadder(
+  temporal: Client,
+  run: string,
+  patienceMs?: number,
+): Promise<LadderStatus | null> {
+  const status = await ask<LadderStatus | undefined>(temporal, ids.ladder(run), 'ladder', patienceMs);
   return typeof status?.totals === 'object' ? status : null;
 }

@@ -144,7 +144,9 @@ export const decisionKey = (run: string, writer: string, sequence: number): stri
 
 /** What a plan asks, and what it had no budget for. */
 export const asksKey = (run: string, writer: string, sequence: number): string =>
-  `runs/${segment(run)}/asks/${segment(writer)}/${padded(sequence)}.json`;
+  `${asksPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
+
+export const asksPrefix = (run: string): string => `runs/${segment(run)}/asks/`;
 
 export const archiveKey = (run: string, writer: string, sequence: number): string =>
   `${archivePrefix(run)}${segment(writer)}/${padded(sequence)}.json`;

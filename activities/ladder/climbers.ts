@@ -4,6 +4,7 @@ import { isPassing } from '../../core/ladder/abstentions.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Climbing, StepGroups } from '../../core/ladder/requests.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import { basisOf } from '../../core/ladder/policy.ts';
 import type { LadderDecision, Said } from '../../core/ladder/policy.ts';
 import type { Json } from '../../core/json/json.ts';
 import { GradusError } from '../../core/errors.ts';
@@ -226,11 +227,13 @@ export function saidBy(view: RungView | null): Said {
 
 /** A decision on a climber, as the ledger has it. */
 export function decisionEntry(
-  { id, step }: Climber,
+  { id, step, scores }: Climber,
   { kind, value, uncertainty, reason }: LadderDecision,
+  rungs: Climbing['verification']['rungs'],
   verifier: string,
   digest: string,
 ): LedgerEntry {
+  const rung = basisOf(scores);
   return {
     kind: 'decision',
     stage: step.stage,
@@ -238,6 +241,7 @@ export function decisionEntry(
     candidate: id,
     verifier,
     decision: kind,
+    basis: rung < 0 ? null : { rung, verifier: rungs[rung]!.verifier, score: scores[rung] as number },
     value,
     uncertainty,
     reason,

@@ -138,7 +138,8 @@ async function decidePlan(
     // Of an earlier step only what changed is new.
     const fresh =
       climber.step === steps.at(-1) || climber.digests.some((one) => one !== null && arrived.has(one));
-    if (fresh || asked.has(digest)) entries.push(decisionEntry(climber, decision, verifier, digest));
+    if (fresh || asked.has(digest))
+      entries.push(decisionEntry(climber, decision, verification.rungs, verifier, digest));
     if (fresh && decision.kind === 'defer') deferred.add(digest);
   });
   return {

@@ -132,7 +132,9 @@ async function decideSettlement(
       const decision = decisions.get(climber)!;
       if (decision.kind === 'escalate') continue;
       const { verifier } = verification.rungs[Math.max(0, decision.rung)]!;
-      entries.push(decisionEntry(climber, decision, verifier, digests[decision.rung] ?? ''));
+      entries.push(
+        decisionEntry(climber, decision, verification.rungs, verifier, digests[decision.rung] ?? ''),
+      );
     }
     if (!fresh && superseded === 0) continue;
     const offered = moved.size > 0;

@@ -11,6 +11,8 @@ export type LedgerEntry =
       candidate: string;
       verifier: string;
       decision: LadderDecision['kind'];
+      /** The dearest verdict that there was, which the decision rests on; null where no rung had judged. */
+      basis: { rung: number; verifier: string; score: number } | null;
       value: number;
       uncertainty: number;
       reason: string;

@@ -60,6 +60,7 @@ export function moleculeRecord(options: { steps: number; perStep: number; report
         candidate: design.id,
         verifier,
         decision: defer ? 'defer' : 'escalate',
+        basis: { rung: rung - 1, verifier: RUNGS[rung - 1]!.verifier, score: below },
         value: below,
         uncertainty: 0.2,
         reason: 'passed',

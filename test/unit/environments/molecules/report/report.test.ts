@@ -47,6 +47,7 @@ const decision = (candidate: Design, verifier: string, kind: 'escalate' | 'defer
   candidate: candidate.id,
   verifier,
   decision: kind,
+  basis: null,
   value: 0.5,
   uncertainty: 0.1,
   reason: '',
