@@ -17,9 +17,3 @@ export interface ReviewState {
   /** What it came to, once it is closed; null while it is open. */
   verdict: TierAnswer | null;
 }
-
-/** For those who come too late. */
-export const closedBecause = (verdict: TierAnswer): string =>
-  verdict.kind === 'abstained'
-    ? `this review is closed without a verdict: ${verdict.reason}`
-    : `this review is closed: ${verdict.kind === 'scored' ? `the verdict is ${verdict.score}` : 'there is a verdict'}`;

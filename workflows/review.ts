@@ -7,12 +7,17 @@ import {
   setHandler,
 } from '@temporalio/workflow';
 import { DEADLINE, WITHDRAWN } from '../core/ladder/abstentions.ts';
-import { isDecided, majority, refuseOpinion, refuseWithdrawal } from '../core/ladder/opinions.ts';
+import {
+  closedBecause,
+  isDecided,
+  majority,
+  refuseOpinion,
+  refuseWithdrawal,
+} from '../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../core/ladder/opinions.ts';
 import type { Ask } from '../core/ladder/requests.ts';
 import type { TierAnswer } from '../core/tier-contract.ts';
 import { verdictActivities } from './activities.ts';
-import { closedBecause } from './review-state.ts';
 import type { ReviewState } from './review-state.ts';
 import { askShape } from './message-shapes.ts';
 import { checked } from './refuse.ts';

@@ -1,8 +1,4 @@
-import type { Client } from '@temporalio/client';
 import { Command, InvalidArgumentError } from 'commander';
-import { GradusError, messageOf } from '../../core/errors.ts';
-import { closedBecause } from '../../workflows/review-state.ts';
-import type { ReviewState } from '../../workflows/review-state.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
@@ -33,10 +29,8 @@ const show = (): Command =>
     .argument('<review>', 'as `gradus review list` prints it')
     .action((id: string, options: ConnectionOptions) =>
       withTemporal(options, async (client) => {
-        const state = await clearly(client, id, () =>
-          client.workflow.getHandle(id).query<ReviewState>('review'),
-        );
-        print(JSON.stringify(state, null, 2));
+        const { showReview } = await import('../../operate/review.ts');
+        print(JSON.stringify(await showReview(client, id), null, 2));
       }),
     );
 
@@ -62,42 +56,8 @@ const submit = (): Command =>
       ) =>
         withTemporal(options, async (client) => {
           const opinion = { reviewer, score, ...(comment !== undefined && { comment }) };
-          const { opinions, reviewers } = await clearly(client, id, () =>
-            client.workflow
-              .getHandle(id)
-              .executeUpdate<ReviewState, [typeof opinion]>('submitVerdict', { args: [opinion] }),
-          );
+          const { submitOpinion } = await import('../../operate/review.ts');
+          const { opinions, reviewers } = await submitOpinion(client, id, opinion);
           print(`thank you: ${opinions.length} of ${reviewers} reviewer(s) have answered`);
         }),
     );
-
-/** Throws GradusError('verifier', 'no-review' | 'review'). */
-async function clearly<T>(client: Client, id: string, operation: () => Promise<T>): Promise<T> {
-  try {
-    return await operation();
-  } catch (error) {
-    const { WorkflowNotFoundError, WorkflowUpdateFailedError } = await import('@temporalio/client');
-    if (error instanceof WorkflowUpdateFailedError) {
-      throw new GradusError('verifier', 'review', messageOf(error.cause ?? error), { cause: error });
-    }
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-    throw new GradusError(
-      'verifier',
-      'no-review',
-      `${await whyNotOpen(client, id)}; "gradus review list" shows those that are open`,
-      { cause: error },
-    );
-  }
-}
-
-/** A review that is over still tells what it came to. */
-async function whyNotOpen(client: Client, id: string): Promise<string> {
-  try {
-    const { verdict } = await client.workflow.getHandle(id).query<ReviewState>('review');
-    if (verdict !== null) return closedBecause(verdict);
-  } catch (error) {
-    const { WorkflowNotFoundError } = await import('@temporalio/client');
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-  }
-  return `there is no review "${id}"`;
-}

@@ -1,3 +1,5 @@
+import type { TierAnswer } from '../tier-contract.ts';
+
 /** What one person says of a subject. */
 export interface Opinion {
   reviewer: string;
@@ -63,3 +65,9 @@ export function majority(opinions: readonly Opinion[], reviewers: number): numbe
   }
   return null;
 }
+
+/** For those who come too late. */
+export const closedBecause = (verdict: TierAnswer): string =>
+  verdict.kind === 'abstained'
+    ? `this review is closed without a verdict: ${verdict.reason}`
+    : `this review is closed: ${verdict.kind === 'scored' ? `the verdict is ${verdict.score}` : 'there is a verdict'}`;
