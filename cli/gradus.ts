@@ -48,6 +48,14 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Shows what every step of a run has left behind, and exports it.',
     load: async () => (await import('./commands/metrics.ts')).metrics,
   },
+  timeline: {
+    description: 'Shows the attempts that an episode is made of: what a fault cost, what was not repeated.',
+    load: async () => (await import('./commands/timeline.ts')).timeline,
+  },
+  operations: {
+    description: 'Shows what is under way in all runs, who serves the queues, and what the store holds.',
+    load: async () => (await import('./commands/operations.ts')).operations,
+  },
   ledger: {
     description: 'Shows what the verification ladder of a run decided and spent.',
     load: async () => (await import('./commands/ledger.ts')).ledger,

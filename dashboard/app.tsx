@@ -6,8 +6,10 @@ import type { App, Context } from './context.ts';
 import { Layout } from './layout.tsx';
 import { serveLive } from './live.ts';
 import { RunObserver } from '../observe/run.ts';
+import { operationsPage } from './pages/operations.tsx';
 import { runPage } from './pages/run.tsx';
 import { runsPage } from './pages/runs.tsx';
+import { timelinePage } from './pages/timeline.tsx';
 import { Text } from './parts/text.tsx';
 import { admission, changes, headers } from './security.ts';
 import type { Access } from './security.ts';
@@ -52,6 +54,8 @@ export function createApp(context: Context, access: Access): App {
   serveAssets(app);
   runsPage(app, context);
   runPage(app, { ...context, observer: new RunObserver(context.sources) });
+  timelinePage(app, context);
+  operationsPage(app, context);
   serveLive(app);
   return app;
 }

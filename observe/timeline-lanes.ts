@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.ts';
 import type { Timeline, TimelineActivity } from './timeline.ts';
 
 // A timeline as bars, and the same in words: for a picture, a table and a terminal.
@@ -40,7 +41,7 @@ function barsOf(activity: TimelineActivity, { from, asOf }: Timeline): TimelineB
     ...bar,
     from: bar.from - from,
     to: bar.to - from,
-    title: bar.look === 'lost' ? `${what}: ${lossInWords(activity)!}` : what,
+    title: printable(bar.look === 'lost' ? `${what}: ${lossInWords(activity)!}` : what),
   }));
 }
 

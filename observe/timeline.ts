@@ -5,6 +5,8 @@ import { attemptsOf } from './attempts.ts';
 import type { AttemptedActivity } from './attempts.ts';
 import { readHistory } from './history.ts';
 import type { ExecutionHistory } from './history.ts';
+import { fromTemporal } from './from-temporal.ts';
+import type { Place } from './place.ts';
 import type { Sources } from './sources.ts';
 import { episodeIn, firstSampleIn, sameEpisode as same, sampledIn } from './sampled-in-parts.ts';
 import type { EpisodeName } from './sampled-in-parts.ts';
@@ -57,31 +59,36 @@ export interface Timeline {
   leftOut: string[];
 }
 
-export interface GroupPlace {
-  run: string;
-  stage: string;
-  step: number;
-  /** As in `group-0007`, or the number alone. */
-  group: string;
-}
-
 /** Events that are read of one workflow, and of all; pages of episodes that are read. */
 const MOST_EVENTS = 20_000;
 const MOST_IN_ALL = 100_000;
 const PAGES_AT_ONCE = 8;
 /** Executions that a page of episodes has continued as. */
 const MOST_EXECUTIONS = 32;
+/** Hundreds of pages are read in seconds. */
+const PATIENCE_MS = 15_000;
 
 /**
  * The timeline of a group, or of one of its episodes, by its index in the group.
- * Throws GradusError('infra', 'no-history') where Temporal has none, and GradusError('spec', 'no-episode').
+ * Throws GradusError('infra', 'no-history') where Temporal has none, GradusError('infra', 'temporal-unreachable'), and
+ * GradusError('spec', 'no-episode').
  */
 export async function readTimeline(
-  { temporal, store }: Sources,
-  place: GroupPlace,
+  sources: Sources,
+  { run, stage, step, group }: Omit<Place, 'episode'>,
   episode: number | null = null,
 ): Promise<Timeline> {
-  const workflowId = ids.group(place.run, place.stage, place.step, numberOf(place.group));
+  const { temporal } = sources;
+  return fromTemporal(temporal, PATIENCE_MS, () =>
+    read(sources, ids.group(run, stage, step, group), episode),
+  );
+}
+
+async function read(
+  { temporal, store }: Sources,
+  workflowId: string,
+  episode: number | null,
+): Promise<Timeline> {
   const group = await readHistory(temporal, { workflowId }, MOST_EVENTS);
   if (group === null) {
     throw new GradusError(
@@ -124,17 +131,6 @@ export async function readTimeline(
 function untold(error: unknown): null {
   if (isA(error, GradusError)) return null;
   throw error;
-}
-
-/** Throws GradusError('spec', 'no-group') for what is no group of a workflow. */
-function numberOf(group: string): number {
-  const number = Number(/^(?:group-)?(\d{1,9})$/.exec(group)?.[1] ?? Number.NaN);
-  if (Number.isSafeInteger(number)) return number;
-  throw new GradusError(
-    'spec',
-    'no-group',
-    `${JSON.stringify(group)} is no group that a workflow rolled out: those are called group-0000 and so on`,
-  );
 }
 
 /**

@@ -248,14 +248,29 @@ export class ObjectStore {
   }
 
   /** Every object whose key starts with `prefix`, in the order of the keys. */
-  list(prefix: string, { signal }: CallOptions = {}): Promise<{ key: string; bytes: number }[]> {
+  async list(prefix: string, options: CallOptions = {}): Promise<{ key: string; bytes: number }[]> {
+    const begin = (): { key: string; bytes: number }[] => [];
+    const found = await this.fold(prefix, begin, (all, key, bytes) => void all.push({ key, bytes }), options);
+    return found.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  /**
+   * Adds every object whose key starts with `prefix` to a sum, as the server lists them, and holds none of them. An attempt
+   * that fails in the middle `begin`s anew.
+   */
+  fold<T>(
+    prefix: string,
+    begin: () => T,
+    add: (sum: T, key: string, bytes: number) => void,
+    { signal }: CallOptions = {},
+  ): Promise<T> {
     return this.call(`list ${prefix}`, signal, async () => {
-      const found: { key: string; bytes: number }[] = [];
+      const sum = begin();
       for await (const item of this.client.listObjectsV2(this.bucket, prefix, true)) {
         const { name, size } = item as { name?: string; size?: number };
-        if (name !== undefined) found.push({ key: name, bytes: size ?? 0 });
+        if (name !== undefined) add(sum, name, size ?? 0);
       }
-      return found.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+      return sum;
     });
   }
 

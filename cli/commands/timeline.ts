@@ -1,0 +1,62 @@
+import Table from 'cli-table3';
+import { Command } from 'commander';
+import { parsePlace } from '../../observe/place.ts';
+import { lossInWords, secondsInWords } from '../../observe/timeline-lanes.ts';
+import { readTimeline } from '../../observe/timeline.ts';
+import type { Timeline } from '../../observe/timeline.ts';
+import { withConnectionFlags, withStore, withTemporal } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
+
+/** `gradus timeline RUN/STAGE/STEP/GROUP/EPISODE`: attempts at what an episode is made of, and what was lost. */
+export function timeline(): Command {
+  return withConnectionFlags(new Command('timeline'))
+    .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE; an evaluation has its name for a stage')
+    .option('--group', 'of all episodes of the group')
+    .option('--json', 'all that is known, as one JSON object')
+    .action((text: string, options: ConnectionOptions & { group?: boolean; json?: boolean }) =>
+      withStore(options, (store) =>
+        withTemporal(options, async (temporal) => {
+          const place = parsePlace(text);
+          const episode = options.group === true ? null : place.episode;
+          const read = await readTimeline({ store, temporal }, place, episode);
+          print(options.json === true ? JSON.stringify(read) : inWords(read));
+        }),
+      ),
+    );
+}
+
+function inWords({ activities, from, to, asOf, lost, leftOut, workflowId }: Timeline): string {
+  const table = new Table({
+    head: ['at', 'activity', 'attempt', 'worker', 'waited', 'took', 'became'],
+    style: { head: [], border: [] },
+  });
+  for (const activity of activities) {
+    const { name, tool, attempts, worker, scheduled, started, ended, state, fault } = activity;
+    table.push([
+      secondsInWords((scheduled - from) / 1000),
+      tool === null ? name : `${name}: ${tool}`,
+      attempts,
+      worker ?? '–',
+      secondsInWords(((started ?? ended ?? asOf) - scheduled) / 1000),
+      started === null ? '–' : secondsInWords(((ended ?? asOf) - started) / 1000),
+      fault === null ? state : `${state}: ${fault.message}`,
+    ]);
+  }
+  const { attempts, atLeast, atMost } = lost;
+  const cost =
+    attempts === 0
+      ? 'No attempt was lost.'
+      : `${attempts} attempt${attempts === 1 ? '' : 's'} lost, which cost ${
+          atLeast === null || atLeast === 0 ? '' : `at least ${secondsInWords(atLeast)} and `
+        }at most ${secondsInWords(atMost)}:`;
+  return [
+    table.toString(),
+    `${workflowId}: ${secondsInWords(((to ?? asOf) - from) / 1000)}${to === null ? ' so far' : ''}. ${cost}`,
+    ...activities.flatMap((activity) => {
+      const words = lossInWords(activity);
+      return words === null ? [] : [`  ${activity.name}: ${words}`];
+    }),
+    ...leftOut.map((what) => `Left out: ${what}`),
+  ].join('\n');
+}

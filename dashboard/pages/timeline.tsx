@@ -1,0 +1,183 @@
+import type { FC } from 'hono/jsx';
+import { GradusError } from '../../core/errors.ts';
+import { parsePlace, placeOf } from '../../observe/place.ts';
+import type { Place } from '../../observe/place.ts';
+import { lanesOf, lossInWords, secondsInWords } from '../../observe/timeline-lanes.ts';
+import { readTimeline } from '../../observe/timeline.ts';
+import type { Timeline, TimelineActivity } from '../../observe/timeline.ts';
+import { lanes } from '../../svg/lanes.ts';
+import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout, Live } from '../layout.tsx';
+import { Figure } from '../parts/chart.tsx';
+import { Time } from '../parts/numbers.tsx';
+import { Text } from '../parts/text.tsx';
+import { WorkflowLink } from '../parts/workflow-link.tsx';
+
+const PLACE = '/runs/:run/episodes/:stage/:step/:group/:episode/timeline';
+
+/** The durable timeline of an episode: attempts, workers, what was lost, what that cost, what was not repeated. */
+export function timelinePage(app: App, context: Context): void {
+  app.get(PLACE, async (c) => {
+    const { run, stage, step, group, episode } = c.req.param();
+    const place = parsePlace([run, stage, step, group, episode].join('/'));
+    return c.html(<Page place={place} timeline={await timelineOrWhy(context, place)} context={context} />);
+  });
+}
+
+/** A history that is gone is no fault of who asks: the page says so. */
+async function timelineOrWhy({ sources }: Context, place: Place): Promise<Timeline | string> {
+  try {
+    return await readTimeline(sources, place, place.episode);
+  } catch (error) {
+    if (error instanceof GradusError && error.type === 'no-history') return error.message;
+    throw error;
+  }
+}
+
+const Page: FC<{ place: Place; timeline: Timeline | string; context: Context }> = ({
+  place,
+  timeline,
+  context,
+}) => (
+  <Layout
+    title={`Timeline of ${placeOf(place)}`}
+    crumbs={[
+      { href: '/', label: 'Runs' },
+      { href: runAt(place.run), label: place.run },
+      { href: stepAt(place), label: `${place.stage}, step ${place.step}` },
+      { href: groupAt(place), label: `group ${place.group}` },
+      { href: episodeAt(place), label: `episode ${place.episode}` },
+    ]}
+    live={typeof timeline !== 'string' && timeline.to === null}
+  >
+    {typeof timeline === 'string' ? (
+      <p class="note">
+        <Text value={timeline} />
+      </p>
+    ) : (
+      <Live id="timeline">
+        <Drawn timeline={timeline} context={context} />
+      </Live>
+    )}
+    <p class="note">
+      In a terminal: <code>gradus timeline {placeOf(place)}</code>
+    </p>
+  </Layout>
+);
+
+const Drawn: FC<{ timeline: Timeline; context: Context }> = ({ timeline, context }) => {
+  const { activities, from, to, asOf, leftOut, workflowId, runId } = timeline;
+  const end = to ?? asOf;
+  const losses = activities.filter(({ lost }) => lost !== null);
+  return (
+    <>
+      <p>
+        From <Time at={from} /> UTC, {secondsInWords((end - from) / 1000)}
+        {to === null && ' so far'}. <Lost timeline={timeline} />
+      </p>
+      {losses.length > 0 && (
+        <ul>
+          {losses.map((activity) => (
+            <li>
+              <Text value={`${activity.name}: ${lossInWords(activity)!}`} max={1000} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <Figure
+        heading="Activities over time"
+        wide
+        svg={lanes(lanesOf(timeline), {
+          title: `${activities.length} activities; the table below has all of them`,
+          from: 0,
+          to: end - from,
+          width: 1100,
+        })}
+      >
+        <ul class="legend bars">
+          <li class="bar-key-done">an attempt that counts</li>
+          <li class="bar-key-lost">within this time attempts were lost</li>
+          <li class="bar-key-waited">waited for a worker</li>
+        </ul>
+      </Figure>
+      <Activities activities={activities} from={from} asOf={asOf} />
+      {leftOut.length > 0 && (
+        <p class="note">
+          Left out: <Text value={leftOut.join('; ')} />
+        </p>
+      )}
+      <p class="note">
+        Temporal keeps of an activity its last attempt, how many there were before, and how the last of those
+        ended; neither their begin nor their worker. So what was lost is drawn as the time within which it
+        lies, and its cost has a lower bound (the silence after which a worker counts as lost, and the pause
+        before the next attempt) and an upper one (until the attempt that counts began). All activities of the
+        group: <WorkflowLink context={context} workflowId={workflowId} runId={runId} />
+      </p>
+    </>
+  );
+};
+
+const Lost: FC<{ timeline: Timeline }> = ({ timeline: { lost } }) => {
+  const { attempts, atLeast, atMost } = lost;
+  if (attempts === 0) return <>No attempt was lost.</>;
+  return (
+    <strong>
+      {attempts} attempt{attempts === 1 ? ' was' : 's were'} lost, which cost{' '}
+      {atLeast !== null && atLeast > 0 && `at least ${secondsInWords(atLeast)} and `}at most{' '}
+      {secondsInWords(atMost)}.
+    </strong>
+  );
+};
+
+const Activities: FC<{ activities: readonly TimelineActivity[]; from: number; asOf: number }> = ({
+  activities,
+  from,
+  asOf,
+}) => (
+  <div class="scroll" tabindex={0} role="region" aria-label="activities">
+    <table>
+      <caption>Seconds since the group began; “waited” is from being asked for to the last attempt</caption>
+      <thead>
+        <tr>
+          <th scope="col">activity</th>
+          <th scope="col">attempt</th>
+          <th scope="col">worker</th>
+          <th scope="col" class="number">
+            asked for
+          </th>
+          <th scope="col" class="number">
+            waited
+          </th>
+          <th scope="col" class="number">
+            took
+          </th>
+          <th scope="col">became</th>
+        </tr>
+      </thead>
+      <tbody>
+        {activities.map(({ name, tool, attempts, worker, scheduled, started, ended, state, fault }) => (
+          <tr>
+            <td>
+              <Text value={tool === null ? name : `${name}: ${tool}`} max={100} />
+            </td>
+            <td>{attempts === 0 ? '–' : attempts}</td>
+            <td>{worker === null ? '–' : <Text value={worker} max={100} />}</td>
+            <td class="number">{((scheduled - from) / 1000).toFixed(2)}</td>
+            <td class="number">{(((started ?? ended ?? asOf) - scheduled) / 1000).toFixed(2)}</td>
+            <td class="number">{started === null ? '–' : (((ended ?? asOf) - started) / 1000).toFixed(2)}</td>
+            <td>
+              {state}
+              {fault !== null && (
+                <>
+                  {': '}
+                  <Text value={fault.message} max={500} />
+                </>
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
