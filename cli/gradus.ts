@@ -56,6 +56,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Shows what is under way in all runs, who serves the queues, and what the store holds.',
     load: async () => (await import('./commands/operations.ts')).operations,
   },
+  reweigh: {
+    description: 'Shows what a step would have taught by another reward.',
+    load: async () => (await import('./commands/reweigh.ts')).reweigh,
+  },
   ledger: {
     description: 'Shows what the verification ladder of a run decided and spent.',
     load: async () => (await import('./commands/ledger.ts')).ledger,

@@ -2,6 +2,7 @@ import type { RolloutGroup } from '../core/episode/episode.ts';
 import { trainableReward } from '../core/episode/outcome.ts';
 import type { CurriculumSpec, RlStageSpec } from '../core/spec.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../store/keys.ts';
+import { inParallel } from '../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 import { loadTrajectories } from '../store/trajectories.ts';
 
@@ -11,9 +12,6 @@ export interface StepGroups {
   /** One greedy sample of each task, where the method compares with one. */
   greedy: RolloutGroup[];
 }
-
-/** Groups that are read at a time. */
-const AT_ONCE = 16;
 
 /**
  * The groups that a step has learnt from: as a ladder judged them in that step, then what was asked again with hints, then
@@ -73,13 +71,11 @@ export async function groupsOfStep(
   }
 
   async function read(some: readonly string[]): Promise<RolloutGroup[]> {
-    const groups: RolloutGroup[] = [];
-    for (let at = 0; at < some.length; at += AT_ONCE) {
-      const refs = await Promise.all(some.slice(at, at + AT_ONCE).map((key) => store.head(key, options)));
-      const there = refs.filter((ref) => ref !== undefined);
-      groups.push(...(await Promise.all(there.map((ref) => loadTrajectories(store, ref, options)))));
-    }
-    return groups;
+    const groups = await inParallel(some, async (key) => {
+      const ref = await store.head(key, options);
+      return ref === undefined ? [] : [await loadTrajectories(store, ref, options)];
+    });
+    return groups.flat();
   }
 }
 

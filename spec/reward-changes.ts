@@ -191,9 +191,7 @@ function apply(reward: RewardSpec, values: ReadonlyMap<string, string>): RewardS
     });
     const weight = number(`${name}.weight`, rule.weight);
     const gatedBy = gate(`${name}.gatedBy`, rule.gatedBy);
-    return weight === 0
-      ? []
-      : [{ ...rule, weight, gatedBy, ...(Object.fromEntries(constants) as object) }];
+    return weight === 0 ? [] : [{ ...rule, weight, gatedBy, ...(Object.fromEntries(constants) as object) }];
   });
   const { rules: _, ensembles, normalization: __, ...rest } = reward;
   const normalization = values.get('normalization') ?? reward.normalization ?? NONE;

@@ -1,23 +1,18 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
-import { plainRun } from '../../../bench/plain-run.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
-import { createDecoder } from '../../../engine/decoder/decoder.ts';
-import type { Learner } from '../../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
-import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { parseStepPlace } from '../../../observe/reweigh-words.ts';
 import { reweighStep } from '../../../observe/reweigh.ts';
 import type { ReweighedStep } from '../../../observe/reweigh.ts';
+import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/trajectories.ts';
+import type { Outcome } from '../../../core/episode/outcome.ts';
 import { readSteps } from '../../../store/step-facts.ts';
-import { openTestStore } from '../../support/test-store.ts';
+import { briefSpec } from '../../support/brief-spec.ts';
+import { openPlainRuns } from '../../support/plain-runs.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
 // One run that takes a step or two by every method, and what its steps would have taught by other rewards.
 
-const { store } = await openTestStore();
-const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
-let learner: Learner;
+const { store, train, gradus } = await openPlainRuns();
 
 /** A teacher is a run of its own, and what it teaches has no part in rewards. */
 const KINDS = METHOD_KINDS.filter((kind) => kind !== 'opd');
@@ -69,16 +64,10 @@ const spec = {
 
 let places: { stage: string; step: number }[];
 beforeAll(async () => {
-  learner = await createLocalLearner();
-  const environments = inThisProcess(builtInEnvironments);
-  await plainRun(spec, { store, environments, policies, learner, run: 'methods' });
+  await train('methods', spec);
   const steps = await readSteps(store, 'methods');
   places = steps.flatMap(({ stage, stageStep, rollout }) => (rollout ? [{ stage, step: stageStep }] : []));
 }, 300_000);
-afterAll(async () => {
-  await learner.close();
-  await policies.close();
-});
 
 const by = (place: { stage: string; step: number }, set: Record<string, string> = {}) =>
   reweighStep(store, { run: 'methods', ...place }, new Map(Object.entries(set)));
@@ -106,3 +95,145 @@ test('the reward as it is gives the stored rewards and the batch of every method
     unchanged(step);
   }
 }, 60_000);
+
+/** Runs that begin alike: until their first batch nothing of them depends on the reward. */
+const brief = briefSpec({ maxSteps: 1 });
+const [briefStart, briefRl] = brief.stages;
+const rewardedBy = (algorithm: object, reward: object) => ({
+  ...brief,
+  sampling: { ...brief.sampling, maxTurns: 2 },
+  reward,
+  // A policy that still loses its way now and then, and is cut.
+  stages: [
+    { ...briefStart, updatesPerRound: 50 },
+    { ...briefRl, algorithm: { minibatch: 16, ...algorithm } },
+  ],
+});
+const BEFORE = {
+  components: [
+    { verifier: 'exact-match', role: 'outcome', weight: 1 },
+    { verifier: 'format', role: 'bonus', weight: 0.2 },
+    { verifier: 'lenient', role: 'bonus', weight: 0.2 },
+  ],
+  ensembles: [{ name: 'lenient', verifiers: ['exact-match', 'tool-shaping'] }],
+  rules: [{ kind: 'linear-length', target: 4, limit: 30, weight: 0.2 }],
+  truncated: 'train',
+};
+const AFTER = {
+  components: [
+    { verifier: 'exact-match', role: 'outcome', weight: 1 },
+    { verifier: 'format', role: 'penalty', weight: 0.4, gatedBy: 'exact-match' },
+    { verifier: 'lenient', role: 'bonus', weight: 0.1 },
+  ],
+  ensembles: [
+    { name: 'lenient', verifiers: ['exact-match', 'tool-shaping'], by: 'mean-deviation', deviations: 0.5 },
+  ],
+  rules: [{ kind: 'linear-length', target: 12, limit: 24, weight: 0.3 }],
+  truncated: 'mask',
+};
+const CHANGES = {
+  'format.role': 'penalty',
+  'format.weight': '0.4',
+  'format.gatedBy': 'exact-match',
+  'lenient.weight': '0.1',
+  'lenient.by': 'mean-deviation',
+  'lenient.deviations': '0.5',
+  'rule:linear-length.target': '12',
+  'rule:linear-length.limit': '24',
+  'rule:linear-length.weight': '0.3',
+  truncated: 'mask',
+};
+
+test.each([{ kind: 'grpo' }, { kind: 'ppo', klCoefficient: 0.05 }])(
+  'a step of $kind that is re-weighed teaches what a run with that reward was taught',
+  async (algorithm) => {
+    const [one, other] = [`${algorithm.kind}-before`, `${algorithm.kind}-after`];
+    await train(one, rewardedBy(algorithm, BEFORE));
+    await train(other, rewardedBy(algorithm, AFTER));
+    const place = { stage: 'rl', step: 1 };
+    const changed = await reweighStep(store, { run: one, ...place }, new Map(Object.entries(CHANGES)));
+    const lived = await reweighStep(store, { run: other, ...place }, new Map());
+    expect([changed.reproduced, lived.reproduced]).toEqual([{ exactly: true }, { exactly: true }]);
+    expect(changed.tasks.map(({ deviation, teaches }) => [deviation.after, teaches.after])).toEqual(
+      lived.tasks.map(({ deviation, teaches }) => [deviation.before, teaches.before]),
+    );
+    const all = ({ tasks }: ReweighedStep) => tasks.flatMap(({ episodes }) => episodes);
+    expect(all(changed).map(({ reward, advantage }) => [reward.after, advantage.after])).toEqual(
+      all(lived).map(({ reward, advantage }) => [reward.before, advantage.before]),
+    );
+    // It is another lesson, and some of what was cut is part of it no more.
+    expect(changed.totals.otherRewards).toBeGreaterThan(0);
+    expect(changed.totals.stop).toBeGreaterThan(0);
+    expect(changed.tasks.map(({ deviation }) => deviation.after)).not.toEqual(
+      changed.tasks.map(({ deviation }) => deviation.before),
+    );
+  },
+  120_000,
+);
+
+test('what was masked has no scores of a critic: it is left out, and said', async () => {
+  const place = { run: 'ppo-after', stage: 'rl', step: 1 };
+  const { limits, tasks } = await reweighStep(store, place, new Map([['truncated', 'train']]));
+  expect(limits.join(' ')).toMatch(/would be learnt from and (was|were) never scored/);
+  const cut = tasks.flatMap(({ episodes }) => episodes.filter(({ advantage }) => advantage.before === null));
+  expect(cut.length).toBeGreaterThan(0);
+  for (const { advantage } of cut) expect(advantage.after).toBeNull();
+});
+
+test('an object that was replaced is said to give another batch', async () => {
+  const place = { run: 'grpo-after', stage: 'rl', step: 1 };
+  const before = await reweighStep(store, place, new Map());
+  const [group] = await groupsOf('grpo-after');
+  const { ref, value } = group!;
+  await store.remove([ref.key]);
+  // Twice what decides, in the reward of one episode alone.
+  const episodes = value.episodes.map((episode, i) =>
+    i === 0 ? { ...episode, outcome: { ...episode.outcome!, reward: 2 } as Outcome } : episode,
+  );
+  await keepTrajectories(store, place, { ...value, episodes });
+  const after = await reweighStep(store, place, new Map());
+  expect(before.reproduced).toEqual({ exactly: true });
+  expect(after.reproduced).toEqual({
+    exactly: false,
+    why: '1 stored rewards are not what the spec makes of their components',
+  });
+  await store.remove([ref.key]);
+  await keepTrajectories(store, place, value);
+  expect((await reweighStep(store, place, new Map())).reproduced).toEqual({ exactly: true });
+});
+
+test('the terminal lists what can be set, shows what flips, and says what is no step', async () => {
+  const fields = await gradus('reweigh', 'grpo-before/rl/1');
+  expect(fields.stdout).toContain('gives every stored reward and the batch of the step, to the bit');
+  expect(fields.stdout).toContain('rule:linear-length.target');
+  const set = Object.entries(CHANGES).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+  const { code, stdout } = await gradus('reweigh', 'grpo-before/rl/1', ...set);
+  expect(code).toBe(0);
+  expect(stdout).toContain('format.weight: 0.2 → 0.4');
+  expect(stdout).toMatch(/\d+ of 16 rewards are other ones/);
+  const { stdout: json } = await gradus('reweigh', 'grpo-before/rl/1', ...set, '--json');
+  const { totals, tasks } = JSON.parse(json) as ReweighedStep;
+  expect(totals.episodes).toBe(16);
+  expect(tasks.flatMap(({ episodes }) => episodes)).toHaveLength(16);
+  const refused = await gradus('reweigh', 'grpo-before/rl');
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('write RUN/STAGE/STEP')]);
+}, 60_000);
+
+test.each([
+  ['grpo-before/lr/1', 'has no stage "lr" that is rewarded; did you mean "rl"?'],
+  ['grpo-before/warm-start/1', 'imitates demonstrations'],
+  ['grpo-before/rl/9', 'has no episodes in this store'],
+  ['nobody/rl/1', 'there is no run "nobody"'],
+])('%s is no step that was rewarded, and why is said', async (place, why) => {
+  await expect(reweighStep(store, parseStepPlace(place), new Map())).rejects.toThrow(why);
+});
+
+async function groupsOf(run: string) {
+  const keys = await rolloutKeys(store, run, 'rl');
+  return Promise.all(
+    keys.map(async (key) => {
+      const ref = (await store.head(key))!;
+      return { ref, value: await loadTrajectories(store, ref) };
+    }),
+  );
+}

@@ -236,7 +236,7 @@ describe.each(METHOD_KINDS)('%s', (kind) => {
 /** All weights times a number. */
 const scaledBy = (spec: RewardSpec, factor: number): RewardSpec => ({
   ...spec,
-  components: spec.components.map((one) => ({ ...one, weight: factor * one.weight })) as never,
+  components: spec.components.map((one) => ({ ...one, weight: factor * one.weight })),
   rules: spec.rules!.map((rule) => ({ ...rule, weight: factor * rule.weight })),
 });
 

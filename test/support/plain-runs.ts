@@ -1,0 +1,37 @@
+import { afterAll, beforeAll } from 'vitest';
+import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
+import { plainRun } from '../../bench/plain-run.ts';
+import { createDecoder } from '../../engine/decoder/decoder.ts';
+import type { Learner } from '../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../engine/learner/local-learner.ts';
+import { builtInEnvironments } from '../../environments/index.ts';
+import { inThisProcess } from '../../environments/host/hosted-environment.ts';
+import { runCommand } from '../../infra/setup/command.ts';
+import { ROOT } from './markdown.ts';
+import { openTestStore } from './test-store.ts';
+
+/** Real runs without Temporal, for tests of what is read of them afterwards: call it at the top of a file. */
+export async function openPlainRuns() {
+  const { server, store } = await openTestStore();
+  const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
+  const environments = inThisProcess(builtInEnvironments);
+  let learner: Learner;
+  beforeAll(async () => {
+    learner = await createLocalLearner();
+  });
+  afterAll(async () => {
+    await learner.close();
+    await policies.close();
+  });
+  /** `through` stands between the run and its learner. */
+  const train = (run: string, spec: unknown, through: (learner: Learner) => Learner = (one) => one) =>
+    plainRun(spec, { store, environments, policies, learner: through(learner), run });
+  /** A command of the terminal, with a store, and with nothing where Temporal would be. */
+  const gradus = async (
+    ...args: string[]
+  ): Promise<{ code: number | null; stdout: string; stderr: string }> => {
+    const env = { ...server.environment(), TEMPORAL_ADDRESS: '127.0.0.1:1' };
+    return runCommand(process.execPath, ['--import', 'tsx', 'cli/gradus.ts', ...args], { env, cwd: ROOT });
+  };
+  return { store, train, gradus };
+}
