@@ -62,6 +62,16 @@ export async function loadTrajectories(
   return withoutFormat(await store.read(ref, groups, options));
 }
 
+/** What lies at a key; null where nothing does. */
+export async function findTrajectories(
+  store: ObjectStore,
+  key: string,
+  options: CallOptions = {},
+): Promise<RolloutGroup | null> {
+  const found = await store.find(key, groups, options);
+  return found && withoutFormat(found);
+}
+
 /**
  * The keys of a run's groups, or of one stage's, as they were first judged: later objects of the same groups are left out.
  * Throws GradusError('store', 'no-rollouts') where there is none.

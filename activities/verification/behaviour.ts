@@ -1,5 +1,6 @@
 import { groupAdvantages } from '../../core/algorithms/advantage.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import { reachedTool } from '../../core/episode/facts.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/spec.ts';
@@ -62,12 +63,9 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
   const answeredWith = (error: string): number =>
     turns.filter(({ observation }) => observation?.error === error).length;
   const reached = new Map<string, number>();
-  for (const { action, observation } of turns) {
-    // One that had not been answered when the episode was cut off may be of a tool that there is not.
-    const known = observation ? observation.error !== 'unknown-tool' : status.kind === 'failed';
-    if (action.kind === 'call' && known) {
-      reached.set(action.call.name, (reached.get(action.call.name) ?? 0) + 1);
-    }
+  for (const turn of turns) {
+    const tool = reachedTool(turn, status);
+    if (tool !== null) reached.set(tool, (reached.get(tool) ?? 0) + 1);
   }
   const fourGrams = fourGramsOf(own(episode));
   return {

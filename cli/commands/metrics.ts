@@ -32,8 +32,8 @@ export function metrics(): Command {
           note(`${steps.length} steps in ${files.length} files below ${options.tensorboard}`);
         }
         if (options.parquet !== undefined) {
-          const { componentsOf, episodesOf } = await import('../metrics/episodes.ts');
-          const { writeParquet } = await import('../metrics/parquet.ts');
+          const { componentsOf, episodesOf } = await import('../../observe/episode-rows.ts');
+          const { writeParquet } = await import('../../observe/exports/parquet.ts');
           const reward = spec?.reward ?? { components: [], truncated: 'mask' as const };
           const rows = await writeParquet(
             options.parquet,

@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises';
 import type { SchemaElement } from 'hyparquet';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
-import type { EpisodeRow } from './episodes.ts';
+import type { EpisodeRow } from '../episode-rows.ts';
 
 type Cell = string | number | bigint | boolean | null;
 
@@ -48,6 +48,9 @@ const columnsFor = (parts: readonly string[]): Column[] => [
   column('inherited_tokens', integer, ({ inheritedTokens }) => inheritedTokens),
   column('logprob_sum', real, ({ logprobSum }) => logprobSum),
   column('answer', text, ({ answer }) => answer),
+  column('tools', text, ({ tools }) => JSON.stringify(tools)),
+  column('errors', text, ({ errors }) => JSON.stringify(errors)),
+  column('tool_seconds', real, ({ toolSeconds }) => toolSeconds),
   ...parts.flatMap((part) => [
     column(`score_${part}`, real, ({ scores }) => scores[part] ?? null),
     column(`contribution_${part}`, real, ({ contributions }) => contributions[part] ?? null),

@@ -1,0 +1,118 @@
+import type { RewardSpec } from '../spec.ts';
+import type { Episode, GroupTask, Observation, RolloutGroup, Turn } from './episode.ts';
+import { isRewarded } from './outcome.ts';
+import type { Outcome } from './outcome.ts';
+import { succeeded } from './reward.ts';
+
+/** What a policy can be told that it did wrong, by kind. */
+export const OBSERVED_ERRORS = ['malformed-call', 'unknown-tool', 'invalid-arguments', 'tool-error'] as const;
+export type ObservedError = NonNullable<Observation['error']>;
+
+/** One episode in numbers. What is not known of it is null. */
+export interface EpisodeFacts {
+  /** Index among its group's episodes. */
+  episode: number;
+  sample: number;
+  environment: string;
+  split: string;
+  level: number;
+  index: number;
+  retried: boolean;
+  /** SHA-256 of the weights that sampled. */
+  weights: string;
+  status: Episode['status']['kind'];
+  outcome: Outcome['kind'];
+  /** Why there is no reward, or what cut the episode off. */
+  reason: string | null;
+  boundary: string | null;
+  success: boolean | null;
+  reward: number | null;
+  turns: number;
+  calls: number;
+  promptTokens: number;
+  sampledTokens: number;
+  observationTokens: number;
+  /** Of both: those that another sample of its task has sampled or read, and it branched off behind them. */
+  inheritedTokens: number;
+  /** Of all sampled tokens when sampled, nats. */
+  logprobSum: number;
+  answer: string | null;
+  /** By verifier or rule: what it said, and what that added to the reward. */
+  scores: Record<string, number | null>;
+  contributions: Record<string, number>;
+  /** Calls that reached a tool, by its name. */
+  tools: Record<string, number>;
+  /** What the policy was told that it did wrong: how often. */
+  errors: Partial<Record<ObservedError, number>>;
+  /** Wall seconds of its calls, as far as they were measured. */
+  toolSeconds: number;
+}
+
+/** A row for every episode of a judged group, in their order. */
+export const factsOf = (group: RolloutGroup, reward: Pick<RewardSpec, 'components'>): EpisodeFacts[] =>
+  group.episodes.map((episode, i) => ({
+    episode: i,
+    weights: group.weights,
+    ...ofTask(group.tasks[episode.task]!),
+    ...ofEpisode(episode, reward),
+    ...ofTurns(episode),
+  }));
+
+const ofTask = ({ ref, retried, promptTokens }: GroupTask) => ({
+  environment: ref.environment,
+  split: ref.split,
+  level: ref.level,
+  index: ref.index,
+  retried: retried === true,
+  promptTokens: promptTokens.length,
+});
+
+function ofEpisode(episode: Episode, reward: Pick<RewardSpec, 'components'>) {
+  const outcome = episode.outcome!;
+  const components = isRewarded(outcome) ? outcome.components : [];
+  const sampledTokens = episode.mask.reduce<number>((sum, bit) => sum + bit, 0);
+  return {
+    sample: episode.sample,
+    status: episode.status.kind,
+    outcome: outcome.kind,
+    reason: 'reason' in outcome ? outcome.reason : 'limit' in outcome ? outcome.limit : null,
+    boundary: outcome.kind === 'failed' ? outcome.boundary : null,
+    success: succeeded(reward.components, outcome),
+    reward: isRewarded(outcome) ? outcome.reward : null,
+    sampledTokens,
+    observationTokens: episode.tokens.length - sampledTokens,
+    inheritedTokens: episode.inherited?.tokens ?? 0,
+    logprobSum: episode.logprobs.reduce((sum, logprob) => sum + logprob, 0),
+    answer: episode.status.kind === 'answered' ? episode.status.answer : null,
+    scores: Object.fromEntries(components.map(({ verifier, score }) => [verifier, score])),
+    contributions: Object.fromEntries(
+      components.map(({ verifier, contribution }) => [verifier, contribution]),
+    ),
+  };
+}
+
+function ofTurns({ turns, status }: Pick<Episode, 'turns' | 'status'>) {
+  const observations = turns.flatMap(({ observation }) => observation ?? []);
+  return {
+    turns: turns.length,
+    calls: turns.filter(({ action }) => action.kind === 'call').length,
+    tools: counted(turns.flatMap((turn) => reachedTool(turn, status) ?? [])),
+    errors: counted(observations.flatMap(({ error }) => error ?? [])),
+    toolSeconds: observations.reduce((sum, { seconds }) => sum + (seconds ?? 0), 0),
+  };
+}
+
+/** The tool that a turn has called; one that had not answered when the episode was cut off may be none that there is. */
+export function reachedTool({ action, observation }: Turn, status: Episode['status']): string | null {
+  const known = observation ? observation.error !== 'unknown-tool' : status.kind === 'failed';
+  return action.kind === 'call' && known ? action.call.name : null;
+}
+
+/** A policy may write any name: a map knows `__proto__` as well as others, and so does what is made of its entries. */
+function counted<Name extends string>(
+  names: readonly Name[],
+): Partial<Record<Name, number>> & Record<string, number> {
+  const counts = new Map<Name, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return Object.fromEntries(counts) as Record<Name, number>;
+}
