@@ -6,9 +6,13 @@ import type { App, Context } from './context.ts';
 import { Layout } from './layout.tsx';
 import { serveLive } from './live.ts';
 import { RunObserver } from '../observe/run.ts';
+import { TokenizersOfRuns } from '../observe/token-texts.ts';
+import { episodePage } from './pages/episode.tsx';
+import { groupPage } from './pages/group.tsx';
 import { operationsPage } from './pages/operations.tsx';
 import { runPage } from './pages/run.tsx';
 import { runsPage } from './pages/runs.tsx';
+import { stepPage } from './pages/step.tsx';
 import { timelinePage } from './pages/timeline.tsx';
 import { Text } from './parts/text.tsx';
 import { admission, changes, headers } from './security.ts';
@@ -53,7 +57,15 @@ export function createApp(context: Context, access: Access): App {
   );
   serveAssets(app);
   runsPage(app, context);
-  runPage(app, { ...context, observer: new RunObserver(context.sources) });
+  const shared = {
+    ...context,
+    observer: new RunObserver(context.sources),
+    tokenizers: new TokenizersOfRuns(context.sources.store),
+  };
+  runPage(app, shared);
+  stepPage(app, shared);
+  groupPage(app, shared);
+  episodePage(app, shared);
   timelinePage(app, context);
   operationsPage(app, context);
   serveLive(app);

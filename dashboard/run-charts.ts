@@ -19,7 +19,7 @@ const percent = (y: number): string => `${shortNumber(100 * y)} %`;
 
 /** The charts of a run's steps that tell whether it learns and why not; all by the step of the run. */
 export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
-  const figures = steps.map((step) => ({ step: step.step, of: figuresOf(step), facts: step }));
+  const figures = steps.map((step) => ({ step: step.step, of: figuresOf(step) }));
   const series = (name: string, ...keys: string[]): Series => ({
     name,
     points: figures.map(({ step, of }) => [step, firstOf(of, keys)]),
@@ -27,6 +27,11 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
   /** Without the lines that no step knows anything of. */
   const known = (...all: Series[]): Series[] =>
     all.filter(({ points }) => points.some(([, y]) => y !== null && Number.isFinite(y)));
+  /** Of what is measured every so often: a line from each time to the next. */
+  const measured = (name: string, key: string): Series => ({
+    name,
+    points: figures.flatMap(({ step, of }) => (of[key] === undefined ? [] : [[step, of[key]] as const])),
+  });
   const along = { stretches: stretchesOf(steps), marks: marksOf(steps) };
   const share = { format: percent, low: 0 };
   return [
@@ -34,7 +39,7 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       heading: 'Reward',
       chart: {
         ...along,
-        series: known(series('rolled out', 'reward/mean'), series('held-out', 'reward/held-out')),
+        series: known(series('rolled out', 'reward/mean'), measured('held-out', 'reward/held-out')),
       },
     },
     {

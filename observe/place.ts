@@ -41,6 +41,10 @@ export function parsePlace(text: string): Place {
   };
 }
 
+/** A number of a place by itself, as in an address. Throws as `parsePlace`. */
+export const placeNumber = (what: 'step' | 'group' | 'episode' | 'task', written: string): number =>
+  numberIn(written, what, written);
+
 function numberIn(text: string, what: string, written: string): number {
   if (!NUMBER.test(written)) throw invalid(text, `its ${what} ${JSON.stringify(written)} is no whole number`);
   return Number(written);

@@ -4,10 +4,11 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import { specOfRun } from '../store/find-run.ts';
-import { readSteps } from '../store/step-facts.ts';
+import { runKey } from '../store/keys.ts';
 import type { StoredStep } from '../store/step-facts.ts';
 import type { Progress } from '../workflows/messages.ts';
 import type { Sources } from './sources.ts';
+import { stepsOf } from './steps.ts';
 
 /** What a source said last, when, and why it says no more. */
 export interface Seen<T> {
@@ -64,8 +65,12 @@ export class RunObserver {
     this.sources = sources;
   }
 
-  /** Throws GradusError('store', 'no-run') where neither source knows the run. */
-  look(run: string): Promise<RunView> {
+  /**
+   * Throws GradusError('store', 'no-run') where neither source knows the run, and GradusError('store', 'invalid-key') for
+   * what can be the name of none.
+   */
+  async look(run: string): Promise<RunView> {
+    runKey(run);
     const known = this.views.get(run);
     if (known && Date.now() - known.at < FRESH_MS) return known.view;
     const last = known?.last ?? null;
@@ -96,7 +101,7 @@ export class RunObserver {
       seen(() => executionOf(temporal, run), last?.execution),
       // A spec never changes.
       seen(async () => last?.spec ?? specOfRun(store, run)),
-      seen(() => readSteps(store, run), last?.steps),
+      seen(async () => (await stepsOf(store, run)).steps, last?.steps),
     ]);
     if (execution.value === null && spec.unknown === true && execution.problem === null) throw spec.error;
     const there = execution.value;

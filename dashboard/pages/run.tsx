@@ -5,6 +5,7 @@ import type { Decision, OpenQuestion } from '../../core/question.ts';
 import { GradusError } from '../../core/errors.ts';
 import { noOutcomes } from '../../core/episode/outcome.ts';
 import type { OutcomeKind } from '../../core/episode/outcome.ts';
+import { alarmText } from '../../core/diagnosis/alarm.ts';
 import { learnability } from '../../core/training/task-draw.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import type { RunObserver, RunView } from '../../observe/run.ts';
@@ -324,16 +325,9 @@ const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, step
                 {step.decision.question && ` – asked a person, who answered ${step.answer ?? 'nothing yet'}`}
               </>
             )}
-            {step.alarms.map(({ name, remedy, evidence, actions }) => (
+            {step.alarms.map(({ actions, ...alarm }) => (
               <div>
-                <strong class="bad">alarm: {name}</strong>{' '}
-                {evidence
-                  .map(
-                    ({ what, now, before, limit }) =>
-                      `${what} ${now.toPrecision(3)}${before === null ? '' : ` (was ${before.toPrecision(3)})`}, limit ${limit.toPrecision(3)}`,
-                  )
-                  .join('; ')}
-                . <Text value={remedy} max={500} />
+                <strong class="bad">alarm</strong> <Text value={alarmText(alarm)} max={2000} />
                 {actions.length > 0 && ` Done: ${actions.join(', ')}.`}
               </div>
             ))}

@@ -1,23 +1,170 @@
+import { raw } from 'hono/html';
+import type { FC } from 'hono/jsx';
+import { rate } from '../../core/statistics/intervals.ts';
+import { total } from '../../core/training/stage-policy.ts';
+import { readRuns } from '../../observe/runs.ts';
+import type { RunRow, Runs } from '../../observe/runs.ts';
+import { stepsOf } from '../../observe/steps.ts';
+import { inParallel } from '../../store/in-parallel.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { sparkline } from '../../svg/charts.ts';
+import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
-import { Layout } from '../layout.tsx';
+import { Layout, Live } from '../layout.tsx';
+import { duration, percent, Time } from '../parts/numbers.tsx';
 import { Text } from '../parts/text.tsx';
 
+/** Runs that the page lists unless it is asked for more. */
+const LISTED = 50;
+const MOST_LISTED = 1000;
+/** Runs whose held-out success is drawn: each costs a look at all of its steps. */
+const DRAWN = 20;
+
+/** `/`: all runs at a glance, those that wait for a person first. */
 export function runsPage(app: App, { sources }: Context): void {
   app.get('/', async (c) => {
-    const { folders } = await sources.store.listFolder('runs/');
-    const names = folders.map((folder) => folder.slice('runs/'.length, -1));
+    const asked = Number(c.req.query('limit') ?? LISTED);
+    const limit = Number.isInteger(asked) && asked > 0 ? Math.min(asked, MOST_LISTED) : LISTED;
+    const runs = await readRuns(sources, { limit });
+    const curves = await curvesOf(sources.store, runs);
     return c.html(
-      <Layout title="Runs">
-        <ul>
-          {names.map((name) => (
-            <li data-item>
-              <a href={`/runs/${encodeURIComponent(name)}`}>
-                <Text value={name} />
-              </a>
-            </li>
+      <Layout title="Runs" live>
+        <Live id="runs">
+          {runs.problems.map((problem) => (
+            <p class="stale" role="status">
+              <Text value={problem} max={500} />
+            </p>
           ))}
-        </ul>
+          <Table runs={runs} curves={curves} />
+        </Live>
+        {runs.total > limit && limit < MOST_LISTED && (
+          <p>
+            <a href={`/?limit=${MOST_LISTED}`}>Show all {runs.total}</a>
+          </p>
+        )}
       </Layout>,
     );
   });
 }
+
+type Curves = ReadonlyMap<RunRow, number[]>;
+
+/** Held-out success from measurement to measurement. */
+async function curvesOf(store: ObjectStore, { rows, away }: Runs): Promise<Curves> {
+  const drawn = away.includes('store') ? [] : rows.filter(({ heldOut }) => heldOut !== null).slice(0, DRAWN);
+  const curves = await inParallel(drawn, async (row): Promise<[RunRow, number[]]> => {
+    const { steps } = await stepsOf(store, row.run!);
+    return [row, steps.flatMap(({ heldOut }) => (heldOut === null ? [] : [rate(total(heldOut.arms))]))];
+  });
+  return new Map(curves);
+}
+
+const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all }, curves }) => {
+  if (rows.length === 0) {
+    return <p>There is no run yet. Start one: its spec is a file, and `temporal workflow start` takes it.</p>;
+  }
+  const waiting = rows.filter(({ status }) => status === 'waiting').length;
+  return (
+    <>
+      {waiting > 0 && (
+        <p>
+          <strong class="warn">
+            {waiting === 1 ? 'One run waits' : `${waiting} runs wait`} for a person.
+          </strong>
+        </p>
+      )}
+      <div class="scroll">
+        <table>
+          <caption>
+            {rows.length} of {all}
+          </caption>
+          <thead>
+            <tr>
+              <th scope="col">run</th>
+              <th scope="col">status</th>
+              <th scope="col">stage and step</th>
+              <th scope="col">held-out success</th>
+              <th scope="col">begun</th>
+              <th scope="col" class="number">
+                took
+              </th>
+              <th scope="col" class="number">
+                verdicts
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <Row row={row} curve={curves.get(row) ?? []} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+};
+
+const Row: FC<{ row: RunRow; curve: readonly number[] }> = ({ row, curve }) => {
+  const { run, workflowId, status, stage, step, stageStep, maxSteps, heldOut, question } = row;
+  const name = run ?? workflowId ?? '–';
+  return (
+    <tr data-item>
+      <th scope="row">
+        {run === null ? (
+          <Text value={name} max={120} />
+        ) : (
+          <a href={runAt(run)}>
+            <Text value={name} max={120} />
+          </a>
+        )}
+        {run !== null && workflowId !== null && workflowId !== run && (
+          <small>
+            {' '}
+            of <Text value={workflowId} max={120} />
+          </small>
+        )}
+      </th>
+      <td>
+        <span class={`status ${status}`}>{status}</span>
+        {question && (
+          <div>
+            <Text value={question.reason} max={300} />
+          </div>
+        )}
+      </td>
+      <td>
+        {stage === null ? '–' : <Text value={stage} max={80} />}
+        {stageStep !== null && maxSteps !== null
+          ? `, ${stageStep} of ${maxSteps}`
+          : step !== null && `, step ${step}`}
+      </td>
+      <td>
+        {heldOut === null ? (
+          '–'
+        ) : (
+          <>
+            {percent(heldOut.success)}{' '}
+            <small title={`${heldOut.successes} of ${heldOut.trials}`}>
+              [{(100 * heldOut.low).toFixed(1)}, {(100 * heldOut.high).toFixed(1)}]
+            </small>
+            {curve.length > 1 &&
+              raw(
+                sparkline(
+                  `held-out success of ${curve.length} measurements, from ${percent(curve[0]!)} to ${percent(curve.at(-1)!)}`,
+                  curve,
+                ),
+              )}
+          </>
+        )}
+      </td>
+      <td>{row.startedAt === null ? '–' : <Time at={row.startedAt} />}</td>
+      <td class="number">{took(row)}</td>
+      <td class="number">
+        {row.spend === null ? '' : `${duration(row.spend.seconds)}, US$ ${row.spend.usd.toFixed(2)}`}
+      </td>
+    </tr>
+  );
+};
+
+const took = ({ startedAt, endedAt }: RunRow): string =>
+  startedAt === null ? '–' : duration(((endedAt ?? Date.now()) - startedAt) / 1000);

@@ -1,0 +1,228 @@
+import type { FC } from 'hono/jsx';
+import type { Episode, Turn } from '../../core/episode/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
+import { learntTokens } from '../../observe/learnt-tokens.ts';
+import type { LearntTokens } from '../../observe/learnt-tokens.ts';
+import { placeNumber, placeOf } from '../../observe/place.ts';
+import type { Place } from '../../observe/place.ts';
+import { groupAt as storedGroup } from '../../observe/group-at.ts';
+import type { TokenizersOfRuns, TokenTexts } from '../../observe/token-texts.ts';
+import { loadImage } from '../../store/images.ts';
+import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout } from '../layout.tsx';
+import { duration } from '../parts/numbers.tsx';
+import { Components, OutcomeLine } from '../parts/outcome.tsx';
+import { Block, Text } from '../parts/text.tsx';
+import { TokenLegend, Tokens } from '../parts/tokens.tsx';
+import type { Colouring, ShownToken } from '../parts/tokens.tsx';
+
+/** What browsers show as pictures and nothing else. */
+const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+
+/** Tokens that a page shows one by one. */
+const MOST_TOKENS = 6000;
+
+/** `/runs/RUN/episodes/STAGE/STEP/GROUP/EPISODE`: an episode turn by turn, token by token, and why it was rewarded. */
+export function episodePage(
+  app: App,
+  { sources, tokenizers }: Context & { tokenizers: TokenizersOfRuns },
+): void {
+  const { store } = sources;
+
+  app.get('/runs/:run/episodes/:stage/:step/:group/:episode', async (c) => {
+    const place = placeIn(c.req.param());
+    const found = await storedGroup(store, place);
+    const episode = found?.group.episodes[place.episode];
+    if (!found || !episode) {
+      throw new GradusError('store', 'no-episode', `no episode ${placeOf(place)} is kept`);
+    }
+    const task = found.group.tasks[episode.task]!;
+    const [texts, learnt] = await Promise.all([
+      tokenizers.of(place.run),
+      learntTokens(store, place, task, episode),
+    ]);
+    const by: Colouring = c.req.query('by') === 'advantage' ? 'advantage' : 'logprob';
+    const beside = (i: number): string | null =>
+      found.group.episodes[i] ? episodeAt({ ...place, episode: i }) : null;
+    const replay = commandLine(`replay ${placeOf(place)}`);
+    return c.html(
+      <Layout
+        title={`Episode ${place.episode}`}
+        crumbs={[
+          { href: '/', label: 'Runs' },
+          { href: runAt(place.run), label: place.run },
+          { href: stepAt(place), label: `${place.stage} ${place.step}` },
+          { href: groupAt(place), label: `group ${place.group}` },
+        ]}
+        prev={beside(place.episode - 1)}
+        next={beside(place.episode + 1)}
+      >
+        <p>
+          <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
+          {task.ref.index}; sample {episode.sample}; sampled by{' '}
+          <code>{found.group.weights.slice(0, 12)}</code> at temperature {found.group.temperature}
+        </p>
+        <p>
+          <strong>
+            <OutcomeLine outcome={episode.outcome} />
+          </strong>
+          {'. '}
+          <Ending status={episode.status} />
+        </p>
+        <Components outcome={episode.outcome} />
+        <ul>
+          <li>
+            <a href={`${episodeAt(place)}/timeline`}>Durable timeline</a>: its activities, their attempts, and
+            what was lost
+          </li>
+          <li>
+            <a href={`${episodeAt(place)}/replay`}>Replay it token by token</a>, or from a terminal:{' '}
+            <code>{replay}</code>
+          </li>
+        </ul>
+        <h2>Prompt</h2>
+        <Block value={task.prompt} label="prompt" />
+        <h2>Turns</h2>
+        <p>
+          {by === 'logprob' ? (
+            <a href={`${episodeAt(place)}?by=advantage`}>Mark tokens by advantage</a>
+          ) : (
+            <a href={episodeAt(place)}>Mark tokens by probability</a>
+          )}
+        </p>
+        <TokenLegend by={by} />
+        {learnt === null && <p class="note">Its step has not learnt from it: there is no advantage.</p>}
+        {learnt?.advantages === null && <p class="note">Its method gives tokens no advantage.</p>}
+        {texts === null && (
+          <p class="note">No checkpoint of the run is left that knows its tokens: turns are shown as text.</p>
+        )}
+        <Turns place={place} episode={episode} texts={texts} learnt={learnt} by={by} />
+      </Layout>,
+    );
+  });
+
+  /** A picture that a tool showed. It is somebody else's file: nothing in it may do anything. */
+  app.get('/runs/:run/images/:stage/:step/:group/:episode/:sha', async (c) => {
+    const place = placeIn(c.req.param());
+    const found = await storedGroup(store, place);
+    const turns = found?.group.episodes[place.episode]?.turns ?? [];
+    const images = turns.flatMap(({ observation }) => observation?.images ?? []);
+    const image = images.find(({ sha256 }) => sha256 === c.req.param('sha'));
+    if (!image || !PICTURES.has(image.mediaType)) {
+      throw new GradusError('store', 'no-image', 'no such picture was shown in this episode');
+    }
+    c.header('Content-Type', image.mediaType);
+    c.header('Content-Security-Policy', "default-src 'none'; sandbox");
+    return c.body(new Uint8Array(await loadImage(store, place.run, image)));
+  });
+}
+
+const placeIn = (of: Record<'run' | 'stage' | 'step' | 'group' | 'episode', string>): Place => ({
+  run: of.run,
+  stage: of.stage,
+  step: placeNumber('step', of.step),
+  group: placeNumber('group', of.group),
+  episode: placeNumber('episode', of.episode),
+});
+
+const Ending: FC<{ status: Episode['status'] }> = ({ status }) => {
+  if (status.kind === 'truncated') return <>It had no more {status.limit}.</>;
+  if (status.kind === 'ended') return <>Its environment ended it.</>;
+  if (status.kind === 'running') return <>It goes on.</>;
+  const [words, value] =
+    status.kind === 'answered'
+      ? ['It answered', status.answer]
+      : status.kind === 'calling'
+        ? ['It waits for', status.call.name]
+        : [`It failed at ${status.boundary}`, status.reason];
+  return (
+    <>
+      {words}: <Text value={value} max={500} />
+    </>
+  );
+};
+
+const Turns: FC<{
+  place: Place;
+  episode: Episode;
+  texts: TokenTexts | null;
+  learnt: LearntTokens | null;
+  by: Colouring;
+}> = ({ place, episode, texts, learnt, by }) => {
+  const { tokens, mask, logprobs, turns } = episode;
+  const shown: ShownToken[] | null =
+    texts &&
+    texts.textsOf(tokens.slice(0, MOST_TOKENS)).map((text, i) => ({
+      text,
+      logprob: mask[i] === 1 ? logprobs[i]! : null,
+      advantage: learnt?.advantages?.[i] ?? null,
+      masked: mask[i] === 0 || learnt?.mask[i] === 0,
+    }));
+  return (
+    <ol class="turns">
+      {turns.map((turn, i) => (
+        <li>
+          <TurnOf place={place} turn={turn} />
+          {shown === null ? (
+            <Block value={turn.text} label={`turn ${i + 1}`} />
+          ) : (
+            <pre class="text" tabindex={0} role="region" aria-label={`turn ${i + 1}, token by token`}>
+              <Tokens tokens={shown.slice(turn.start, turns[i + 1]?.start ?? tokens.length)} by={by} />
+            </pre>
+          )}
+          {turn.observation && (
+            <details open={shown === null}>
+              <summary>
+                what came back{turn.observation.error && <span class="bad">: {turn.observation.error}</span>}
+                {turn.observation.seconds !== undefined && `, after ${duration(turn.observation.seconds)}`}
+                {turn.observation.reward !== undefined && `, reward ${turn.observation.reward}`}
+              </summary>
+              <Block value={turn.observation.text} label={`observation of turn ${i + 1}`} />
+            </details>
+          )}
+          {(turn.observation?.images ?? []).map(({ sha256, mediaType, bytes }) =>
+            PICTURES.has(mediaType) ? (
+              <img
+                src={`${runAt(place.run)}/images/${episodeAt(place).split('/episodes/')[1]}/${sha256}`}
+                alt={`What the tool showed: ${mediaType}, ${bytes} bytes`}
+                loading="lazy"
+              />
+            ) : (
+              <p class="note">
+                An image of type <Text value={mediaType} max={60} />, {bytes} bytes, which is not shown here.
+              </p>
+            ),
+          )}
+        </li>
+      ))}
+      {tokens.length > MOST_TOKENS && (
+        <li class="note">
+          Of {tokens.length} tokens the first {MOST_TOKENS} are shown one by one.
+        </li>
+      )}
+    </ol>
+  );
+};
+
+const TurnOf: FC<{ place: Place; turn: Turn }> = ({ turn: { action } }) => (
+  <p>
+    {action.kind === 'call' ? (
+      <>
+        calls <code>{<Text value={action.call.name} max={100} />}</code>{' '}
+        <code>
+          <Text value={JSON.stringify(action.call.arguments)} max={1000} />
+        </code>
+      </>
+    ) : action.kind === 'answer' ? (
+      <>
+        answers <Text value={action.answer} max={500} />
+      </>
+    ) : (
+      <span class="bad">
+        neither a call nor an answer: <Text value={action.reason} max={500} />
+      </span>
+    )}
+  </p>
+);

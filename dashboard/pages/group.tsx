@@ -1,0 +1,166 @@
+import type { FC } from 'hono/jsx';
+import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
+import { GradusError } from '../../core/errors.ts';
+import { commonStart } from '../../observe/common-start.ts';
+import { rowsOfStep } from '../../observe/episode-rows.ts';
+import type { EpisodeRow } from '../../observe/episode-rows.ts';
+import { placeNumber } from '../../observe/place.ts';
+import type { Place } from '../../observe/place.ts';
+import type { RunObserver } from '../../observe/run.ts';
+import { groupAt as storedGroup, stepFolder } from '../../observe/group-at.ts';
+import type { TokenizersOfRuns, TokenTexts } from '../../observe/token-texts.ts';
+import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout } from '../layout.tsx';
+import { Num } from '../parts/numbers.tsx';
+import { Components, OutcomeLine } from '../parts/outcome.tsx';
+import { Block, Text } from '../parts/text.tsx';
+
+/** Samples of a task that a page has beside each other. */
+const MOST_BESIDE = 32;
+
+/** `/runs/RUN/groups/STAGE/STEP/GROUP`: the samples of a task beside each other, from where they first differ. */
+export function groupPage(
+  app: App,
+  { sources, observer, tokenizers }: Context & { observer: RunObserver; tokenizers: TokenizersOfRuns },
+): void {
+  app.get('/runs/:run/groups/:stage/:step/:group', async (c) => {
+    const { run, stage } = c.req.param();
+    const step = placeNumber('step', c.req.param('step'));
+    const number = placeNumber('group', c.req.param('group'));
+    const { spec } = await observer.look(run);
+    const folder = stepFolder(run, stage, step);
+    const found = await storedGroup(sources.store, { run, stage, step, group: number });
+    if (found === null) {
+      throw new GradusError(
+        'store',
+        'no-group',
+        `no group ${number} of step ${step} of ${stage} of ${run} is kept`,
+      );
+    }
+    const { group, last } = found;
+    const [texts, rows] = await Promise.all([
+      tokenizers.of(run),
+      spec ? rowsOfStep(sources.store, run, folder, spec.reward) : [],
+    ]);
+    const place = { run, stage, step, group: number };
+    const task = Math.min(placeNumber('task', c.req.query('task') ?? '0'), group.tasks.length - 1);
+    return c.html(
+      <Layout
+        title={`Group ${number}`}
+        crumbs={[
+          { href: '/', label: 'Runs' },
+          { href: runAt(run), label: run },
+          { href: stepAt(place), label: `${stage} ${step}` },
+        ]}
+        prev={number > 0 ? groupAt({ ...place, group: number - 1 }) : null}
+        next={number < last ? groupAt({ ...place, group: number + 1 }) : null}
+      >
+        {group.tasks.length > 1 && (
+          <form method="get" class="filters">
+            <label>
+              task
+              <select name="task">
+                {group.tasks.map(({ ref }, i) => (
+                  <option value={String(i)} selected={i === task}>
+                    {ref.environment} level {ref.level}, {ref.split} {ref.index}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <button type="submit">Show</button>
+          </form>
+        )}
+        <Samples
+          place={place}
+          group={group}
+          task={task}
+          texts={texts}
+          rows={rows.filter((row) => row.group === number)}
+        />
+      </Layout>,
+    );
+  });
+}
+
+const Samples: FC<{
+  place: Omit<Place, 'episode'>;
+  group: RolloutGroup;
+  task: number;
+  texts: TokenTexts | null;
+  rows: readonly EpisodeRow[];
+}> = ({ place, group, task, texts, rows }) => {
+  const of = group.tasks[task]!;
+  const samples = group.episodes
+    .map((episode, i) => ({ episode, i, row: rows.find((row) => row.episode === i) }))
+    .filter(({ episode }) => episode.task === task);
+  const shown = samples.slice(0, MOST_BESIDE);
+  const common = commonStart(shown.map(({ episode }) => episode.tokens));
+  return (
+    <>
+      <TaskOf task={of} weights={group.weights} />
+      {common > 0 && (
+        <>
+          <h2>What all samples begin with</h2>
+          <Block
+            value={
+              texts ? texts.textsOf(shown[0]!.episode.tokens.slice(0, common)).join('') : `${common} tokens`
+            }
+            label="tokens that all samples have in common"
+          />
+        </>
+      )}
+      <h2>Samples, from the first token in which two differ</h2>
+      {samples.length > shown.length && (
+        <p class="note">
+          {shown.length} of {samples.length} are shown; all are on the page of the step.
+        </p>
+      )}
+      <div class="columns">
+        {shown.map(({ episode, i, row }) => (
+          <section class="card" data-item aria-label={`sample ${episode.sample}`}>
+            <h3>
+              <a href={episodeAt({ ...place, episode: i })}>Sample {episode.sample}</a>
+            </h3>
+            <p>
+              <OutcomeLine outcome={episode.outcome} />
+              {row && (
+                <>
+                  ; advantage <Num value={row.advantage} />
+                </>
+              )}
+            </p>
+            {episode.inherited && (
+              <p class="note">
+                Its first {episode.inherited.tokens} tokens are those of sample {episode.inherited.sample}.
+              </p>
+            )}
+            <Block value={restOf(episode, common, texts)} label={`sample ${episode.sample}, the rest`} />
+            <Components outcome={episode.outcome} evidence={false} />
+          </section>
+        ))}
+      </div>
+    </>
+  );
+};
+
+const TaskOf: FC<{ task: GroupTask; weights: string }> = ({ task, weights }) => (
+  <>
+    <p>
+      <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
+      {task.ref.index}
+      {task.retried && '; drawn again because it had been failed'}; sampled by{' '}
+      <code>{weights.slice(0, 12)}</code>
+    </p>
+    <h2>Prompt</h2>
+    <Block value={task.prompt} label="prompt" />
+  </>
+);
+
+/** By its tokens; where no checkpoint is left that knows them, by what its turns say. */
+function restOf({ tokens, turns }: Episode, from: number, texts: TokenTexts | null): string {
+  if (texts) return texts.textsOf(tokens).slice(from).join('');
+  return turns
+    .map(({ text, observation }) => `${text}${observation ? `\n← ${observation.text}\n` : ''}`)
+    .join('');
+}

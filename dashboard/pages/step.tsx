@@ -1,0 +1,389 @@
+import type { FC } from 'hono/jsx';
+import { GradusError } from '../../core/errors.ts';
+import { HELD_OUT } from '../../core/names.ts';
+import { figuresOf } from '../../core/training/figures.ts';
+import { total } from '../../core/training/stage-policy.ts';
+import { rowsOfStep } from '../../observe/episode-rows.ts';
+import type { EpisodeRow } from '../../observe/episode-rows.ts';
+import { placeNumber } from '../../observe/place.ts';
+import type { RunObserver } from '../../observe/run.ts';
+import { stepFolder } from '../../observe/group-at.ts';
+import type { StoredStep } from '../../store/step-facts.ts';
+import { histogram, shortNumber } from '../../svg/charts.ts';
+import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout } from '../layout.tsx';
+import { Figure } from '../parts/chart.tsx';
+import { duration, Num, Success } from '../parts/numbers.tsx';
+import { staleOf } from '../parts/stale.ts';
+import { Text } from '../parts/text.tsx';
+
+/** `/runs/RUN/steps/STAGE/STEP`: what a step rolled out, which of it taught something, and what failed. Also of an evaluation, by its name. */
+export function stepPage(app: App, { sources, observer }: Context & { observer: RunObserver }): void {
+  app.get('/runs/:run/steps/:stage/:step', async (c) => {
+    const { run, stage } = c.req.param();
+    const step = placeNumber('step', c.req.param('step'));
+    const view = await observer.look(run);
+    const reward = view.spec?.reward;
+    const folder = stepFolder(run, stage, step);
+    const rows = reward === undefined ? [] : await rowsOfStep(sources.store, run, folder, reward);
+    const steps = (view.steps.value ?? []).filter((one) => one.stage === stage);
+    const at = steps.findIndex(({ stageStep }) => stageStep === step);
+    const facts = steps[at];
+    if (facts === undefined && rows.length === 0) {
+      throw new GradusError('store', 'no-step', `${run} has kept nothing of step ${step} of ${stage}`);
+    }
+    const beside = (one: StoredStep | undefined): string | null =>
+      one === undefined ? null : stepAt({ run, stage, step: one.stageStep });
+    return c.html(
+      <Layout
+        title={`${stage} ${step}`}
+        crumbs={[
+          { href: '/', label: 'Runs' },
+          { href: runAt(run), label: run },
+        ]}
+        prev={at > 0 ? beside(steps[at - 1]) : null}
+        next={at < 0 ? null : beside(steps[at + 1])}
+        stale={staleOf(view)}
+      >
+        {facts && <Facts run={run} facts={facts} />}
+        {facts?.rollout && (
+          <p>
+            <a href={`${runAt(run)}/reweigh/${encodeURIComponent(stage)}/${step}`}>
+              Weigh its reward otherwise
+            </a>
+          </p>
+        )}
+        <Rewards rows={rows} />
+        {isEvaluation(rows) ? (
+          <Tasks run={run} rows={rows} />
+        ) : (
+          <Groups run={run} rows={rows} truncated={reward?.truncated ?? 'mask'} />
+        )}
+        <Failed run={run} rows={rows} />
+      </Layout>,
+    );
+  });
+}
+
+/** One sample of each task. */
+const isEvaluation = (rows: readonly EpisodeRow[]): boolean =>
+  rows.length > 0 && new Set(rows.map(taskOf)).size === rows.length;
+
+const taskOf = ({ environment, level, split, index }: EpisodeRow): string =>
+  `${environment} level ${level}, ${split} ${index}`;
+
+const Facts: FC<{ run: string; facts: StoredStep }> = ({ run, facts }) => {
+  const { rollout, batch, learner, heldOut, decision, circumstances, alarms } = facts;
+  return (
+    <>
+      <dl class="facts">
+        <dt>step of the run</dt>
+        <dd>
+          {facts.step}; checkpoint{' '}
+          <code>
+            {facts.checkpoint.step}-{facts.checkpoint.weights.slice(0, 12)}
+          </code>
+          {facts.backend && `, by ${facts.backend}`}
+        </dd>
+        {rollout && (
+          <>
+            <dt>rolled out</dt>
+            <dd>
+              {rollout.episodes} episodes, {shortNumber(rollout.sampledTokens)} tokens, mean reward{' '}
+              <Num value={rollout.rewardCount === 0 ? null : rollout.rewardSum / rollout.rewardCount} />;{' '}
+              {Object.entries(rollout.outcomes)
+                .filter(([, count]) => count > 0)
+                .map(([kind, count]) => `${count} ${kind}`)
+                .join(', ')}
+            </dd>
+          </>
+        )}
+        {(rollout?.failedGroups.length ?? 0) > 0 && (
+          <>
+            <dt class="bad">whole groups failed</dt>
+            <dd>
+              {rollout!.failedGroups.map((reason) => (
+                <div>
+                  <Text value={reason} max={500} />
+                </div>
+              ))}
+            </dd>
+          </>
+        )}
+        {batch && (
+          <>
+            <dt>learnt from</dt>
+            <dd>
+              {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
+              tokens; {batch.degenerateGroups} groups taught nothing
+            </dd>
+          </>
+        )}
+        {heldOut && (
+          <>
+            <dt>held-out success</dt>
+            <dd>
+              <Success of={total(heldOut.arms)} />{' '}
+              <a href={stepAt({ run, stage: `${facts.stage}${HELD_OUT}`, step: facts.stageStep })}>
+                its episodes
+              </a>
+            </dd>
+          </>
+        )}
+        <dt>decision</dt>
+        <dd>
+          {decision.kind}
+          {decision.reason && (
+            <>
+              {': '}
+              <Text value={decision.reason} max={500} />
+            </>
+          )}
+          {decision.question && ` A person was asked, and answered ${facts.answer ?? 'nothing yet'}.`}
+        </dd>
+        {alarms.length > 0 && (
+          <>
+            <dt class="bad">alarms</dt>
+            <dd>{alarms.map(({ name }) => name).join(', ')}</dd>
+          </>
+        )}
+        <dt>time</dt>
+        <dd>
+          {Object.entries(circumstances.seconds)
+            .filter(([, seconds]) => seconds > 0)
+            .map(([part, seconds]) => `${part} ${duration(seconds)}`)
+            .join(', ')}
+        </dd>
+        {circumstances.incidents.length > 0 && (
+          <>
+            <dt class="warn">incidents</dt>
+            <dd>
+              {circumstances.incidents.map(({ function: name, kind, count, message }) => (
+                <div>
+                  {name}: {kind} {count} times: <Text value={message} max={500} />
+                </div>
+              ))}
+            </dd>
+          </>
+        )}
+      </dl>
+      <details>
+        <summary>Every figure{learner === null ? '' : ', those of the learner included'}</summary>
+        <dl class="facts">
+          {Object.entries(figuresOf(facts)).map(([name, value]) => (
+            <>
+              <dt>
+                <Text value={name} max={100} />
+              </dt>
+              <dd>{String(Number(value.toPrecision(6)))}</dd>
+            </>
+          ))}
+        </dl>
+      </details>
+    </>
+  );
+};
+
+const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
+  const rewards = rows.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  if (rewards.length === 0) return null;
+  const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+  const label = `Rewards of ${rewards.length} episodes: from ${shortNumber(Math.min(...rewards))} to ${shortNumber(Math.max(...rewards))}, mean ${shortNumber(mean)}`;
+  return (
+    <div class="figures">
+      <Figure heading="Rewards" svg={histogram({ label, values: rewards })}>
+        <p class="note">{label}</p>
+      </Figure>
+    </div>
+  );
+};
+
+interface GroupOfRows {
+  group: number;
+  rows: EpisodeRow[];
+  mean: number | null;
+  /** Of the sample: n − 1. */
+  deviation: number | null;
+}
+
+/** By task within a group: what advantages compare. */
+function groupsOf(rows: readonly EpisodeRow[], truncated: 'train' | 'mask'): GroupOfRows[] {
+  const by = new Map<string, EpisodeRow[]>();
+  for (const row of rows) {
+    const key = `${row.group} ${taskOf(row)}`;
+    by.set(key, [...(by.get(key) ?? []), row]);
+  }
+  return [...by.values()].map((some) => {
+    const rewards = some.flatMap(({ reward, outcome }) =>
+      reward === null || (outcome === 'truncated' && truncated === 'mask') ? [] : [reward],
+    );
+    const mean = rewards.length === 0 ? null : rewards.reduce((sum, one) => sum + one, 0) / rewards.length;
+    const square = rewards.reduce((sum, one) => sum + (one - (mean ?? 0)) ** 2, 0);
+    const deviation = rewards.length < 2 ? null : Math.sqrt(square / (rewards.length - 1));
+    return { group: some[0]!.group, rows: some, mean, deviation };
+  });
+}
+
+const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' | 'mask' }> = ({
+  run,
+  rows,
+  truncated,
+}) => {
+  const groups = groupsOf(rows, truncated).toSorted((a, b) => (b.deviation ?? -1) - (a.deviation ?? -1));
+  if (groups.length === 0) return <p>No episode of this step is kept.</p>;
+  const silent = groups.filter(({ deviation }) => deviation === null || deviation === 0);
+  return (
+    <>
+      <h2>Groups, by how much their rewards differ</h2>
+      <p class="note">
+        {silent.length} of {groups.length} have no contrast: their rewards are all equal, or too few, so that
+        advantages within the group are zero.
+      </p>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">group</th>
+              <th scope="col">task</th>
+              <th scope="col" class="number">
+                deviation
+              </th>
+              <th scope="col" class="number">
+                mean
+              </th>
+              <th scope="col" class="number">
+                solved
+              </th>
+              <th scope="col">rewards, each a link to its episode</th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map(({ group, rows: some, mean, deviation }) => (
+              <tr data-item>
+                <th scope="row">
+                  <a href={groupAt({ run, stage: some[0]!.stage, step: some[0]!.step, group })}>{group}</a>
+                </th>
+                <td>
+                  <Text value={taskOf(some[0]!)} max={200} />
+                  {some[0]!.retried && ' (again)'}
+                </td>
+                <td class="number">
+                  <Num value={deviation} />
+                  {deviation === 0 && <span class="warn"> teaches nothing</span>}
+                </td>
+                <td class="number">
+                  <Num value={mean} />
+                </td>
+                <td class="number">
+                  {some.filter(({ success }) => success === true).length}/{some.length}
+                </td>
+                <td>
+                  {some.map((row) => (
+                    <>
+                      <a class="chip" href={episodeAt({ run, ...row })}>
+                        {row.reward === null ? row.outcome : shortNumber(row.reward)}
+                      </a>{' '}
+                    </>
+                  ))}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+};
+
+const Tasks: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => (
+  <>
+    <h2>Tasks</h2>
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">task</th>
+            <th scope="col">outcome</th>
+            <th scope="col" class="number">
+              reward
+            </th>
+            <th scope="col" class="number">
+              turns
+            </th>
+            <th scope="col" class="number">
+              tokens
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr data-item>
+              <th scope="row">
+                <a href={episodeAt({ run, ...row })}>
+                  <Text value={taskOf(row)} max={200} />
+                </a>
+              </th>
+              <td>
+                {row.outcome}
+                {row.success === true && ', solved'}
+              </td>
+              <td class="number">
+                <Num value={row.reward} />
+              </td>
+              <td class="number">{row.turns}</td>
+              <td class="number">{row.sampledTokens}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  </>
+);
+
+/** Tasks of which no sample has succeeded, and what else came to nothing. */
+const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => {
+  const tasks = new Map<string, EpisodeRow[]>();
+  for (const row of rows) tasks.set(taskOf(row), [...(tasks.get(taskOf(row)) ?? []), row]);
+  const failed = [...tasks].filter(([, some]) => some.every(({ success }) => success !== true));
+  const lost = rows.filter(({ outcome }) => ['failed', 'abstained', 'pending'].includes(outcome));
+  return (
+    <>
+      {failed.length > 0 && (
+        <>
+          <h2>Tasks that no sample has solved</h2>
+          <details>
+            <summary>
+              {failed.length} of {tasks.size}
+            </summary>
+            <ul>
+              {failed.map(([task, some]) => (
+                <li data-item>
+                  <a href={groupAt({ run, ...some[0]! })}>
+                    <Text value={task} max={200} />
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </details>
+        </>
+      )}
+      {lost.length > 0 && (
+        <>
+          <h2>Without a reward</h2>
+          <ul>
+            {lost.map((row) => (
+              <li data-item>
+                <a href={episodeAt({ run, ...row })}>
+                  group {row.group}, sample {row.sample}
+                </a>
+                : {row.outcome}
+                {row.boundary && ` at ${row.boundary}`} <Text value={row.reason ?? ''} max={300} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </>
+  );
+};
