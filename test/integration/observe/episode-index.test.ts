@@ -1,0 +1,168 @@
+import { mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
+import { MADE_EVALUATION, MADE_STAGE, madeGroup, madeSpec } from '../../../bench/dashboard/made-run.ts';
+import { factsOf } from '../../../core/episode/facts.ts';
+import { EpisodeIndex } from '../../../observe/episode-index.ts';
+import type { IndexedStep, Progress, Scanned } from '../../../observe/episode-index.ts';
+import { FactCache } from '../../../observe/fact-cache.ts';
+import { find } from '../../../observe/find.ts';
+import { readQuery } from '../../../observe/find-query.ts';
+import type { FactsInStep } from '../../../observe/packed-facts.ts';
+import { rolloutKey, runPrefix } from '../../../store/keys.ts';
+import { keepTrajectories } from '../../../store/trajectories.ts';
+import { openTestStore } from '../../support/test-store.ts';
+
+const { server, store } = await openTestStore();
+const SIZE = { steps: 45, groups: 2, samples: 3 };
+const { reward } = madeSpec('made');
+let folder: string;
+let cache: FactCache;
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-index-'));
+  cache = new FactCache(path.join(folder, 'usual'));
+  await keepMadeRun(store, 'made', SIZE);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const files = async (within = folder): Promise<string[]> =>
+  (await readdir(within, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+
+async function scanned(
+  index: EpisodeIndex,
+): Promise<Scanned & { known: IndexedStep[]; rows: FactsInStep[] }> {
+  const known: IndexedStep[] = [];
+  const scan = await index.scan((step) => void known.push(step));
+  return { ...scan, known, rows: known.flatMap(({ facts }) => facts.all()) };
+}
+
+/** What the trajectories of a step say, as they were made. */
+const fresh = (step: number, { groups, samples }: typeof SIZE = SIZE): FactsInStep[] =>
+  Array.from({ length: groups }, (_, group) =>
+    factsOf(madeGroup({ ...SIZE, groups, samples }, step, group), reward).map((facts) => ({
+      ...facts,
+      group,
+    })),
+  ).flat();
+
+test('a build that is ended goes on where it was; what is known then is what the trajectories say', async () => {
+  const index = await EpisodeIndex.open(store, 'made', { cache });
+  expect(index.size).toBe(45 + 2);
+  expect(await scanned(index)).toMatchObject({ steps: 0, missing: 47 });
+
+  const ended = new AbortController();
+  const seen: Progress[] = [];
+  const progress = (at: Progress): void => {
+    seen.push(at);
+    if (at.done === 20) ended.abort(new Error('enough'));
+  };
+  await expect(index.build({ progress, signal: ended.signal })).rejects.toThrow('enough');
+  const { missing } = await scanned(index);
+  expect(missing).toBeGreaterThan(20);
+  expect(missing).toBeLessThan(47);
+
+  // Two at the same time, one of which takes over what the ended one has kept.
+  const again: Progress[] = [];
+  const other = await EpisodeIndex.open(store, 'made', { cache: new FactCache(path.join(folder, 'usual')) });
+  await Promise.all([index.build({ progress: (at) => again.push(at) }), other.build()]);
+  expect(again.at(-1)).toEqual({ done: 47, total: 47 });
+
+  const { rows, known, ...all } = await scanned(await EpisodeIndex.open(store, 'made', { cache }));
+  expect(all).toMatchObject({ steps: 47, missing: 0, unreadable: [] });
+  expect(rows).toHaveLength(45 * 6 + 2 * 64);
+  for (const { stage, step, facts } of known) {
+    if (stage === MADE_STAGE) expect(facts.all()).toEqual(fresh(step));
+    else expect(stage).toBe(MADE_EVALUATION);
+  }
+}, 120_000);
+
+test('what is closed is not looked at again; what goes on is, and what a ladder says of it counts', async () => {
+  const key = (step: number, group: string): string => rolloutKey('made', MADE_STAGE, step, group);
+  await store.remove([key(3, 'group-0001')]);
+  const place = { run: 'made', stage: MADE_STAGE, step: 45 };
+  const judged = madeGroup(SIZE, 45, 1);
+  for (const episode of judged.episodes) episode.outcome = { kind: 'pending', tier: 'simulation' };
+  await keepTrajectories(store, place, { ...judged, id: 'group-0001.judged' });
+  await keepTrajectories(store, place, { ...judged, id: 'group-0000.late-x-46' });
+
+  const index = await EpisodeIndex.open(store, 'made', { cache });
+  expect(await scanned(index)).toMatchObject({ steps: 47, missing: 1 });
+  await index.build();
+  const { known, missing } = await scanned(index);
+  expect(missing).toBe(0);
+  expect(known.find(({ step }) => step === 3)!.facts.length).toBe(6);
+  const newest = known.find(({ stage, step }) => stage === MADE_STAGE && step === 45)!.facts.all();
+  expect(newest.map(({ group, outcome }) => `${group} ${outcome}`)).toEqual([
+    ...fresh(45)
+      .slice(0, 3)
+      .map(({ outcome }) => `0 ${outcome}`),
+    '1 pending',
+    '1 pending',
+    '1 pending',
+  ]);
+
+  await keepMadeRun(store, 'made', { ...SIZE, steps: 46 }, { from: 46 });
+  const later = await EpisodeIndex.open(store, 'made', { cache });
+  expect((await scanned(later)).missing).toBe(1);
+  await later.build();
+  const { rows, total } = await find(later, readQuery({ 'from-step': ['46'] }));
+  expect(total).toBe(6);
+  expect(rows.map(({ stage, step, ...facts }) => [stage, step, facts])).toEqual(
+    fresh(46).map((facts) => [MADE_STAGE, 46, facts]),
+  );
+});
+
+test('files that are damaged, gone or too many are made anew, and nothing is told wrongly', async () => {
+  const index = await EpisodeIndex.open(store, 'made', { cache });
+  const [first, second] = await files(path.join(folder, 'usual'));
+  await writeFile(first!, 'of a disk that lies');
+  await truncate(second!, (await stat(second!)).size - 1);
+  expect((await scanned(index)).missing).toBeGreaterThan(0);
+  await index.build();
+  expect((await scanned(index)).missing).toBe(0);
+
+  const small = path.join(folder, 'small');
+  const crowded = await EpisodeIndex.open(store, 'made', { cache: new FactCache(small, 30_000) });
+  await crowded.build();
+  const sizes = await Promise.all((await files(small)).map(async (file) => (await stat(file)).size));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(30_000 * (1 + 1 / 16));
+  const { rows, missing } = await scanned(crowded);
+  expect(missing).toBeGreaterThan(0);
+  expect(rows.length).toBeLessThan(46 * 6 + 2 * 64);
+});
+
+test('a group that is damaged is named, the others are there, and it is tried again', async () => {
+  await keepMadeRun(store, 'torn', { steps: 3, groups: 2, samples: 2 });
+  const key = rolloutKey('torn', MADE_STAGE, 2, 'group-0000');
+  await writeFile(server.fileOf(key), '{}');
+  const index = await EpisodeIndex.open(store, 'torn', { cache });
+  await index.build();
+  const { rows, missing, unreadable } = await scanned(index);
+  expect({ rows: rows.length, missing }).toEqual({ rows: 10, missing: 0 });
+  expect(unreadable).toEqual([{ key, message: expect.stringContaining('it was damaged or replaced') }]);
+
+  await store.remove([key]);
+  await keepTrajectories(
+    store,
+    { run: 'torn', stage: MADE_STAGE, step: 2 },
+    madeGroup({ ...SIZE, samples: 2 }, 2, 0),
+  );
+  await index.build();
+  expect(await scanned(index)).toMatchObject({ missing: 0, unreadable: [], rows: { length: 12 } });
+});
+
+test('a run that was deleted and made anew under its name is another one', async () => {
+  await keepMadeRun(store, 'again', { steps: 4, groups: 1, samples: 2 });
+  await (await EpisodeIndex.open(store, 'again', { cache })).build();
+  await store.remove((await store.list(runPrefix('again'))).map(({ key }) => key));
+  await keepMadeRun(store, 'again', { steps: 4, groups: 1, samples: 3 }, { execution: 'another' });
+  const index = await EpisodeIndex.open(store, 'again', { cache });
+  expect(await scanned(index)).toMatchObject({ steps: 0, missing: 4 });
+  await index.build();
+  expect((await scanned(index)).rows).toHaveLength(12);
+});
