@@ -11,10 +11,12 @@ const MAIN = ownModule('main', import.meta.url);
 
 /** The dashboard beside workers, for whoever holds these up. It says its address when it is ready. */
 export function dashboardProcess(settings: WorkerSettings, options: OpenOptions): ProcessKind {
+  /** One that is started again keeps the address that people have open. */
+  let { port } = options;
   return {
     title: 'the dashboard',
     spawn: (output) =>
-      fork(MAIN, [JSON.stringify(options)], {
+      fork(MAIN, [JSON.stringify({ ...options, ...(port !== undefined && { port }) })], {
         execArgv: [...OWN_LOADER],
         env: {
           ...inheritedEnvironment(),
@@ -27,7 +29,10 @@ export function dashboardProcess(settings: WorkerSettings, options: OpenOptions)
       }),
     whenReady: (child, ready, failed) =>
       child.on('message', ({ ready: url, failed: why }: { ready?: string; failed?: string }) => {
-        if (url !== undefined) ready([url]);
+        if (url !== undefined) {
+          port = Number(new URL(url).port);
+          ready([url]);
+        }
         if (why !== undefined) failed(why);
       }),
   };

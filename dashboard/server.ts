@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
+import type { ServerType } from '@hono/node-server';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { createApp } from './app.tsx';
 import type { Context } from './context.ts';
@@ -8,7 +9,7 @@ import type { Context } from './context.ts';
 export interface DashboardOptions extends Omit<Context, 'formToken'> {
   /** Default: loopback alone. */
   host?: string;
-  /** Default: 0, which takes a free one. */
+  /** This one or none. Default: the usual one, or a free one where somebody else has it. */
   port?: number;
   /** Names besides its address by which browsers may ask for it, such as that of a proxy in front. */
   allowedHosts?: readonly string[];
@@ -22,6 +23,9 @@ export interface Dashboard {
   close(): Promise<void>;
 }
 
+/** Next to that of Temporal's own pages. */
+export const USUAL_PORT = 8234;
+
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
 /**
@@ -29,7 +33,7 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
  * and GradusError('infra', 'port-taken').
  */
 export async function serveDashboard(options: DashboardOptions): Promise<Dashboard> {
-  const { host = '127.0.0.1', port = 0, allowedHosts = [], password = null, ...context } = options;
+  const { host = '127.0.0.1', port, allowedHosts = [], password = null, ...context } = options;
   if (!LOOPBACK.has(host) && (password === null || password.length < 16)) {
     throw new GradusError(
       'infra',
@@ -43,19 +47,19 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
     { hosts, password },
   );
   const server = createAdaptorServer({ fetch: app.fetch });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(
-        new GradusError(
-          'infra',
-          'port-taken',
-          `the dashboard cannot listen at ${host}:${port} (${messageOf(error)}): choose another --port, or leave it out`,
-          { cause: error },
-        ),
-      ),
+  try {
+    await listen(server, host, port ?? USUAL_PORT).catch((error: unknown) => {
+      if (port !== undefined || codeOf(error) !== 'EADDRINUSE') throw error;
+      return listen(server, host, 0);
+    });
+  } catch (cause) {
+    throw new GradusError(
+      'infra',
+      'port-taken',
+      `the dashboard cannot listen at ${host}:${port ?? USUAL_PORT} (${messageOf(cause)}): choose another --port, or leave it out`,
+      { cause },
     );
-    server.listen(port, host, resolve);
-  });
+  }
   const address = server.address() as AddressInfo;
   const names = LOOPBACK.has(host)
     ? ['127.0.0.1', 'localhost', '[::1]']
@@ -70,6 +74,19 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
         if ('closeAllConnections' in server) server.closeAllConnections();
       }),
   };
+}
+
+const codeOf = (error: unknown): unknown =>
+  typeof error === 'object' && error !== null && 'code' in error ? error.code : null;
+
+function listen(server: ServerType, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
 }
 
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);

@@ -17,7 +17,7 @@ interface DashboardFlags extends ConnectionOptions {
 export function dashboard(): Command {
   return withConnectionFlags(new Command('dashboard'))
     .option('--actions', 'let pages steer runs: pause, decide, give verdicts. Without it they only show')
-    .option('--port <port>', 'default: a free one', parsePort)
+    .option('--port <port>', 'default: 8234, or a free one', parsePort)
     .option(
       '--host <address>',
       'listen there and not on loopback alone; every request then needs the token in GRADUS_DASHBOARD_TOKEN',
