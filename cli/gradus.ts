@@ -40,6 +40,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Lists runs, those that wait for a person first.',
     load: async () => (await import('./commands/runs.ts')).runs,
   },
+  why: {
+    description: 'Says what a run waits for: a person, a verdict, a worker that is not there, a retry.',
+    load: async () => (await import('./commands/why.ts')).why,
+  },
   checkpoints: {
     description: 'Lists the checkpoints of a run, oldest first.',
     load: async () => (await import('./commands/checkpoints.ts')).checkpoints,

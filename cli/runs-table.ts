@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import type { RunRow } from '../observe/runs.ts';
-import { howLong } from './how-long.ts';
+import { howLong } from '../core/time/how-long.ts';
 import { printable } from '../core/printable.ts';
 import { shortened } from './shortened.ts';
 import { interval, percent } from './show-progress.ts';

@@ -40,7 +40,7 @@ export const quoted = (text: string): string => `"${text.replaceAll('\\', '\\\\'
 export async function listExecutions(
   temporal: Client,
   query: string,
-  { limit = 1000, timeoutMs = 2000 }: { limit?: number; timeoutMs?: number } = {},
+  { limit = 1000, timeoutMs = 5000 }: { limit?: number; timeoutMs?: number } = {},
 ): Promise<{ executions: Execution[]; more: boolean }> {
   const found: Execution[] = [];
   return temporal.withDeadline(Date.now() + timeoutMs, async () => {

@@ -58,9 +58,15 @@ export async function startWorkflowLab(
 /** Something that a test waits for, and lets go. */
 export class Gate {
   readonly opened: Promise<void>;
-  open!: () => void;
+  isOpen = false;
+  private release!: () => void;
 
   constructor() {
-    this.opened = new Promise((resolve) => (this.open = resolve));
+    this.opened = new Promise((resolve) => (this.release = resolve));
+  }
+
+  open(): void {
+    this.isOpen = true;
+    this.release();
   }
 }

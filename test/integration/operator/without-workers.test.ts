@@ -1,9 +1,8 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
-import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
-import { runCommand } from '../../../infra/setup/command.ts';
 import { readRuns } from '../../../observe/runs.ts';
+import { whyOf } from '../../../observe/why.ts';
 import type { Sources } from '../../../observe/sources.ts';
 import { jsonCodec } from '../../../store/codec.ts';
 import { runKey } from '../../../store/keys.ts';
@@ -12,7 +11,7 @@ import { keepStepFacts } from '../../../store/step-facts.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { builtInEnvironments } from '../../../environments/index.ts';
-import { ROOT } from '../../support/markdown.ts';
+import { gradusCommand } from '../../support/gradus-command.ts';
 import { until } from '../../support/run-client.ts';
 import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -58,13 +57,7 @@ async function forgottenRun(run: string, steps: number): Promise<void> {
   }
 }
 
-const gradus = async (...args: string[]) => {
-  const env = { ...process.env, ...stackEnvironment(installation.stack) };
-  const started = performance.now();
-  const script = ['infra/setup/bootstrap.mjs', '--bundle', 'cli/gradus-bundled.ts', '--'];
-  const done = await runCommand(process.execPath, [...script, ...args], { env, cwd: ROOT });
-  return { ...done, seconds: (performance.now() - started) / 1000 };
-};
+const gradus = gradusCommand(installation.stack);
 
 beforeAll(async () => {
   const names = Array.from({ length: MANY }, (_, i) => `many-${i}`);
@@ -145,4 +138,42 @@ test('the command lists them with what is strange made visible, and says how man
     .split('\n')
     .map((line) => JSON.parse(line) as { workflowId: string });
   expect(rows.map(({ workflowId }) => workflowId)).toContain(STRANGE);
+});
+
+test('why a run stands still is said without any worker', async () => {
+  const begun = performance.now();
+  const why = await whyOf(sources, STRANGE);
+  console.info(`why took ${(performance.now() - begun).toFixed(0)} ms`);
+  expect(why).toMatchObject({
+    workflowId: STRANGE,
+    run: null,
+    status: 'running',
+    reasons: [
+      {
+        kind: 'no-worker',
+        queue: 'gradus',
+        serves: 'workflows',
+        what: [STRANGE],
+        lastAsked: null,
+        sure: true,
+      },
+    ],
+    problems: ['no worker answers for the run itself'],
+  });
+  // By the name in the store, too.
+  await expect(whyOf(sources, 'terminated')).resolves.toMatchObject({
+    reasons: [{ kind: 'over', status: 'terminated' }],
+  });
+  await expect(whyOf(sources, 'forgotten')).resolves.toMatchObject({
+    workflowId: null,
+    reasons: [{ kind: 'over', status: 'forgotten' }],
+  });
+  await expect(whyOf(sources, 'forgoten')).rejects.toThrow('did you mean "forgotten"?');
+  await expect(whyOf(sources, '../../etc')).rejects.toThrow('there is no run "../../etc"');
+
+  const { code, stdout, stderr, seconds } = await gradus('why', STRANGE);
+  console.info(`gradus why: ${seconds.toFixed(2)} s`);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(stdout).toContain('no worker serves the queue gradus (workflows)');
+  expect(stdout).not.toContain('\u001b');
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { howLong } from '../../../cli/how-long.ts';
+import { howLong } from '../../../core/time/how-long.ts';
 import { runsTable } from '../../../cli/runs-table.ts';
 import { shortened } from '../../../cli/shortened.ts';
 

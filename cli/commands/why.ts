@@ -1,0 +1,33 @@
+import { Command } from 'commander';
+import { withConnectionFlags, withSources } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { note, print } from '../printable.ts';
+
+/** `gradus why RUN`: what a run waits for. */
+export function why(): Command {
+  return withConnectionFlags(new Command('why'))
+    .argument('<run>', 'its name in the store, or the id of its workflow')
+    .option('--json', 'one JSON object')
+    .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
+      withSources(options, async (sources) => {
+        const [{ whyOf }, { whyInWords }] = await Promise.all([
+          import('../../observe/why.ts'),
+          import('../../observe/why-in-words.ts'),
+        ]);
+        const said = await whyOf(sources, run);
+        if (options.json === true) {
+          print(JSON.stringify(said));
+          return;
+        }
+        const { status, stage, step, reasons, problems } = said;
+        const at = [stage, step === null ? null : `step ${step}`].filter((part) => part !== null);
+        print(`${said.run ?? said.workflowId}: ${[status, ...at].join(', ')}`);
+        for (const reason of reasons) {
+          print(`  ${whyInWords(reason, Date.now())}`);
+          if (reason.kind !== 'question' || reason.question === null) continue;
+          for (const { answer, effect } of reason.question.answers) print(`    ${answer}: ${effect}`);
+        }
+        for (const problem of problems) note(`  (${problem})`);
+      }),
+    );
+}

@@ -1,0 +1,16 @@
+import { stackEnvironment } from '../../infra/dev/stack-addresses.ts';
+import type { StackAddresses } from '../../infra/dev/stack-addresses.ts';
+import { runCommand } from '../../infra/setup/command.ts';
+import { ROOT } from './markdown.ts';
+
+const SCRIPT = ['infra/setup/bootstrap.mjs', '--bundle', 'cli/gradus-bundled.ts', '--'];
+
+/** `npm run gradus -- …` against servers of a test; says how long it took. */
+export const gradusCommand =
+  (stack: StackAddresses, more: NodeJS.ProcessEnv = {}) =>
+  async (...args: string[]) => {
+    const env = { ...process.env, ...stackEnvironment(stack), ...more };
+    const started = performance.now();
+    const done = await runCommand(process.execPath, [...SCRIPT, ...args], { env, cwd: ROOT });
+    return { ...done, seconds: (performance.now() - started) / 1000 };
+  };
