@@ -35,8 +35,14 @@ export interface SampleRequest {
   sampling: SamplingSettings;
   /** The draw for the token at position p of the continuation is `uniform(key, p)`. */
   key: RandomKey;
-  /** How many of the likeliest tokens are told beside each that is drawn, for people: what is drawn does not depend on it. */
-  alternatives?: number;
+  /** What is told beside each token that is drawn, for people: what is drawn does not depend on it. */
+  alternatives?: AskedAlternatives;
+}
+
+/** So many of the likeliest tokens, and `also` these, whatever they are. */
+export interface AskedAlternatives {
+  most: number;
+  also?: readonly number[];
 }
 
 /** A token that could have been drawn. */
@@ -58,7 +64,7 @@ export interface SampleResult {
   logprobs: number[];
   /** With top-k of 64 at most: the ids that each token was drawn among, ascending; empty where nothing was cut. */
   kept?: number[][];
-  /** Where they were asked for: likeliest first, and then the token that was drawn, where it is none of them. */
+  /** Where they were asked for: likeliest first, and then the drawn one and those asked for, where they are none of them. */
   alternatives?: Alternative[][];
   /** Why the turn ended. */
   finish: 'stop' | 'length';

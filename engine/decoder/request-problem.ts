@@ -8,7 +8,7 @@ export const MOST_ALTERNATIVES = 64;
 
 /** Why a request makes no sense to a model, or undefined. */
 export function problemOf(
-  { prefix, continuation, mask, sampling, alternatives = 0 }: SampleRequest,
+  { prefix, continuation, mask, sampling, alternatives }: SampleRequest,
   config: ModelConfig,
 ): string | undefined {
   if (prefix.length === 0) return 'The prefix is empty. Give at least one prompt token.';
@@ -25,8 +25,9 @@ export function problemOf(
   if (!(temperature >= 0) || !isCount || !(topP >= 0 && topP <= 1)) {
     return `Temperature ${temperature}, top-k ${topK} or top-p ${topP} is out of range. Use ≥ 0, a whole number from 0 to ${MOST_TOP_K} and 0 to 1.`;
   }
-  if (!(Number.isInteger(alternatives) && alternatives >= 0 && alternatives <= MOST_ALTERNATIVES)) {
-    return `${alternatives} alternatives cannot be told. Ask for 0 to ${MOST_ALTERNATIVES}.`;
+  const { most, also = [] } = alternatives ?? { most: 0 };
+  if (!(Number.isInteger(most) && most >= 0 && most <= MOST_ALTERNATIVES) || !also.every(known)) {
+    return `${most} alternatives (and ${also.join(', ') || 'no others'}) cannot be told. Ask for 0 to ${MOST_ALTERNATIVES}, and tokens below ${config.vocabSize}.`;
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-import type { Alternative, SamplingSettings } from '../policy.ts';
+import type { Alternative, AskedAlternatives, SamplingSettings } from '../policy.ts';
 import { exponential } from './exponential.ts';
 
 /** A token, with what its log-probability follows from; see `logprobOf`. */
@@ -70,31 +70,31 @@ export class Sampler {
   }
 
   /**
-   * The `count` likeliest tokens of the row from `start` on, likeliest first, and `drawn`, where it is none of them. A token
-   * without probability is none.
+   * The `most` likeliest tokens of the row from `start` on, likeliest first, and `also` those that are none of them. A token
+   * without probability is left out.
    */
   likeliest(
     logits: Float32Array,
     start: number,
     temperature: number,
-    count: number,
-    drawn: number,
+    { most, also = [] }: AskedAlternatives,
   ): Alternative[] {
     const { vocabSize } = this;
     const best: number[] = [];
     for (let i = 0; i < vocabSize; i++) {
       const logit = logits[start + i]!;
-      if (best.length === count && !(logit > logits[start + best.at(-1)!]!)) continue;
+      if (most === 0) break;
+      if (best.length === most && !(logit > logits[start + best.at(-1)!]!)) continue;
       let at = best.length;
       while (at > 0 && logit > logits[start + best[at - 1]!]!) at--;
       best.splice(at, 0, i);
-      if (best.length > count) best.pop();
+      if (best.length > most) best.pop();
     }
-    const tokens = best.includes(drawn) ? best : [...best, drawn];
+    const tokens = new Set([...best, ...also]);
     const divisor = temperature === 0 ? 1 : temperature;
     const max = logits.subarray(start, start + vocabSize).reduce((a, b) => Math.max(a, b));
     const total = this.exponentials(logits, start, max, divisor);
-    return tokens.flatMap((token) => {
+    return [...tokens].flatMap((token) => {
       const logprob = logprobOf({ margin: (logits[start + token]! - max) / divisor, total });
       return this.weights[token] === 0 ? [] : [{ token, logprob }];
     });

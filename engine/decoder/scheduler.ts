@@ -288,11 +288,9 @@ function told(
 ): Drawn {
   if (!alternatives) return drawn;
   const start = row * config.vocabSize;
-  const { temperature } = sampling;
-  return {
-    ...drawn,
-    alternatives: sampler.likeliest(logits, start, temperature, alternatives, drawn.token),
-  };
+  const { most, also = [] } = alternatives;
+  const asked = { most, also: [drawn.token, ...also] };
+  return { ...drawn, alternatives: sampler.likeliest(logits, start, sampling.temperature, asked) };
 }
 
 const sessionKey = (session: string) => `session ${session}`;
