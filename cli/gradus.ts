@@ -76,6 +76,11 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Talks to a checkpoint; every line is a task of its own, as in training.',
     load: async () => (await import('./commands/generate.ts')).generateCommand,
   },
+  replay: {
+    description:
+      'Samples a stored episode again, token by token, or goes another way from one of its tokens.',
+    load: async () => (await import('./commands/replay.ts')).replay,
+  },
   reverify: {
     description: 'Judges the stored episodes of a run anew, without rolling them out again.',
     load: async () => (await import('./commands/reverify.ts')).reverify,

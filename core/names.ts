@@ -49,4 +49,7 @@ export const ids = {
 /** What the evaluations of a stage are called, after the stage's name. */
 export const HELD_OUT = '.held-out';
 
+/** What a group of a step is called where it is kept. */
+export const groupId = (group: number): string => `group-${String(group).padStart(4, '0')}`;
+
 export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;

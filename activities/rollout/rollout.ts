@@ -3,7 +3,7 @@ import { callKey } from '../../core/episode/acts.ts';
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
-import { ids } from '../../core/names.ts';
+import { groupId, ids } from '../../core/names.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type {
   AdvanceRequest,
@@ -229,7 +229,7 @@ const treesOf = (
 
 /** What a group is, whatever is in it. */
 const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice }: GroupRequest) => ({
-  id: `group-${String(group).padStart(4, '0')}`,
+  id: groupId(group),
   weights: checkpoint.weights,
   temperature: sampling.temperature,
   sampled: { seed, stage, step, sampling, ...(toolChoice !== undefined && { toolChoice }) },

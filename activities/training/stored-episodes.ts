@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
-import { armName } from '../../core/names.ts';
+import { armName, groupId } from '../../core/names.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { GroupResult, StoredRequest } from '../../core/requests.ts';
@@ -98,7 +98,7 @@ export async function collectStored(
       [ref, ...rounds].map((each) => loadTrajectories(store, each, { signal })),
     );
     const whole = { ...stored!, episodes: [stored!, ...grown].flatMap(({ episodes }) => episodes) };
-    const id = `group-${String(results.length).padStart(4, '0')}`;
+    const id = groupId(results.length);
     const group = taken(whole, tasks, id);
     await copyImages(store, group, request.from.run, run, { signal });
     const kept = await keepTrajectories(store, { run, stage, step }, group, { signal });

@@ -1,0 +1,88 @@
+import { closest } from 'fastest-levenshtein';
+import { GradusError } from '../../core/errors.ts';
+import { backendName } from '../../engine/decoder/load-backend.ts';
+import type { LocalPolicy } from '../../engine/policy.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { PolicyPool } from '../rollout/policy-pool.ts';
+import { forkEpisode } from './fork-episode.ts';
+import type { Fork, Forked } from './fork-episode.ts';
+import { replayEpisode } from './replay-episode.ts';
+import type { Replayed } from './replay-episode.ts';
+import { checkpointThatSampled, storedEpisode } from './stored-episode.ts';
+import type { EpisodePlace } from './stored-episode.ts';
+
+export interface ReplayRequest {
+  place: EpisodePlace;
+  /** How many of the likeliest tokens are told at each that was sampled. */
+  alternatives: number;
+  /** null: the whole episode is sampled again as it was. */
+  fork: Fork | null;
+}
+
+export interface ReplayAnswer {
+  place: EpisodePlace;
+  /** What sampled the episode, and samples it again. */
+  checkpoint: { key: string; step: number; weights: string };
+  /** Which decoder samples here. */
+  decoder: string;
+  replay: Replayed | null;
+  fork: Forked | null;
+}
+
+export interface ReplayDependencies {
+  store: ObjectStore;
+  environments: Environments;
+  createDecoder: () => LocalPolicy;
+  signal: AbortSignal;
+  /** Told how many tokens are sampled; `total` is null where nobody knows. */
+  onProgress?: (tokens: number, total: number | null) => void;
+}
+
+/** Replays or forks one stored episode with its own weights. Throws what the parts of it throw. */
+export async function replay(
+  { place, alternatives, fork }: ReplayRequest,
+  { store, environments, createDecoder, signal, onProgress }: ReplayDependencies,
+): Promise<ReplayAnswer> {
+  const stored = await storedEpisode(store, place, { signal });
+  const { ref, tools: own } = stored.task;
+  const environment = environments.get(ref.environment);
+  if (fork && !environment) {
+    const names = [...environments.keys()];
+    throw new GradusError(
+      'environment',
+      'unknown',
+      `${ref.environment}, which a fork goes on in, is not known here; the nearest is ${closest(ref.environment, names)}. ` +
+        'One of your own is known where GRADUS_ENVIRONMENTS or package.json names its module',
+    );
+  }
+  const checkpoint = await checkpointThatSampled(store, stored, { signal });
+  const policies = new PolicyPool(store, createDecoder, 1);
+  try {
+    const lease = await policies.lease(checkpoint);
+    const tools = own ?? environment?.tools ?? null;
+    return {
+      place,
+      checkpoint: { key: checkpoint.manifest.key, step: checkpoint.step, weights: checkpoint.weights },
+      decoder: backendName(),
+      replay: fork
+        ? null
+        : await replayEpisode(stored, lease, {
+            tools,
+            alternatives,
+            signal,
+            ...(onProgress && { onProgress }),
+          }),
+      fork: fork
+        ? await forkEpisode(stored, lease, fork, {
+            environment: environment!,
+            alternatives,
+            signal,
+            ...(onProgress && { onProgress: (tokens) => onProgress(tokens, null) }),
+          })
+        : null,
+    };
+  } finally {
+    await policies.close();
+  }
+}

@@ -1,0 +1,67 @@
+import type { Forked } from '../activities/replay/fork-episode.ts';
+import type { Replayed, ReplayedToken } from '../activities/replay/replay-episode.ts';
+import type { ReplayAnswer } from '../activities/replay/replay.ts';
+import { placeOf } from '../observe/place.ts';
+import { chance, differenceLine, endOf, quoted, verdictOf } from '../observe/replay/words.ts';
+
+// A replay and a fork as text for a terminal.
+
+/** Differences that are written out. */
+const MOST_DIFFERENCES = 20;
+
+export function replayReport({ place, checkpoint, decoder, replay, fork }: ReplayAnswer): string {
+  const who = `${placeOf(place)}, with the weights that sampled it (${checkpoint.weights.slice(0, 12)}, step ${checkpoint.step}), ${decoder}`;
+  return [who, '', ...(replay ? replayLines(replay) : []), ...(fork ? forkLines(fork) : [])].join('\n');
+}
+
+function replayLines(replay: Replayed): string[] {
+  const { tokens, turns, differences, unread } = replay;
+  return [
+    verdictOf(replay),
+    ...(unread ? ['(its environment is not known here: what it read was taken as it is)'] : []),
+    ...differences.slice(0, MOST_DIFFERENCES).map(differenceLine),
+    ...(differences.length > MOST_DIFFERENCES
+      ? [`… and ${differences.length - MOST_DIFFERENCES} more (--json has all)`]
+      : []),
+    ...turns.flatMap((turn, i) => ['', `turn ${i + 1}`, ...turnLines(tokens, turns, i)]),
+  ];
+}
+
+function turnLines(tokens: readonly ReplayedToken[], turns: Replayed['turns'], i: number): string[] {
+  const { start, end } = turns[i]!;
+  const before = i === 0 ? tokens.slice(0, start) : [];
+  const after = tokens.slice(end, turns[i + 1]?.start ?? tokens.length);
+  return [
+    ...(before.length > 0 ? [`        it was made to begin with ${quoted(textOf(before))}`] : []),
+    ...tokens.slice(start, end).map((token, n) => tokenLine(start + n, token)),
+    ...(after.length > 0 ? [`        ← ${quoted(textOf(after))}`] : []),
+  ];
+}
+
+function tokenLine(position: number, { id, text, logprob, alternatives = [] }: ReplayedToken): string {
+  const others = alternatives
+    .filter((one) => one.id !== id)
+    .map((one) => `${one.id} ${quoted(one.text)} ${chance(one.logprob)}`);
+  return `${String(position).padStart(6)}  ${quoted(text).padEnd(16)} ${chance(logprob!).padStart(8)}   ${others.join('  ')}`.trimEnd();
+}
+
+const textOf = (tokens: readonly ReplayedToken[]): string => tokens.map(({ text }) => text).join('');
+
+function forkLines({ at, tokens, turns, status, outcome, stopped }: Forked): string[] {
+  const first = turns.findIndex(({ end }) => end > at);
+  return [
+    `forked at ${at}: nothing of it is kept`,
+    ...turns.slice(Math.max(0, first)).flatMap(({ text, observation, start, end }, n) => {
+      const before = n === 0 && at > start ? textOf(tokens.slice(start, at)) : '';
+      const said = n === 0 && before !== '' ? `${before} ⟦${textOf(tokens.slice(at, end))}⟧` : text;
+      return [
+        '',
+        `turn ${Math.max(0, first) + n + 1}`,
+        said.trimEnd(),
+        ...(observation ? [`← ${observation.text}`] : []),
+      ];
+    }),
+    '',
+    endOf({ status, outcome, stopped }),
+  ];
+}

@@ -1,0 +1,135 @@
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { isDeepStrictEqual } from 'node:util';
+import type { ReplayAnswer, ReplayRequest } from '../../activities/replay/replay.ts';
+import { GradusError } from '../../core/errors.ts';
+import { OWN_LOADER, ownModule } from '../../engine/own-module.ts';
+
+/** What the process of a replay says. */
+export type FromReplay =
+  | { is: 'progress'; tokens: number; total: number | null }
+  | { is: 'done'; answer: ReplayAnswer }
+  | { is: 'failed'; reason: string };
+
+/** How a replay stands. Times are epoch milliseconds. */
+export type ReplayState =
+  | { kind: 'running'; since: number; progress: { tokens: number; total: number | null } | null }
+  | { kind: 'done'; at: number; answer: ReplayAnswer }
+  | { kind: 'failed'; at: number; reason: string };
+
+export interface ReplayJob {
+  id: number;
+  request: ReplayRequest;
+  state: ReplayState;
+}
+
+export interface ReplayJobsOptions {
+  /** Of the processes: where the store is, and what they may know. */
+  env: Record<string, string>;
+  /** What a replay may take, milliseconds. Default: ten minutes. */
+  limitMs?: number;
+  /** How many replays are remembered. Default 8. */
+  most?: number;
+}
+
+const MAIN = ownModule('../../cli/replay-process', import.meta.url);
+const LIMIT_MS = 10 * 60_000;
+const MOST = 8;
+
+/**
+ * Replays that pages ask for, one at a time, each in a process of its own, so that whoever serves pages neither waits for one
+ * nor holds a model. What came of the last few is remembered; nothing is stored.
+ */
+export class ReplayJobs {
+  private readonly options: ReplayJobsOptions;
+  /** Newest first. */
+  private jobs: ReplayJob[] = [];
+  private running:
+    { job: ReplayJob; child: ChildProcess; timer: NodeJS.Timeout; gone: Promise<void> } | undefined;
+  private lastId = 0;
+
+  constructor(options: ReplayJobsOptions) {
+    this.options = options;
+  }
+
+  /** Those of an episode, newest first. */
+  of(place: ReplayRequest['place']): ReplayJob[] {
+    return this.jobs.filter(({ request }) => isDeepStrictEqual(request.place, place));
+  }
+
+  /** The one that runs now. */
+  get current(): ReplayJob | null {
+    return this.running?.job ?? null;
+  }
+
+  /** One that is asked for while it runs is that one. Throws GradusError('infra', 'replay-running') while another one runs. */
+  start(request: ReplayRequest): ReplayJob {
+    const { current } = this;
+    if (current) {
+      if (isDeepStrictEqual(current.request, request)) return current;
+      throw new GradusError(
+        'infra',
+        'replay-running',
+        'another replay runs, and each takes a model into memory: wait for its end, or stop it',
+      );
+    }
+    const { env, limitMs = LIMIT_MS, most = MOST } = this.options;
+    const job: ReplayJob = {
+      id: ++this.lastId,
+      request,
+      state: { kind: 'running', since: Date.now(), progress: null },
+    };
+    this.jobs = [job, ...this.jobs].slice(0, most);
+    const child = fork(MAIN, [JSON.stringify(request)], {
+      execArgv: [...OWN_LOADER],
+      env,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    const gone = new Promise<void>((resolve) => {
+      child.once('error', (error) => {
+        this.end(job, { kind: 'failed', at: Date.now(), reason: error.message });
+        resolve();
+      });
+      child.once('exit', (code, signal) => {
+        const reason = `its process ended (${signal ?? `exit code ${code}`}): there may be too little memory for its model`;
+        this.end(job, { kind: 'failed', at: Date.now(), reason });
+        resolve();
+      });
+    });
+    child.on('message', (said: FromReplay) => {
+      if (job.state.kind !== 'running') return;
+      if (said.is === 'progress') job.state.progress = { tokens: said.tokens, total: said.total };
+      else if (said.is === 'done') this.end(job, { kind: 'done', at: Date.now(), answer: said.answer });
+      else this.end(job, { kind: 'failed', at: Date.now(), reason: said.reason });
+    });
+    const timer = setTimeout(() => {
+      const reason = `it took longer than ${limitMs / 1000} s: \`gradus replay\` takes as long as it takes`;
+      this.end(job, { kind: 'failed', at: Date.now(), reason });
+    }, limitMs);
+    timer.unref();
+    this.running = { job, child, timer, gone };
+    return job;
+  }
+
+  /** Ends the one that runs, if it is this one. */
+  stop(id: number): void {
+    const { current } = this;
+    if (current?.id === id) this.end(current, { kind: 'failed', at: Date.now(), reason: 'it was stopped' });
+  }
+
+  async close(): Promise<void> {
+    const { running } = this;
+    if (!running) return;
+    this.stop(running.job.id);
+    await running.gone;
+  }
+
+  private end(job: ReplayJob, state: ReplayState): void {
+    if (job.state.kind === 'running') job.state = state;
+    if (this.running?.job !== job) return;
+    const { child, timer } = this.running;
+    clearTimeout(timer);
+    child.kill('SIGKILL');
+    this.running = undefined;
+  }
+}

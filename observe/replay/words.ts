@@ -1,0 +1,65 @@
+import type { Forked } from '../../activities/replay/fork-episode.ts';
+import type { Difference, Replayed } from '../../activities/replay/replay-episode.ts';
+
+// What came of a replay, or of a fork, in words.
+
+/** Characters of a text that stand in a line. */
+const MOST_CHARACTERS = 300;
+
+/** In one sentence. */
+export function verdictOf({ equal, sampled, turns, differences }: Replayed): string {
+  const what = `${sampled} tokens of ${turns.length} ${turns.length === 1 ? 'turn' : 'turns'} sampled again`;
+  if (equal) return `${what}: every one is the same, with the same log-prob to the bit`;
+  const others = differences.filter(({ kind }) => kind === 'token').length;
+  const tokens = others === 0 ? 'every token is the same' : `${others} are other tokens`;
+  return `${what}: ${tokens}; ${differences.length} differences`;
+}
+
+/** What was recorded, and what comes out now. */
+export function differenceLine(difference: Difference): string {
+  const at = `at ${difference.position} (turn ${difference.turn})`;
+  switch (difference.kind) {
+    case 'token': {
+      const { recorded, replayed } = difference;
+      return `${at}: it was ${quoted(recorded.text)} (${recorded.logprob}), and is ${quoted(replayed.text)} (${replayed.logprob})`;
+    }
+    case 'logprob':
+      return `${at}: its log-prob was ${difference.recorded}, and is ${difference.replayed}`;
+    case 'kept':
+      return `${at}: it was drawn among ${difference.recorded.length || 'all'} tokens, and is among ${difference.replayed.length || 'all'}`;
+    default:
+      return `${at}: ${difference.what}`;
+  }
+}
+
+/** How a fork ended, and what it is worth. */
+export function endOf({ status, outcome, stopped }: Pick<Forked, 'status' | 'outcome' | 'stopped'>): string {
+  if (stopped !== null) return `stopped: ${stopped}`;
+  const how =
+    status.kind === 'answered'
+      ? `answered: ${status.answer.trim()}`
+      : status.kind === 'truncated'
+        ? `cut: no more ${status.limit}`
+        : status.kind === 'failed'
+          ? `failed: ${status.reason}`
+          : status.kind;
+  if (outcome === null || !('components' in outcome)) {
+    const why =
+      outcome !== null && 'reason' in outcome && status.kind !== 'failed' ? ` (${outcome.reason})` : '';
+    return `${how}; no reward${why}`;
+  }
+  const parts = outcome.components
+    .map(({ verifier, score }) => `${verifier} ${score ?? 'abstained'}`)
+    .join(', ');
+  return `${how}; reward ${outcome.reward} (${parts})`;
+}
+
+/** A text within a line. */
+export const quoted = (text: string): string =>
+  JSON.stringify(text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
+
+/** A probability. */
+export const chance = (logprob: number): string => {
+  const percent = 100 * Math.exp(logprob);
+  return `${percent >= 0.1 || percent === 0 ? percent.toFixed(1) : percent.toExponential(0)} %`;
+};
