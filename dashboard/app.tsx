@@ -7,6 +7,7 @@ import { Layout } from './layout.tsx';
 import { serveLive } from './live.ts';
 import { RunObserver } from '../observe/run.ts';
 import { TokenizersOfRuns } from '../observe/token-texts.ts';
+import { checkpointsPage } from './pages/checkpoints.tsx';
 import { episodePage } from './pages/episode.tsx';
 import { groupPage } from './pages/group.tsx';
 import { operationsPage } from './pages/operations.tsx';
@@ -63,6 +64,7 @@ export function createApp(context: Context, access: Access): App {
     tokenizers: new TokenizersOfRuns(context.sources.store),
   };
   runPage(app, shared);
+  checkpointsPage(app, context);
   stepPage(app, shared);
   groupPage(app, shared);
   episodePage(app, shared);

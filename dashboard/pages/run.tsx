@@ -2,13 +2,16 @@ import type { Context as Request } from 'hono';
 import type { FC } from 'hono/jsx';
 import { DECISIONS } from '../../core/question.ts';
 import type { Decision, OpenQuestion } from '../../core/question.ts';
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, messageOf } from '../../core/errors.ts';
 import { noOutcomes } from '../../core/episode/outcome.ts';
 import type { OutcomeKind } from '../../core/episode/outcome.ts';
 import { alarmText } from '../../core/diagnosis/alarm.ts';
 import { learnability } from '../../core/training/task-draw.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import type { RunObserver, RunView } from '../../observe/run.ts';
+import type { Sources } from '../../observe/sources.ts';
+import { whyInWords } from '../../observe/why-in-words.ts';
+import { whyOf } from '../../observe/why.ts';
 import { answerQuestion, signalRun } from '../../operate/control.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
 import { runAt, stepAt } from '../address.ts';
@@ -28,7 +31,10 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
   const { observer, sources } = context;
   const look = (c: Request): Promise<RunView> => observer.look(c.req.param('run')!);
 
-  app.get('/runs/:run', async (c) => c.html(<Page view={await look(c)} context={context} />));
+  app.get('/runs/:run', async (c) => {
+    const view = await look(c);
+    return c.html(<Page view={view} why={await waitingFor(sources, view)} context={context} />);
+  });
 
   /** Asks back: what is stopped does not go on. */
   app.get('/runs/:run/stop', async (c) => {
@@ -71,6 +77,18 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
   });
 }
 
+/** What a run that goes on is at, in sentences; null of one that does not, or where Temporal does not say. */
+async function waitingFor(sources: Sources, { execution }: RunView): Promise<string[] | null> {
+  if (execution.value?.status !== 'RUNNING' || execution.problem !== null) return null;
+  try {
+    const { reasons, problems } = await whyOf(sources, execution.value.workflowId);
+    const now = Date.now();
+    return [...reasons.map((reason) => whyInWords(reason, now)), ...problems];
+  } catch (error) {
+    return [messageOf(error)];
+  }
+}
+
 const isDecision = (value: unknown): value is Decision => (DECISIONS as readonly unknown[]).includes(value);
 
 /** Throws GradusError('infra', 'no-workflow'). */
@@ -83,7 +101,7 @@ function workflowOf({ run, execution }: RunView): string {
   );
 }
 
-const Page: FC<{ view: RunView; context: Context }> = ({ view, context }) => {
+const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ view, why, context }) => {
   const { run, progress, execution, spec } = view;
   const steps = view.steps.value ?? [];
   const last = steps.at(-1);
@@ -92,7 +110,7 @@ const Page: FC<{ view: RunView; context: Context }> = ({ view, context }) => {
       title={run}
       crumbs={[{ href: '/', label: 'Runs' }]}
       stale={staleOf(view)}
-      live={execution.value?.status !== 'COMPLETED' || execution.problem !== null}
+      live={execution.value?.status === 'RUNNING' || execution.problem !== null}
     >
       <Live id="question">
         {progress.value?.question && (
@@ -101,6 +119,18 @@ const Page: FC<{ view: RunView; context: Context }> = ({ view, context }) => {
       </Live>
       <Live id="standing">
         <Standing view={view} last={last} context={context} />
+        {why !== null && why.length > 0 && (
+          <>
+            <h2>What it is at</h2>
+            <ul>
+              {why.map((sentence) => (
+                <li>
+                  <Text value={sentence} max={700} />
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
       </Live>
       {context.actions && execution.value?.status === 'RUNNING' && (
         <div class="actions">
@@ -115,6 +145,14 @@ const Page: FC<{ view: RunView; context: Context }> = ({ view, context }) => {
           <>
             {' · '}
             <a href={`${runAt(run)}/ladder`}>Verification ladder</a>
+          </>
+        )}
+        {' · '}
+        <a href={`${runAt(run)}/checkpoints`}>Checkpoints</a>
+        {spec && (
+          <>
+            {' · '}
+            <a href={`${runAt(run)}/spec`}>Spec</a>
           </>
         )}
         {' · '}

@@ -1,0 +1,115 @@
+import type { FC } from 'hono/jsx';
+import { findCheckpoints } from '../../store/find-checkpoints.ts';
+import type { FoundCheckpoint } from '../../store/find-checkpoints.ts';
+import { assertRun, specOfRun } from '../../store/find-run.ts';
+import { runAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout } from '../layout.tsx';
+import { bytes } from '../parts/numbers.tsx';
+import { Block, Text } from '../parts/text.tsx';
+
+const crumbsOf = (run: string) => [
+  { href: '/', label: 'Runs' },
+  { href: runAt(run), label: run },
+];
+
+/** `/runs/RUN/checkpoints`: which are in the store, and which came from which. */
+export function checkpointsPage(app: App, { sources: { store } }: Context): void {
+  app.get('/runs/:run/checkpoints', async (c) => {
+    const run = c.req.param('run');
+    await assertRun(store, run);
+    const { checkpoints, incomplete } = await findCheckpoints(store, run);
+    return c.html(
+      <Layout title="Checkpoints" crumbs={crumbsOf(run)}>
+        {checkpoints.length === 0 ? (
+          <p>No checkpoint of this run is in the store.</p>
+        ) : (
+          <Table checkpoints={checkpoints} />
+        )}
+        {incomplete.length > 0 && (
+          <>
+            <h2>No checkpoints</h2>
+            <ul>
+              {incomplete.map(({ folder, reason }) => (
+                <li>
+                  <code>{folder}</code>: <Text value={reason} max={500} />
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Layout>,
+    );
+  });
+
+  app.get('/runs/:run/spec', async (c) => {
+    const run = c.req.param('run');
+    const spec = await specOfRun(store, run);
+    return c.html(
+      <Layout title="Spec" crumbs={crumbsOf(run)}>
+        {spec === null ? (
+          <p>This is a model that was brought in: it has no spec.</p>
+        ) : (
+          <Block value={JSON.stringify(spec, null, 2)} max={200_000} label="spec" />
+        )}
+      </Layout>,
+    );
+  });
+}
+
+const Table: FC<{ checkpoints: readonly FoundCheckpoint[] }> = ({ checkpoints }) => {
+  const there = new Set(checkpoints.map(({ ref }) => ref.weights));
+  return (
+    <div class="scroll">
+      <table>
+        <caption>Newest first. Retention deletes those that nothing needs any more.</caption>
+        <thead>
+          <tr>
+            <th scope="col" class="number">
+              step
+            </th>
+            <th scope="col">stage</th>
+            <th scope="col">weights</th>
+            <th scope="col">came from</th>
+            <th scope="col" class="number">
+              updates
+            </th>
+            <th scope="col" class="number">
+              size
+            </th>
+            <th scope="col">learner</th>
+          </tr>
+        </thead>
+        <tbody>
+          {checkpoints.toReversed().map(({ ref, manifest }) => (
+            <tr data-item>
+              <td class="number">{ref.step}</td>
+              <td>{manifest.stage}</td>
+              <td>
+                <code title={ref.weights}>{ref.weights.slice(0, 12)}</code>
+              </td>
+              <td>
+                {manifest.parent === undefined ? (
+                  'nothing: it was drawn, or brought in'
+                ) : (
+                  <>
+                    <code title={manifest.parent.weights}>
+                      {manifest.parent.step}-{manifest.parent.weights.slice(0, 12)}
+                    </code>
+                    {!there.has(manifest.parent.weights) && ', which is deleted'}
+                    {manifest.parent.step !== ref.step - 1 && <strong> went back</strong>}
+                  </>
+                )}
+              </td>
+              <td class="number">{manifest.updates}</td>
+              <td class="number">
+                {bytes(Object.values(manifest.files).reduce((sum, file) => sum + file.bytes, 0))}
+              </td>
+              <td>{manifest.backend}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+};
