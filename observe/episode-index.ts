@@ -12,7 +12,7 @@ import { FactCache } from './fact-cache.ts';
 import { endToEnd, packFacts, PackedFacts, Reader, withLength } from './packed-facts.ts';
 import type { FactsInStep } from './packed-facts.ts';
 import { runIdentity } from './run-identity.ts';
-import { groupsIn, stepFolders } from './stored-groups.ts';
+import { groupsIn, inPortions, stepFolders } from './stored-groups.ts';
 import type { StepFolder, StoredGroup } from './stored-groups.ts';
 
 /** With another number what was cached is read anew. */
@@ -22,9 +22,8 @@ const FORMAT = 1;
 const STEPS_OF_BLOCK = 32;
 /** So many new ones are written at once: what was begun and killed has lost no more than these. */
 const STEPS_AT_RISK = 8;
-/** Steps that are read at a time, and bytes of trajectories, unless one group has more. */
+/** Steps that are read at a time. */
 const STEPS_AT_ONCE = 2;
-const BYTES_AT_ONCE = 4 * 2 ** 20;
 
 /** Characters of what a policy answered, and of why an episode failed, that are kept here. */
 export const ANSWER_KEPT = 200;
@@ -35,7 +34,7 @@ export interface IndexedStep {
   stage: string;
   step: number;
   /** The groups that these are of. */
-  groups: Pick<StoredGroup, 'group' | 'key'>[];
+  groups: StoredGroup[];
   /** Groups that are damaged, or of another format, and why. */
   unreadable: { key: string; message: string }[];
   /** Nothing of it will change, so that it need not be looked at again. */
@@ -210,7 +209,7 @@ export class EpisodeIndex {
     return {
       stage,
       step,
-      groups: groups.filter(({ key }) => !damaged.has(key)).map(({ group, key }) => ({ group, key })),
+      groups: groups.filter(({ key }) => !damaged.has(key)),
       unreadable,
       closed: closed && damaged.size === 0,
       facts: new PackedFacts(packFacts(rows.toSorted((a, b) => a.group - b.group || a.episode - b.episode))),
@@ -283,22 +282,6 @@ function blocksOf(folders: readonly Folder[]): Block[] {
     blocks.set(id, block);
   }
   return [...blocks.values()];
-}
-
-/** Groups that are held in memory together. */
-function* inPortions(groups: readonly StoredGroup[]): Generator<StoredGroup[]> {
-  let portion: StoredGroup[] = [];
-  let bytes = 0;
-  for (const group of groups) {
-    if (portion.length > 0 && bytes + group.bytes > BYTES_AT_ONCE) {
-      yield portion;
-      portion = [];
-      bytes = 0;
-    }
-    portion.push(group);
-    bytes += group.bytes;
-  }
-  if (portion.length > 0) yield portion;
 }
 
 const shortened = (facts: Omit<FactsInStep, 'group'>, group: number): FactsInStep => ({

@@ -52,3 +52,24 @@ export async function groupsIn(
   }
   return [...counting.values()].toSorted((a, b) => a.group - b.group);
 }
+
+/** Bytes of trajectories that are held in memory together, unless one group has more. */
+const PORTION = 4 * 2 ** 20;
+
+/** Groups that are read at a time. */
+export function* inPortions<Group extends Pick<StoredGroup, 'bytes'>>(
+  groups: readonly Group[],
+): Generator<Group[]> {
+  let portion: Group[] = [];
+  let bytes = 0;
+  for (const group of groups) {
+    if (portion.length > 0 && bytes + group.bytes > PORTION) {
+      yield portion;
+      portion = [];
+      bytes = 0;
+    }
+    portion.push(group);
+    bytes += group.bytes;
+  }
+  if (portion.length > 0) yield portion;
+}

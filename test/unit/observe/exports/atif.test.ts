@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect, test } from 'vitest';
+import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
+import type { RolloutGroup } from '../../../../core/episode/episode.ts';
+import { atifFile, atifOf } from '../../../../observe/exports/atif.ts';
+import type { FoundEpisode } from '../../../../observe/found-episodes.ts';
+
+const { reward } = madeSpec('made');
+const schema = JSON.parse(readFileSync('test/fixtures/atif/trajectory.schema.json', 'utf8')) as object;
+const validate = new Ajv2020({ strict: false }).compile(schema);
+
+interface Trajectory {
+  steps: {
+    step_id: number;
+    source: string;
+    message: string;
+    tool_calls?: { tool_call_id: string; function_name: string; arguments: object }[];
+    observation?: { results: { source_call_id?: string; content: string; extra: { token_ids: number[] } }[] };
+    metrics?: { prompt_token_ids?: number[]; completion_token_ids: number[]; logprobs: number[] };
+    is_copied_context?: boolean;
+  }[];
+  final_metrics: { total_steps: number; total_completion_tokens: number };
+  extra: Record<string, unknown>;
+}
+
+const found = (group: RolloutGroup, at = 0): FoundEpisode => ({
+  place: { run: 'made', stage: 'rl', step: 3, group: 4, episode: at },
+  group,
+  task: group.tasks[group.episodes[at]!.task]!,
+  episode: group.episodes[at]!,
+});
+
+/** As the reference's own validators: what no JSON Schema can say. */
+function assertValid(trajectory: Trajectory): void {
+  expect(validate(trajectory), JSON.stringify(validate.errors)).toBe(true);
+  for (const [i, step] of trajectory.steps.entries()) {
+    expect(step.step_id).toBe(i + 1);
+    const calls = step.tool_calls?.map(({ tool_call_id }) => tool_call_id) ?? [];
+    for (const { source_call_id } of step.observation?.results ?? []) {
+      if (source_call_id !== undefined) expect(calls).toContain(source_call_id);
+    }
+    if (step.source !== 'agent') expect(Object.keys(step)).toEqual(['step_id', 'source', 'message']);
+  }
+}
+
+test('every episode is a valid trajectory, from which its tokens and log-probs can be put together', () => {
+  const size = { steps: 100, groups: 8, samples: 16 };
+  const kinds = new Set<string>();
+  for (let number = 0; number < 8; number++) {
+    const group = madeGroup(size, 3, number);
+    for (const [at, episode] of group.episodes.entries()) {
+      kinds.add(episode.status.kind);
+      for (const { action } of episode.turns) kinds.add(action.kind);
+      const trajectory = atifOf(found(group, at), reward, '1.2.3') as Trajectory;
+      assertValid(trajectory);
+      const agent = trajectory.steps.slice(1);
+      expect(agent[0]!.metrics!.prompt_token_ids).toEqual(group.tasks[0]!.promptTokens);
+      expect(
+        agent.flatMap(({ metrics, observation }) => [
+          ...metrics!.completion_token_ids,
+          ...(observation?.results[0]!.extra.token_ids ?? []),
+        ]),
+      ).toEqual(episode.tokens);
+      expect(agent.flatMap(({ metrics }) => metrics!.logprobs)).toEqual(
+        episode.logprobs.filter((_, i) => episode.mask[i] === 1),
+      );
+      expect(trajectory.final_metrics.total_steps).toBe(trajectory.steps.length);
+    }
+  }
+  expect([...kinds].toSorted()).toEqual(['answer', 'answered', 'call', 'failed', 'malformed', 'truncated']);
+});
+
+test('arguments of any kind are an object, and what was inherited says so', () => {
+  const group = madeGroup({ steps: 1, groups: 1, samples: 1 }, 1, 0);
+  const [episode] = group.episodes;
+  const [first] = episode!.turns;
+  const trajectory = atifOf(
+    found({
+      ...group,
+      episodes: [
+        {
+          ...episode!,
+          inherited: { sample: 0, turns: 1, tokens: first!.end },
+          turns: [
+            { ...first!, action: { kind: 'call', call: { name: 'x', arguments: [1, null] } } },
+            ...episode!.turns.slice(1),
+          ],
+        },
+      ],
+    }),
+    reward,
+    '1.2.3',
+  ) as Trajectory;
+  assertValid(trajectory);
+  expect(trajectory.steps[1]!.tool_calls![0]!.arguments).toEqual({ value: [1, null] });
+  expect(trajectory.steps.map(({ is_copied_context: copied = false }) => copied).indexOf(true)).toBe(1);
+});
+
+test('files of a run are sorted as its episodes are', () => {
+  const files = [
+    { stage: 'rl', step: 2, group: 0, episode: 0 },
+    { stage: 'rl', step: 10, group: 0, episode: 9 },
+    { stage: 'rl', step: 10, group: 0, episode: 10 },
+  ].map((place) => atifFile({ run: 'r', ...place }));
+  expect(files).toEqual(files.toSorted());
+  expect(files[2]).toBe('rl-000010-0000-0010.json');
+});

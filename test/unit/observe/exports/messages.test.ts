@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
+import type { Episode, Turn } from '../../../../core/episode/episode.ts';
+import { messagesLine, messagesOf, saidIn } from '../../../../observe/exports/messages.ts';
+
+const call: Turn['action'] = { kind: 'call', call: { name: 'search', arguments: { query: 'x' } } };
+
+test.each<[string, string, Turn['action'], { thought: string | null; content: string }]>([
+  [
+    'of hermes',
+    '<think>\nfirst\n</think>\n\nI look.\n<tool_call>\n{"name":"search","arguments":{"query":"x"}}\n</tool_call><|im_end|>',
+    call,
+    { thought: 'first', content: 'I look.' },
+  ],
+  [
+    'whose thought the prompt has opened',
+    'first</think><tool_call>{}</tool_call>',
+    call,
+    { thought: 'first', content: '' },
+  ],
+  [
+    'of llama3',
+    '{"name":"search","parameters":{"query":"x"}}<|eot_id|>',
+    call,
+    { thought: null, content: '' },
+  ],
+  ['of search-r1', 'I must look. <search>x</search>', call, { thought: null, content: 'I must look.' }],
+  ['of retool', 'Let it run:\n```python\nx\n```', call, { thought: null, content: 'Let it run:' }],
+  [
+    'that answers',
+    '<think>a</think><answer>4</answer>',
+    { kind: 'answer', answer: '4' },
+    { thought: 'a', content: '4' },
+  ],
+  [
+    'that is neither',
+    '<think><tool_call>{<|im_end|>',
+    { kind: 'malformed', reason: 'r' },
+    { thought: null, content: '<think><tool_call>{' },
+  ],
+])('a turn %s is told without the signs of its dialect', (_, text, action, said) => {
+  expect(saidIn({ text, action })).toEqual(said);
+});
+
+test('a conversation has a result behind its call, and a mistake is told as a person would', () => {
+  const episode = {
+    turns: [
+      {
+        start: 0,
+        end: 1,
+        text: '<tool_call>{',
+        action: { kind: 'malformed', reason: 'r' },
+        observation: { text: 'error: r' },
+      },
+      { start: 1, end: 2, text: '<tool_call>{}</tool_call>', action: call, observation: { text: 'found' } },
+      { start: 2, end: 3, text: '<answer>4</answer>', action: { kind: 'answer', answer: '4' } },
+    ],
+  } as unknown as Episode;
+  const task = { ref: {} as never, prompt: 'Find it.', promptTokens: [] };
+  expect(messagesOf({ task, episode })).toEqual([
+    { role: 'user', content: 'Find it.' },
+    { role: 'assistant', content: '<tool_call>{' },
+    { role: 'user', content: 'error: r' },
+    {
+      role: 'assistant',
+      content: '',
+      tool_calls: [
+        { id: 'call_2', type: 'function', function: { name: 'search', arguments: '{"query":"x"}' } },
+      ],
+    },
+    { role: 'tool', tool_call_id: 'call_2', name: 'search', content: 'found' },
+    { role: 'assistant', content: '4' },
+  ]);
+});
+
+test('a line is one line, with what the episode was worth and where it is', () => {
+  const group = madeGroup({ steps: 2, groups: 1, samples: 2 }, 2, 0);
+  const [task] = group.tasks;
+  task!.prompt = 'two\nlines\u2028of it';
+  const [episode] = group.episodes;
+  const place = { run: 'made', stage: 'rl', step: 2, group: 0, episode: 0 };
+  const line = messagesLine({ place, group, task: task!, episode: episode! }, madeSpec('made').reward);
+  expect(line).not.toContain('\n');
+  expect(JSON.parse(line)).toMatchObject({
+    place: 'made/rl/2/0/0',
+    task: task!.ref,
+    turns: episode!.turns.map(({ text }) => text),
+    messages: messagesOf({ task: task!, episode: episode! }),
+  });
+});
