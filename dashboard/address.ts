@@ -15,3 +15,15 @@ export const groupAt = ({ run, stage, step, group }: Omit<Place, 'episode'>): st
 
 export const episodeAt = ({ run, stage, step, group, episode }: Place): string =>
   `${runAt(run)}${at('episodes', stage, step, group, episode)}`;
+
+export const ladderAt = (run: string): string => `${runAt(run)}${at('ladder')}`;
+
+/** What a verifier was asked about, by its digest. */
+export const candidateAt = (run: string, verifier: string, digest: string): string =>
+  `${runAt(run)}${at('candidates', verifier, digest)}`;
+
+/** A review, by the id of its workflow. */
+export const reviewAt = (id: string): string => at('reviews', id);
+
+/** A drawing of a subject that is shown. */
+export const drawingAt = (key: string, block: number): string => at('drawings', key, block);

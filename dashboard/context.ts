@@ -1,3 +1,4 @@
+import type { Presenter } from '../observe/presenter.ts';
 import type { Sources } from '../observe/sources.ts';
 import type { Hono } from 'hono';
 
@@ -11,8 +12,8 @@ export interface Context {
   actions: boolean;
   /** Made anew at each start; what changes something has it, so that no other page can send it. */
   formToken: string;
-  /** Modules of users' environments, for those pages that show what only an environment can. */
-  environmentModules: readonly string[];
+  /** Shows what only an environment can: what its verifiers are asked about. */
+  presenter: Presenter;
   /** Never shown, whatever an error says. */
   secrets: readonly string[];
 }

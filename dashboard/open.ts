@@ -1,5 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { ObjectStore } from '../store/object-store.ts';
+import { Presenter } from '../observe/presenter.ts';
+import { hostOptions } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 import { serveDashboard } from './server.ts';
 import type { Dashboard, DashboardOptions } from './server.ts';
@@ -22,7 +24,9 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   const { accessKey, secretKey } = settings.store;
   const store = ObjectStore.open({ ...settings.store, timeoutMs: STORE_TIMEOUT_MS });
   const connection = Connection.lazy({ address: settings.temporalAddress });
+  const presenter = new Presenter(hostOptions(settings));
   const close = async (): Promise<void> => {
+    await presenter.close();
     await connection.close();
     store.close();
   };
@@ -31,7 +35,7 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
       ...options,
       sources: { store, temporal: new Client({ connection, namespace: settings.namespace }) },
       namespace: settings.namespace,
-      environmentModules: settings.environmentModules,
+      presenter,
       secrets: [secretKey, accessKey, options.password ?? ''],
     });
     return {

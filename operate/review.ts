@@ -1,5 +1,6 @@
 import {
   QueryNotRegisteredError,
+  ServiceError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
 } from '@temporalio/client';
@@ -61,11 +62,13 @@ async function clearly<T>(
     if (error instanceof QueryNotRegisteredError)
       throw noReview(`"${id}" is a workflow, and no review`, error);
     if (error instanceof WorkflowNotFoundError) throw noReview(await whyNotOpen(client, id), error);
-    if (deadline === null || Date.now() < deadline) throw error;
+    // Away, or nobody there who could answer: whoever looks at a page is told, and others wait.
+    const isAway = error instanceof ServiceError || Date.now() >= (deadline ?? Infinity);
+    if (deadline === null || !isAway) throw error;
     throw new GradusError(
       'verifier',
       'no-answer',
-      `the review "${id}" did not answer in ${patienceMs! / 1000} s: look whether an orchestrator is there, and then what the review says`,
+      `the review "${id}" does not answer: look whether Temporal and an orchestrator are there, and then what the review says`,
       { retryable: true, cause: error },
     );
   }

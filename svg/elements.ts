@@ -1,10 +1,7 @@
-import { printable } from '../core/printable.ts';
-
 /** Pieces of an SVG page, as text. Colours are classes of its style, so that a dark desktop gets dark ones. */
 
-/** For text and for values in quotes; what would hide or reorder its neighbours is written out. */
 export const escapeXml = (text: string): string =>
-  printable(text).replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
+  text.replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
 
 /** Two decimals are enough for a screen. */
 const n = (value: number): string => String(Number(value.toFixed(2)));
@@ -99,6 +96,10 @@ export function embed(svg: string, prefix: string, x: number, y: number): string
     .replace(/^<svg/, `<svg x="${n(x)}" y="${n(y)}"`)
     .trim();
 }
+
+/** A drawing within a page of HTML, whose style sheet has its classes; the label is what a screen reader says. */
+export const figure = (label: string, width: number, height: number, parts: readonly string[]): string =>
+  `<svg class="chart" viewBox="0 0 ${n(width)} ${n(height)}" role="img" aria-label="${escapeXml(label)}">${parts.join('')}</svg>`;
 
 /** A whole SVG file that needs nothing else: readable on light and dark desktops. `style`: classes of its own. */
 export function svgPage(

@@ -4,7 +4,6 @@ import type { SearchAttributePair } from '@temporalio/common';
 /** Names and types as `SEARCH_ATTRIBUTES` in core/names.ts registers them. */
 const KEYS = {
   run: defineSearchAttributeKey('GradusRun', 'KEYWORD'),
-  status: defineSearchAttributeKey('GradusStatus', 'KEYWORD'),
   stage: defineSearchAttributeKey('GradusStage', 'KEYWORD'),
   step: defineSearchAttributeKey('GradusStep', 'INT'),
   environment: defineSearchAttributeKey('GradusEnvironment', 'KEYWORD'),
@@ -14,7 +13,6 @@ const KEYS = {
 
 export interface SearchValues {
   run?: string;
-  status?: string;
   stage?: string;
   step?: number;
   environment?: string;
@@ -25,7 +23,6 @@ export interface SearchValues {
 export function searchAttributes(values: SearchValues): SearchAttributePair[] {
   const pairs: SearchAttributePair[] = [];
   if (values.run !== undefined) pairs.push({ key: KEYS.run, value: values.run });
-  if (values.status !== undefined) pairs.push({ key: KEYS.status, value: values.status });
   if (values.stage !== undefined) pairs.push({ key: KEYS.stage, value: values.stage });
   if (values.step !== undefined) pairs.push({ key: KEYS.step, value: values.step });
   if (values.environment !== undefined) pairs.push({ key: KEYS.environment, value: values.environment });

@@ -29,13 +29,13 @@ export interface Ask {
 /** The verdict of a lower rung, for people who judge the same. */
 export interface CheaperVerdict {
   verifier: string;
-  /** null of the lowest rung where it abstained. */
+  /** null of the lowest rung, whose verdicts are not kept by version. */
   version: string | null;
   /** null where it abstained. */
   score: number | null;
-  /** Of the score, where the verifier states one. */
+  /** Of the score, as the verifier states it. */
   uncertainty?: number;
-  /** Why it abstained, or what its verdict rests on; cut where it is long. */
+  /** Why it abstained, or what its verdict rests on. */
   said?: string;
 }
 

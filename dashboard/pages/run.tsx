@@ -23,7 +23,6 @@ import { duration, Num, percent, Success, Time } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
 import { chartsOf } from '../run-charts.ts';
-import { Scroll } from '../parts/scroll.tsx';
 
 const SIGNALS = ['pause', 'resume', 'stop'] as const;
 
@@ -392,7 +391,7 @@ const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
   return (
     <>
       <h2>Outcomes</h2>
-      <Scroll>
+      <div class="scroll">
         <table>
           <caption>Episodes that were rolled out to learn from</caption>
           <thead>
@@ -420,7 +419,7 @@ const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
       {Object.keys(failures).length > 0 && (
         <p class="note">
           Failed by where:{' '}
@@ -436,7 +435,7 @@ const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
 const Arms: FC<{ step: StoredStep }> = ({ step }) => (
   <>
     <h2>Arms</h2>
-    <Scroll>
+    <div class="scroll">
       <table>
         <caption>
           What stage {step.stage} believes of each environment and level, by which it draws tasks
@@ -473,7 +472,7 @@ const Arms: FC<{ step: StoredStep }> = ({ step }) => (
           })}
         </tbody>
       </table>
-    </Scroll>
+    </div>
   </>
 );
 
@@ -486,7 +485,7 @@ const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }
   return (
     <>
       <h2>Steps and their checkpoints</h2>
-      <Scroll>
+      <div class="scroll">
         <table>
           <caption>
             The newest {listed.length} of {steps.length}. A checkpoint comes from that of the step before, or
@@ -543,7 +542,7 @@ const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
     </>
   );
 };

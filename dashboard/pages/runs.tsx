@@ -13,7 +13,6 @@ import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { duration, percent, Time } from '../parts/numbers.tsx';
 import { Text } from '../parts/text.tsx';
-import { Scroll } from '../parts/scroll.tsx';
 
 /** Runs that the page lists unless it is asked for more. */
 const LISTED = 50;
@@ -74,7 +73,7 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all },
           </strong>
         </p>
       )}
-      <Scroll>
+      <div class="scroll">
         <table>
           <caption>
             {rows.length} of {all}
@@ -100,7 +99,7 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all },
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
     </>
   );
 };

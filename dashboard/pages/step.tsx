@@ -17,7 +17,6 @@ import { Figure } from '../parts/chart.tsx';
 import { duration, Num, Success } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
-import { Scroll } from '../parts/scroll.tsx';
 
 /** `/runs/RUN/steps/STAGE/STEP`: what a step rolled out, which of it taught something, and what failed. Also of an evaluation, by its name. */
 export function stepPage(app: App, { sources, observer }: Context & { observer: RunObserver }): void {
@@ -241,7 +240,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
         {silent.length} of {groups.length} have no contrast: their rewards are all equal, or too few, so that
         advantages within the group are zero.
       </p>
-      <Scroll>
+      <div class="scroll">
         <table>
           <thead>
             <tr>
@@ -292,7 +291,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
     </>
   );
 };
@@ -300,7 +299,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
 const Tasks: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => (
   <>
     <h2>Tasks</h2>
-    <Scroll>
+    <div class="scroll">
       <table>
         <thead>
           <tr>
@@ -338,7 +337,7 @@ const Tasks: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) 
           ))}
         </tbody>
       </table>
-    </Scroll>
+    </div>
   </>
 );
 

@@ -45,6 +45,10 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds)} s`;
 }
 
+/** Cents where there are any, and what is less than one to two digits. */
+export const dollars = (usd: number): string =>
+  `US$ ${usd === 0 || Math.abs(usd) >= 0.01 ? usd.toFixed(2) : usd.toPrecision(2)}`;
+
 /** A moment, by the clock of this machine, in UTC. */
 export const Time: FC<{ at: number | Date }> = ({ at }) => {
   const iso = new Date(at).toISOString();

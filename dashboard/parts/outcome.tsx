@@ -4,7 +4,6 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import { shortNumber } from '../../svg/charts.ts';
 import { Num } from './numbers.tsx';
 import { Text } from './text.tsx';
-import { Scroll } from './scroll.tsx';
 
 /** What became of an episode, in a line. */
 export const OutcomeLine: FC<{ outcome: Outcome | undefined }> = ({ outcome }) => {
@@ -34,7 +33,7 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
 }) => {
   if (outcome === undefined || !isRewarded(outcome) || outcome.components.length === 0) return null;
   return (
-    <Scroll>
+    <div class="scroll">
       <table>
         <caption>What the reward is made of</caption>
         <thead>
@@ -80,6 +79,6 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
           ))}
         </tbody>
       </table>
-    </Scroll>
+    </div>
   );
 };

@@ -30,7 +30,8 @@ export interface Proposal {
   id: string;
   stage: string;
   step: number;
-  /** Number of the rollout group; null where its name has none. */
+  /** Of the rollout group, and its number, null where its name has none. */
+  name: string;
   group: number | null;
   /** Index of its task in the group, and of the sample of that task. */
   task: number;
@@ -197,8 +198,8 @@ function placeIn(step: string): [stage: string, step: number] {
   return [stage, Number(number)];
 }
 
-/** `rl/3/group-0002/0/5` */
-function proposalOf(id: string): Proposal | null {
+/** `rl/3/group-0002/0/5`; null for what names no episode. */
+export function proposalOf(id: string): Proposal | null {
   const [, stage, step, name, task, sample] = /^([^/]+)\/(\d+)\/(.+)\/(\d+)\/(\d+)$/.exec(id) ?? [];
   if (stage === undefined) return null;
   const group = /^group-(\d+)$/.exec(name!)?.[1];
@@ -206,6 +207,7 @@ function proposalOf(id: string): Proposal | null {
     id,
     stage,
     step: Number(step),
+    name: name!,
     group: group === undefined ? null : Number(group),
     task: Number(task),
     sample: Number(sample),

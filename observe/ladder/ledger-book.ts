@@ -34,6 +34,8 @@ export interface LedgerSummary {
   /** Of the run's ladder, the newest last; null where it has written nothing. */
   lastStage: string | null;
   pairs: Pair[];
+  /** What came last, from whomever. */
+  newest: Entry<'verdict'>[];
   /** The newest of them, and how many there are. */
   late: { newest: Entry<'verdict'>[]; count: number };
   /** Episodes that were learnt from again, the newest offers of them, and how many offers there are. */
@@ -72,6 +74,7 @@ export class LedgerBook {
   /** Of verdicts that the run's ladder knows, and that no sweep asks for again. */
   private readonly heard = new Map<string, Set<number>>();
   private readonly pairs = new PairBook();
+  private readonly newest: LedgerSummary['newest'] = [];
   private readonly late: LedgerSummary['late'] = { newest: [], count: 0 };
   private readonly offered: LedgerSummary['offered'] = { newest: [], count: 0, episodes: 0 };
   private lastStage: string | null = null;
@@ -104,6 +107,7 @@ export class LedgerBook {
       stages: this.stages,
       lastStage: this.lastStage,
       pairs: this.pairs.all(),
+      newest: this.newest,
       late: this.late,
       offered: this.offered,
       unreadable: [...this.unreadable].map(([key, message]) => ({ key, message })),
@@ -176,6 +180,7 @@ export class LedgerBook {
       } else if (entry.kind === 'verdict') {
         note(this.asked, entry);
         note(this.answered, entry);
+        keepNewest(this.newest, entry);
         if (hears && (entry.type === undefined || !isPassing(entry.type))) note(this.heard, entry);
         if (entry.late) {
           this.late.count++;

@@ -11,6 +11,7 @@ import { readTimeline } from '../../../observe/timeline.ts';
 import type { Timeline } from '../../../observe/timeline.ts';
 import { lossInWords } from '../../../observe/timeline-lanes.ts';
 import { usageBelow } from '../../../observe/usage.ts';
+import { Presenter } from '../../../observe/presenter.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { until } from '../../support/run-client.ts';
@@ -43,7 +44,7 @@ beforeAll(async () => {
       namespace: settings.namespace,
       actions: false,
       formToken: 'none',
-      environmentModules: [],
+      presenter: new Presenter({ modules: [] }),
       secrets: [],
     },
     { hosts: new Set(['here']), password: null },

@@ -1,0 +1,276 @@
+import type { Child, FC } from 'hono/jsx';
+import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import type { TierAnswer } from '../../core/tier-contract.ts';
+import { GradusError } from '../../core/errors.ts';
+import { candidateLife, proposalOf } from '../../observe/ladder/candidate.ts';
+import type { CandidateLife, Proposal, SubjectView } from '../../observe/ladder/candidate.ts';
+import type { LadderObserver } from '../../observe/ladder/ladder.ts';
+import type { PlacedEntry } from '../../observe/ladder/ledger-book.ts';
+import type { Presentation } from '../../observe/presenter.ts';
+import { rolloutKey } from '../../store/keys.ts';
+import { loadTrajectories } from '../../store/trajectories.ts';
+import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../address.ts';
+import type { App, Context } from '../context.ts';
+import { Layout } from '../layout.tsx';
+import { dollars, duration } from '../parts/numbers.tsx';
+import { Scroll } from '../parts/scroll.tsx';
+import { Subject } from '../parts/subject.tsx';
+import { Block, Text } from '../parts/text.tsx';
+import { ids } from '../../core/names.ts';
+
+/** `/runs/RUN/candidates/VERIFIER/DIGEST`: the way of one candidate up the ladder, with the price of each verdict. */
+export function candidatePage(
+  app: App,
+  { sources: { store }, presenter, ladder }: Context & { ladder: LadderObserver },
+): void {
+  app.get('/runs/:run/candidates/:verifier/:digest', async (c) => {
+    const { run, verifier, digest } = c.req.param();
+    const book = await ladder.ledgers.of(run);
+    const life = await candidateLife(store, book, run, { verifier, digest });
+    const asked = life.subjects.find(({ ask }) => ask !== null)?.ask ?? null;
+    const presentation = asked && (await presenter.present(asked.environment, asked.request.subject));
+    return c.html(
+      <Layout
+        title={`Candidate ${digest.slice(0, 12)}`}
+        crumbs={[
+          { href: '/', label: 'Runs' },
+          { href: runAt(run), label: run },
+          { href: ladderAt(run), label: 'Verification ladder' },
+        ]}
+      >
+        <Life life={life} presentation={presentation} at={candidateAt(run, verifier, digest)} />
+      </Layout>,
+    );
+  });
+
+  /** Which of the group's episodes it is, its file says: that is opened for who wants to see it. */
+  app.get('/runs/:run/candidates/:verifier/:digest/episodes/:id', async (c) => {
+    const { run, id } = c.req.param();
+    const proposal = proposalOf(id);
+    const found =
+      proposal?.group == null ? null : await episodeOf(run, { ...proposal, group: proposal.group });
+    if (found === null) {
+      throw new GradusError('store', 'no-episode', `no episode ${id.slice(0, 200)} of ${run} is kept`);
+    }
+    return c.redirect(found);
+  });
+
+  async function episodeOf(run: string, proposal: Proposal & { group: number }): Promise<string | null> {
+    const { stage, step, group, name, task, sample } = proposal;
+    const ref = await store.head(rolloutKey(run, stage, step, name));
+    if (!ref) return null;
+    const { episodes } = await loadTrajectories(store, ref);
+    const episode = episodes.findIndex((one) => one.task === task && one.sample === sample);
+    return episode < 0 ? null : episodeAt({ run, stage, step, group, episode });
+  }
+}
+
+const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: string }> = ({
+  life,
+  presentation,
+  at,
+}) => {
+  const asked = life.subjects.find(({ ask }) => ask !== null)?.ask;
+  const paid = life.subjects.flatMap(({ spent }) => spent ?? []);
+  return (
+    <>
+      {asked ? (
+        <Subject subject={asked.request.subject} presentation={presentation} />
+      ) : (
+        <p class="note">
+          This run has not asked about it itself: the verdict was known already, and what was asked is not
+          kept with the run.
+        </p>
+      )}
+      <h2>Verdicts and their price</h2>
+      <p>
+        This run paid {duration(paid.reduce((sum, one) => sum + one.seconds, 0))} and{' '}
+        {dollars(paid.reduce((sum, one) => sum + one.usd, 0))} for it.
+      </p>
+      <Scroll label="verdicts">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">by</th>
+              <th scope="col">said</th>
+              <th scope="col">paid by this run</th>
+              <th scope="col">evidence</th>
+            </tr>
+          </thead>
+          <tbody>
+            {life.subjects.map((one) => (
+              <VerdictRow run={life.run} of={one} />
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <h2>What happened</h2>
+      {life.left > 0 && (
+        <p class="warning">{life.left} older pages of the ledger have more of it and are not shown.</p>
+      )}
+      <ol class="events">
+        {life.events.map((one) => (
+          <li>
+            <Event run={life.run} of={one} />
+          </li>
+        ))}
+      </ol>
+      <h2>Episodes that proposed it</h2>
+      <ul class="events">
+        {life.proposals.map(({ id, stage, step, group, task, sample }) => (
+          <li data-item>
+            {group === null ? (
+              <a href={stepAt({ run: life.run, stage, step })}>
+                <Text value={`${stage} ${step}`} max={200} />
+              </a>
+            ) : (
+              <a href={`${at}/episodes/${encodeURIComponent(id)}`}>
+                <Text value={`${stage} ${step}, group ${group}, task ${task}, sample ${sample}`} max={200} />
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
+      {life.moreProposals > 0 && <p class="note">and {life.moreProposals} earlier ones</p>}
+    </>
+  );
+};
+
+const VerdictRow: FC<{ run: string; of: SubjectView }> = ({ run, of }) => {
+  const { verifier, version, digest, ask, answer, spent, late } = of;
+  const byPeople = ask?.served.by === 'people' && version !== null;
+  return (
+    <tr>
+      <th scope="row">
+        <a href={candidateAt(run, verifier, digest)}>
+          <Text value={verifier} max={100} />
+        </a>{' '}
+        {version !== null && (
+          <small>
+            version <Text value={version} max={50} />
+          </small>
+        )}
+        {byPeople && (
+          <>
+            {' '}
+            <a href={reviewAt(ids.verdict({ verifier, version, digest }))}>the review</a>
+          </>
+        )}
+      </th>
+      <td>
+        {answer === null ? 'nothing yet' : <Answer of={answer} />}
+        {late && ', late'}
+      </td>
+      <td>{spent === null ? priceOfOthers(answer) : `${duration(spent.seconds)}, ${dollars(spent.usd)}`}</td>
+      <td>
+        {answer?.evidence !== undefined && <Block value={answer.evidence} max={4000} label="evidence" />}
+      </td>
+    </tr>
+  );
+};
+
+/** What somebody paid before, where this run did not. */
+function priceOfOthers(answer: TierAnswer | null): string {
+  if (answer === null) return 'nothing';
+  const { seconds, usd } = answer.spent;
+  return `nothing: it was shared, and took ${duration(seconds)}, ${dollars(usd)} when it was computed`;
+}
+
+export const Answer: FC<{ of: TierAnswer }> = ({ of }) => {
+  if (of.kind === 'scored') {
+    const { score, uncertainty } = of;
+    return <>{`${score.toFixed(3)}${uncertainty === undefined ? '' : ` ± ${uncertainty.toFixed(3)}`}`}</>;
+  }
+  if (of.kind === 'abstained') {
+    return (
+      <>
+        abstained (<Text value={of.type} max={100} />
+        ): <Text value={of.reason} max={1000} />
+      </>
+    );
+  }
+  return (
+    <ul class="plain">
+      {Object.entries(of.values).map(([name, value]) => (
+        <li>
+          <Text value={name} max={100} /> {value.toPrecision(4)}
+          {of.uncertainties?.[name] !== undefined && ` ± ${of.uncertainties[name].toPrecision(2)}`}
+        </li>
+      ))}
+    </ul>
+  );
+};
+
+const WORDS: Record<Extract<LedgerEntry, { kind: 'decision' }>['decision'], string> = {
+  escalate: 'sent up to',
+  defer: 'deferred, for',
+  accept: 'accepted by',
+  reject: 'rejected by',
+};
+
+const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry } }) => {
+  const by: Child = writer !== 'run' && <small> (heard by {writer.replace(/-[0-9a-f-]{8,}$/, '')})</small>;
+  switch (entry.kind) {
+    case 'decision':
+      return (
+        <>
+          <strong>{WORDS[entry.decision]}</strong> <Text value={entry.verifier} max={100} />
+          {': '}
+          <Text value={entry.reason} max={500} /> <small>{figuresOf(entry)}</small> <small>in </small>
+          <a href={stepAt({ run, stage: entry.stage, step: entry.step })}>
+            <Text value={`${entry.stage} ${entry.step}`} max={100} />
+          </a>{' '}
+          <small>
+            as <Text value={entry.candidate} max={200} />
+          </small>
+        </>
+      );
+    case 'verdict':
+      return (
+        <>
+          <strong>a verdict of</strong> <Text value={entry.verifier} max={100} /> came
+          {entry.late && <strong class="warn"> late</strong>}: {entry.result}
+          {entry.type !== undefined && (
+            <>
+              {' ('}
+              <Text value={entry.type} max={100} />)
+            </>
+          )}
+          ,{' '}
+          {entry.spent === null
+            ? 'paid by others'
+            : `for ${duration(entry.spent.seconds)}, ${dollars(entry.spent.usd)}`}
+          {by}
+        </>
+      );
+    case 'lost':
+      return (
+        <>
+          <strong class="bad">{entry.attempts} attempts were lost</strong> by{' '}
+          <Text value={entry.verifier} max={100} />, which took {duration(entry.seconds)} at most; the last:{' '}
+          <Text value={entry.reason} max={500} />
+          {by}
+        </>
+      );
+    case 'withdrawn':
+      return (
+        <>
+          <strong>taken back</strong> from <Text value={entry.verifier} max={100} /> before it began: others
+          had taken more than they had declared
+        </>
+      );
+    default:
+      return (
+        <>
+          <strong>learnt from again</strong>: step {entry.step} of <Text value={entry.stage} max={100} /> had{' '}
+          {entry.episodes} episodes of step {entry.fromStep} once more, with the verdicts that came late
+        </>
+      );
+  }
+};
+
+/** What the rung was expected to say, or what the last one said. */
+const figuresOf = ({ decision, value, uncertainty }: Extract<LedgerEntry, { kind: 'decision' }>): string =>
+  decision === 'escalate' || decision === 'defer'
+    ? `(expected ${value.toFixed(3)} ± ${uncertainty.toFixed(3)})`
+    : `(${value.toFixed(3)})`;
