@@ -56,7 +56,9 @@ const n = (value: number): string => String(Number(value.toFixed(1)));
 export function shortNumber(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(1).replace('e+', 'e');
+  if (size >= 1e12 || size < 1e-3) return value.toExponential(1).replace('e+', 'e');
+  if (size >= 1e9) return `${Number((value / 1e9).toPrecision(3))}G`;
+  if (size >= 1e6) return `${Number((value / 1e6).toPrecision(3))}M`;
   if (size >= 1e4) return `${Number((value / 1000).toPrecision(3))}k`;
   return String(Number(value.toPrecision(3)));
 }
