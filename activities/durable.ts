@@ -5,6 +5,8 @@ import { Context } from '@temporalio/activity';
 export type Operation<Request = never, Result = unknown> = (
   request: Request,
   signal: AbortSignal,
+  /** Gives what heartbeats tell from then on, as it stands when each is sent. Absent: nobody looks. */
+  tell?: (progress: object) => void,
 ) => Promise<Result>;
 
 /** Operations as workflows see them. */
@@ -20,18 +22,21 @@ const HEARTBEAT_MS = 1000;
 export function durable<Operations extends object>(operations: Operations): Durable<Operations> {
   const activities = Object.entries(operations as Record<string, Operation>).map(([name, operation]) => [
     name,
-    (request: never) => withHeartbeat((signal) => operation(request, signal)),
+    (request: never) => withHeartbeat((signal, tell) => operation(request, signal, tell)),
   ]);
   return Object.fromEntries(activities) as Durable<Operations>;
 }
 
-async function withHeartbeat<T>(body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withHeartbeat<T>(
+  body: (signal: AbortSignal, tell: (progress: object) => void) => Promise<T>,
+): Promise<T> {
   const context = Context.current();
   // Every episode of a group listens to the one signal.
   setMaxListeners(0, context.cancellationSignal);
-  const timer = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+  let progress: object | undefined;
+  const timer = setInterval(() => context.heartbeat(progress), HEARTBEAT_MS);
   try {
-    return await body(context.cancellationSignal);
+    return await body(context.cancellationSignal, (told) => void (progress = told));
   } finally {
     clearInterval(timer);
   }

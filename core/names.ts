@@ -22,11 +22,13 @@ export const ROLES = Object.keys(QUEUES) as Role[];
 /** Search attributes with their Temporal types; registered when a stack starts. */
 export const SEARCH_ATTRIBUTES = {
   GradusRun: 'Keyword',
+  GradusStatus: 'Keyword',
   GradusStage: 'Keyword',
   GradusStep: 'Int',
   GradusEnvironment: 'Keyword',
   GradusPolicyVersion: 'Keyword',
   GradusMeanReward: 'Double',
+  GradusVerifier: 'Keyword',
 } as const;
 
 /** Workflow ids say what they are, so that a double start is one execution. */

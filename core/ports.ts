@@ -25,6 +25,7 @@ import type { ArmTally } from './requests.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
+import type { Changed } from './run-change.ts';
 import type { RewardSpec } from './spec.ts';
 import type { ArmEstimates } from './training/task-draw.ts';
 import type { StepFacts } from './training/step-facts.ts';
@@ -37,6 +38,8 @@ import type { TimeSplit } from './time/time-split.ts';
 export interface TrainingPorts {
   /** Epoch milliseconds; durable code gives replayed time. */
   now(): number;
+  /** What a person has changed of the run by now; it holds from the next step on. Absent: nobody can. */
+  changed?(): Changed;
   /** Rolls out and verifies groups, some at a time; a group that failed as a whole comes back with `failure`. */
   rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
   /** The same of tasks whose episodes are stored. Only asked where a stage collects so. */

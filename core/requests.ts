@@ -6,6 +6,7 @@ import type { OutcomeCounts } from './episode/outcome.ts';
 import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
+import type { KeptChange } from './run-change.ts';
 import type {
   Arm,
   LearnerSpec,
@@ -461,6 +462,11 @@ export interface OpenRunRequest {
 export interface StepFactsRequest {
   run: string;
   facts: StepFacts;
+}
+
+export interface ChangeRequest {
+  run: string;
+  made: KeptChange;
 }
 
 export interface StepAnswerRequest {

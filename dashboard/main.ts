@@ -7,6 +7,8 @@ import type { OpenOptions } from './open.ts';
 // else's event loop.
 
 async function main(): Promise<void> {
+  // It was for our own modules. Those of users, which processes of this one load, have their own.
+  delete process.env['TSX_TSCONFIG_PATH'];
   const options = JSON.parse(process.argv[2]!) as OpenOptions;
   const opened = await openDashboard(readSettings(), options);
   const stop = (): void => void opened.close().then(() => process.exit(0));

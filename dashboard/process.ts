@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import path from 'node:path';
+import { IN_CHECKOUT } from '../core/installation.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import { inheritedEnvironment } from '../workers/inherited-environment.ts';
 import { settingsToEnv } from '../workers/settings.ts';
@@ -22,7 +23,7 @@ export function dashboardProcess(settings: WorkerSettings, options: OpenOptions)
           ...inheritedEnvironment(),
           ...settingsToEnv(settings),
           // How pages are written is said there, whatever folder this is started from.
-          TSX_TSCONFIG_PATH: path.join(import.meta.dirname, '..', 'tsconfig.json'),
+          ...(IN_CHECKOUT && { TSX_TSCONFIG_PATH: path.join(import.meta.dirname, '..', 'tsconfig.json') }),
         },
         stdio: ['ignore', output, output, 'ipc'],
         detached: true,

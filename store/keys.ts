@@ -96,6 +96,12 @@ export const stepAnswerKey = (run: string, stage: string, step: number): string 
 /** Where the facts of a run's steps are; ends with `/`. */
 export const stepsPrefix = (run: string): string => `runs/${segment(run)}/steps/`;
 
+/** A change that a person has made of a run. */
+export const changeKey = (run: string, number: number): string =>
+  `${changesPrefix(run)}${padded(number)}.json`;
+
+export const changesPrefix = (run: string): string => `runs/${segment(run)}/changes/`;
+
 /** Says which execution a run's name belongs to. */
 export const runKey = (run: string): string => `runs/${segment(run)}/run.json`;
 

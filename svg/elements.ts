@@ -1,7 +1,10 @@
+import { printable } from '../core/printable.ts';
+
 /** Pieces of an SVG page, as text. Colours are classes of its style, so that a dark desktop gets dark ones. */
 
+/** For text and for values in quotes; what would hide or reorder its neighbours is written out. */
 export const escapeXml = (text: string): string =>
-  text.replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
+  printable(text).replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
 
 /** Two decimals are enough for a screen. */
 const n = (value: number): string => String(Number(value.toFixed(2)));

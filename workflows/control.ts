@@ -1,5 +1,7 @@
 import { condition, setHandler } from '@temporalio/workflow';
 import type { Decision, Question } from '../core/question.ts';
+import { nothingChanged } from '../core/run-change.ts';
+import type { Changed } from '../core/run-change.ts';
 import { ask, stopAsking } from './ask.ts';
 import { pause, resume, stop } from './messages.ts';
 import type { ReportedStep } from './messages.ts';
@@ -10,6 +12,8 @@ export interface ControlState {
   stopping: boolean;
   /** The last step, with those before it, where it was not reported. */
   unsent: ReportedStep | null;
+  /** Absent where an older version has carried over. */
+  changed?: Changed;
 }
 
 /** Serves pause, resume and stop for one workflow of a run. */
@@ -17,6 +21,7 @@ export class Control {
   paused: boolean;
   stopping: boolean;
   unsent: ReportedStep | null;
+  changed: Changed;
   /** That all that was told is: the next step begins meanwhile, but only one is ahead of it. */
   told: Promise<unknown> = Promise.resolve();
 
@@ -24,6 +29,7 @@ export class Control {
     this.paused = state.paused;
     this.stopping = state.stopping;
     this.unsent = state.unsent;
+    this.changed = state.changed ?? nothingChanged();
     setHandler(pause, () => void (this.paused = true));
     setHandler(resume, () => void (this.paused = false));
     setHandler(stop, () => {
@@ -39,7 +45,8 @@ export class Control {
   }
 
   get state(): ControlState {
-    return { paused: this.paused, stopping: this.stopping, unsent: this.unsent };
+    const { paused, stopping, unsent, changed } = this;
+    return { paused, stopping, unsent, changed };
   }
 
   /** Holds while the run is paused. */

@@ -5,6 +5,7 @@ import {
   ChildWorkflowCancellationType,
   condition,
   continueAsNew,
+  currentUpdateInfo,
   getExternalWorkflowHandle,
   isCancellation,
   log,
@@ -31,7 +32,8 @@ import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { Retrying } from '../core/retrying.ts';
-import type { KeptChange } from '../core/run-change.ts';
+import { withChange } from '../core/run-change.ts';
+import type { KeptChange, RunChange } from '../core/run-change.ts';
 import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 import { curriculumActivities } from './activities.ts';
@@ -40,6 +42,8 @@ import { Control } from './control.ts';
 import type { ControlState } from './control.ts';
 import {
   activityRetried,
+  change,
+  changesMade,
   decide,
   decided,
   ladderClosed,
@@ -57,6 +61,7 @@ import { listen } from './listen.ts';
 import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
 import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVER } from './ports.ts';
 import { onlyContinued } from './refuse.ts';
+import { refuseChange, refuseForm } from './refuse-change.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
 import type { supervised } from './supervised.ts';
@@ -72,6 +77,8 @@ const STOP_WITHOUT_CHECKPOINT = {
 const MOST_UNKNOWN = 8;
 /** Alarms that `progress` shows. */
 const MOST_ALARMS = 8;
+/** Changes that it shows. */
+const MOST_CHANGES = 8;
 
 /** Carried over continue-as-new, between stages. */
 interface Carried {
@@ -95,8 +102,8 @@ interface Carried {
 /**
  * A whole training run, started with a curriculum spec as a person writes it
  * (`temporal workflow start --type curriculum --input-file …`). Fails, non-retryable and before anything is spent,
- * when the spec is wrong. Serves the query `progress`, the signals `pause`, `resume` and `stop`, and the update
- * `decide`.
+ * when the spec is wrong. Serves the query `progress`, the signals `pause`, `resume` and `stop`, and the updates
+ * `decide` and `change`.
  */
 export async function curriculum(written: unknown, carried?: Carried): Promise<CurriculumResult> {
   onlyContinued(carried);
@@ -124,6 +131,10 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     unknownSignals: carried?.unknownSignals ?? [],
     changes: carried?.changes ?? [],
   };
+  /** What the run does: null until its spec has been read. */
+  let opened: CurriculumSpec | null = carried?.spec ?? null;
+  /** Stages that have ended. */
+  const over = new Set(carried?.state.stages.map(({ name }) => name));
   const retrying = new Map(carried?.retrying);
   /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
   let questions: OpenQuestion[] = carried?.questions ?? [];
@@ -170,6 +181,19 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   /** The ladder's id, once it is there. */
   let ladderId: string | null = null;
   const scope = CancellationScope.current();
+  /** What `GradusStatus` says. */
+  let listed: Progress['status'] | null = null;
+  const list = (): void => {
+    if (status() === listed) return;
+    listed = status();
+    upsertSearchAttributes(searchAttributes({ status: listed }));
+  };
+  void CancellationScope.nonCancellable(async () => {
+    for (;;) {
+      await condition(() => status() !== listed);
+      list();
+    }
+  });
   try {
     const result = await train();
     await condition(answered);
@@ -179,6 +203,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     await condition(() => answered() && allHandlersFinished());
     shown.status = result.end;
     shown.phase = 'done';
+    list();
     return result;
   } catch (error) {
     // Whatever else is thrown does not end the workflow.
@@ -186,6 +211,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     const cancelled = ownCancellation(error);
     shown.status = cancelled ? 'cancelled' : 'failed';
     shown.failure = cancelled ? null : rootMessage(error);
+    list();
     await CancellationScope.nonCancellable(() => tellLadder(runGone));
     throw error;
   }
@@ -213,6 +239,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         workflowId: workflowInfo().workflowId,
         firstExecutionRunId: workflowInfo().firstExecutionRunId,
       }));
+    opened = spec;
     shown.run = spec.run;
     shown.stages = spec.stages.map((stage) => stage.name);
     upsertSearchAttributes(searchAttributes({ run: spec.run }));
@@ -260,6 +287,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         },
         supervised: (input) =>
           inChild(
+            input.stage.name,
             startChild<typeof supervised>('supervised', {
               ...TAKING_OVER,
               args: [input, null, control.state],
@@ -269,6 +297,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
           ),
         stage: (input) =>
           inChild(
+            input.stage.name,
             startChild<typeof stage>('stage', {
               ...TAKING_OVER,
               args: [input, null, control.state],
@@ -338,6 +367,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   }
 
   async function inChild<T extends Workflow>(
+    name: string,
     starting: Promise<ChildWorkflowHandle<T>>,
   ): Promise<WorkflowResultType<T>> {
     child = starting;
@@ -345,6 +375,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       return await (await starting).result();
     } finally {
       child = null;
+      over.add(name);
       forget();
     }
   }
@@ -353,12 +384,16 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   function serveControl(): void {
     let passed = Promise.resolve();
     // One after the other: of signals under way together the server keeps no order.
-    const pass = (signal: SignalDefinition): Promise<void> => (passed = passed.then(() => deliver(signal)));
-    const deliver = async (signal: SignalDefinition): Promise<void> => {
+    const pass = <Args extends unknown[]>(signal: SignalDefinition<Args>, ...args: Args): Promise<void> =>
+      (passed = passed.then(() => deliver(signal, args)));
+    const deliver = async <Args extends unknown[]>(
+      signal: SignalDefinition<Args>,
+      args: Args,
+    ): Promise<void> => {
       if (child === null) return;
       try {
         // One that is only just starting was given what was asked before.
-        await (await child).signal(signal);
+        await (await child).signal(signal, ...args);
       } catch (error) {
         // The child ended meanwhile; what was asked is kept here and holds for the next one.
         log.info('a control message found its stage ended', { reason: String(error) });
@@ -404,5 +439,55 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         },
       },
     );
+
+    /** One after the other: each has its number. */
+    let changing: Promise<unknown> = Promise.resolve();
+    setHandler(
+      change,
+      (wanted: RunChange) => {
+        const { id } = currentUpdateInfo()!;
+        const made = changing.then(() => makeChange(wanted, id));
+        changing = made.catch(() => undefined);
+        return made;
+      },
+      {
+        validator: (wanted: unknown) =>
+          refuse(opened === null ? refuseForm(wanted) : refuseAsItStands(wanted, opened)),
+      },
+    );
+
+    async function makeChange({ budgets, maxSteps, reason }: RunChange, update: string): Promise<KeptChange> {
+      // One that came before the spec was read; and what went before it has taken its time.
+      await condition(() => opened !== null);
+      const { run } = opened!;
+      const wanted = {
+        ...(budgets && { budgets }),
+        ...(maxSteps && { maxSteps }),
+        ...(reason && { reason }),
+      };
+      refuse(refuseAsItStands(wanted, opened!));
+      const after = control.changed.newest;
+      const { phase, step } = shown;
+      const stands = {
+        at: new Date().toISOString(),
+        stage: phase,
+        step: step?.stage === phase ? step.stageStep : null,
+      };
+      const made = { number: after + 1, after, update, ...stands, ...wanted };
+      const kept = await curriculumActivities.keepChange({ run, made });
+      control.changed = withChange(control.changed, kept);
+      shown.changes = [...shown.changes, kept].slice(-MOST_CHANGES);
+      await pass(changesMade, control.changed);
+      return kept;
+    }
+
+    function refuseAsItStands(wanted: unknown, spec: CurriculumSpec): string | null {
+      if (control.stopping) return 'the run is being stopped';
+      return refuseChange(wanted, spec, over);
+    }
   }
+}
+
+function refuse(refusal: string | null): void {
+  if (refusal !== null) throw ApplicationFailure.nonRetryable(refusal, 'gradus.spec.change');
 }

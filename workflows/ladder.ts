@@ -158,10 +158,11 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     const { stage, step, groups } = request;
     if (stage !== state.stage) {
       state.stage = stage;
-      state.budgets = rungs.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
       // What is still under way was promised by the stage before.
       state.accounts = rungs.map(() => emptyAccount());
     }
+    // Of a stage they stay the same, unless a person has changed them since its last step.
+    state.budgets = rungs.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
     const now: StepGroups = { stage, step, groups };
     const climbing = () => ({
       run,

@@ -16,6 +16,7 @@ import type { ReportedStep } from './messages.ts';
 import { DECISIONS } from '../core/question.ts';
 import type { Decided, OpenQuestion } from '../core/question.ts';
 import type { BlobRef, CheckpointRef, TaskRef } from '../core/refs.ts';
+import type { BudgetChange, Changed } from '../core/run-change.ts';
 import type { ArmTally, GroupResult, Span } from '../core/requests.ts';
 import type { OutcomeCounts } from '../core/episode/outcome.ts';
 import {
@@ -92,6 +93,20 @@ const budget = object<Budget>({
   seconds: optional(amount),
   usd: optional(amount),
   perStep: optional(natural),
+});
+
+/** Whoever made it has looked at its names. */
+export const changedShape = object<Changed>({
+  newest: natural,
+  budgets: record(
+    object<BudgetChange>({
+      count: optional(nullable(natural)),
+      seconds: optional(nullable(amount)),
+      usd: optional(nullable(amount)),
+      perStep: optional(nullable(natural)),
+    }),
+  ),
+  maxSteps: record(natural),
 });
 
 export const openQuestion = object<OpenQuestion>({

@@ -78,6 +78,7 @@ export const decide = defineUpdate<Decision, [answer: Decision, question?: strin
 export const change = defineUpdate<KeptChange, [RunChange]>('change');
 
 /** Between the workflows of a run. */
+
 /** Of the run to its stage: all that holds now of what people have changed. */
 export const changesMade = defineSignal<[Changed]>('changesMade');
 /** A step, with what it took and those before it that were not reported. */

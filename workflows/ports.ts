@@ -24,8 +24,8 @@ import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } f
 import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control.ts';
 import { listen } from './listen.ts';
-import { climbFailure, climbReply } from './message-shapes.ts';
-import { climbAwaited, climbed, climbFailed, climbWanted, stepReported } from './messages.ts';
+import { changedShape, climbFailure, climbReply } from './message-shapes.ts';
+import { changesMade, climbAwaited, climbed, climbFailed, climbWanted, stepReported } from './messages.ts';
 import type { evaluation } from './evaluation.ts';
 import type { rolloutGroup } from './rollout-group.ts';
 import { searchAttributes } from './search-attributes.ts';
@@ -100,14 +100,18 @@ export function trainingPorts(
   control: Control,
   curriculumId: string,
   run: string,
-  reportEvery: number,
+  reportEvery: () => number,
 ): TrainingPorts {
   const replies = new Map<string, ClimbReply | ClimbFailure>();
   let incidentsTold = false;
+  listen(changesMade, changedShape, (all) => {
+    if (all.newest > control.changed.newest) control.changed = all;
+  });
   listen(climbed, climbReply, (reply) => void replies.set(reply.id, reply));
   listen(climbFailed, climbFailure, (failure) => void replies.set(failure.id, failure));
   return endingByAnswer({
     now: () => Date.now(),
+    changed: () => control.changed,
     rollout: rolloutChildren,
     stored: curriculumActivities.collectStored,
     relabel: curriculumActivities.relabelEpisodes,
@@ -138,7 +142,7 @@ export function trainingPorts(
       const secondsSince = addTime(before?.secondsSince ?? noTime(), report.seconds);
       control.unsent = { ...report, incidents, secondsSince };
       const due =
-        report.stageStep % reportEvery === 0 ||
+        report.stageStep % reportEvery() === 0 ||
         report.heldOut !== null ||
         report.note !== null ||
         report.alarms !== undefined ||

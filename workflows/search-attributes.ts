@@ -4,6 +4,7 @@ import type { SearchAttributePair } from '@temporalio/common';
 /** Names and types as `SEARCH_ATTRIBUTES` in core/names.ts registers them. */
 const KEYS = {
   run: defineSearchAttributeKey('GradusRun', 'KEYWORD'),
+  status: defineSearchAttributeKey('GradusStatus', 'KEYWORD'),
   stage: defineSearchAttributeKey('GradusStage', 'KEYWORD'),
   step: defineSearchAttributeKey('GradusStep', 'INT'),
   environment: defineSearchAttributeKey('GradusEnvironment', 'KEYWORD'),
@@ -13,6 +14,7 @@ const KEYS = {
 
 export interface SearchValues {
   run?: string;
+  status?: string;
   stage?: string;
   step?: number;
   environment?: string;
@@ -23,6 +25,7 @@ export interface SearchValues {
 export function searchAttributes(values: SearchValues): SearchAttributePair[] {
   const pairs: SearchAttributePair[] = [];
   if (values.run !== undefined) pairs.push({ key: KEYS.run, value: values.run });
+  if (values.status !== undefined) pairs.push({ key: KEYS.status, value: values.status });
   if (values.stage !== undefined) pairs.push({ key: KEYS.stage, value: values.stage });
   if (values.step !== undefined) pairs.push({ key: KEYS.step, value: values.step });
   if (values.environment !== undefined) pairs.push({ key: KEYS.environment, value: values.environment });

@@ -1,4 +1,5 @@
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import { changedStage } from '../core/training/changed-stage.ts';
 import { trainStage } from '../core/training/stage.ts';
 import type { StageInput, StageResult, StageState } from '../core/training/stage.ts';
 import { Control } from './control.ts';
@@ -17,11 +18,8 @@ export async function stage(
 ): Promise<StageResult> {
   const { workflowId } = parentOf(from);
   const control = new Control(controlState);
-  const ports = trainingPorts(
-    control,
-    workflowId,
-    input.spec.run,
-    Math.ceil(input.stage.maxSteps / REPORTS_PER_STAGE),
+  const ports = trainingPorts(control, workflowId, input.spec.run, () =>
+    Math.ceil(changedStage(input, control.changed).stage.maxSteps / REPORTS_PER_STAGE),
   );
   const result = await trainStage(ports, input, from, async (state) => {
     const verdict = await control.pass();

@@ -15,7 +15,7 @@ export async function supervised(
 ): Promise<StageResult> {
   const { workflowId } = parentOf(from);
   const control = new Control(controlState);
-  const ports = trainingPorts(control, workflowId, input.spec.run, 1);
+  const ports = trainingPorts(control, workflowId, input.spec.run, () => 1);
   const result = await superviseStage(ports, input, from, async (state) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {

@@ -1,9 +1,6 @@
 import { log, setDefaultSignalHandler, workflowInfo } from '@temporalio/workflow';
-import { closest, distance } from 'fastest-levenshtein';
+import { nearest } from './nearest.ts';
 import { refusal } from './refuse.ts';
-
-/** A name can have a thousand characters. */
-const SHOWN = 100;
 
 /**
  * A workflow of a type that is none of these fails at once, and says which there are. The worker would try it again for
@@ -23,10 +20,4 @@ export function noteUnknownSignals(names: readonly string[], note: (problem: str
     log.warn('an unknown signal was ignored', { problem });
     note(problem);
   });
-}
-
-function nearest(name: string, names: readonly string[]): string {
-  const best = closest(name, names);
-  const near = distance(name.toLowerCase(), best.toLowerCase()) <= Math.max(2, name.length / 3);
-  return `${JSON.stringify(name.slice(0, SHOWN))}${near ? `; did you mean "${best}"?` : '.'} There are: ${names.join(', ')}`;
 }

@@ -1,13 +1,21 @@
-import type { Ask } from '../../core/ladder/requests.ts';
+import { isRewarded } from '../../core/episode/outcome.ts';
+import type { Episode } from '../../core/episode/episode.ts';
+import { LADDER } from '../../core/ladder/requests.ts';
+import type { Ask, CheaperVerdict } from '../../core/ladder/requests.ts';
 import { tierQueue } from '../../core/names.ts';
+import type { RungSpec } from '../../core/spec.ts';
 import { DEFAULT_TIER_LIMITS } from '../../environments/contract.ts';
-import type { RungView } from './climbers.ts';
+import type { Climber, RungView } from './climbers.ts';
 
 /** How long people are waited for where the verifier does not say. */
 const PEOPLE_TAKE_SECONDS = 7 * 24 * 3600;
 
-/** What must be asked for a verdict, and of whom. */
-export function askOf({ verifier, subject, digest }: RungView, environment: string, reviewers: number): Ask {
+/** What must be asked for a verdict, for which run, and of whom. */
+export function askOf(
+  { verifier, subject, digest }: RungView,
+  environment: string,
+  { reviewers, ...asking }: { reviewers: number; run: string; cheaper?: CheaperVerdict[] },
+): Ask {
   const { name, version, tier, cost, served, limits } = verifier;
   return {
     request: { format: 'gradus.verify/1', verifier: name, version, digest, subject },
@@ -22,5 +30,44 @@ export function askOf({ verifier, subject, digest }: RungView, environment: stri
       served.by === 'people'
         ? { by: 'people', reviewers }
         : { by: 'queue', queue: tierQueue(tier, served.by === 'pool' ? served.pool : undefined) },
+    ...asking,
   };
+}
+
+/** Characters of what a lower rung has said that are passed on. */
+const SAID = 300;
+
+/** What the rungs below have said of a candidate; those that were not asked are left out. */
+export function cheaperVerdicts(
+  { episode, views }: Pick<Climber, 'episode' | 'views'>,
+  rungs: readonly Pick<RungSpec, 'verifier'>[],
+  below: number,
+): CheaperVerdict[] {
+  return views.slice(0, below).flatMap((view, rung): CheaperVerdict[] => {
+    const { verifier } = rungs[rung]!;
+    if (rung === 0) return [fastVerdict(verifier, episode)];
+    if (!view?.answer) return [];
+    const { answer, meaning } = view;
+    const said = answer.kind === 'abstained' ? answer.reason : (meaning?.evidence ?? answer.evidence);
+    return [
+      {
+        verifier,
+        version: view.verifier.version,
+        score: meaning?.score ?? null,
+        ...(answer.kind === 'scored' &&
+          answer.uncertainty !== undefined && { uncertainty: answer.uncertainty }),
+        ...(said && { said: said.slice(0, SAID) }),
+      },
+    ];
+  });
+}
+
+function fastVerdict(verifier: string, { outcome }: Episode): CheaperVerdict {
+  const component =
+    outcome && isRewarded(outcome) && outcome.components.find((one) => one.verifier === LADDER);
+  if (!component) return { verifier, version: null, score: null };
+  const { score, evidence } = component;
+  // It names whose verdict stands for the ladder.
+  const version = component.version.slice(verifier.length + 1);
+  return { verifier, version, score, ...(evidence && { said: evidence.slice(0, SAID) }) };
 }

@@ -4,7 +4,7 @@ import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import type { GroupResult } from '../../core/requests.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
-import { askOf } from './ask-of.ts';
+import { askOf, cheaperVerdicts } from './ask-of.ts';
 import { loadClimbers } from './climbers.ts';
 import type { Climber, LadderDependencies } from './climbers.ts';
 import type { Durable } from '../durable.ts';
@@ -45,7 +45,9 @@ export function createAssessment(deps: LadderDependencies) {
       for (const climber of await load(request, { signal })) {
         const view = climber.views[1];
         if (!view || view.answer !== null || !passed(climber, request.rungs)) continue;
-        const ask = askOf(view, climber.environment.name, request.rungs[1].reviewers);
+        const { run, rungs } = request;
+        const cheaper = cheaperVerdicts(climber, rungs, 1);
+        const ask = askOf(view, climber.environment.name, { run, reviewers: rungs[1].reviewers, cheaper });
         asks.set(view.digest, { ask, value: 0, basis: null });
       }
       if (asks.size === 0) return { asks: null, count: 0 };

@@ -11,7 +11,7 @@ import type {
   Withdraw,
 } from '../../core/ladder/requests.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
-import { askOf } from './ask-of.ts';
+import { askOf, cheaperVerdicts } from './ask-of.ts';
 import { calibrate, keepCounted } from './calibrate.ts';
 import { decisionEntry, loadClimbers } from './climbers.ts';
 import type { Climber, LadderDependencies } from './climbers.ts';
@@ -108,10 +108,13 @@ async function decidePlan(
       ? await calibrate(deps.store, request, rung - 1, climbers, signal)
       : { calibrations: request.calibrations, counted: [] };
   const wanted = new Map<string, Wish>();
-  for (const { views, environment, digests } of climbers) {
+  for (const climber of climbers) {
+    const { views, environment, digests } = climber;
     const view = views[rung];
     if (!view || wanted.has(digests[rung]!)) continue;
-    wanted.set(digests[rung]!, { ask: askOf(view, environment.name, reviewers), value: 0, basis: null });
+    const cheaper = cheaperVerdicts(climber, verification.rungs, rung);
+    const ask = askOf(view, environment.name, { run: request.run, reviewers, cheaper });
+    wanted.set(digests[rung]!, { ask, value: 0, basis: null });
   }
   const cost = wanted.values().next().value?.ask.cost ?? { seconds: 0, usd: 0 };
   const plan = planRung(

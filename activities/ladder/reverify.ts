@@ -60,7 +60,8 @@ export function createReverify(deps: LadderDependencies) {
         if (!view || asks.has(view.digest)) continue;
         const { name: verifier, version } = view.verifier;
         if (await findVerdict(store, { verifier, version, digest: view.digest }, { signal })) continue;
-        asks.set(view.digest, { ask: askOf(view, viewed.environment.name, 1), value: 0, basis: null });
+        const ask = askOf(view, viewed.environment.name, { run: request.run, reviewers: 1 });
+        asks.set(view.digest, { ask, value: 0, basis: null });
       }
       if (asks.size === 0) return { asks: null, count: 0 };
       const key = asksKey(request.run, request.writer, 0);

@@ -37,6 +37,8 @@ export interface AdvanceContext {
   policySession: string;
   key: RandomKey;
   signal: AbortSignal;
+  /** Told how many tokens each turn had, once it is sampled. */
+  sampled?: (tokens: number) => void;
   /** Told of what users' code did wrong. */
   incident?: Asker['incident'];
   /** Absent: what calls show is named and not kept. */
@@ -65,6 +67,7 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
     const left = room - episode.tokens.length;
     if (left <= 0) return truncate(episode, 'tokens');
     const sampled = await sampleTurn(context, episode, left, begun);
+    context.sampled?.(sampled.tokens.length);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
       append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!, sampled.kept?.[i]);

@@ -6,6 +6,7 @@ import { GradusError } from '../../core/errors.ts';
 import { groupId, ids } from '../../core/names.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type {
+  AdvanceProgress,
   AdvanceRequest,
   AdvanceResult,
   DueCallsRequest,
@@ -59,7 +60,11 @@ export function createRollout(deps: RolloutDependencies) {
      * Starts a group and advances its episodes until each has ended or waits for a long tool call. A pure function of
      * the request: another attempt samples the same tokens, to the bit.
      */
-    async advance({ group: request }: AdvanceRequest, signal: AbortSignal): Promise<AdvanceResult> {
+    async advance(
+      { group: request }: AdvanceRequest,
+      signal: AbortSignal,
+      tell?: (progress: AdvanceProgress) => void,
+    ): Promise<AdvanceResult> {
       const start = Date.now();
       const lease = await deps.policies.lease(request.checkpoint);
       try {
@@ -67,10 +72,14 @@ export function createRollout(deps: RolloutDependencies) {
         const group = request.grows
           ? await growGroup(deps.store, request, request.grows, signal)
           : await startGroup(deps, request, lease, incidents.asker(signal));
-        const number = ++advances;
+        const advance = {
+          number: ++advances,
+          progress: { done: 0, total: group.episodes.length, tokens: 0 },
+        };
+        tell?.(advance.progress);
         await together(signal, group.episodes, (episode, shared) => {
           const followed = { task: group.tasks[episode.task]!, episode };
-          return advanceOne(deps, request, lease, followed, number, incidents.asker(shared));
+          return advanceOne(deps, request, lease, followed, advance, incidents.asker(shared));
         });
         const part = await deps.store.keep(keyOf(request, 'start'), parts, group, { signal });
         const waiting = await Promise.all(
@@ -96,18 +105,23 @@ export function createRollout(deps: RolloutDependencies) {
     },
 
     /** Goes on with episodes whose long calls came back, each as if it were alone. */
-    async resume({ group, returned }: ResumeRequest, signal: AbortSignal): Promise<ResumeResult> {
+    async resume(
+      { group, returned }: ResumeRequest,
+      signal: AbortSignal,
+      tell?: (progress: AdvanceProgress) => void,
+    ): Promise<ResumeResult> {
       const start = Date.now();
       const lease = await deps.policies.lease(group.checkpoint);
       try {
         const incidents = new IncidentList();
-        const number = ++advances;
+        const advance = { number: ++advances, progress: { done: 0, total: returned.length, tokens: 0 } };
+        tell?.(advance.progress);
         const episodes: ResumeResult['episodes'] = [];
         await together(signal, [...returned.entries()], async ([i, one], shared) => {
           const followed = await openEpisode(deps, group, lease, one);
           const { episode } = followed;
           const key = keyOf(group, `${episodeIndex(group, episode)}-${episode.turns.length}`);
-          await advanceOne(deps, group, lease, followed, number, incidents.asker(shared));
+          await advanceOne(deps, group, lease, followed, advance, incidents.asker(shared));
           const kept = await deps.store.keep(key, pages, [followed], { signal: shared });
           episodes[i] = { part: kept.ref, call: dueCall(deps, group, episodeOf(kept.value, one.call)) };
         });
@@ -373,18 +387,37 @@ async function posedOnce(
   return posed;
 }
 
+/** One activity's work on its episodes. */
+interface Advance {
+  /** In this process. */
+  number: number;
+  progress: AdvanceProgress;
+}
+
 async function advanceOne(
   deps: RolloutDependencies,
   request: OpenGroup,
   lease: PolicyLease,
+  followed: FollowedEpisode,
+  advance: Advance,
+  asker: Asker,
+): Promise<void> {
+  await takeEpisode(deps, request, lease, followed, advance, asker);
+  advance.progress.done++;
+}
+
+async function takeEpisode(
+  deps: RolloutDependencies,
+  request: OpenGroup,
+  lease: PolicyLease,
   { task, episode }: FollowedEpisode,
-  advance: number,
+  { number, progress }: Advance,
   asker: Asker,
 ): Promise<void> {
   // One that could not even be posed has nothing to let go of.
   if (episode.status.kind === 'failed' && episode.turns.length === 0) return;
   const index = episodeIndex(request, episode);
-  const policySession = `${advance}/${index}`;
+  const policySession = `${number}/${index}`;
   const room = lease.config.maxPositions;
   if (task.promptTokens.length >= room) {
     episode.status = {
@@ -421,6 +454,7 @@ async function advanceOne(
         episodeId: `${longName(request)}/${index}`,
         policySession,
         key: keyOfDraws(request, drawn, 'rollout'),
+        sampled: (tokens) => void (progress.tokens += tokens),
         keepImages: (called) => keepImages(deps.store, request.run, called, { signal: asker.signal }),
         ...asker,
       },

@@ -3,6 +3,7 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import type {
   BatchRequest,
   BatchResult,
+  ChangeRequest,
   DemonstrationsRequest,
   InitializeRequest,
   OpenRunRequest,
@@ -13,6 +14,7 @@ import type {
   StepFactsRequest,
   StoredRequest,
 } from '../../core/requests.ts';
+import type { KeptChange } from '../../core/run-change.ts';
 import type { CurriculumSpec, ModelSource } from '../../core/spec.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
@@ -36,6 +38,7 @@ import type { Speaking } from '../rollout/policy-pool.ts';
 import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { keepBatch } from '../../store/batches.ts';
+import { keepChange } from '../../store/changes.ts';
 import {
   adoptCheckpoint,
   loadModelFiles,
@@ -208,6 +211,10 @@ export function createCurriculum(deps: CurriculumDependencies) {
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {
       await keepStepFacts(store, run, facts, { signal });
     },
+
+    /** Keeps a change in the run's record, and returns it as it lies there. */
+    keepChange: ({ run, made }: ChangeRequest, signal: AbortSignal): Promise<KeptChange> =>
+      keepChange(store, run, made, { signal }),
 
     async keepStepAnswer({ run, answer }: StepAnswerRequest, signal: AbortSignal): Promise<void> {
       await keepStepAnswer(store, run, answer, { signal });

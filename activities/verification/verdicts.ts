@@ -1,8 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowIdConflictPolicy } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
+import { defineSearchAttributeKey } from '@temporalio/common';
+import type { SearchAttributePair } from '@temporalio/common';
 import { ids, QUEUES } from '../../core/names.ts';
-import type { KeptVerdict, RequestVerdicts } from '../../core/ladder/requests.ts';
+import type { Ask, KeptVerdict, RequestVerdicts } from '../../core/ladder/requests.ts';
 import type { TierAnswer, TierRequest } from '../../core/tier-contract.ts';
 import type { Durable } from '../durable.ts';
 import { lostAttempts } from './lost-attempts.ts';
@@ -11,6 +13,15 @@ import type { ObjectStore } from '../../store/object-store.ts';
 import { findVerdict, keepVerdict } from './verdict-cache.ts';
 
 export type VerdictActivities = Durable<ReturnType<typeof createVerdicts>>;
+
+/** Names and types as `SEARCH_ATTRIBUTES` in core/names.ts registers them. */
+const RUN = defineSearchAttributeKey('GradusRun', 'KEYWORD');
+const VERIFIER = defineSearchAttributeKey('GradusVerifier', 'KEYWORD');
+
+const attributesOf = ({ run, request }: Ask): SearchAttributePair[] => [
+  { key: VERIFIER, value: request.verifier },
+  ...(run === undefined ? [] : [{ key: RUN, value: run }]),
+];
 
 export function createVerdicts({ store, client }: { store: ObjectStore; client: Client }) {
   return {
@@ -32,6 +43,8 @@ export function createVerdicts({ store, client }: { store: ObjectStore; client: 
             signal: 'verdictWanted',
             signalArgs: [requester],
             workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
+            // Of who asks first: they are set where a workflow starts.
+            typedSearchAttributes: attributesOf(ask),
           }),
         ),
       );

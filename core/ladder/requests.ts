@@ -29,13 +29,13 @@ export interface Ask {
 /** The verdict of a lower rung, for people who judge the same. */
 export interface CheaperVerdict {
   verifier: string;
-  /** null of the lowest rung, whose verdicts are not kept by version. */
+  /** null of the lowest rung where it abstained. */
   version: string | null;
   /** null where it abstained. */
   score: number | null;
-  /** Of the score, as the verifier states it. */
+  /** Of the score, where the verifier states one. */
   uncertainty?: number;
-  /** Why it abstained, or what its verdict rests on. */
+  /** Why it abstained, or what its verdict rests on; cut where it is long. */
   said?: string;
 }
 

@@ -164,7 +164,11 @@ function runStage(
     checkpoint,
     reference: reference!,
     stepsBefore: steps,
-    tasksBefore: earlier.reduce((sum, one) => sum + (one.kind === 'rl' ? taskIndexes(one) : 0), 0),
+    tasksBefore: earlier.reduce((sum, one, i) => {
+      if (one.kind !== 'rl') return sum;
+      // A person may have let it take more steps than were written.
+      return sum + taskIndexes({ ...one, maxSteps: Math.max(one.maxSteps, finished[i]!.steps) });
+    }, 0),
   });
 }
 

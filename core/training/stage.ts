@@ -10,9 +10,11 @@ import { rolledBack, undiagnosed } from '../diagnosis/diagnose.ts';
 import type { Diagnosed } from '../diagnosis/diagnose.ts';
 import { afterRollback, noneHealthy, placesOf } from '../diagnosis/healthy.ts';
 import type { Healthy } from '../diagnosis/healthy.ts';
+import { nothingChanged } from '../run-change.ts';
 import type { CheckpointRef, TaskRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec, RlStageSpec } from '../spec.ts';
+import { changedStage } from './changed-stage.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
@@ -39,6 +41,8 @@ export interface StageInput {
   stepsBefore: number;
   /** Indexes of training tasks that earlier stages have for themselves. */
   tasksBefore: number;
+  /** Number of the newest change of the run that holds; absent where there is none. */
+  change?: number;
 }
 
 /** Everything that a stage carries from step to step, compact enough for continue-as-new. */
@@ -85,25 +89,31 @@ export const initialStageState = (input: StageInput): StageState => ({
 
 /**
  * Trains one RL stage: draw tasks, roll out, learn, and every so often measure and decide. `gate` is passed before
- * each step and may wait, stop, or carry the state elsewhere (continue-as-new).
+ * each step and may wait, stop, or carry the state elsewhere (continue-as-new). What a person has changed by then holds
+ * for the whole step.
  */
 export async function trainStage(
   ports: TrainingPorts,
-  input: StageInput,
+  written: StageInput,
   from: StageState | null,
   gate: (state: StageState) => Promise<'go' | 'stop'>,
 ): Promise<StageResult> {
-  let state = from ?? initialStageState(input);
+  let state = from ?? initialStageState(written);
   const end = (kind: StageEnd, reason: string, checkpoint = state.checkpoint): StageResult => ({
     end: kind,
     reason,
     checkpoint,
-    steps: input.stepsBefore + state.step,
+    steps: written.stepsBefore + state.step,
   });
   const bestOrLast = (): CheckpointRef => state.history.best?.checkpoint ?? state.checkpoint;
+  /** The stage as it is from the next step on. */
+  const asChanged = (): StageInput => changedStage(written, ports.changed?.() ?? nothingChanged());
 
-  while (state.step < input.stage.maxSteps) {
+  while (state.step < asChanged().stage.maxSteps) {
     if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
+    const input = asChanged();
+    // It may have been cut short while it waited.
+    if (state.step >= input.stage.maxSteps) break;
     const stepped = await stageStep(ports, input, state).catch(stopOrThrow);
     if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
     const { decision, facts } = stepped;
@@ -146,7 +156,7 @@ export async function trainStage(
       }
     }
   }
-  const done = `${input.stage.maxSteps} steps are done`;
+  const done = `${state.step} steps are done`;
   if (succeededOnce(state)) return end('exhausted', done, bestOrLast());
   const why = `${done} and no episode of them succeeded: what is never sampled is never reinforced. Begin with an easier level, with demonstrations or stored successes, or with a reward for parts`;
   return end('no-success', why, bestOrLast());
@@ -247,6 +257,7 @@ async function stageStep(
       heldOut: heldOutFacts(evaluation),
       estimates,
       adjusted: state.adjusted,
+      ...(input.change !== undefined && { change: input.change }),
       ...learnerFacts(trained, {
         endedAt,
         seconds: splitTime(start, endedAt, spans),

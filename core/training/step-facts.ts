@@ -37,6 +37,8 @@ export interface StepFacts {
   heldOut: HeldOutFacts | null;
   /** What the stage knows of its arms after this step; empty in a warm start. */
   estimates: ArmEstimates;
+  /** Number of the newest change of the run that held in the step (`runs/<run>/changes`); absent where there is none. */
+  change?: number;
   /** By what the step differed from the spec; null where nothing is diagnosed, as in a supervised stage. */
   adjusted: Adjusted | null;
   /** What the diagnoses have found. */

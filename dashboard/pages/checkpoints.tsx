@@ -7,6 +7,7 @@ import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { bytes } from '../parts/numbers.tsx';
 import { Block, Text } from '../parts/text.tsx';
+import { Scroll } from '../parts/scroll.tsx';
 
 const crumbsOf = (run: string) => [
   { href: '/', label: 'Runs' },
@@ -60,7 +61,7 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
 const Table: FC<{ checkpoints: readonly FoundCheckpoint[] }> = ({ checkpoints }) => {
   const there = new Set(checkpoints.map(({ ref }) => ref.weights));
   return (
-    <div class="scroll">
+    <Scroll>
       <table>
         <caption>Newest first. Retention deletes those that nothing needs any more.</caption>
         <thead>
@@ -110,6 +111,6 @@ const Table: FC<{ checkpoints: readonly FoundCheckpoint[] }> = ({ checkpoints })
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 };

@@ -23,6 +23,7 @@ import { duration, Num, percent, Success, Time } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
 import { chartsOf } from '../run-charts.ts';
+import { Scroll } from '../parts/scroll.tsx';
 
 const SIGNALS = ['pause', 'resume', 'stop'] as const;
 
@@ -391,7 +392,7 @@ const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
   return (
     <>
       <h2>Outcomes</h2>
-      <div class="scroll">
+      <Scroll>
         <table>
           <caption>Episodes that were rolled out to learn from</caption>
           <thead>
@@ -419,7 +420,7 @@ const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {Object.keys(failures).length > 0 && (
         <p class="note">
           Failed by where:{' '}
@@ -435,7 +436,7 @@ const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
 const Arms: FC<{ step: StoredStep }> = ({ step }) => (
   <>
     <h2>Arms</h2>
-    <div class="scroll">
+    <Scroll>
       <table>
         <caption>
           What stage {step.stage} believes of each environment and level, by which it draws tasks
@@ -472,7 +473,7 @@ const Arms: FC<{ step: StoredStep }> = ({ step }) => (
           })}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   </>
 );
 
@@ -485,7 +486,7 @@ const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }
   return (
     <>
       <h2>Steps and their checkpoints</h2>
-      <div class="scroll">
+      <Scroll>
         <table>
           <caption>
             The newest {listed.length} of {steps.length}. A checkpoint comes from that of the step before, or
@@ -542,7 +543,7 @@ const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   );
 };

@@ -13,6 +13,7 @@ import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { duration, percent, Time } from '../parts/numbers.tsx';
 import { Text } from '../parts/text.tsx';
+import { Scroll } from '../parts/scroll.tsx';
 
 /** Runs that the page lists unless it is asked for more. */
 const LISTED = 50;
@@ -73,7 +74,7 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all },
           </strong>
         </p>
       )}
-      <div class="scroll">
+      <Scroll>
         <table>
           <caption>
             {rows.length} of {all}
@@ -99,7 +100,7 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all },
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   );
 };

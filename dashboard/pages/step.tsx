@@ -17,6 +17,7 @@ import { Figure } from '../parts/chart.tsx';
 import { duration, Num, Success } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
+import { Scroll } from '../parts/scroll.tsx';
 
 /** `/runs/RUN/steps/STAGE/STEP`: what a step rolled out, which of it taught something, and what failed. Also of an evaluation, by its name. */
 export function stepPage(app: App, { sources, observer }: Context & { observer: RunObserver }): void {
@@ -240,7 +241,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
         {silent.length} of {groups.length} have no contrast: their rewards are all equal, or too few, so that
         advantages within the group are zero.
       </p>
-      <div class="scroll">
+      <Scroll>
         <table>
           <thead>
             <tr>
@@ -291,7 +292,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   );
 };
@@ -299,7 +300,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
 const Tasks: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => (
   <>
     <h2>Tasks</h2>
-    <div class="scroll">
+    <Scroll>
       <table>
         <thead>
           <tr>
@@ -337,7 +338,7 @@ const Tasks: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) 
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   </>
 );
 

@@ -4,6 +4,7 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import { shortNumber } from '../../svg/charts.ts';
 import { Num } from './numbers.tsx';
 import { Text } from './text.tsx';
+import { Scroll } from './scroll.tsx';
 
 /** What became of an episode, in a line. */
 export const OutcomeLine: FC<{ outcome: Outcome | undefined }> = ({ outcome }) => {
@@ -33,7 +34,7 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
 }) => {
   if (outcome === undefined || !isRewarded(outcome) || outcome.components.length === 0) return null;
   return (
-    <div class="scroll">
+    <Scroll>
       <table>
         <caption>What the reward is made of</caption>
         <thead>
@@ -79,6 +80,6 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 };

@@ -7,7 +7,7 @@ import { ObjectStore } from '../../store/object-store.ts';
 import { readLedger } from '../../store/ledger.ts';
 import { startInstallation } from '../../cli/stack-with-workers.ts';
 import { ids, QUEUES } from '../../core/names.ts';
-import { decide, pause, resume } from '../../workflows/messages.ts';
+import { change, decide, pause, resume } from '../../workflows/messages.ts';
 import { ladderSpec } from '../support/ladder-installation.ts';
 import { RunClient } from '../support/run-client.ts';
 import { tinySpec } from '../support/tiny-spec.ts';
@@ -49,6 +49,8 @@ try {
   await runs.progress(run, ({ phase }) => phase === 'rl');
   await run.signal(pause);
   await runs.progress(run, ({ status }) => status === 'paused');
+  // As many as it has: histories are small.
+  await run.executeUpdate(change, { args: [{ maxSteps: { rl: 2 } }] });
   await run.signal(resume);
   await run.result();
 

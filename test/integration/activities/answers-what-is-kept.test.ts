@@ -5,6 +5,7 @@ import { createTraining } from '../../../activities/training/learner.ts';
 import { createLadder } from '../../../activities/ladder/ladder.ts';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
 import { loadBatch, keepBatch } from '../../../store/batches.ts';
+import { readChanges } from '../../../store/changes.ts';
 import { saveCheckpoint } from '../../../store/checkpoints.ts';
 import { readLedger } from '../../../store/ledger.ts';
 import type { ObjectStore } from '../../../store/object-store.ts';
@@ -13,7 +14,8 @@ import { tally } from '../../../activities/verification/tally.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { AssessRequest, PlanRequest } from '../../../core/ladder/requests.ts';
-import type { TrainRequest } from '../../../core/requests.ts';
+import type { AdvanceProgress, TrainRequest } from '../../../core/requests.ts';
+import type { KeptChange } from '../../../core/run-change.ts';
 import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';
 import { defineEnvironment } from '../../../environments/contract.ts';
 import {
@@ -29,7 +31,7 @@ import {
   RUNGS,
   task,
 } from '../../support/climbing-numbers.ts';
-import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
+import { tokenizer, tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { groupRequest } from '../../support/group-request.ts';
 import calculatorWithLadder from '../../support/ladder-calculator.ts';
 import { rung } from '../../support/rungs.ts';
@@ -187,11 +189,37 @@ test('the calls that are due are those of the part that is kept, though the epis
   const known = inThisProcess([environment]);
   const group = groupRequest('advance', [{ ...task(0), environment: environment.name }]);
   const called = '<tool_call>{"name":"calculator","arguments":{"expression":"7*3"}}</tool_call>';
+  const told: AdvanceProgress[] = [];
   const attempt = (turn: string) =>
-    createRollout({ store, policies: poolSaying(turn), environments: known }).advance({ group }, signal);
+    createRollout({ store, policies: poolSaying(turn), environments: known }).advance(
+      { group },
+      signal,
+      (progress) => void told.push(progress),
+    );
   const { spans: _, ...first } = await attempt('<answer>21</answer>');
   const { spans: __, ...second } = await attempt(called);
   expect(second).toEqual(first);
+  // What heartbeats tell is of the attempt itself: one that answers, and one that waits.
+  const tokens = [tokenizer.encode('<answer>21</answer>'), tokenizer.encode(called)].map(
+    (turn) => turn.length,
+  );
+  expect(told).toEqual(tokens.map((sampled) => ({ done: 1, total: 1, tokens: sampled })));
+});
+
+test('a change of a run is kept once, whoever brings it again, and another one gets the next number', async () => {
+  const { keepChange } = createCurriculum({ store, environments });
+  const made = { number: 1, after: 0, update: 'a', at: '2026-11-23T00:00:00.000Z', stage: 'rl', step: null };
+  const keep = (over: Partial<KeptChange>) =>
+    keepChange({ run: 'changed', made: { ...made, ...over } }, signal);
+  const first = await keep({ maxSteps: { rl: 9 } });
+  expect(first).toEqual({ ...made, maxSteps: { rl: 9 } });
+  // A reset brings it again, later and elsewhere.
+  expect(await keep({ maxSteps: { rl: 9 }, at: '2026-11-24T00:00:00.000Z', step: 4 })).toEqual(first);
+  const budgets = { near: { count: 3, usd: null } };
+  const second = await keep({ update: 'b', budgets });
+  expect(second).toEqual({ ...made, number: 2, update: 'b', budgets });
+  expect(await readChanges(store, 'changed')).toEqual([first, second]);
+  expect(await readChanges(store, 'never-changed')).toEqual([]);
 });
 
 test('a group counts as the verdicts that were kept say, though the verifier has changed its mind', async () => {

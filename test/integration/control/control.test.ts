@@ -28,6 +28,19 @@ afterAll(async () => {
 
 const withSeed = (seed: number) => ({ ...briefSpec(), seed });
 
+/** Resolves to the runs that the Temporal server lists, once there is one. */
+const listed = (query: string): Promise<string[]> =>
+  until(
+    async () => {
+      const found: string[] = [];
+      for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
+      return found.length > 0 ? found : undefined;
+    },
+    10_000,
+    () => `nothing is listed for ${query}`,
+  );
+const listedAs = (status: string): Promise<string[]> => listed(`GradusStatus = '${status}'`);
+
 /** A stage that measures itself at each step, and asks after two, whatever they say. */
 function askingSpec() {
   const spec = briefSpec({ maxSteps: 1000 });
@@ -65,10 +78,12 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
   await expect(runs.start('asking', askingSpec())).rejects.toThrow(WorkflowExecutionAlreadyStartedError);
 
   await runs.progress(handle, ({ phase }) => phase === 'rl');
+  expect(await listedAs('running')).toEqual(['asking']);
   await handle.signal(pause);
   await runs.progress(handle, ({ status }) => status === 'paused');
   // An answer that is left over, as from someone who decided twice, is none to the question that comes next.
   await runs.client.workflow.getHandle('asking/rl').signal(decided, { question: 'earlier', answer: 'stop' });
+  expect(await listedAs('paused')).toEqual(['asking']);
   const events = await runs.settled('asking/rl');
   const paused = await runs.progress(handle, ({ status }) => status === 'paused');
   // Another run comes to its end in the meantime: time enough for a step, if one were taken.
@@ -78,6 +93,7 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
 
   await handle.signal(resume);
   const waiting = await runs.progress(handle, ({ status }) => status === 'waiting');
+  expect(await listedAs('waiting')).toEqual(['asking']);
   expect(waiting.question!.reason).toMatch(/gained less than 100\.0 %/);
   expect(waiting.step!.note).toContain(waiting.question!.reason);
   const [first] = waiting.question!.answers;
@@ -115,6 +131,7 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
 
   await handle.signal(stop);
   const result = await handle.result();
+  expect(await listed(`GradusStatus IN ('completed', 'no-success')`)).toEqual(['meanwhile']);
   expect(result).toMatchObject({
     end: 'stopped',
     after: null,
@@ -127,19 +144,14 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
   });
   expect(state.weights.size).toBeGreaterThan(0);
   expect((await runs.progress(handle, () => true)).status).toBe('stopped');
+  expect(await listedAs('stopped')).toEqual(['asking']);
+  // Each of these is a part of what it was at some time, and of nothing now.
+  for (const was of ['running', 'paused', 'waiting']) {
+    expect(await runs.client.workflow.count(`GradusStatus = '${was}'`)).toMatchObject({ count: 0 });
+  }
 });
 
 test('runs are listed by what they are and how well they do', async () => {
-  const listed = (query: string): Promise<string[]> =>
-    until(
-      async () => {
-        const found: string[] = [];
-        for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
-        return found.length > 0 ? found : undefined;
-      },
-      10_000,
-      () => `nothing is listed for ${query}`,
-    );
   expect(await listed(`WorkflowType = 'curriculum' AND GradusRun = 'asking'`)).toEqual(['asking']);
   expect(await listed(`WorkflowType = 'curriculum' AND GradusStage = 'rl'`)).toEqual(['asking']);
   expect(await listed(`WorkflowType = 'curriculum' AND GradusMeanReward > -9`)).toContain('asking');

@@ -305,26 +305,38 @@ describe.runIf(hasChromium())('in a browser', () => {
     });
   });
 
-  test('a page says that Temporal is away, as of when it is shown, and recovers by itself', async () => {
-    const { pid } = installation.stack.temporal;
-    await within({}, async (page) => {
-      await page.goto(new URL(`/runs/${WAITS}`, base).href);
-      const stale = page.locator('[data-live="stale"]');
-      process.kill(pid, 'SIGSTOP');
-      try {
-        await stale.getByText(/Temporal is away/).waitFor({ timeout: 30_000 });
-        expect(await stale.innerText()).toMatch(/as of \d{4}-\d\d-\d\d/);
-        expect(await page.locator('.question').count()).toBe(1);
-      } finally {
-        process.kill(pid, 'SIGCONT');
-      }
-      await until(
-        async () => ((await stale.innerText()).trim() === '' ? true : undefined),
-        60_000,
-        () => 'the page does not recover',
-      );
-    });
-  });
+  const sources = [
+    { name: 'Temporal', pid: () => installation.stack.temporal.pid },
+    { name: 'The store', pid: () => installation.stack.objectStore.pid },
+    { name: 'The worker of workflows', pid: () => installation.workers.pid('orchestrator')! },
+  ];
+
+  test.each(sources)(
+    'a page says that $name is away, as of when it is shown, and recovers by itself',
+    async ({ name, pid }) => {
+      await within({}, async (page) => {
+        await page.goto(new URL(`/runs/${WAITS}`, base).href);
+        await page.locator('.question').waitFor();
+        const stale = page.locator('[data-live="stale"]');
+        const stopped = pid();
+        process.kill(stopped, 'SIGSTOP');
+        try {
+          await stale.getByText(`${name} `).waitFor({ timeout: 90_000 });
+          expect(await stale.innerText()).toMatch(/is away.*as of \d{4}-\d\d-\d\d/s);
+          // What was known stays.
+          expect(await page.locator('.question').count()).toBe(1);
+          expect(await page.locator('h1').innerText()).toBe(WAITS);
+        } finally {
+          process.kill(stopped, 'SIGCONT');
+        }
+        await until(
+          async () => ((await stale.innerText()).trim() === '' ? true : undefined),
+          60_000,
+          () => 'the page does not recover',
+        );
+      });
+    },
+  );
 
   test('without scripts a person answers, and whoever watches sees the run go on without a reload', async () => {
     await within({}, async (watching) => {

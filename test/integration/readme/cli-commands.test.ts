@@ -58,6 +58,7 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
   await until(async () => expect(await progress()).toMatchObject({ run: WORKFLOW_ID, status: 'waiting' }));
   expect((await progress()).question!.reason).toContain('warm-start did not graduate');
   expect((await progress()).question!.answers.map(({ answer }) => answer)).toContain('advance');
+  await until(async () => expect(await shell('list-waiting')).toContain(WORKFLOW_ID));
   await shell('decide');
   await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
   // Nobody asks any more.
@@ -74,8 +75,14 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
     expect(step!.stageStep).toBeGreaterThan(resumedAt.step!.stageStep + 1);
   });
 
+  const changed = await shell('change', (block) => block.replace('levels-1-3', 'rl'));
+  expect(changed).toContain('it still gains');
+  await until(async () => expect((await progress()).step!.maxSteps).toBe(300));
+  expect((await progress()).changes).toMatchObject([{ number: 1, maxSteps: { rl: 300 } }]);
+
   // What visibility lists lags behind a little.
   await until(async () => expect(await shell('list')).toContain(WORKFLOW_ID));
+  expect(await shell('list-waiting')).not.toContain(WORKFLOW_ID);
   expect(await shell('list-by-reward')).not.toContain(WORKFLOW_ID);
   expect(await shell('list-by-reward', (block) => block.replace('> 0.9', '> -9'))).toContain(WORKFLOW_ID);
 

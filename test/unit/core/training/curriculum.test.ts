@@ -3,7 +3,7 @@ import { runCurriculum, uniqueArms } from '../../../../core/training/curriculum.
 import type { CurriculumPorts, CurriculumState } from '../../../../core/training/curriculum.ts';
 import type { EvaluationRequest, InitializeRequest } from '../../../../core/requests.ts';
 import type { CurriculumSpec, SupervisedStageSpec } from '../../../../core/spec.ts';
-import { drawTasks } from '../../../../core/training/task-draw.ts';
+import { drawTasks, taskIndexes } from '../../../../core/training/task-draw.ts';
 import type { StageInput, StageResult } from '../../../../core/training/stage.ts';
 import type { SupervisedInput } from '../../../../core/training/supervised-stage.ts';
 import {
@@ -155,6 +155,11 @@ describe('a curriculum', () => {
       ).flat();
     const all = [...indexes(easy!), ...indexes(hard!)];
     expect(new Set(all).size).toBe(all.length);
+  });
+
+  test('keeps them apart where a stage took more steps than were written', async () => {
+    const { ports } = await run({ spec: { ...spec, stages: [warmStart, { ...easy, maxSteps: 2 }, hard] } });
+    expect(ports.stages[1]!.tasksBefore).toBe(taskIndexes({ ...easy, maxSteps: 5 }));
   });
 
   test('reports on the same test tasks before and after', async () => {
