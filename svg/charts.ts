@@ -263,7 +263,11 @@ const padded = (low: number, high: number): [number, number] =>
   low === high ? [low - 0.5, high + 0.5] : [low, high];
 
 function niceRange(low: number, high: number): [number, number] {
-  if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) / 2, high + Math.abs(high) / 2];
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  // Values that differ by rounding alone are one.
+  if (high - low <= 1e-12 * size || size < 1e-290) {
+    return size < 1e-290 ? [0, 1] : [low - size / 2, high + size / 2];
+  }
   const step = stepOf(high - low);
   return [Math.floor(low / step) * step, Math.ceil(high / step) * step];
 }

@@ -1,4 +1,5 @@
 import type { FC } from 'hono/jsx';
+import { readChanges } from '../../store/changes.ts';
 import { findCheckpoints } from '../../store/find-checkpoints.ts';
 import type { FoundCheckpoint } from '../../store/find-checkpoints.ts';
 import { assertRun, specOfRun } from '../../store/find-run.ts';
@@ -45,13 +46,25 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
 
   app.get('/runs/:run/spec', async (c) => {
     const run = c.req.param('run');
-    const spec = await specOfRun(store, run);
+    const [spec, changes] = await Promise.all([specOfRun(store, run), readChanges(store, run)]);
     return c.html(
       <Layout title="Spec" crumbs={crumbsOf(run)}>
         {spec === null ? (
           <p>This is a model that was brought in: it has no spec.</p>
         ) : (
           <Block value={JSON.stringify(spec, null, 2)} max={200_000} label="spec" />
+        )}
+        {changes.length > 0 && (
+          <>
+            <h2>Changed while it went on</h2>
+            <ol>
+              {changes.map((change) => (
+                <li>
+                  <Block value={JSON.stringify(change, null, 2)} label="a change" />
+                </li>
+              ))}
+            </ol>
+          </>
         )}
       </Layout>,
     );

@@ -326,6 +326,16 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
           </dd>
         </>
       )}
+      {(now?.changes?.length ?? 0) > 0 && (
+        <>
+          <dt>changed</dt>
+          <dd>
+            <a href={`${runAt(view.run)}/spec`}>
+              its limits, the newest change is number {now!.changes.at(-1)!.number}
+            </a>
+          </dd>
+        </>
+      )}
       {(now?.unknownSignals.length ?? 0) > 0 && (
         <>
           <dt>ignored</dt>

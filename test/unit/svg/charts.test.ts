@@ -1,0 +1,106 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { binsOf, histogram, lineChart, shortNumber, sparkline } from '../../../svg/charts.ts';
+
+const chart = (points: [number, number | null][], more: object = {}): string =>
+  lineChart({ label: 'a chart', series: [{ name: 'one', points }], ...more });
+
+/** All points of all lines, as drawn. */
+const drawn = (svg: string): [number, number][] =>
+  [...svg.matchAll(/<polyline points="([^"]+)"/g)].flatMap(([, points]) =>
+    points!.split(' ').map((point) => point.split(',').map(Number) as [number, number]),
+  );
+
+test('whatever is charted lies within the plot, and is well-formed', () => {
+  const value = fc.oneof(fc.double({ noNaN: true, min: -1e15, max: 1e15 }), fc.constant(null));
+  fc.assert(
+    fc.property(fc.array(value, { maxLength: 50 }), (values) => {
+      const svg = chart(values.map((y, x) => [x, y]));
+      expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+      for (const [x, y] of drawn(svg)) {
+        expect(x).toBeGreaterThanOrEqual(45);
+        expect(x).toBeLessThanOrEqual(351);
+        expect(y).toBeGreaterThanOrEqual(13);
+        expect(y).toBeLessThanOrEqual(165);
+      }
+    }),
+  );
+});
+
+test('a line has a gap where nothing is known', () => {
+  const svg = chart([
+    [1, 1],
+    [2, 2],
+    [3, null],
+    [4, 1],
+    [5, 2],
+  ]);
+  expect(svg.match(/<polyline/g)).toHaveLength(2);
+});
+
+test('of thousands of points every peak stays', () => {
+  const points = Array.from({ length: 5000 }, (_, x): [number, number] => [x, x === 3333 ? 100 : 1]);
+  const all = drawn(chart(points));
+  expect(all.length).toBeLessThan(1000);
+  expect(Math.min(...all.map(([, y]) => y))).toBeLessThan(20);
+});
+
+test('on top of each other lines end at their sum', () => {
+  const series = [
+    { name: 'a', points: [[1, 2] as const, [2, 2] as const] },
+    { name: 'b', points: [[1, 3] as const, [2, null] as const] },
+  ];
+  const svg = lineChart({ label: 'stack', series, stacked: true, low: 0 });
+  const [first, second] = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map(([, points]) =>
+    points!.split(' ').map((point) => Number(point.split(',')[1])),
+  );
+  // What is not known of one counts for nothing: there both lie on each other.
+  expect(first![1]).toBe(second![1]);
+  expect(second![0]).toBeLessThan(first![0]!);
+});
+
+test('labels are text, with what they hide written out', () => {
+  const label = '"><script>alert(1)</script>\u202e';
+  const svg = [
+    lineChart({
+      label,
+      series: [{ name: label, points: [[1, 1] as const, [2, 2] as const] }],
+      stretches: [{ from: 1, to: 2, name: label }],
+      marks: [{ x: 1, kind: 'alarm', label }],
+    }),
+    histogram({ label, values: [1, 2] }),
+    sparkline(label, [0, 1]),
+  ].join('');
+  expect(svg).not.toMatch(/<script|\u202e|="[^"]*"[^ />]/);
+  expect(svg).toContain('\\u202e');
+});
+
+test('every value falls into one bin, the largest into the last', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: -1e9, max: 1e9 }), { minLength: 1, maxLength: 100 }),
+      fc.integer({ min: 1, max: 40 }),
+      (values, parts) => {
+        const bins = binsOf(values, parts);
+        expect(bins.reduce((sum, { count }) => sum + count, 0)).toBe(values.length);
+        expect(bins).toHaveLength(parts);
+        const largest = Math.max(...values);
+        expect(bins.at(-1)!.to).toBeGreaterThanOrEqual(largest);
+        if (largest > Math.min(...values)) expect(bins.at(-1)!.count).toBeGreaterThan(0);
+      },
+    ),
+  );
+});
+
+test('numbers are short', () => {
+  expect([0, 0.5, 1234, 12_345, 1_700_000, 2.5e9, 1e-5, -0.123_45].map(shortNumber)).toEqual([
+    '0',
+    '0.5',
+    '1230',
+    '12.3k',
+    '1.7M',
+    '2.5G',
+    '1.0e-5',
+    '-0.123',
+  ]);
+});
