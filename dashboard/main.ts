@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import { readSettings } from '../workers/settings.ts';
-import { openDashboard } from './open.ts';
+import { dashboardToken, openDashboard } from './open.ts';
 import type { OpenOptions } from './open.ts';
 
 // The dashboard as a process of its own, beside the workers of `dev` and `demo`: a page of a large run must keep nobody
@@ -10,7 +10,8 @@ async function main(): Promise<void> {
   // It was for our own modules. Those of users, which processes of this one load, have their own.
   delete process.env['TSX_TSCONFIG_PATH'];
   const options = JSON.parse(process.argv[2]!) as OpenOptions;
-  const opened = await openDashboard(readSettings(), options);
+  // Whoever lists processes sees their arguments.
+  const opened = await openDashboard(readSettings(), { ...options, password: dashboardToken() });
   const stop = (): void => void opened.close().then(() => process.exit(0));
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);

@@ -13,6 +13,10 @@ export type OpenOptions = Pick<
   temporalUi: string | null;
 };
 
+/** The password that the environment asks for; null where it asks for none. */
+export const dashboardToken = (env: NodeJS.ProcessEnv = process.env): string | null =>
+  env['GRADUS_DASHBOARD_TOKEN'] || null;
+
 /** A page waits for a store that hangs no longer than a reader does. */
 const STORE_TIMEOUT_MS = 5000;
 

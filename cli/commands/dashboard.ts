@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { openDashboard } from '../../dashboard/open.ts';
+import { dashboardToken, openDashboard } from '../../dashboard/open.ts';
 import { settingsOf, temporalUiOf, withConnectionFlags } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { parsePort } from '../stack-flags.ts';
@@ -27,7 +27,7 @@ export function dashboard(): Command {
       'NAME or NAME:PORT by which browsers come, such as that of a proxy before it',
     )
     .action(async ({ actions = false, host, port, allowHost, ...options }: DashboardFlags) => {
-      const password = process.env['GRADUS_DASHBOARD_TOKEN'] ?? null;
+      const password = dashboardToken();
       if (host === undefined && password !== null)
         note('GRADUS_DASHBOARD_TOKEN is set: it is asked for on loopback, too');
       const interrupted = untilInterrupted();
