@@ -1,5 +1,8 @@
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
+import getPort from 'get-port';
+import { LOOPBACK } from '../infra/dev/ports.ts';
+import type { Role } from '../core/names.ts';
 import { startStack } from '../infra/dev/stack.ts';
 import { readStack, stackEnvironment, stackLock } from '../infra/dev/stack-addresses.ts';
 import type { StackAddresses } from '../infra/dev/stack-addresses.ts';
@@ -7,8 +10,9 @@ import type { Stack, StackOptions } from '../infra/dev/stack.ts';
 import { blobCacheDir, DEFAULT_STATE_DIR, logsDir } from '../infra/dev/state-dir.ts';
 import { dashboardProcess } from '../dashboard/process.ts';
 import { lockHolder } from '../infra/setup/file-lock.ts';
-import { startWorkers } from '../workers/all-in-one.ts';
+import { PROCESSES, startWorkers } from '../workers/all-in-one.ts';
 import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
+import { sdkMetrics } from '../workers/sdk-metrics.ts';
 import { readSettings } from '../workers/settings.ts';
 import { SupervisedProcess } from '../workers/supervised-process.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
@@ -39,11 +43,13 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   let pages: SupervisedProcess | undefined;
   try {
     await linkTemporal(stack);
+    const metrics = await metricsPorts(options);
     const starting = startWorkers(settings, {
       ...options,
+      metrics,
       logFile: path.join(logsDir(stateDir), 'workers.log'),
     });
-    pages = startDashboard(stack, settings, options);
+    pages = startDashboard(stack, settings, options, metrics);
     const [workers] = await Promise.all([starting, pages?.up()]);
     let stopped: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
@@ -64,16 +70,42 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   }
 }
 
+/**
+ * Where each worker process shows what Temporal's SDK measures in it, by its first role: from the port that
+ * GRADUS_WORKER_METRICS names on, or, for the pages, at free ones of this machine. None where it is exported by OTLP.
+ */
+async function metricsPorts({
+  processes = PROCESSES,
+  dashboard = false,
+}: InstallationOptions): Promise<Shown> {
+  const { metrics } = sdkMetrics(process.env);
+  if (metrics && 'otel' in metrics) return {};
+  const roles = processes.map(([role]) => role!);
+  if (metrics && 'prometheus' in metrics) {
+    const [, host, port] = /^(.*):(\d+)$/.exec(metrics.prometheus.bindAddress)!;
+    return Object.fromEntries(roles.map((role, i) => [role, `${host}:${Number(port) + i}`]));
+  }
+  if (dashboard === false) return {};
+  const free = roles.map(async (role) => [role, `${LOOPBACK}:${await getPort({ host: LOOPBACK })}`] as const);
+  return Object.fromEntries(await Promise.all(free));
+}
+type Shown = Partial<Record<Role, string>>;
+
 /** The pages, which may steer whatever runs here: only this machine reaches them. */
 function startDashboard(
   { stateDir, temporal }: Stack,
   settings: WorkerSettings,
   { dashboard = false, onEvent }: InstallationOptions,
+  metrics: Shown,
 ): SupervisedProcess | undefined {
   if (dashboard === false) return undefined;
   const kind = dashboardProcess(settings, {
     actions: true,
     temporalUi: temporal.uiAddress ?? null,
+    workerMetrics: Object.entries(metrics).map(([worker, address]) => ({
+      worker,
+      url: `http://${address}/metrics`,
+    })),
     ...(dashboard !== true && { port: dashboard }),
   });
   return new SupervisedProcess(kind, {

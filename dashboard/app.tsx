@@ -11,6 +11,7 @@ import { TokenizersOfRuns } from '../observe/token-texts.ts';
 import { checkpointsPage } from './pages/checkpoints.tsx';
 import { episodePage } from './pages/episode.tsx';
 import { groupPage } from './pages/group.tsx';
+import { metricsPage } from './pages/metrics.ts';
 import { operationsPage } from './pages/operations.tsx';
 import { candidatePage } from './pages/candidate.tsx';
 import { drawingsPage } from './pages/drawings.ts';
@@ -80,6 +81,7 @@ export function createApp(context: Context, access: Access): App {
   candidatePage(app, { ...context, ladder });
   reviewsPage(app, context);
   drawingsPage(app, context);
+  metricsPage(app, context);
   serveLive(app);
   return app;
 }

@@ -1,6 +1,7 @@
 import type { Presenter } from '../observe/presenter.ts';
 import type { Sources } from '../observe/sources.ts';
 import type { Hono } from 'hono';
+import type { WorkerMetrics } from '../observe/metrics/scrape.ts';
 
 /** What every page is made from. */
 export interface Context {
@@ -16,6 +17,8 @@ export interface Context {
   presenter: Presenter;
   /** Never shown, whatever an error says. */
   secrets: readonly string[];
+  /** Where workers of this machine show what Temporal's SDK measures in them. */
+  workerMetrics?: readonly WorkerMetrics[];
 }
 
 export type App = Hono;

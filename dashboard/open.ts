@@ -1,4 +1,8 @@
 import { Client, Connection } from '@temporalio/client';
+import { exportByOtlp } from '../observe/metrics/otlp.ts';
+import { otlpOf } from '../observe/metrics/otlp-settings.ts';
+import { runMetrics } from '../observe/metrics/run-metrics.ts';
+import type { WorkerMetrics } from '../observe/metrics/scrape.ts';
 import { ObjectStore } from '../store/object-store.ts';
 import { Presenter } from '../observe/presenter.ts';
 import { hostOptions } from '../workers/settings.ts';
@@ -11,6 +15,7 @@ export type OpenOptions = Pick<
   'host' | 'port' | 'allowedHosts' | 'password' | 'actions'
 > & {
   temporalUi: string | null;
+  workerMetrics?: readonly WorkerMetrics[];
 };
 
 /** The password that the environment asks for; null where it asks for none. */
@@ -29,7 +34,10 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   const store = ObjectStore.open({ ...settings.store, timeoutMs: STORE_TIMEOUT_MS });
   const connection = Connection.lazy({ address: settings.temporalAddress });
   const presenter = new Presenter(hostOptions(settings));
+  const sources = { store, temporal: new Client({ connection, namespace: settings.namespace }) };
+  const exported = exportByOtlp(runMetrics(sources), (text) => console.error(text));
   const close = async (): Promise<void> => {
+    await exported?.close();
     await presenter.close();
     await connection.close();
     store.close();
@@ -37,10 +45,15 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   try {
     const served = await serveDashboard({
       ...options,
-      sources: { store, temporal: new Client({ connection, namespace: settings.namespace }) },
+      sources,
       namespace: settings.namespace,
       presenter,
-      secrets: [secretKey, accessKey, options.password ?? ''],
+      secrets: [
+        secretKey,
+        accessKey,
+        options.password ?? '',
+        ...Object.values(otlpOf(process.env)?.headers ?? {}),
+      ],
     });
     return {
       url: served.url,

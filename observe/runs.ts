@@ -44,6 +44,8 @@ export interface RunRow {
   /** Of the newest measurement. */
   heldOut: (Measured & { confidence: number }) | null;
   question: OpenQuestion | null;
+  /** Kinds of activities that are at their third attempt or a later one; null where the run does not say. */
+  retrying: number | null;
   /** Epoch milliseconds. */
   startedAt: number | null;
   endedAt: number | null;
@@ -221,6 +223,7 @@ const NOTHING_KNOWN = {
   maxSteps: null,
   heldOut: null,
   question: null,
+  retrying: null,
   startedAt: null,
   endedAt: null,
   spend: null,
@@ -253,12 +256,13 @@ export function statusOf(execution: Execution): RunStatus {
 }
 
 function toldBy(progress: Progress, confidence: number): Partial<RunRow> {
-  const { status, phase, question, step, heldOut } = progress;
+  const { status, phase, question, step, heldOut, retrying } = progress;
   return {
     status,
     from: 'progress',
     stage: phase,
     question,
+    retrying: retrying.length,
     ...(step && { step: step.step }),
     ...(step?.stage === phase && { stageStep: step.stageStep, maxSteps: step.maxSteps }),
     heldOut: heldOut && { ...measured(total(heldOut.arms), confidence), confidence },

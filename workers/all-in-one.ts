@@ -7,6 +7,7 @@ import { CHEMISTRY_PYTHON, chemistryProcess } from '../environments/molecules/ch
 import { inheritedEnvironment } from './inherited-environment.ts';
 import type { Block } from './loop-meter.ts';
 import type { SignOfLife } from './loop-watch.ts';
+import { WORKER_METRICS } from './sdk-metrics.ts';
 import { settingsToEnv } from './settings.ts';
 import type { WorkerSettings } from './settings.ts';
 import { SupervisedProcess } from './supervised-process.ts';
@@ -24,6 +25,8 @@ export interface WorkersOptions extends SupervisionOptions {
   env?: Record<string, string>;
   /** Serve the chemistry tiers, too, where their Python has been made (`npm run setup:chemistry`). */
   chemistry?: boolean;
+  /** Where each process shows what Temporal's SDK measures in it: by its first role, HOST:PORT. */
+  metrics?: Partial<Record<Role, string>>;
 }
 
 export interface Workers {
@@ -50,7 +53,10 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
   const env = { ...(python === undefined ? {} : { [CHEMISTRY_PYTHON]: python }), ...options.env };
   const served = (options.processes ?? PROCESSES).map((roles) => ({
     roles,
-    process: new SupervisedProcess(roleProcess(roles, settings, env), options),
+    process: new SupervisedProcess(
+      roleProcess(roles, settings, { ...env, ...shownAt(options.metrics?.[roles[0]!]) }),
+      options,
+    ),
   }));
   const processes = served.map(({ process }) => process);
   if (python !== undefined) {
@@ -84,6 +90,9 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
     },
   };
 }
+
+const shownAt = (address: string | undefined): Record<string, string> =>
+  address === undefined ? {} : { [WORKER_METRICS]: address };
 
 /** A Node process that serves queues. */
 function roleProcess(

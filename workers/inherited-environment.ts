@@ -1,4 +1,7 @@
-/** Variables by which systems and libraries find things; none of them holds a secret. */
+/**
+ * Variables by which systems and libraries find things. None of them holds a secret but OTEL_EXPORTER_OTLP_HEADERS,
+ * without which a worker cannot export its metrics; environments' code sees none of them.
+ */
 const NAMES = new Set([
   'PATH',
   'HOME',
@@ -26,7 +29,19 @@ const NAMES = new Set([
   'no_proxy',
   'CI',
 ]);
-const PREFIXES = ['GRADUS_', 'LC_', 'XDG_', 'TF_', 'XLA_', 'CUDA_', 'NVIDIA_', 'OMP_', 'MKL_', 'OPENBLAS_'];
+const PREFIXES = [
+  'GRADUS_',
+  'OTEL_',
+  'LC_',
+  'XDG_',
+  'TF_',
+  'XLA_',
+  'CUDA_',
+  'NVIDIA_',
+  'OMP_',
+  'MKL_',
+  'OPENBLAS_',
+];
 
 /** Names, separated by commas, of variables that workers are to have as well: a judge's API key. */
 export const PASS_ENV = 'GRADUS_PASS_ENV';

@@ -8,6 +8,7 @@ import { createOrchestratorWorker } from './orchestrator.ts';
 import { createRolloutWorker } from './rollout.ts';
 import { openRuntime } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
+import { sdkMetrics } from './sdk-metrics.ts';
 import { readSettings } from './settings.ts';
 import { createTierWorker } from './tier.ts';
 import { createToolWorker } from './tool.ts';
@@ -32,7 +33,7 @@ async function main(): Promise<void> {
   const roles = asked.length === 0 ? ROLES : (asked as Role[]);
   Runtime.install({
     logger: new DefaultLogger('WARN'),
-    telemetryOptions: { logging: { filter: 'error' } },
+    telemetryOptions: { logging: { filter: 'error' }, ...sdkMetrics(process.env) },
   });
   const runtime = await openRuntime(readSettings(), { hosted: roles.some((role) => role !== 'learner') });
   const workers = await Promise.all(roles.map((role) => create[role](runtime)));

@@ -7,6 +7,7 @@ import { usageBelow } from '../../observe/usage.ts';
 import type { UsageReport } from '../../observe/usage.ts';
 import { assertRun } from '../../store/find-run.ts';
 import { runPrefix } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
 import { withConnectionFlags, withStore, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
@@ -23,17 +24,19 @@ export function operations(): Command {
     .option('--bytes [run]', 'what the bucket holds, or a run of it, by prefix: a request a thousand objects')
     .action(async ({ json = false, bytes, ...options }: Flags) => {
       if (bytes !== undefined) {
-        const report = await withStore(options, async (store) => {
-          if (bytes === true) return usageBelow(store, '');
-          await assertRun(store, bytes);
-          return usageBelow(store, runPrefix(bytes));
-        });
+        const report = await withStore(options, (store) => countBytes(store, bytes === true ? null : bytes));
         print(json ? JSON.stringify(report) : usageInWords(report));
         return;
       }
       const read = await withTemporal(options, (temporal) => readOperations(temporal));
       print(json ? JSON.stringify(read) : inWords(read));
     });
+}
+
+/** Of a run, or with null of the bucket. Throws as `assertRun` does. */
+async function countBytes(store: ObjectStore, run: string | null): Promise<UsageReport> {
+  if (run !== null) await assertRun(store, run);
+  return usageBelow(store, run === null ? '' : runPrefix(run));
 }
 
 function inWords({ activities, workflows, queues, asOf }: Operations): string {

@@ -4,7 +4,7 @@ import { parsePlace } from '../../observe/place.ts';
 import { lossInWords, secondsInWords } from '../../observe/timeline-lanes.ts';
 import { readTimeline } from '../../observe/timeline.ts';
 import type { Timeline } from '../../observe/timeline.ts';
-import { withConnectionFlags, withStore, withTemporal } from '../connection.ts';
+import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 
@@ -15,14 +15,11 @@ export function timeline(): Command {
     .option('--group', 'of all episodes of the group')
     .option('--json', 'all that is known, as one JSON object')
     .action((text: string, options: ConnectionOptions & { group?: boolean; json?: boolean }) =>
-      withStore(options, (store) =>
-        withTemporal(options, async (temporal) => {
-          const place = parsePlace(text);
-          const episode = options.group === true ? null : place.episode;
-          const read = await readTimeline({ store, temporal }, place, episode);
-          print(options.json === true ? JSON.stringify(read) : inWords(read));
-        }),
-      ),
+      withSources(options, async (sources) => {
+        const place = parsePlace(text);
+        const read = await readTimeline(sources, place, options.group === true ? null : place.episode);
+        print(options.json === true ? JSON.stringify(read) : inWords(read));
+      }),
     );
 }
 

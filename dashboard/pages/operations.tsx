@@ -200,7 +200,10 @@ export function ageInWords({ state, since }: ActivityInFlight, asOf: number): st
 const Queues: FC<{ operations: Operations }> = ({ operations: { queues, asOf } }) => (
   <div class="scroll" tabindex={0} role="region" aria-label="workers by queue">
     <table>
-      <caption>Workers that have asked for work within the last minutes</caption>
+      <caption>
+        Workers that have asked for work within the last five minutes: one that was killed is among them for
+        so long, and one that is busy in all its places is not
+      </caption>
       <thead>
         <tr>
           <th scope="col">queue</th>

@@ -2,9 +2,11 @@ import { mkdtempSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createApp } from '../../../dashboard/app.tsx';
 import type { App } from '../../../dashboard/context.ts';
+import { exportByOtlp } from '../../../observe/metrics/otlp.ts';
+import { runMetrics } from '../../../observe/metrics/run-metrics.ts';
 import { readOperations } from '../../../observe/operations.ts';
 import type { Sources } from '../../../observe/sources.ts';
 import { readTimeline } from '../../../observe/timeline.ts';
@@ -13,7 +15,10 @@ import { lossInWords } from '../../../observe/timeline-lanes.ts';
 import { usageBelow } from '../../../observe/usage.ts';
 import { Presenter } from '../../../observe/presenter.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
+import { startWorkers } from '../../../workers/all-in-one.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
+import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
+import { readPrometheusText } from '../../support/prometheus-text.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
@@ -30,6 +35,7 @@ let app: App;
 beforeAll(async () => {
   installation = await startTestInstallation({
     processes: [['orchestrator', 'verifier'], ['tool'], ['rollout'], ['learner']],
+    dashboard: true,
     env: {
       GRADUS_ENVIRONMENTS: path.join(import.meta.dirname, '../../support/brief-calculator.ts'),
       GRADUS_TEST_CALLS: callsFile,
@@ -63,6 +69,11 @@ async function page(at: string): Promise<string> {
   expect(response.status).toBe(200);
   return response.text();
 }
+
+const secrets = (): string[] => {
+  const { accessKey, secretKey } = installation.settings.store;
+  return [accessKey, secretKey];
+};
 
 const identityOf = (role: 'tool' | 'rollout'): RegExp => new RegExp(`^${installation.workers.pid(role)}@`);
 
@@ -171,6 +182,82 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   const html = await page(`/runs/${RUN}/episodes/rl/1/${group}/${task * 4 + sample}/timeline`);
   expect(html).toContain(lossInWords(episode.activities[3]!)!);
   expect(html).toContain('fill="url(#lanes-lost)"');
+});
+
+test('Prometheus scrapes runs, queues and what Temporal’s SDK measures in each worker from the pages’ own address', async () => {
+  const scrape = async () => {
+    const response = await fetch(new URL('/metrics', installation.dashboard!));
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    const text = await response.text();
+    return { text, metrics: readPrometheusText(text) };
+  };
+  const { text, metrics } = await until(
+    async () => {
+      const scraped = await scrape();
+      // The first step has left facts when the second has begun.
+      return scraped.metrics.has('gradus_run_mean_reward') ? scraped : undefined;
+    },
+    90_000,
+    () => 'no step left facts',
+  );
+  const of = (name: string, labels: Record<string, string>): number | undefined =>
+    metrics
+      .get(name)
+      ?.samples.find((sample) =>
+        Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
+      )?.value;
+  expect(of('gradus_run_step', { run: RUN })).toBeGreaterThanOrEqual(1);
+  expect(of('gradus_run_waiting', { run: RUN })).toBe(0);
+  expect(of('gradus_run_entropy_nats', { run: RUN })).toBeGreaterThan(0);
+  expect(of('gradus_task_queue_pollers', { queue: 'gradus-tool' })).toBe(1);
+  expect(of('gradus_task_queue_pollers', { queue: 'gradus-verifier-simulation' })).toBe(0);
+  expect(of('gradus_source_up', { source: 'temporal' })).toBe(1);
+  // Each process with its own: only the one that serves workflows polls for them.
+  const slots = metrics.get('temporal_worker_task_slots_available')!.samples;
+  expect(new Set(slots.map(({ labels }) => labels['worker']))).toEqual(
+    new Set(['orchestrator', 'tool', 'rollout', 'learner']),
+  );
+  for (const secret of secrets()) expect(text).not.toContain(secret);
+});
+
+test('runs and workers export by OTLP where OpenTelemetry’s variables say so, with the headers that they say', async () => {
+  const receiver = await startOtlpReceiver();
+  const variables = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.endpoint,
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=of%20the%20collector',
+    OTEL_METRIC_EXPORT_INTERVAL: '500',
+    OTEL_SERVICE_NAME: 'our-runs',
+  };
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+  const said: string[] = [];
+  const exported = exportByOtlp(runMetrics(sources), (text) => said.push(text))!;
+  // A worker of a queue that has one already: Temporal's SDK exports by itself.
+  const worker = await startWorkers(installation.settings, { processes: [['tool']] });
+  try {
+    const [ofRuns, ofWorkers] = await until(
+      async () => {
+        const runs = receiver.received.find(({ metrics }) => metrics.has('gradus_run_step'));
+        const workers = receiver.received.find(({ metrics }) =>
+          metrics.has('temporal_worker_task_slots_available'),
+        );
+        return runs && workers ? [runs, workers] : undefined;
+      },
+      60_000,
+      () => `received ${receiver.received.length} exports; said: ${said.join('; ')}`,
+    );
+    expect(ofRuns).toMatchObject({ path: '/v1/metrics', contentType: 'application/json' });
+    expect(ofRuns.resource['service.name']).toBe('our-runs');
+    const steps = ofRuns.metrics.get('gradus_run_step')!;
+    expect(steps).toEqual([{ attributes: { run: RUN }, value: expect.any(Number) as number }]);
+    expect(ofWorkers).toMatchObject({ path: '/v1/metrics', contentType: 'application/x-protobuf' });
+    for (const { headers } of [ofRuns, ofWorkers]) expect(headers['api-key']).toBe('of the collector');
+    expect(exported.description).toBe(new URL(receiver.endpoint).host);
+  } finally {
+    vi.unstubAllEnvs();
+    await Promise.all([exported.close(), worker.stop()]);
+    await receiver.close();
+  }
+  expect(said).toEqual([]);
 });
 
 test('what Temporal has no history of is said to be so, and who asks for an episode too many is told how many there are', async () => {

@@ -32,6 +32,7 @@ test('a line a run, with what is strange in names and questions made visible', (
         maxSteps: 10,
         heldOut: { success: 0.5, low: 0.4, high: 0.6, successes: 5, trials: 10, confidence: 0.95 },
         question: { id: 'q', asker: 'a', reason: 'what\u202enow\nthen', answers: [] },
+        retrying: 0,
         startedAt: 0,
         endedAt: null,
         spend: { seconds: 3, usd: 0.25 },

@@ -14,6 +14,7 @@ const row = (run: string, status: RunStatus, more: Partial<RunRow> = {}): RunRow
   maxSteps: null,
   heldOut: null,
   question: null,
+  retrying: null,
   startedAt: 0,
   endedAt: null,
   spend: null,
