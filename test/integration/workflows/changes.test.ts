@@ -1,38 +1,47 @@
 import type { WorkflowUpdateFailedError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import type { Budget } from '../../../core/ladder/budget.ts';
 import type { PlanRequest } from '../../../core/ladder/requests.ts';
 import type { ChangeRequest, GroupResult, StepFactsRequest, VerifyRequest } from '../../../core/requests.ts';
-import type { KeptChange, RunChange } from '../../../core/run-change.ts';
+import type { RunChange } from '../../../core/run-change.ts';
 import type { StepFacts } from '../../../core/training/step-facts.ts';
+import { readChanges } from '../../../store/changes.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
 import { change, changesMade } from '../../../workflows/messages.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 import { longStage } from '../../support/stopped-stage.ts';
 
-// A run is changed in the middle of a step, and its stage continues as new every few steps.
+// A run is changed in the middle of a step; it and its stages continue as new every few steps. What is changed lies in a
+// real store.
 
 const CHANGED_IN = 2;
 const BUDGET = { count: 70, usd: 3 };
 const changes: RunChange[] = [
   { budgets: { near: { count: 90, usd: 3 } }, maxSteps: { rl: 5000 }, reason: 'there is room' },
-  { budgets: { near: { count: 70 } }, maxSteps: { rl: 9 } },
+  { budgets: { near: { count: 70 } }, maxSteps: { rl: 9, later: 1 } },
 ];
 
 const opened = new Gate();
-const kept: KeptChange[] = [];
 const facts: StepFacts[] = [];
-const planned = new Map<number, Budget>();
+/** By stage and step. */
+const planned = new Map<string, Budget>();
 
+let store: ObjectStore;
 let lab: WorkflowLab;
 beforeAll(async () => {
   lab = await startWorkflowLab(
-    ({ runs }) => {
+    async ({ runs, settings }) => {
+      store = await ObjectStore.connect(settings.store);
+      const { keepChange } = createCurriculum({ store, environments: new Map() });
+      let changed = false;
       const hollow = hollowActivities(runs);
       const verifyGroup = async ({ group }: VerifyRequest): Promise<GroupResult> => {
         const run = runs.client.workflow.getHandle(group.run);
-        if (group.stage === 'rl' && group.step === CHANGED_IN && kept.length === 1) {
+        if (group.stage === 'rl' && group.step === CHANGED_IN && !changed) {
+          changed = true;
           for (const one of changes) await run.executeUpdate(change, { args: [one] });
           // What has no shape, and what is older than what is known, is no change.
           const stage = runs.client.workflow.getHandle(`${group.run}/rl`);
@@ -49,17 +58,15 @@ beforeAll(async () => {
             await opened.opened;
             return hollow.orchestrator.openRun(request);
           },
-          keepChange: ({ made }: ChangeRequest) => {
-            kept.push(made);
-            return made;
-          },
+          keepChange: (request: ChangeRequest) => keepChange(request, AbortSignal.timeout(60_000)),
           keepStepFacts: (request: StepFactsRequest) => void facts.push(request.facts),
         },
         verifier: {
           ...hollow.verifier,
           verifyGroup,
           planClimb: (request: PlanRequest) => {
-            planned.set(request.steps.at(-1)!.step, request.budget);
+            const { stage, step } = request.steps.at(-1)!;
+            planned.set(`${stage}/${step}`, request.budget);
             return hollow.verifier.planClimb();
           },
         },
@@ -68,10 +75,26 @@ beforeAll(async () => {
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 } },
   );
 }, 120_000);
-afterAll(() => lab?.stop());
+afterAll(async () => {
+  store?.close();
+  await lab?.stop();
+});
 
-test('what is changed holds from the next step on, however often its stage continues as new', async () => {
-  const run = await lab.runs.start('changed', longStage());
+const LATER = [3, 4, 5, 6, 7, 8, 9];
+const held = (stage: string) =>
+  facts
+    .filter((one) => one.stage === stage)
+    .map(({ stageStep, maxSteps, change: number }) => [stageStep, maxSteps, number]);
+
+/** A long stage, and a short one behind it. */
+function spec() {
+  const long = longStage();
+  const later = { ...long.stages[1]!, name: 'later', maxSteps: 2 };
+  return { ...long, stages: [...long.stages, later] };
+}
+
+test('what is changed holds from the next step on, also where a run continues as new, and again where it is reset', async () => {
+  const run = await lab.runs.start('changed', spec());
   const refusal = (wanted: RunChange): Promise<string> =>
     run.executeUpdate(change, { args: [wanted] }).then(
       () => 'it was taken',
@@ -92,24 +115,46 @@ test('what is changed holds from the next step on, however often its stage conti
   expect(await early).toEqual([expect.stringContaining('did you mean "rl"?') as string, 'it was taken']);
 
   const { end, stages } = await run.result();
-  expect([end, stages[1]]).toMatchObject(['completed', { reason: '9 steps are done' }]);
-  const { changes: shown } = await lab.runs.progress(run, () => true);
-  expect(shown).toEqual(kept);
+  expect([end, ...stages.slice(1)]).toMatchObject([
+    'completed',
+    { reason: '9 steps are done' },
+    { reason: '1 steps are done' },
+  ]);
+  const kept = await readChanges(store, 'changed');
   expect(kept).toMatchObject([
     { number: 1, after: 0, stage: expect.any(String), step: null, reason: 'early' },
     { number: 2, after: 1, stage: 'rl', ...changes[0] },
     { number: 3, after: 2, stage: 'rl', ...changes[1] },
   ]);
-  expect(new Set(kept.map(({ update }) => update)).size).toBe(3);
-  const rl = facts.filter(({ stage }) => stage === 'rl');
-  expect(rl.map(({ stageStep, maxSteps, change: held }) => [stageStep, maxSteps, held])).toEqual([
-    [1, 10_000, 1],
-    [2, 10_000, 1],
-    ...[3, 4, 5, 6, 7, 8, 9].map((step) => [step, 9, 3]),
-  ]);
-  expect([...planned]).toEqual([
-    [1, { count: 40 }],
-    [2, { count: 40 }],
-    ...[3, 4, 5, 6, 7, 8, 9].map((step) => [step, BUDGET]),
-  ]);
+  expect((await lab.runs.progress(run, () => true)).changes).toEqual(kept);
+  expect(held('rl')).toEqual([[1, 10_000, 1], [2, 10_000, 1], ...LATER.map((step) => [step, 9, 3])]);
+  expect(held('later')).toEqual([[1, 1, 3]]);
+  expect(Object.fromEntries(planned)).toEqual({
+    'rl/1': { count: 40 },
+    'rl/2': { count: 40 },
+    ...Object.fromEntries(LATER.map((step) => [`rl/${step}`, BUDGET])),
+    'later/1': BUDGET,
+  });
+  const executions = (await run.describe()).raw.workflowExecutionInfo!;
+  expect(executions.firstRunId).not.toBe(executions.execution!.runId);
+
+  // Back to where nothing was done yet: Temporal brings what was changed again, and it holds from there on.
+  facts.length = 0;
+  const { events } = await lab.runs.client.workflow
+    .getHandle('changed', executions.firstRunId!)
+    .fetchHistory();
+  const begun = events!.find((event) => event.workflowTaskCompletedEventAttributes)!;
+  await lab.runs.client.workflowService.resetWorkflowExecution({
+    namespace: lab.settings.namespace,
+    workflowExecution: { workflowId: 'changed', runId: executions.firstRunId! },
+    reason: 'a test',
+    requestId: 'again',
+    workflowTaskFinishEventId: begun.eventId!,
+  });
+  await lab.runs.client.workflow.getHandle('changed').result();
+  expect(await readChanges(store, 'changed')).toEqual(kept);
+  expect(
+    (await lab.runs.progress(lab.runs.client.workflow.getHandle('changed'), () => true)).changes,
+  ).toEqual(kept);
+  expect(held('rl')).toEqual([1, 2, ...LATER].map((step) => [step, 9, 3]));
 });
