@@ -101,6 +101,9 @@ export async function withTemporal<T>(
   }
 }
 
+/** gRPC's codes of a server that does not answer: a deadline that has passed, and unavailable. */
+const AWAY: readonly number[] = [4, 14];
+
 /**
  * Gives `use` the store to read from, and Temporal as it is just now: whoever looks is told what is away, and waits for
  * nothing. Both are closed afterwards.
@@ -110,12 +113,21 @@ export async function withSources<T>(
   use: (sources: Sources) => Promise<T>,
 ): Promise<T> {
   const settings = await settingsOf(options);
-  const { Client, Connection } = await import('@temporalio/client');
+  const { Client, Connection, ServiceError, isGrpcServiceError } = await import('@temporalio/client');
   const { ObjectStore } = await import('../store/object-store.ts');
   const connection = Connection.lazy({ address: settings.temporalAddress });
   const store = ObjectStore.open(settings.store);
   try {
     return await use({ store, temporal: new Client({ connection, namespace: settings.namespace }) });
+  } catch (error) {
+    const cause = error instanceof ServiceError ? error.cause : error;
+    if (!isGrpcServiceError(cause) || !AWAY.includes(cause.code)) throw error;
+    throw new GradusError(
+      'infra',
+      'temporal-unreachable',
+      `the Temporal server at ${settings.temporalAddress} does not answer (${messageOf(cause)}): start one with "${commandLine('dev')}", or set TEMPORAL_ADDRESS`,
+      { retryable: true, cause: error },
+    );
   } finally {
     store.close();
     await connection.close();

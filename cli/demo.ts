@@ -4,7 +4,7 @@ import { checkSpec } from './check-beforehand.ts';
 import { fail } from './fail.ts';
 import { projectEnvironment } from './project.ts';
 import { runAndReport } from './run-and-report.ts';
-import { readSpec } from './run-spec.ts';
+import { readSpec } from './read-spec.ts';
 import { withStackFlags } from './stack-flags.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
 

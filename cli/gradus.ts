@@ -36,6 +36,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
       'Brings in what the package alone does not have: servers, libtensorflow, Python environments.',
     load: async () => (await import('./commands/setup.ts')).setup,
   },
+  start: {
+    description: 'Starts a run, which workers that are up go on with.',
+    load: async () => (await import('./commands/start.ts')).start,
+  },
   runs: {
     description: 'Lists runs, those that wait for a person first.',
     load: async () => (await import('./commands/runs.ts')).runs,
@@ -43,6 +47,30 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
   why: {
     description: 'Says what a run waits for: a person, a verdict, a worker that is not there, a retry.',
     load: async () => (await import('./commands/why.ts')).why,
+  },
+  decide: {
+    description: 'Answers the question that a run waits with, or shows it.',
+    load: async () => (await import('./commands/steer.ts')).decide,
+  },
+  pause: {
+    description: 'Lets a run wait after the step in flight.',
+    load: async () => (await import('./commands/steer.ts')).signal('pause'),
+  },
+  resume: {
+    description: 'Lets a run that is paused go on.',
+    load: async () => (await import('./commands/steer.ts')).signal('resume'),
+  },
+  stop: {
+    description: 'Ends a run after the step in flight, after asking.',
+    load: async () => (await import('./commands/steer.ts')).signal('stop'),
+  },
+  set: {
+    description: 'Changes budgets and limits of a run that goes on.',
+    load: async () => (await import('./commands/set.ts')).set,
+  },
+  delete: {
+    description: 'Deletes all that Temporal and the store have of a run, after asking.',
+    load: async () => (await import('./commands/delete.ts')).deleteCommand,
   },
   checkpoints: {
     description: 'Lists the checkpoints of a run, oldest first.',

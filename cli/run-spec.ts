@@ -1,23 +1,21 @@
-import { readFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Client, WorkflowFailedError } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
-import { sha256Hex } from '../store/digest.ts';
 import type { CurriculumResult } from '../core/training/curriculum.ts';
-import { GradusError, messageOf } from '../core/errors.ts';
+import { GradusError } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
-import type { OpenQuestion } from '../core/question.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { otherRuns } from './other-runs.ts';
-import { printable } from '../core/printable.ts';
 import { connectPatiently } from './patient-connection.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
-import { progressLine } from './show-progress.ts';
 import { joinInstallation, startInstallation } from './stack-with-workers.ts';
 import { untilInterrupted } from './until-interrupted.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
+import { specDigest } from '../operate/start.ts';
+import { alertWebhook, startAlerting } from './alerting.ts';
+import type { AlertingOptions } from './alerting.ts';
+import { explain, watch } from './watch-run.ts';
 
 export interface RunSpecOptions extends InstallationOptions {
   /** As a person wrote it. */
@@ -40,10 +38,6 @@ export interface FinishedRun {
   seconds: () => number;
 }
 
-const POLL_MS = 1000;
-/** On a terminal one line is rewritten; elsewhere a line is printed no oftener than this. */
-const QUIET_MS = 10_000;
-
 /**
  * Starts servers and workers, runs a curriculum with its progress shown, and gives the finished run to `finish`. A
  * Ctrl-C ends all of it in order; the next start with the same workflow id goes on where it was.
@@ -54,9 +48,12 @@ export async function runSpec<T>(
 ): Promise<T | 'interrupted'> {
   const { spec, workflowId, say, stateDir = DEFAULT_STATE_DIR } = options;
   const started = Date.now();
+  // That it is an address is known before anything is started.
+  alertWebhook(options.alertWebhook);
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
   const up = await servers(options);
   const { stack, settings } = up;
+  let alerting: ReturnType<typeof startAlerting> | undefined;
   try {
     say(`  Temporal at ${settings.temporalAddress}, queue ${QUEUES.orchestrator}`);
     if (stack.temporal.uiAddress) say(`  its workflows at ${stack.temporal.uiAddress}`);
@@ -68,6 +65,8 @@ export async function runSpec<T>(
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
       ? client.workflow.getHandle<typeof curriculum>(workflowId)
       : await startOrGoOn(client, workflowId, spec);
+    // Where the servers are another process's, that one tells.
+    if (!('holder' in up)) alerting = startAlerting(settings, alertsBeside(options));
     const watching = new AbortController();
     const watched = watch(handle, say, watching.signal);
     const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
@@ -82,6 +81,7 @@ export async function runSpec<T>(
     await connection.close();
     return outcome;
   } finally {
+    await alerting?.stop();
     await up.stop();
   }
 
@@ -90,6 +90,14 @@ export async function runSpec<T>(
     return 'interrupted';
   }
 }
+
+/** Alerts beside the progress of a run, which shows that run's own questions. */
+const alertsBeside = ({ say, workflowId, alertWebhook: webhook }: RunSpecOptions): AlertingOptions => ({
+  say: (text) => say(process.stdout.isTTY ? `\n${text}` : text),
+  leaveOut: ({ kind, run }) =>
+    kind === 'question' && (run === workflowId || run?.startsWith(`${workflowId}.`) === true),
+  webhook,
+});
 
 /** What becomes of a run that nobody looks at any more; `holder` is the process whose servers were joined. */
 export const whenStopped = (holder: number | undefined): string =>
@@ -123,7 +131,7 @@ export async function startOrGoOn(
   workflowId: string,
   spec: unknown,
 ): Promise<WorkflowHandle<typeof curriculum>> {
-  const digest = sha256Hex(Buffer.from(JSON.stringify(spec)));
+  const digest = specDigest(spec);
   const handle = await client.workflow.start<typeof curriculum>('curriculum', {
     args: [spec],
     workflowId,
@@ -141,69 +149,4 @@ export async function startOrGoOn(
       'Put the old one back to let it go on. For a run with this one give the file another name, or the servers ' +
       'another folder (--state-dir).',
   );
-}
-
-/** Throws GradusError('spec', 'unreadable'). */
-export async function readSpec(file: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(file, 'utf8')) as unknown;
-  } catch (cause) {
-    throw new GradusError('spec', 'unreadable', `cannot read the spec ${file}: ${messageOf(cause)}`, {
-      cause,
-    });
-  }
-}
-
-/** A question with what can be answered. */
-function waiting({ reason, answers }: OpenQuestion): string {
-  const lines = answers.map(({ answer, effect }) => `\n    ${answer}: ${effect}`);
-  return `\n  waits for a decision: ${reason}${lines.join('')}`;
-}
-
-/** Prints progress until the signal is aborted. */
-async function watch(
-  handle: WorkflowHandle<typeof curriculum>,
-  say: (text: string) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  let last = '';
-  let lastAt = 0;
-  let accepted = false;
-  const show = (progress: Progress): void => {
-    // Before its spec is read it may yet be refused.
-    if (!accepted && progress.phase !== 'spec') {
-      accepted = true;
-      const below = process.stdout.isTTY && last !== '' ? '\n' : '';
-      say(`${below}workflow ${handle.workflowId} is running; kill what you like, it goes on\n`);
-    }
-    const line = progressLine(progress);
-    const question = progress.question === null ? '' : waiting(progress.question);
-    if (line + question === last) return;
-    last = line + question;
-    if (process.stdout.isTTY) {
-      process.stdout.write(`\r\u001b[2K${inOneLine(line, process.stdout.columns)}`);
-      if (progress.step?.note) say(`\n  ${progress.step.note}`);
-    } else if (Date.now() - lastAt >= QUIET_MS || question !== '' || progress.step?.note) {
-      say(line + question);
-      lastAt = Date.now();
-    }
-  };
-  while (!signal.aborted) {
-    // A query that finds no worker for a moment says nothing about the run: the next one will tell.
-    await handle.query<Progress>('progress').then(show, () => undefined);
-    await delay(POLL_MS);
-  }
-}
-
-/** As much of a text as a line of a terminal takes; some say that they are 0 columns wide, and mean that they do not know. */
-export const inOneLine = (text: string, columns: number | undefined): string =>
-  printable(text).slice(0, columns || 80);
-
-/** The first cause of a failed run is what a person can act on. */
-function explain(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error(messageOf(error));
-  if (!(error instanceof WorkflowFailedError)) return error;
-  let cause: Error = error;
-  while (cause.cause instanceof Error) cause = cause.cause;
-  return new GradusError('spec', 'run-failed', cause.message, { cause: error });
 }

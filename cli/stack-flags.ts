@@ -26,6 +26,10 @@ export function withStackFlags(command: Command): Command {
     .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
     .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)
     .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort)
+    .option(
+      '--alert-webhook <url>',
+      'post alerts there as JSON, besides printing them (default: GRADUS_ALERT_WEBHOOK)',
+    )
     .option('--dashboard <port>', 'port of the dashboard (default: 8234, or a free one)', parsePort)
     .option('--no-dashboard', 'leave the dashboard out');
 }

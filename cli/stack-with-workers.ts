@@ -31,6 +31,8 @@ export interface Installation {
 export interface InstallationOptions
   extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'chemistry'> {
   stateDir?: string;
+  /** Where alerts are posted besides; default GRADUS_ALERT_WEBHOOK. */
+  alertWebhook?: string;
   /** Serve the pages that show runs and steer them, on loopback; a number is the port. */
   dashboard?: boolean | number;
 }

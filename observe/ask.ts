@@ -24,8 +24,12 @@ export async function ask<T>(
 }
 
 /** What a run says of itself; null where it cannot just now. */
-export async function askProgress(temporal: Client, workflowId: string): Promise<Progress | null> {
-  const progress = await ask<Progress | undefined>(temporal, workflowId, 'progress');
+export async function askProgress(
+  temporal: Client,
+  workflowId: string,
+  patienceMs?: number,
+): Promise<Progress | null> {
+  const progress = await ask<Progress | undefined>(temporal, workflowId, 'progress', patienceMs);
   return typeof progress?.run === 'string' && typeof progress.status === 'string' ? progress : null;
 }
 

@@ -110,7 +110,7 @@ export async function whyOf(sources: Sources, name: string, now = Date.now()): P
   return temporal.withDeadline(Date.now() + PATIENCE_MS, () => whyOfExecution(temporal, found, now));
 }
 
-async function whyOfExecution(temporal: Client, execution: Execution, now: number): Promise<Why> {
+export async function whyOfExecution(temporal: Client, execution: Execution, now: number): Promise<Why> {
   const base = {
     workflowId: execution.workflowId,
     run: textAttribute(execution, 'GradusRun'),
@@ -370,7 +370,10 @@ async function withFailure(temporal: Client, reason: Reason): Promise<Reason> {
 const CLOSE_EVENT = 2;
 
 /** Why a workflow ended before its end; null where it did not, or nothing is said. */
-async function endOf(temporal: Client, { workflowId, runId, status }: Execution): Promise<string | null> {
+export async function endOf(
+  temporal: Client,
+  { workflowId, runId, status }: Execution,
+): Promise<string | null> {
   if (status !== 'failed' && status !== 'terminated') return null;
   const { history } = await temporal.workflowService.getWorkflowExecutionHistory({
     namespace: temporal.options.namespace,

@@ -5,7 +5,8 @@ import { DEFAULT_STATE_DIR, storeDir } from '../../infra/dev/state-dir.ts';
 import { setUpOnce } from '../../infra/setup/set-up-once.ts';
 import { STATE_DIR } from '../connection.ts';
 import { checkModules } from '../check-beforehand.ts';
-import { note } from '../printable.ts';
+import { alertWebhook, startAlerting } from '../alerting.ts';
+import { note, print } from '../printable.ts';
 import { packageModules, projectEnvironment } from '../project.ts';
 import { withStackFlags } from '../stack-flags.ts';
 import { binDir, startInstallation } from '../stack-with-workers.ts';
@@ -15,6 +16,7 @@ import { shellWord } from '../../environments/sandbox/command.ts';
 import { fileOfModule } from '../../environments/ready.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
+  alertWebhook(options.alertWebhook);
   await checkModules();
   await setUpOnce(note);
   console.log('starting servers and workers …');
@@ -47,11 +49,14 @@ ${workers.descriptions.map((description) => `  worker        ${description}`).jo
 In another terminal:
 
   ${variables}
-  temporal workflow start --type curriculum --task-queue gradus --workflow-id my-run --input-file ${example}
+  ${commandLine(`start ${example} --id my-run`)}
+  ${commandLine('runs')}
 
 Ctrl-C stops everything; what is stored stays, and runs go on when it is started again.`);
+  const alerting = startAlerting(settings, { say: print, webhook: options.alertWebhook });
   await interrupted;
   console.log('\nstopping …');
+  await alerting.stop();
   await installation.stop();
 }
 

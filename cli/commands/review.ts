@@ -1,25 +1,33 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { withConnectionFlags, withTemporal } from '../connection.ts';
+import { withConnectionFlags, withSources, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { print } from '../printable.ts';
+import { note, print } from '../printable.ts';
 
-/** `gradus review list|show|submit`: verdicts that people give. */
+/** `gradus review list|show|submit|withdraw`: verdicts that people give. */
 export function review(): Command {
-  return new Command('review').addCommand(list()).addCommand(show()).addCommand(submit());
+  return new Command('review')
+    .addCommand(list())
+    .addCommand(show())
+    .addCommand(submit())
+    .addCommand(withdraw());
 }
 
 const list = (): Command =>
   withConnectionFlags(new Command('list'))
-    .description('Lists the reviews that are open.')
-    .action((options: ConnectionOptions) =>
-      withTemporal(options, async (client) => {
-        const query = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
-        let open = 0;
-        for await (const { workflowId } of client.workflow.list({ query })) {
-          print(workflowId);
-          open++;
+    .description('Lists the reviews that are open, those with the nearest deadline first.')
+    .option('--json', 'one JSON object a line')
+    .action((options: ConnectionOptions & { json?: boolean }) =>
+      withSources(options, async ({ temporal }) => {
+        const { openReviews } = await import('../../observe/reviews.ts');
+        const { reviews, more } = await openReviews(temporal);
+        if (options.json === true) {
+          for (const one of reviews) print(JSON.stringify(one));
+          return;
         }
-        if (open === 0) print('no review is open');
+        if (reviews.length === 0) print('no review is open');
+        const { reviewLines } = await import('../review-lines.ts');
+        for (const one of reviews) for (const line of reviewLines(one, Date.now())) print(line);
+        if (more) note('there are more');
       }),
     );
 
@@ -59,5 +67,38 @@ const submit = (): Command =>
           const { submitOpinion } = await import('../../operate/review.ts');
           const { opinions, reviewers } = await submitOpinion(client, id, opinion);
           print(`thank you: ${opinions.length} of ${reviewers} reviewer(s) have answered`);
+        }),
+    );
+
+const withdraw = (): Command =>
+  withConnectionFlags(new Command('withdraw'))
+    .description('Takes back what a reviewer has said, while the review is open.')
+    .argument('<review>')
+    .requiredOption('--reviewer <name>', 'whose verdict it is, or who takes the review back')
+    .option('--reason <text>')
+    .option('--all', 'close the whole review without a verdict')
+    .action(
+      (
+        id: string,
+        {
+          reviewer,
+          reason,
+          all,
+          ...options
+        }: ConnectionOptions & { reviewer: string; reason?: string; all?: boolean },
+      ) =>
+        withTemporal(options, async (client) => {
+          const { withdrawOpinion } = await import('../../operate/review.ts');
+          const withdrawal = {
+            reviewer,
+            ...(reason !== undefined && { reason }),
+            ...(all === true && { all }),
+          };
+          const { opinions, reviewers } = await withdrawOpinion(client, id, withdrawal);
+          print(
+            all === true
+              ? 'the review is closed without a verdict'
+              : `taken back: ${opinions.length} of ${reviewers} reviewer(s) have answered`,
+          );
         }),
     );

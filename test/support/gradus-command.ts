@@ -3,7 +3,8 @@ import type { StackAddresses } from '../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../infra/setup/command.ts';
 import { ROOT } from './markdown.ts';
 
-const SCRIPT = ['infra/setup/bootstrap.mjs', '--bundle', 'cli/gradus-bundled.ts', '--'];
+/** What `npm run gradus --` has Node run. */
+export const COMMAND = 'infra/setup/bootstrap.mjs --bundle cli/gradus-bundled.ts --';
 
 /** `npm run gradus -- …` against servers of a test; says how long it took. */
 export const gradusCommand =
@@ -11,6 +12,6 @@ export const gradusCommand =
   async (...args: string[]) => {
     const env = { ...process.env, ...stackEnvironment(stack), ...more };
     const started = performance.now();
-    const done = await runCommand(process.execPath, [...SCRIPT, ...args], { env, cwd: ROOT });
+    const done = await runCommand(process.execPath, [...COMMAND.split(' '), ...args], { env, cwd: ROOT });
     return { ...done, seconds: (performance.now() - started) / 1000 };
   };

@@ -1,6 +1,14 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
+import type { CurriculumSpec } from '../../../core/spec.ts';
+import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
+import { runCommand } from '../../../infra/setup/command.ts';
+import { deleteRun, planDeletion } from '../../../operate/delete-run.ts';
+import { startRun } from '../../../operate/start.ts';
+import { pinCheckpoints } from '../../../store/retention.ts';
 import { readRuns } from '../../../observe/runs.ts';
 import { whyOf } from '../../../observe/why.ts';
 import type { Sources } from '../../../observe/sources.ts';
@@ -11,7 +19,8 @@ import { keepStepFacts } from '../../../store/step-facts.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { builtInEnvironments } from '../../../environments/index.ts';
-import { gradusCommand } from '../../support/gradus-command.ts';
+import { COMMAND, gradusCommand } from '../../support/gradus-command.ts';
+import { ROOT } from '../../support/markdown.ts';
 import { until } from '../../support/run-client.ts';
 import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -47,9 +56,9 @@ const start = (workflowId: string, run?: string, input: unknown = tinySpec()) =>
 const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
 
 /** A run that only the store knows, after `steps` steps. */
-async function forgottenRun(run: string, steps: number): Promise<void> {
+async function forgottenRun(run: string, steps: number, more: Partial<CurriculumSpec> = {}): Promise<void> {
   const { model: _, ...spec } = parseSpec(tinySpec(), run, environments);
-  const claim = { execution: run, spec: { ...spec, model: { kind: 'scratch' } } as never };
+  const claim = { execution: run, spec: { ...spec, model: { kind: 'scratch' }, ...more } as never };
   await store.keep(runKey(run), runClaims, claim);
   for (let step = 1; step <= steps; step++) {
     const heldOut = step % 2 === 0 ? someHeldOut(step, 32) : null;
@@ -58,6 +67,7 @@ async function forgottenRun(run: string, steps: number): Promise<void> {
 }
 
 const gradus = gradusCommand(installation.stack);
+const env = { ...process.env, ...stackEnvironment(installation.stack) };
 
 beforeAll(async () => {
   const names = Array.from({ length: MANY }, (_, i) => `many-${i}`);
@@ -176,4 +186,107 @@ test('why a run stands still is said without any worker', async () => {
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(stdout).toContain('no worker serves the queue gradus (workflows)');
   expect(stdout).not.toContain('\u001b');
+});
+
+test('a run is not started where nobody would execute it, nor with a spec that is wrong', async () => {
+  await expect(startRun(client, 'nobody', tinySpec())).rejects.toThrow('no worker serves the queue gradus');
+  await expect(client.workflow.getHandle('nobody').describe()).rejects.toThrow(/not found/);
+  const file = path.join(installation.stateDir, 'wrong.json');
+  await writeFile(file, JSON.stringify({ ...tinySpec(), sed: 3 }));
+  const { code, stderr } = await gradus('start', file, '--id', 'nobody');
+  expect(code).toBe(1);
+  expect(stderr).toContain('did you mean "seed"');
+  expect(stderr).toContain('Nothing was started.');
+});
+
+test('a run is deleted with all that Temporal and the store have of it, and nothing else', async () => {
+  const other = 'verdicts/near/1/00.json';
+  const bytes = new TextEncoder().encode('{}');
+  const conflict = () => new Error('conflict') as never;
+  await store.putSame(other, bytes, { conflict });
+  await forgottenRun('for', 1);
+  const keysOf = async (run: string) => (await store.list(`runs/${run}/`)).map(({ key }) => key);
+
+  // Not one that goes on, nor one that another run learns from.
+  await expect(planDeletion(sources, 'many-3')).resolves.toMatchObject({
+    refusals: [expect.stringContaining('it goes on: stop it first')],
+  });
+  const key = `runs/forgotten/checkpoints/000003-${'0'.repeat(12)}/manifest.json`;
+  const checkpoint = {
+    manifest: { key, sha256: '0'.repeat(64), bytes: 1 },
+    weights: '0'.repeat(64),
+    step: 3,
+  };
+  await forgottenRun('student', 1, { checkpoints: { forgotten: checkpoint } });
+  await pinCheckpoints(store, 'forgotten', 'student', [checkpoint]);
+  const refused = await planDeletion(sources, 'forgotten');
+  expect(refused.refusals).toEqual([expect.stringContaining('student learns from its checkpoints')]);
+  await expect(deleteRun(sources, refused)).rejects.toThrow('student learns from its checkpoints');
+  expect(await keysOf('forgotten')).toContain('runs/forgotten/pins/student.json');
+
+  // With the one that learns from it goes what that one needed.
+  await deleteRun(sources, await planDeletion(sources, 'student'));
+  expect(await keysOf('student')).toEqual([]);
+  expect(await keysOf('forgotten')).not.toContain('runs/forgotten/pins/student.json');
+
+  // Interrupted in the middle, and begun anew: the claim to the name goes last.
+  const plan = await planDeletion(sources, 'forgotten');
+  expect(plan).toMatchObject({ executions: [], refusals: [] });
+  await store.remove(plan.objects.filter((one) => !one.endsWith('run.json')).slice(0, 2));
+  const asked = await runCommand('bash', ['-c', `echo forgoten | node ${COMMAND} delete forgotten`], {
+    env,
+    cwd: ROOT,
+  });
+  expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining('nothing was done') as string });
+  expect(asked.stdout).toContain(`${plan.objects.length - 2} objects`);
+  const typed = await runCommand('bash', ['-c', `echo forgotten | node ${COMMAND} delete forgotten`], {
+    env,
+    cwd: ROOT,
+  });
+  expect(typed).toMatchObject({ code: 0, stdout: expect.stringContaining('forgotten is deleted') as string });
+  expect(await keysOf('forgotten')).toEqual([]);
+  // A name that begins alike, and what is for all.
+  expect(await keysOf('for')).toHaveLength(2);
+  expect(await store.head(other)).toBeDefined();
+
+  // What Temporal alone knows, by the id of a workflow that was refused a name.
+  const wrong = client.workflow.getHandle('wrong');
+  await wrong.terminate();
+  const below = await client.workflow.start('rolloutGroup', {
+    workflowId: 'wrong/rl/1/0',
+    taskQueue: 'x',
+    args: [],
+  });
+  await below.terminate();
+  const notOfIt = await client.workflow.start('curriculum', {
+    workflowId: 'wrong/run',
+    taskQueue: 'x',
+    args: [],
+  });
+  const found = await until(
+    async () => {
+      const all = await planDeletion(sources, 'wrong');
+      return all.executions.length === 2 && all.refusals.length === 0 ? all : undefined;
+    },
+    30_000,
+    () => 'what was terminated is not listed',
+  );
+  await deleteRun(sources, found);
+  await expect(wrong.describe()).rejects.toThrow(/not found/);
+  await expect(below.describe()).rejects.toThrow(/not found/);
+  await expect(notOfIt.describe()).resolves.toMatchObject({ status: { name: 'RUNNING' } });
+});
+
+test('where Temporal is away, what the store has is shown, and the rest says so', async () => {
+  const away = { ...env, TEMPORAL_ADDRESS: '127.0.0.1:1' };
+  const gone = gradusCommand(installation.stack, { TEMPORAL_ADDRESS: away.TEMPORAL_ADDRESS });
+  const runs = await gone('runs', '--json');
+  expect(runs).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('Temporal does not answer') as string,
+  });
+  expect(runs.stdout).toContain('"run":"brought"');
+  const why = await gone('why', 'brought');
+  expect(why).toMatchObject({ code: 1, stderr: expect.stringContaining('temporal-unreachable') as string });
+  expect(why.stderr).not.toContain('    at ');
 });

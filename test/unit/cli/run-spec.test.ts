@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { inOneLine, whenStopped } from '../../../cli/run-spec.ts';
+import { whenStopped } from '../../../cli/run-spec.ts';
+import { inOneLine } from '../../../cli/watch-run.ts';
 
 test('progress is shown where a terminal does not know how wide it is', () => {
   const line = 'x'.repeat(200);

@@ -1,0 +1,82 @@
+import path from 'node:path';
+import { Command } from 'commander';
+import { commandLine } from '../../core/installation.ts';
+import { messageOf } from '../../core/errors.ts';
+import { STATE_DIR, withConnectionFlags, withSources, withTemporal } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import type { curriculum } from '../../workflows/curriculum.ts';
+import type { Progress } from '../../workflows/messages.ts';
+import { note, print } from '../printable.ts';
+import { readSpec } from '../read-spec.ts';
+
+interface StartOptions extends ConnectionOptions {
+  id?: string;
+  watch?: boolean;
+  check: boolean;
+}
+
+/** `gradus start SPEC --id ID`: begins a run that workers which are up go on with. */
+export function start(): Command {
+  return withConnectionFlags(new Command('start'))
+    .argument('<spec>', 'the curriculum, a JSON file')
+    .option('--id <id>', "the run's workflow id (default: the file's name)")
+    .option('--watch', 'show progress until the end, and what the run waits for')
+    .option(
+      '--no-check',
+      'leave names of environments to the workers, which may have others than this project',
+    )
+    .action(async (file: string, { id, watch, check, ...options }: StartOptions) => {
+      const spec = await readSpec(file);
+      const workflowId = id ?? path.basename(file, '.json');
+      // Where servers and workers are another process's of this machine, their environments count.
+      const elsewhere = options.stateDir === undefined && process.env['GRADUS_S3_URL'] !== undefined;
+      const stateDir = options.stateDir ?? process.env[STATE_DIR];
+      if (check) {
+        const { checkSpec } = await import('../check-beforehand.ts');
+        await checkSpec(spec, workflowId, { stateDir, join: !elsewhere });
+      }
+      const { claimedName, startRun } = await import('../../operate/start.ts');
+      await withTemporal(options, async (temporal) => {
+        await startRun(temporal, workflowId, spec);
+        const run = await claimedName(temporal, workflowId);
+        if (run === null) note('it has not begun yet: what it is called in the store is not known');
+        else print(run);
+        if (watch !== true) note(`"${commandLine(`why ${run ?? workflowId}`)}" says what it is at`);
+      });
+      if (watch === true) await watchIt(options, workflowId, spec);
+    });
+}
+
+/** Until the run has ended, or whoever looks has seen enough. */
+async function watchIt(options: ConnectionOptions, workflowId: string, spec: unknown): Promise<void> {
+  const [{ explain, watch }, { confidenceOf, reportRun }, { whyOf }, { whyInWords }, { untilInterrupted }] =
+    await Promise.all([
+      import('../watch-run.ts'),
+      import('../curriculum-report.ts'),
+      import('../../observe/why.ts'),
+      import('../../observe/why-in-words.ts'),
+      import('../until-interrupted.ts'),
+    ]);
+  const interrupted = untilInterrupted().then(() => 'interrupted' as const);
+  const started = Date.now();
+  const why = (): Promise<string[]> =>
+    withSources(options, async (sources) => {
+      const { reasons } = await whyOf(sources, workflowId);
+      return reasons.filter(({ kind }) => kind !== 'works').map((reason) => whyInWords(reason, Date.now()));
+    }).catch((error: unknown) => [messageOf(error)]);
+  await withTemporal(options, async (temporal) => {
+    const handle = temporal.workflow.getHandle<typeof curriculum>(workflowId);
+    const watching = new AbortController();
+    const watched = watch(handle, print, watching.signal, why);
+    const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
+    const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
+    await watched;
+    if (result === 'interrupted') {
+      note('\nno longer watching; the run goes on');
+      process.exitCode = 130;
+      return;
+    }
+    const progress = await handle.query<Progress>('progress');
+    reportRun(result, progress, confidenceOf(spec), (Date.now() - started) / 1000, print);
+  });
+}

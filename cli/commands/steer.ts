@@ -1,0 +1,112 @@
+import type { Client } from '@temporalio/client';
+import { Command } from 'commander';
+import { GradusError, messageOf } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
+import { DECISIONS } from '../../core/question.ts';
+import type { Decision } from '../../core/question.ts';
+import { confirmName } from '../confirm.ts';
+import type { Progress } from '../../workflows/messages.ts';
+import { withConnectionFlags, withSources } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
+
+// What a run is told after the step in flight. The Temporal CLI does the same by the id of the workflow.
+
+const RUN = 'its name in the store, or the id of its workflow';
+
+const DONE = {
+  pause: 'it waits after the step in flight',
+  resume: 'it goes on',
+  stop: 'it ends after the step in flight, with its checkpoint',
+} as const;
+
+/** `gradus pause RUN`, `gradus resume RUN` and `gradus stop RUN`, which asks back. */
+export const signal = (name: keyof typeof DONE) => (): Command => {
+  const command = withConnectionFlags(new Command(name)).argument('<run>', RUN);
+  if (name === 'stop') command.option('--yes <run>', "do not ask back: the run's name once more");
+  return command.action(async (run: string, { yes, ...options }: ConnectionOptions & { yes?: string }) => {
+    await withRunning(options, run, async (client, workflowId) => {
+      if (name === 'stop') await confirmName(run, yes, `${run} ends after the step in flight, for good.`);
+      const { signalRun } = await import('../../operate/control.ts');
+      await signalRun(client, workflowId, name);
+      print(`${run}: ${DONE[name]}`);
+    });
+  });
+};
+
+/** `gradus decide RUN [ANSWER]`: answers the question that a run waits with, or shows it. */
+export function decide(): Command {
+  return withConnectionFlags(new Command('decide'))
+    .argument('<run>', RUN)
+    .argument('[answer]', `one of those that the question has: ${DECISIONS.join(', ')}`)
+    .option('--question <id>', 'answer this question or none: somebody else may have been quicker')
+    .action(
+      (
+        run: string,
+        answer: string | undefined,
+        { question, ...options }: ConnectionOptions & { question?: string },
+      ) =>
+        withRunning(options, run, async (client, workflowId) => {
+          const open =
+            question === undefined || answer === undefined
+              ? await openQuestion(client, workflowId)
+              : question;
+          if (answer === undefined) return;
+          const { answerQuestion } = await import('../../operate/control.ts');
+          await answered(client, workflowId, () =>
+            answerQuestion(client, workflowId, answer as Decision, open),
+          );
+          print(`${run}: ${answer}`);
+        }),
+    );
+}
+
+/** Shows the question that is open, and gives its id. Throws GradusError('spec', 'answer') where there is none. */
+async function openQuestion(client: Client, workflowId: string): Promise<string> {
+  const { question } = await answered(client, workflowId, () =>
+    client.workflow.getHandle(workflowId).query<Progress>('progress'),
+  );
+  if (question === null) throw new GradusError('spec', 'answer', 'the run waits for no decision');
+  print(question.reason);
+  for (const { answer, effect } of question.answers) print(`  ${answer}: ${effect}`);
+  print(`  (question ${question.id})`);
+  return question.id;
+}
+
+/** Finds the run that goes on, by whatever name. */
+export async function withRunning<T>(
+  options: ConnectionOptions,
+  run: string,
+  use: (client: Client, workflowId: string) => Promise<T>,
+): Promise<T> {
+  const { findRunning } = await import('../../operate/find-running.ts');
+  return withSources(options, async ({ temporal }) => use(temporal, await findRunning(temporal, run)));
+}
+
+const ANSWERS_WITHIN_MS = 20_000;
+
+/**
+ * What a run answers, which takes a worker. Throws GradusError('spec', 'refused') in the words of who refuses, and
+ * GradusError('infra', 'no-answer').
+ */
+export async function answered<T>(
+  client: Client,
+  workflowId: string,
+  operation: () => Promise<T>,
+): Promise<T> {
+  const deadline = Date.now() + ANSWERS_WITHIN_MS;
+  try {
+    return await client.withDeadline(deadline, operation);
+  } catch (error) {
+    const { WorkflowUpdateFailedError } = await import('@temporalio/client');
+    if (error instanceof WorkflowUpdateFailedError)
+      throw new GradusError('spec', 'refused', messageOf(error.cause ?? error), { cause: error });
+    if (Date.now() < deadline) throw error;
+    throw new GradusError(
+      'infra',
+      'no-answer',
+      `no worker has answered for ${workflowId} in ${ANSWERS_WITHIN_MS / 1000} s: "${commandLine(`why ${workflowId}`)}" says why. What was asked for may yet be done`,
+      { retryable: true, cause: error },
+    );
+  }
+}

@@ -1,0 +1,25 @@
+import type { OpenReview } from '../observe/reviews.ts';
+import { howLong } from '../core/time/how-long.ts';
+import { shortened } from './shortened.ts';
+
+/** Characters of a subject; `gradus review show` has the whole. */
+const SUBJECT = 200;
+
+/** What a reviewer needs to choose among reviews: whose it is, what is judged, what is known, and until when. */
+export function reviewLines({ id, run, startedAt, state }: OpenReview, now: number): string[] {
+  const asked = run === null ? '' : `of ${run}, `;
+  if (state === null)
+    return [id, `  ${asked}open for ${howLong(now - startedAt)}; no worker says what is judged`];
+  const { ask, reviewers, opinions, deadline } = state;
+  const left = Date.parse(deadline) - now;
+  const until = left > 0 ? `${howLong(left)} left, until ${deadline}` : `its time was up at ${deadline}`;
+  const cheaper = (ask.cheaper ?? []).map(
+    ({ verifier, score, said }) => `${verifier} ${score === null ? (said ?? 'abstained') : score.toFixed(3)}`,
+  );
+  return [
+    id,
+    `  ${asked}${opinions.length} of ${reviewers} reviewer(s) have answered, ${until}`,
+    `  ${shortened(JSON.stringify(ask.request.subject), SUBJECT)}`,
+    ...(cheaper.length === 0 ? [] : [`  before: ${shortened(cheaper.join(', '), SUBJECT)}`]),
+  ];
+}
