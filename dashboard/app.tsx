@@ -22,7 +22,7 @@ import { runsPage } from './pages/runs.tsx';
 import { stepPage } from './pages/step.tsx';
 import { timelinePage } from './pages/timeline.tsx';
 import { Text } from './parts/text.tsx';
-import { admission, changes, headers } from './security.ts';
+import { admission, changes, headers, plainPages } from './security.ts';
 import type { Access } from './security.ts';
 
 /** A form is a few fields and a comment. */
@@ -32,6 +32,7 @@ const MOST_BYTES = 64 * 1024;
 export function createApp(context: Context, access: Access): App {
   const app = new Hono();
   app.use(headers);
+  app.use(plainPages);
   app.use(admission(access));
   app.use(
     bodyLimit({

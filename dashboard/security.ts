@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
+import { printable } from '../core/printable.ts';
 import type { Context } from './context.ts';
 
 /** Who may ask for pages, and by which names. */
@@ -36,6 +37,17 @@ export const headers: MiddlewareHandler = async (c, next) => {
   set('Cross-Origin-Resource-Policy', 'same-origin');
   set('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
   set('Cache-Control', 'no-store');
+};
+
+/**
+ * Writes out what hides or reorders its neighbours, wherever in a page it is: parts that are shown as texts do so
+ * themselves, and this holds for a name or a value that was forgotten.
+ */
+export const plainPages: MiddlewareHandler = async (c, next) => {
+  await next();
+  if (c.res.headers.get('content-type')?.startsWith('text/html') !== true) return;
+  const html = await c.res.text();
+  c.res = new Response(printable(html), { status: c.res.status, headers: c.res.headers });
 };
 
 /** Refuses whoever came by another name, without the password, or by a method that is none of a page's. */

@@ -8,6 +8,7 @@ import type { EpisodeRow } from '../../observe/episode-rows.ts';
 import { placeNumber } from '../../observe/place.ts';
 import type { RunObserver } from '../../observe/run.ts';
 import { stepFolder } from '../../observe/group-at.ts';
+import { groupsIn } from '../../observe/stored-groups.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
 import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
@@ -28,6 +29,8 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     const reward = view.spec?.reward;
     const folder = stepFolder(run, stage, step);
     const rows = reward === undefined ? [] : await rowsOfStep(sources.store, run, folder, reward);
+    const measuredIn = stepFolder(run, `${stage}${HELD_OUT}`, step);
+    const evaluated = await groupsIn(sources.store, measuredIn.folder);
     const steps = (view.steps.value ?? []).filter((one) => one.stage === stage);
     const at = steps.findIndex(({ stageStep }) => stageStep === step);
     const facts = steps[at];
@@ -47,7 +50,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
         next={at < 0 ? null : beside(steps[at + 1])}
         stale={staleOf(view)}
       >
-        {facts && <Facts run={run} facts={facts} />}
+        {facts && <Facts run={run} facts={facts} evaluated={evaluated.length > 0} />}
         {facts?.rollout && (
           <p>
             <a href={`${runAt(run)}/reweigh/${encodeURIComponent(stage)}/${step}`}>
@@ -74,7 +77,7 @@ const isEvaluation = (rows: readonly EpisodeRow[]): boolean =>
 const taskOf = ({ environment, level, split, index }: EpisodeRow): string =>
   `${environment} level ${level}, ${split} ${index}`;
 
-const Facts: FC<{ run: string; facts: StoredStep }> = ({ run, facts }) => {
+const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({ run, facts, evaluated }) => {
   const { rollout, batch, learner, heldOut, decision, circumstances, alarms } = facts;
   return (
     <>
@@ -126,9 +129,11 @@ const Facts: FC<{ run: string; facts: StoredStep }> = ({ run, facts }) => {
             <dt>held-out success</dt>
             <dd>
               <Success of={total(heldOut.arms)} />{' '}
-              <a href={stepAt({ run, stage: `${facts.stage}${HELD_OUT}`, step: facts.stageStep })}>
-                its episodes
-              </a>
+              {evaluated && (
+                <a href={stepAt({ run, stage: `${facts.stage}${HELD_OUT}`, step: facts.stageStep })}>
+                  its episodes
+                </a>
+              )}
             </dd>
           </>
         )}
@@ -162,7 +167,7 @@ const Facts: FC<{ run: string; facts: StoredStep }> = ({ run, facts }) => {
             <dd>
               {circumstances.incidents.map(({ function: name, kind, count, message }) => (
                 <div>
-                  {name}: {kind} {count} times: <Text value={message} max={500} />
+                  <Text value={name} max={200} />: {kind} {count} times: <Text value={message} max={500} />
                 </div>
               ))}
             </dd>
