@@ -56,6 +56,19 @@ export class Presenter {
     return entry.done;
   }
 
+  /** What is shown of it within so many milliseconds, null where that takes longer: whoever looks again later has it. */
+  async presentSoon(environment: string, subject: Json, milliseconds: number): Promise<Presentation | null> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<null>((resolve) => {
+      timer = setTimeout(() => resolve(null), milliseconds);
+    });
+    try {
+      return await Promise.race([this.present(environment, subject), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   /** A drawing of what was shown not long ago; null where that is forgotten: the page that has it is loaded again. */
   drawing(key: string, block: number): string | null {
     const shown = this.kept.get(key)?.done?.blocks[block];

@@ -14,7 +14,7 @@ import { candidateAt, runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
-import { dollars, duration, Num, percent } from '../parts/numbers.tsx';
+import { amount, dollars, duration, Num, percent } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
 
@@ -104,7 +104,9 @@ const Funnel: FC<{ view: LadderView }> = ({ view: { rungs } }) => {
   return (
     <>
       <h2>Funnel</h2>
-      <Figure heading="By rung" svg={figure(label, FUNNEL_WIDTH, height, parts)} wide />
+      <div class="funnel">
+        <Figure heading="By rung" svg={figure(label, FUNNEL_WIDTH, height, parts)} wide />
+      </div>
       <Scroll label="rungs">
         <table>
           <caption>
@@ -366,12 +368,16 @@ const Late: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => {
       ) : (
         <>
           <p>
-            {late.count} verdicts came after their step had gone on.{' '}
+            {amount(late.count, 'verdict')} came after the step that asked had gone on.{' '}
             {offered.count === 0
               ? 'None changed a reward that was learnt from again.'
               : `They changed rewards of ${offered.episodes} episodes, which were learnt from again in ${offered.count} offers.`}
           </p>
-          <Verdicts run={run} caption={`The newest ${late.newest.length} late ones`} of={late.newest} />
+          <Verdicts
+            run={run}
+            caption={`The newest: ${amount(late.newest.length, 'late verdict')}`}
+            of={late.newest}
+          />
           {offered.newest.length > 0 && (
             <Listing
               caption="What was learnt from again"
@@ -400,7 +406,11 @@ const Newest: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => (
     {ledger.newest.length === 0 ? (
       <p>Nobody has answered yet.</p>
     ) : (
-      <Verdicts run={run} caption={`The newest ${ledger.newest.length}`} of={ledger.newest} />
+      <Verdicts
+        run={run}
+        caption={`The newest: ${amount(ledger.newest.length, 'verdict')}`}
+        of={ledger.newest}
+      />
     )}
   </>
 );

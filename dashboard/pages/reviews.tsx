@@ -9,11 +9,12 @@ import type { OpenReview, OpenReviews } from '../../observe/reviews.ts';
 import type { Presentation } from '../../observe/presenter.ts';
 import { showReview, submitOpinion, withdrawOpinion } from '../../operate/review.ts';
 import type { ReviewState } from '../../workflows/review-state.ts';
-import { candidateAt, reviewAt, runAt } from '../address.ts';
+import { printable } from '../../core/printable.ts';
+import { candidateAt, drawingAt, reviewAt, runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
-import { duration, Time } from '../parts/numbers.tsx';
+import { amount, duration, Time } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Subject } from '../parts/subject.tsx';
 import { Block, Text } from '../parts/text.tsx';
@@ -21,6 +22,9 @@ import { Answer } from './candidate.tsx';
 
 /** How long a page waits for a review. */
 const PATIENCE_MS = 5000;
+/** Reviews of the inbox whose subjects are drawn, and how long that may take, milliseconds. */
+const MOST_DRAWN = 30;
+const DRAWN_WITHIN_MS = 700;
 /** Longest of what a reviewer writes, characters: it passes through the history, and becomes evidence. */
 const LONGEST_COMMENT = 4000;
 const LONGEST_NAME = 100;
@@ -39,13 +43,30 @@ export function reviewsPage(app: App, context: Context): void {
     } catch (error) {
       problem = messageOf(error);
     }
+    const drawn = await drawingsOf(last?.reviews ?? []);
     const stale = problem === null ? [] : [{ source: 'Temporal', problem, asOf: last?.asOf ?? null }];
     return c.html(
       <Layout title="Reviews" live stale={stale}>
-        <Live id="reviews">{last && <Inbox reviews={last.reviews} more={last.more} />}</Live>
+        <Live id="reviews">{last && <Inbox reviews={last.reviews} more={last.more} drawn={drawn} />}</Live>
       </Layout>,
     );
   });
+
+  /** Of the first ones, what is drawn of their subjects: nobody waits for an environment that takes long. */
+  async function drawingsOf(reviews: readonly OpenReview[]): Promise<Drawn> {
+    const drawn: Drawn = new Map();
+    await Promise.all(
+      reviews.slice(0, MOST_DRAWN).map(async ({ id, state }) => {
+        if (state === null) return;
+        const { environment, request } = state.ask;
+        const shown = await presenter.presentSoon(environment, request.subject, DRAWN_WITHIN_MS);
+        const at = shown?.blocks.findIndex(({ kind }) => kind === 'svg') ?? -1;
+        const block = shown?.blocks[at];
+        if (block?.kind === 'svg') drawn.set(id, { src: drawingAt(shown!.key, at), alt: block.alt });
+      }),
+    );
+    return drawn;
+  }
 
   app.get('/reviews/:id', async (c) => c.html(await page(c.req.param('id'))));
 
@@ -133,6 +154,9 @@ export function reviewsPage(app: App, context: Context): void {
   }
 }
 
+/** By review, its drawing. */
+type Drawn = Map<string, { src: string; alt: string }>;
+
 interface Failed {
   problem: string;
   typed: Opinion | null;
@@ -169,13 +193,18 @@ function opinionIn(form: Form): Opinion {
   };
 }
 
-const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean }> = ({ reviews, more }) => {
+const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: Drawn }> = ({
+  reviews,
+  more,
+  drawn,
+}) => {
   if (reviews.length === 0) return <p>No review is open: nobody waits for a person.</p>;
   return (
     <Scroll label="open reviews">
       <table>
         <caption>
-          {reviews.length} open reviews{more && ', and more'}; those with the nearest deadline first
+          {amount(reviews.length, 'open review')}
+          {more && ', and more'}; those with the nearest deadline first
         </caption>
         <thead>
           <tr>
@@ -203,6 +232,13 @@ const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean }> = ({ reviews,
               ) : (
                 <>
                   <td>
+                    {drawn.has(id) && (
+                      <img
+                        class="drawing small"
+                        src={drawn.get(id)!.src}
+                        alt={printable(drawn.get(id)!.alt)}
+                      />
+                    )}
                     <code>
                       <Text value={JSON.stringify(state.ask.request.subject)} max={160} />
                     </code>

@@ -45,6 +45,10 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds)} s`;
 }
 
+/** `1 verdict`, `1,000 verdicts`. */
+export const amount = (count: number, what: string, many = `${what}s`): string =>
+  `${count.toLocaleString('en')} ${count === 1 ? what : many}`;
+
 /** Cents where there are any, and what is less than one to two digits. */
 export const dollars = (usd: number): string =>
   `US$ ${usd === 0 || Math.abs(usd) >= 0.01 ? usd.toFixed(2) : usd.toPrecision(2)}`;
