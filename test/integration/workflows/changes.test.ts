@@ -1,3 +1,4 @@
+import { WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowUpdateFailedError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
@@ -157,4 +158,31 @@ test('what is changed holds from the next step on, also where a run continues as
     (await lab.runs.progress(lab.runs.client.workflow.getHandle('changed'), () => true)).changes,
   ).toEqual(kept);
   expect(held('rl')).toEqual([1, 2, ...LATER].map((step) => [step, 9, 3]));
+});
+
+test('runs are listed by how they ended, whichever way that was', async () => {
+  const { runs } = lab;
+  const ended = (status: string, run: string) =>
+    expect
+      .poll(
+        async () => {
+          const found: string[] = [];
+          for await (const { workflowId } of runs.client.workflow.list({
+            query: `WorkflowType = 'curriculum' AND GradusStatus = '${status}' AND ExecutionStatus != 'Running'`,
+          }))
+            found.push(workflowId);
+          return found;
+        },
+        { timeout: 30_000 },
+      )
+      .toContain(run);
+  // This one has continued as new.
+  await ended('completed', 'changed');
+  await expect((await runs.start('wrong', {})).result()).rejects.toThrow(WorkflowFailedError);
+  await ended('failed', 'wrong');
+  const called = await runs.start('called-off', longStage());
+  await runs.progress(called, ({ phase }) => phase === 'rl');
+  await called.cancel();
+  await expect(called.result()).rejects.toThrow(WorkflowFailedError);
+  await ended('cancelled', 'called-off');
 });
