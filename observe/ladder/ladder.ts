@@ -5,7 +5,10 @@ import { agreement, predict } from '../../core/ladder/calibration.ts';
 import type { Calibration, Prediction } from '../../core/ladder/calibration.ts';
 import { noTotals } from '../../core/ladder/ledger.ts';
 import type { Tier } from '../../core/episode/outcome.ts';
+import { changedBudget, nothingChanged, withChange } from '../../core/run-change.ts';
+import type { Changed, KeptChange } from '../../core/run-change.ts';
 import type { CurriculumSpec, VerificationSpec } from '../../core/spec.ts';
+import { readChanges } from '../../store/changes.ts';
 import { calibrationPrefix } from '../../store/keys.ts';
 import { calibrationLists } from '../../store/ladder-codecs.ts';
 import { specOfRun } from '../../store/find-run.ts';
@@ -94,8 +97,9 @@ export class LadderObserver {
    */
   async look(run: string, options: CallOptions = {}): Promise<LadderView | null> {
     const { store } = this.sources;
-    const [spec, book, calibrations, said] = await Promise.all([
+    const [spec, changes, book, calibrations, said] = await Promise.all([
       specOfRun(store, run, options),
+      readChanges(store, run, options),
       this.ledgers.of(run, options),
       lastCalibrations(store, run, options),
       askLadder(this.sources.temporal, run, PATIENCE_MS),
@@ -109,7 +113,7 @@ export class LadderObserver {
       run,
       stage,
       rungs: rungsOf(verification, summary, status, (verifier) =>
-        accountOf(spec, verification, summary, stage, verifier),
+        accountOf(spec, changesThatHold(changes), summary, stage, verifier),
       ),
       budgetsFrom: status ? 'workflow' : 'ledger',
       waiting: status?.waiting ?? null,
@@ -174,18 +178,31 @@ function rungsOf(
   ];
 }
 
-/** What the ledger says was spent in a stage, beside the budget that its spec gave it. */
+/** All that holds of what people changed: the newest change and those that it was made on; a reset has undone the others. */
+function changesThatHold(changes: readonly KeptChange[]): Changed {
+  const chain: KeptChange[] = [];
+  for (let next = changes.at(-1); next !== undefined;) {
+    chain.unshift(next);
+    const { number, after } = next;
+    next = after < number ? changes.find((one) => one.number === after) : undefined;
+  }
+  return chain.reduce(withChange, nothingChanged());
+}
+
+/** What the ledger says was spent in a stage, beside the budget that its spec, or a person since, gave it. */
 function accountOf(
   spec: CurriculumSpec | null,
-  verification: VerificationSpec | undefined,
+  changed: Changed,
   { stages }: LedgerSummary,
   stage: string | null,
   verifier: string,
 ): LadderRung['budget'] {
+  const verification = spec?.verification;
   const rung = verification?.rungs.find((one) => one.verifier === verifier);
   if (!rung) return null;
   const own = spec?.stages.find(({ name }) => name === stage);
-  const budget = (own && 'budgets' in own ? own.budgets?.[verifier] : undefined) ?? rung.budget;
+  const written = (own && 'budgets' in own ? own.budgets?.[verifier] : undefined) ?? rung.budget;
+  const budget = changedBudget(written, changed.budgets[verifier] ?? {});
   const { computed, shared, seconds, usd } =
     (stage === null ? null : stages[stage]?.[verifier]) ?? noTotals();
   const count = verification?.counts === 'verdicts' ? computed + shared : computed;

@@ -11,6 +11,7 @@ import { candidateLife } from '../../../observe/ladder/candidate.ts';
 import { LadderObserver } from '../../../observe/ladder/ladder.ts';
 import { archiveKey, asksKey, calibrationKey, ledgerKey, runKey, verdictKey } from '../../../store/keys.ts';
 import { calibrationLists, verdicts, wishes } from '../../../store/ladder-codecs.ts';
+import { keepChange } from '../../../store/changes.ts';
 import { appendLedger } from '../../../store/ledger.ts';
 import { runClaims } from '../../../store/run-claim.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -125,6 +126,13 @@ beforeAll(async () => {
     }),
     { kind: 'offered', stage: 'rl', step: 2, fromStep: 1, episodes: 4 },
   ]);
+  const change = { update: 'u', at: '2026-11-23T00:00:00Z', stage: 'rl', step: 1 };
+  // The second was undone by a reset: the third was made on the first.
+  const budgets = [{ near: { count: 9 } }, { near: { usd: 1 } }, { near: { seconds: null } }];
+  for (const [i, near] of budgets.entries()) {
+    const made = { ...change, update: `u${i}`, number: i + 1, after: i === 0 ? 0 : 1, budgets: near };
+    await keepChange(store, 'climbs', made);
+  }
   const answer = { format: 'gradus.verdict/1', version: '1', spent: { seconds: 2, usd: 0.5 } } as const;
   await store.keep(verdictKey('near', '1', NEAR), verdicts, {
     ...answer,
@@ -151,8 +159,9 @@ describe('the ladder of a run that Temporal has forgotten', () => {
       asked: 1,
       answered: 1,
       totals: { escalated: 1, deferred: 1, accepted: 1, computed: 1, seconds: 2, usd: 0.5 },
-      budget: { budget: { seconds: 60 }, account: { count: 1, seconds: 2, reserved: { count: 0 } } },
+      budget: { budget: { count: 9 }, account: { count: 1, seconds: 2, reserved: { count: 0 } } },
     });
+    expect(near!.budget!.budget).toEqual({ count: 9 });
     expect(exact).toMatchObject({
       totals: { late: 1, lost: 2, lostSeconds: 9, rejected: 1 },
       // The stage's own, in place of the rung's.
