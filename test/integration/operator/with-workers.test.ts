@@ -1,13 +1,23 @@
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { DueCallsRequest, TrainRequest, VerifyRequest } from '../../../core/requests.ts';
+import { startAlerting } from '../../../cli/alerting.ts';
+import { GradusError } from '../../../core/errors.ts';
+import { QUEUES } from '../../../core/names.ts';
+import type { ChangeRequest, DueCallsRequest, TrainRequest, VerifyRequest } from '../../../core/requests.ts';
+import type { Alert } from '../../../observe/alerts.ts';
 import { readRuns } from '../../../observe/runs.ts';
 import type { Sources } from '../../../observe/sources.ts';
 import { whyOf } from '../../../observe/why.ts';
 import type { Reason, Why } from '../../../observe/why.ts';
+import { keepChange, readChanges } from '../../../store/changes.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
-import { hollowActivities } from '../../support/hollow-activities.ts';
+import { gradusCommand } from '../../support/gradus-command.ts';
+import { digest, hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
@@ -20,6 +30,7 @@ const slow = new Map<string, Gate>();
 const failing = new Map<string, Gate>();
 const damaged = new Set<string>();
 const lonely = new Set<string>();
+const REVIEW = `verdict/expert/1/${digest}`;
 
 /** Alive, and getting nowhere. */
 async function heldUp(gate: Gate): Promise<void> {
@@ -33,11 +44,18 @@ async function heldUp(gate: Gate): Promise<void> {
 let lab: WorkflowLab;
 let store: ObjectStore;
 let sources: Sources;
+let alerting: ReturnType<typeof startAlerting> | undefined;
+let gradus: ReturnType<typeof gradusCommand>;
 beforeAll(async () => {
-  lab = await startWorkflowLab(({ runs }) => {
-    const { verifier, learner, rollout, ...others } = hollowActivities(runs);
+  lab = await startWorkflowLab(async ({ runs, settings }) => {
+    const { verifier, learner, rollout, orchestrator, ...others } = hollowActivities(runs);
+    store = await ObjectStore.connect(settings.store);
     return {
       ...others,
+      orchestrator: {
+        ...orchestrator,
+        keepChange: ({ run, made }: ChangeRequest) => keepChange(store, run, made),
+      },
       rollout: {
         ...rollout,
         dueCalls: (request: DueCallsRequest) => {
@@ -48,6 +66,8 @@ beforeAll(async () => {
       },
       verifier: {
         ...verifier,
+        recallVerdict: () => null,
+        keepVerdict: ({ answer }: { answer: unknown }) => ({ answer, lost: null }),
         verifyGroup: async (request: VerifyRequest) => {
           const gate = slow.get(request.group.run);
           if (gate && request.group.stage === 'rl') await heldUp(gate);
@@ -57,7 +77,13 @@ beforeAll(async () => {
       learner: {
         trainStep: async (request: TrainRequest) => {
           const { run } = request;
-          if (failing.has(run) && !failing.get(run)!.isOpen) throw new Error('no room\u001b[31m on the disk');
+          if (failing.has(run) && !failing.get(run)!.isOpen)
+            throw new GradusError(
+              'store',
+              'disk-full',
+              `no room\u001b[31m on the disk, key ${lab.settings.store.secretKey}`,
+              { retryable: true },
+            );
           if (damaged.delete(run))
             throw ApplicationFailure.nonRetryable('runs/x/batch is gone', 'gradus.store.missing-object');
           return learner.trainStep(request);
@@ -65,11 +91,12 @@ beforeAll(async () => {
       },
     };
   });
-  store = await ObjectStore.connect(lab.settings.store);
+  gradus = gradusCommand(lab.stack);
   sources = { store, temporal: lab.runs.client };
 }, 120_000);
 afterAll(async () => {
   for (const gate of [...slow.values(), ...failing.values()]) gate.open();
+  await alerting?.stop();
   store?.close();
   await lab?.stop();
 });
@@ -92,7 +119,7 @@ async function whyWhen(run: string, wanted: (reason: Reason) => boolean): Promis
 test('what works is shown with how far it is, and nothing else is said', async () => {
   slow.set('slow', new Gate());
   const handle = await lab.runs.start('slow', spec());
-  const why = await whyWhen('slow', (reason) => reason.kind === 'works' && reason.count === 2);
+  const why = await whyWhen('slow', (reason) => reason.kind === 'works' && reason.said.length === 2);
   expect(why).toMatchObject({ run: 'slow', status: 'running', stage: 'rl', problems: [] });
   expect(why.reasons).toMatchObject([
     {
@@ -114,11 +141,65 @@ test('what works is shown with how far it is, and nothing else is said', async (
   });
 });
 
+/** A server that takes alerts, and what it was given. */
+async function webhook(): Promise<{ url: string; got: Alert[]; close: () => void }> {
+  const got: Alert[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (part: Buffer) => (body += part.toString()));
+    request.on('end', () => {
+      got.push(JSON.parse(body) as Alert);
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}/`, got, close };
+}
+
 test('what is tried again is told from what nobody serves, and both from a question', async () => {
   failing.set('retries', new Gate());
   damaged.add('asks');
   lonely.add('lonely');
+  const hook = await webhook();
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
+  alerting = startAlerting(lab.settings, { say, webhook: hook.url, intervalMs: 300, retries: 3, env: {} });
   for (const run of ['retries', 'asks', 'lonely']) await lab.runs.start(run, spec());
+  await lab.runs.start('unreadable', { model: 1 });
+  // People are asked, too.
+  const request = {
+    format: 'gradus.verify/1',
+    verifier: 'expert',
+    version: '1',
+    digest,
+    subject: { answer: '\u202e7' },
+  };
+  const limits = { timeoutSeconds: 3600, heartbeatSeconds: 60, maxAttempts: 1 };
+  const cheaper = [{ verifier: 'near', version: '1', score: 0.75 }];
+  await lab.runs.client.workflow.start('review', {
+    args: [
+      {
+        request,
+        environment: 'calculator-ladder',
+        cost: { seconds: 1, usd: 0 },
+        limits,
+        served: { by: 'people', reviewers: 2 },
+        run: 'asks',
+        cheaper,
+      },
+    ],
+    workflowId: REVIEW,
+    taskQueue: QUEUES.orchestrator,
+    typedSearchAttributes: [
+      { key: defineSearchAttributeKey('GradusRun', 'KEYWORD'), value: 'asks' },
+      { key: defineSearchAttributeKey('GradusVerifier', 'KEYWORD'), value: 'expert' },
+    ],
+  });
 
   const retries = await whyWhen(
     'retries',
@@ -129,14 +210,17 @@ test('what is tried again is told from what nobody serves, and both from a quest
       kind: 'retry',
       activity: 'trainStep',
       queue: 'gradus-learner',
-      failure: 'no room\u001b[31m on the disk',
+      failure: expect.stringContaining('no room\u001b[31m on the disk') as string,
     },
   ]);
 
   const asks = await whyWhen('asks', ({ kind }) => kind === 'question');
   expect(asks).toMatchObject({
     status: 'waiting',
-    reasons: [{ kind: 'question', question: { id: expect.any(String) as string } }],
+    reasons: [
+      { kind: 'question', question: { id: expect.any(String) as string } },
+      { kind: 'review', id: REVIEW, verifier: 'expert', given: 0, reviewers: 2 },
+    ],
   });
 
   const alone = await whyWhen('lonely', ({ kind }) => kind === 'no-worker');
@@ -149,4 +233,112 @@ test('what is tried again is told from what nobody serves, and both from a quest
   expect(away).toEqual([]);
   expect(rows[0]).toMatchObject({ run: 'asks', status: 'waiting', from: 'progress' });
   expect(rows[0]!.question!.reason).toContain('runs/x/batch is gone');
+
+  // Each has been told, by both ways, without what must not leave the machine.
+  const told = (alert: Partial<Alert>): Promise<Alert> =>
+    until(
+      async () =>
+        hook.got.find((one) => Object.entries(alert).every(([name, value]) => Object(one)[name] === value)),
+      40_000,
+      () => `${JSON.stringify(alert)} was not told: ${JSON.stringify(hook.got)}`,
+    );
+  expect((await told({ kind: 'question', run: 'asks', over: false })).text).toContain('runs/x/batch is gone');
+  expect((await told({ kind: 'no-worker', run: 'lonely', over: false })).text).toContain('gradus-nobody');
+  expect((await told({ kind: 'review', over: false })).text).toContain(REVIEW);
+  expect((await told({ kind: 'retry', run: 'retries', over: false })).text).toContain(
+    'on the disk, key [secret]',
+  );
+  expect((await told({ kind: 'failed', run: 'unreadable' })).text).toContain(
+    'refused before anything was spent',
+  );
+  expect(JSON.stringify([hook.got, lines])).not.toContain(lab.settings.store.secretKey);
+  const questions = (): number => hook.got.filter(({ kind, over }) => kind === 'question' && !over).length;
+  expect(questions()).toBe(1);
+
+  // What they wait for is given to them, from the terminal.
+  const list = await gradus('review', 'list');
+  expect(list.stdout).toContain(`${REVIEW}\n  of asks, 0 of 2 reviewer(s) have answered, 59 min left`);
+  expect(list.stdout).toContain('{"answer":"\\u202e7"}\n  before: near 0.750');
+  const by = ['--reviewer', 'ann'];
+  expect(await gradus('review', 'submit', REVIEW, ...by, '--score', '1')).toMatchObject({ code: 0 });
+  const back = await gradus('review', 'withdraw', REVIEW, ...by, '--reason', 'a slip');
+  expect(back).toMatchObject({ code: 0, stdout: 'taken back: 0 of 2 reviewer(s) have answered\n' });
+  const closed = await gradus('review', 'withdraw', REVIEW, ...by, '--all');
+  expect(closed).toMatchObject({ code: 0, stdout: 'the review is closed without a verdict\n' });
+  await told({ kind: 'review', over: true });
+
+  const wrong = await gradus('decide', 'asks', 'rollback');
+  expect(wrong).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('is no answer to this question') as string,
+  });
+  const decided = await gradus('decide', 'asks', 'continue');
+  expect(decided).toMatchObject({ code: 0, stdout: expect.stringContaining('asks: continue') as string });
+  await told({ kind: 'question', run: 'asks', over: true });
+  expect((await gradus('decide', 'asks', 'continue')).stderr).toMatch(/waits for no decision|is completed/);
+
+  // A run that goes on takes other limits, waits, goes on, and ends.
+  const set = await gradus(
+    'set',
+    'retries',
+    '--max-steps',
+    'rl=1',
+    '--budget',
+    'near.count=3',
+    '--reason',
+    'dear',
+  );
+  expect(set.stderr).toBe('');
+  expect(set).toMatchObject({ code: 0, stdout: expect.stringContaining('change 1 of retries') as string });
+  expect(await readChanges(store, 'retries')).toMatchObject([
+    { maxSteps: { rl: 1 }, budgets: { near: { count: 3 } }, reason: 'dear' },
+  ]);
+  const misspelt = await gradus('set', 'retries', '--budget', 'nea.count=3');
+  expect(misspelt).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('did you mean "near"') as string,
+  });
+  expect((await gradus('pause', 'retries')).stdout).toBe('retries: it waits after the step in flight\n');
+  expect((await whyWhen('retries', ({ kind }) => kind === 'paused')).status).toBe('paused');
+  expect((await gradus('resume', 'retries')).code).toBe(0);
+  expect(await gradus('stop', 'retries', '--yes', 'other')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('nothing was done') as string,
+  });
+  expect((await gradus('stop', 'retries', '--yes', 'retries')).code).toBe(0);
+  failing.get('retries')!.open();
+  await told({ kind: 'retry', run: 'retries', over: true });
+  await expect(lab.runs.client.workflow.getHandle('retries').result()).resolves.toMatchObject({
+    end: 'stopped',
+  });
+  const over = await gradus('pause', 'retries');
+  expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('is completed') as string });
+  await alerting.stop();
+  hook.close();
+});
+
+test('a run is started once, says its name, and a spec that the workers refuse is told with why', async () => {
+  const file = path.join(lab.stateDir, 'spec.json');
+  slow.set('begun', new Gate());
+  await writeFile(file, JSON.stringify(spec()));
+  const begun = await gradus('start', file, '--id', 'begun', '--no-check');
+  expect(begun).toMatchObject({ code: 0, stdout: 'begun\n' });
+  const again = await gradus('start', file, '--id', 'begun', '--no-check');
+  expect(again).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('"begun" goes on already') as string,
+  });
+  const misspelt = JSON.stringify(spec()).replaceAll('calculator-ladder', 'calculator-laddr');
+  await writeFile(file, misspelt);
+  const refused = await gradus('start', file, '--id', 'refused', '--no-check');
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toContain('did you mean "calculator-ladder"');
+
+  slow.get('begun')!.open();
+  await writeFile(file, JSON.stringify(spec()));
+  const watched = await gradus('start', file, '--id', 'watched', '--no-check', '--watch');
+  expect(watched).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^watched\n.*steps 3, /s) as string,
+  });
 });
