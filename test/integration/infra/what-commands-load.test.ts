@@ -55,6 +55,9 @@ test.each([
     needs: ['commander', ...STORE],
     not: [...COMPILERS, ...TEMPORAL, ...ENGINE, 'hyparquet-writer', 'protobufjs'],
   },
+  { args: 'runs x', needs: ['commander'], not: [...COMPILERS, ...ENGINE, 'hono'] },
+  { args: 'start --help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
+  { args: 'delete --help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
   { args: 'review --help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
   { args: 'reverify --help', needs: ['commander'], not: [...COMPILERS, ...TEMPORAL, ...ENGINE] },
 ])('gradus $args loads what it needs and no more', async ({ args, needs, not }) => {

@@ -106,3 +106,29 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
     store.close();
   }
 });
+
+test('the next run of that id is started, looked at, steered and deleted from the terminal', async () => {
+  const stageOfTest = (block: string): string => block.replace('levels-1-3', 'rl');
+  // It has the same id, and another name: nothing of the first is overwritten.
+  expect(await shell('gradus-start')).toMatch(/^my-run\.2$/m);
+  await until(async () => expect(await shell('gradus-why')).toContain('warm-start did not graduate'));
+  expect(await shell('gradus-runs')).toMatch(/my-run\.2 \(my-run\) +│ waiting/);
+  expect(await shell('gradus-decide')).toContain('my-run: advance');
+  await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
+  expect(await shell('gradus-set', stageOfTest)).toContain('change 1 of my-run');
+  expect((await progress()).changes).toMatchObject([{ maxSteps: { rl: 200 }, reason: 'it still learns' }]);
+  expect(await shell('gradus-stop')).toContain('it ends after the step in flight');
+  expect(jsonIn(await shell('result'))).toMatchObject({ end: 'stopped' });
+
+  // The first one goes, and the second stays.
+  const store = ObjectStore.open(installation.settings.store);
+  try {
+    expect((await store.list('runs/my-run/')).length).toBeGreaterThan(10);
+    expect(await shell('gradus-delete')).toContain('my-run is deleted');
+    expect(await store.list('runs/my-run/')).toEqual([]);
+    expect((await store.list('runs/my-run.2/')).length).toBeGreaterThan(10);
+  } finally {
+    store.close();
+  }
+  expect((await progress()).run).toBe('my-run.2');
+});

@@ -94,6 +94,8 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   expect(shown).toMatchObject({ reviewers: 2, opinions: [], verdict: null });
   expect(shown.ask.request.subject).toHaveProperty('expected');
   expect(await shell('review-submit')).toContain('1 of 2');
+  expect(await shell('review-withdraw')).toContain('0 of 2');
+  await shell('review-submit');
   expect(await shell('submit-verdict')).toContain('reviewer:bob score:1');
   await expect(shell('review-submit')).rejects.toThrow('this review is closed: the verdict is 0.95');
 
