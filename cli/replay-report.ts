@@ -2,7 +2,7 @@ import type { Forked } from '../activities/replay/fork-episode.ts';
 import type { Replayed, ReplayedToken } from '../activities/replay/replay-episode.ts';
 import type { ReplayAnswer } from '../activities/replay/replay.ts';
 import { placeOf } from '../observe/place.ts';
-import { chance, differenceLine, endOf, quoted, verdictOf } from '../observe/replay/words.ts';
+import { chance, chancesOf, differenceLine, endOf, quoted, verdictOf } from '../observe/replay/words.ts';
 
 // A replay and a fork as text for a terminal.
 
@@ -38,11 +38,14 @@ function turnLines(tokens: readonly ReplayedToken[], turns: Replayed['turns'], i
   ];
 }
 
-function tokenLine(position: number, { id, text, logprob, alternatives = [] }: ReplayedToken): string {
+function tokenLine(position: number, token: ReplayedToken): string {
+  const { id, text, alternatives = [] } = token;
+  const { all, kept } = chancesOf(token);
   const others = alternatives
     .filter((one) => one.id !== id)
     .map((one) => `${one.id} ${quoted(one.text)} ${chance(one.logprob)}`);
-  return `${String(position).padStart(6)}  ${quoted(text).padEnd(16)} ${chance(logprob!).padStart(8)}   ${others.join('  ')}`.trimEnd();
+  const cut = kept === null ? '' : ` (${kept} behind the cut)`;
+  return `${String(position).padStart(6)}  ${quoted(text).padEnd(16)} ${all.padStart(8)}${cut}   ${others.join('  ')}`.trimEnd();
 }
 
 const textOf = (tokens: readonly ReplayedToken[]): string => tokens.map(({ text }) => text).join('');

@@ -17,6 +17,7 @@ import { candidatePage } from './pages/candidate.tsx';
 import { drawingsPage } from './pages/drawings.ts';
 import { ladderPage } from './pages/ladder.tsx';
 import { reviewsPage } from './pages/reviews.tsx';
+import { replayPage } from './pages/replay.tsx';
 import { runPage } from './pages/run.tsx';
 import { runsPage } from './pages/runs.tsx';
 import { stepPage } from './pages/step.tsx';
@@ -75,6 +76,7 @@ export function createApp(context: Context, access: Access): App {
   stepPage(app, shared);
   groupPage(app, shared);
   episodePage(app, shared);
+  replayPage(app, context);
   timelinePage(app, context);
   operationsPage(app, context);
   const ladder = new LadderObserver(context.sources);

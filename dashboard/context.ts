@@ -1,4 +1,5 @@
 import type { Presenter } from '../observe/presenter.ts';
+import type { ReplayJobs } from '../observe/replay/jobs.ts';
 import type { Sources } from '../observe/sources.ts';
 import type { Hono } from 'hono';
 import type { WorkerMetrics } from '../observe/metrics/scrape.ts';
@@ -15,6 +16,8 @@ export interface Context {
   formToken: string;
   /** Shows what only an environment can: what its verifiers are asked about. */
   presenter: Presenter;
+  /** Episodes that are sampled again, in processes beside this one. */
+  replays: ReplayJobs;
   /** Never shown, whatever an error says. */
   secrets: readonly string[];
   /** Where workers of this machine show what Temporal's SDK measures in them. */

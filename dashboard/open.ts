@@ -5,7 +5,9 @@ import { runMetrics } from '../observe/metrics/run-metrics.ts';
 import type { WorkerMetrics } from '../observe/metrics/scrape.ts';
 import { ObjectStore } from '../store/object-store.ts';
 import { Presenter } from '../observe/presenter.ts';
-import { hostOptions } from '../workers/settings.ts';
+import { ReplayJobs } from '../observe/replay/jobs.ts';
+import { inheritedEnvironment } from '../workers/inherited-environment.ts';
+import { hostOptions, settingsToEnv } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 import { serveDashboard } from './server.ts';
 import type { Dashboard, DashboardOptions } from './server.ts';
@@ -36,9 +38,18 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   const presenter = new Presenter(hostOptions(settings));
   const sources = { store, temporal: new Client({ connection, namespace: settings.namespace }) };
   const exported = exportByOtlp(runMetrics(sources), (text) => console.error(text));
+  const secrets = [
+    secretKey,
+    accessKey,
+    options.password ?? '',
+    ...Object.values(otlpOf(process.env)?.headers ?? {}),
+  ];
+  const env = { ...inheritedEnvironment(), ...settingsToEnv(settings) };
+  const replays = new ReplayJobs({ env, secrets });
   const close = async (): Promise<void> => {
     await exported?.close();
     await presenter.close();
+    await replays.close();
     await connection.close();
     store.close();
   };
@@ -48,12 +59,8 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
       sources,
       namespace: settings.namespace,
       presenter,
-      secrets: [
-        secretKey,
-        accessKey,
-        options.password ?? '',
-        ...Object.values(otlpOf(process.env)?.headers ?? {}),
-      ],
+      replays,
+      secrets,
     });
     return {
       url: served.url,

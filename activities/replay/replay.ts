@@ -1,4 +1,5 @@
 import { closest } from 'fastest-levenshtein';
+import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
@@ -24,6 +25,8 @@ export interface ReplayAnswer {
   place: EpisodePlace;
   /** What sampled the episode, and samples it again. */
   checkpoint: { key: string; step: number; weights: string };
+  /** How the stored episode ended, and what it was judged to be. */
+  stored: Pick<Episode, 'status' | 'outcome'>;
   /** Which decoder samples here. */
   decoder: string;
   replay: Replayed | null;
@@ -64,6 +67,10 @@ export async function replay(
     return {
       place,
       checkpoint: { key: checkpoint.manifest.key, step: checkpoint.step, weights: checkpoint.weights },
+      stored: {
+        status: stored.episode.status,
+        ...(stored.episode.outcome && { outcome: stored.episode.outcome }),
+      },
       decoder: backendName(),
       replay: fork
         ? null

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { dashboardToken, openDashboard } from '../../dashboard/open.ts';
 import { settingsOf, temporalUiOf, withConnectionFlags } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { projectModules } from '../project.ts';
 import { parsePort } from '../stack-flags.ts';
 import { note, print } from '../printable.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
@@ -31,7 +32,11 @@ export function dashboard(): Command {
       if (host === undefined && password !== null)
         note('GRADUS_DASHBOARD_TOKEN is set: it is asked for on loopback, too');
       const interrupted = untilInterrupted();
-      const opened = await openDashboard(await settingsOf(options), {
+      const settings = {
+        ...(await settingsOf(options)),
+        environmentModules: (await projectModules()).files,
+      };
+      const opened = await openDashboard(settings, {
         temporalUi: await temporalUiOf(options),
         actions,
         password,

@@ -7,7 +7,6 @@ import { numberFrom, wholeFrom } from '../numbers.ts';
 import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { replayReport } from '../replay-report.ts';
-import { runReplay } from '../run-replay.ts';
 
 interface ReplayOptions extends ConnectionOptions {
   topK: number;
@@ -47,6 +46,8 @@ export function replay(): Command {
         alternatives: topK,
         fork: fork ? { ...fork, seed: seed ?? (fork.token === null ? SEED : null) } : null,
       };
+      // The engine is loaded when it is needed.
+      const { runReplay } = await import('../run-replay.ts');
       const answer = await runReplay(settings, request, {
         signal: AbortSignal.timeout(timeLimit * 1000),
         onProgress: sayNow(),

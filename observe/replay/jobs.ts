@@ -26,6 +26,8 @@ export interface ReplayJob {
 export interface ReplayJobsOptions {
   /** Of the processes: where the store is, and what they may know. */
   env: Record<string, string>;
+  /** What no reason may hold, whatever an error says. */
+  secrets?: readonly string[];
   /** What a replay may take, milliseconds. Default: ten minutes. */
   limitMs?: number;
   /** How many replays are remembered. Default 8. */
@@ -35,6 +37,8 @@ export interface ReplayJobsOptions {
 const MAIN = ownModule('../../cli/replay-process', import.meta.url);
 const LIMIT_MS = 10 * 60_000;
 const MOST = 8;
+/** Characters of what a process said last that are told. */
+const MOST_WORDS = 1000;
 
 /**
  * Replays that pages ask for, one at a time, each in a process of its own, so that whoever serves pages neither waits for one
@@ -83,15 +87,21 @@ export class ReplayJobs {
     const child = fork(MAIN, [JSON.stringify(request)], {
       execArgv: [...OWN_LOADER],
       env,
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    });
+    /** The end of what it wrote to stderr. */
+    let words = '';
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      words = (words + text).slice(-MOST_WORDS);
+      process.stderr.write(text);
     });
     const gone = new Promise<void>((resolve) => {
       child.once('error', (error) => {
         this.end(job, { kind: 'failed', at: Date.now(), reason: error.message });
         resolve();
       });
-      child.once('exit', (code, signal) => {
-        const reason = `its process ended (${signal ?? `exit code ${code}`}): there may be too little memory for its model`;
+      child.once('close', (code, signal) => {
+        const reason = `its process ended (${signal ?? `exit code ${code}`}): ${words.trim() || 'there may be too little memory for its model'}`;
         this.end(job, { kind: 'failed', at: Date.now(), reason });
         resolve();
       });
@@ -124,8 +134,15 @@ export class ReplayJobs {
     await running.gone;
   }
 
+  private withoutSecrets(state: ReplayState): ReplayState {
+    if (state.kind !== 'failed') return state;
+    const { secrets = [] } = this.options;
+    const named = secrets.filter((secret) => secret !== '');
+    return { ...state, reason: named.reduce((rest, secret) => rest.replaceAll(secret, '…'), state.reason) };
+  }
+
   private end(job: ReplayJob, state: ReplayState): void {
-    if (job.state.kind === 'running') job.state = state;
+    if (job.state.kind === 'running') job.state = this.withoutSecrets(state);
     if (this.running?.job !== job) return;
     const { child, timer } = this.running;
     clearTimeout(timer);

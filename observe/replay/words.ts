@@ -1,5 +1,5 @@
 import type { Forked } from '../../activities/replay/fork-episode.ts';
-import type { Difference, Replayed } from '../../activities/replay/replay-episode.ts';
+import type { Difference, Replayed, ReplayedToken } from '../../activities/replay/replay-episode.ts';
 
 // What came of a replay, or of a fork, in words.
 
@@ -63,3 +63,12 @@ export const chance = (logprob: number): string => {
   const percent = 100 * Math.exp(logprob);
   return `${percent >= 0.1 || percent === 0 ? percent.toFixed(1) : percent.toExponential(0)} %`;
 };
+
+/** How likely a sampled token was: among all, as its alternatives are, and among what a cut left, where there was one. */
+export function chancesOf({ id, logprob, alternatives = [] }: ReplayedToken): {
+  all: string;
+  kept: string | null;
+} {
+  const own = alternatives.find((one) => one.id === id)?.logprob ?? logprob!;
+  return { all: chance(own), kept: logprob === own ? null : chance(logprob!) };
+}

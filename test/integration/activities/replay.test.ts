@@ -11,6 +11,8 @@ import type { EpisodePlace, StoredEpisode } from '../../../activities/replay/sto
 import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
 import { plainRun } from '../../../bench/plain-run.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
+import { openDashboard } from '../../../dashboard/open.ts';
+import type { Dashboard } from '../../../dashboard/server.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { BackendKind } from '../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../engine/decoder/native/addon.ts';
@@ -23,7 +25,10 @@ import { ReplayJobs } from '../../../observe/replay/jobs.ts';
 import type { ReplayJob } from '../../../observe/replay/jobs.ts';
 import { applyRetention } from '../../../store/retention.ts';
 import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/trajectories.ts';
+import { readSettings } from '../../../workers/settings.ts';
+import { violationsOf } from '../../support/axe.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
+import { hasChromium, launchChromium } from '../../support/chromium.ts';
 import { DONE } from '../../support/ended.ts';
 import { houseWith, WAYS } from '../../support/houses.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -308,6 +313,25 @@ describe('a fork', () => {
     await expect(forked(pinned, { at: 100_000, token: null, seed: 1 })).rejects.toThrow(/sampled a token: /);
   });
 
+  test('makes long calls where it is, too', async () => {
+    const stored = await find((one) => of('house-replay', 'tree')(one) && !one.episode.inherited);
+    const known = environments.get('house-replay')!;
+    const tools = known.tools.map((tool) => ({ ...tool, placement: 'long' as const }));
+    const long = Object.assign(Object.create(known) as typeof known, { tools });
+    const lease = await pool.lease(await checkpointThatSampled(store, stored));
+    const { turns, tokens, status } = stored.episode;
+    const at = turns[0]!.end - 1;
+    const again = await forkEpisode(
+      stored,
+      lease,
+      { at, token: tokens[at]!, seed: null },
+      { environment: long, alternatives: 0, signal },
+    );
+    expect(again.tokens.map(({ id }) => id)).toEqual(tokens);
+    expect(again.status).toEqual(status);
+    lease.release();
+  });
+
   test('makes no call that must be made once', async () => {
     const stored = await find((one) => of('house-fold', 'tree')(one) && !one.episode.inherited);
     const known = environments.get('house-fold')!;
@@ -355,7 +379,9 @@ describe('in a process of its own', () => {
     expect(stdout).toMatch(
       /tokens of \d+ turns? sampled again: every one is the same, with the same log-prob to the bit/,
     );
-    expect(stdout).toMatch(/turn 1\n +0 {2}".+" +[\d.]+ % +\d+ ".*" [\d.e-]+ %/);
+    expect(stdout).toMatch(
+      /turn 1\n +0 {2}".+" +[\d.]+ % \([\d.e-]+ % behind the cut\) +\d+ ".*" [\d.e-]+ %/,
+    );
 
     const { group } = all.find(
       ({ place: { run, stage, step } }) => run === 'cut' && stage === 'rl' && step === 1,
@@ -422,6 +448,114 @@ describe('in a process of its own', () => {
       reason: expect.stringContaining('longer than 0.05 s') as string,
     });
     await Promise.all([jobs.close(), impatient.close()]);
+  });
+});
+
+describe('its page', () => {
+  const place = { run: 'cut', stage: 'rl', step: 1, group: 0, episode: 1 };
+  const path = `/runs/cut/episodes/rl/1/0/1/replay`;
+  let actions: Dashboard;
+  let onlyShows: Dashboard;
+  beforeAll(async () => {
+    const settings = readSettings({ ...server.environment(), TEMPORAL_ADDRESS: '127.0.0.1:1' });
+    const at = (actions: boolean) => openDashboard(settings, { actions, temporalUi: null });
+    [actions, onlyShows] = await Promise.all([at(true), at(false)]);
+  });
+  afterAll(() => Promise.all([actions?.close(), onlyShows?.close()]));
+
+  const get = async (url: string, of = actions): Promise<string> =>
+    (await fetch(new URL(url, of.url))).text();
+  async function post(to: string, form: Record<string, string>, of = actions): Promise<Response> {
+    const token = /name="token" value="([^"]+)"/.exec(await get(path, of))?.[1] ?? 'none';
+    return fetch(new URL(to, of.url), {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { origin: new URL(of.url).origin, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ token, ...form }),
+    });
+  }
+  /** The page once nothing runs, as a person sees it who looks again. */
+  const settled = (url: string): Promise<string> =>
+    vi.waitFor(
+      async () => {
+        const html = await get(url);
+        expect(html).not.toContain('Look again');
+        return html;
+      },
+      { timeout: 60_000, interval: 200 },
+    );
+
+  test('begins nothing where it only shows, and says what to write in a terminal', async () => {
+    const html = await get(path, onlyShows);
+    expect(html).not.toContain('<form');
+    expect(html).toContain(`replay ${placeOf(place)}`);
+    expect((await post(path, { alternatives: '5' }, onlyShows)).status).toBe(403);
+  });
+
+  test('replays and forks by forms alone', async () => {
+    const begun = await post(path, { alternatives: '3' });
+    expect(begun.status).toBe(303);
+    const running = await get(begun.headers.get('location')!);
+    expect(running).toMatch(/running<\/span> for/);
+    expect((await post('/runs/cut/episodes/rl/1/0/2/replay', { alternatives: '3' })).status).toBe(409);
+    const html = await settled(begun.headers.get('location')!);
+    expect(html).toContain('every one is the same, with the same log-prob to the bit');
+    const [, link] = /href="([^"]+&amp;at=\d+&amp;token=\d+#fork)"/.exec(html)!;
+    const offered = await get(link!.replaceAll('&amp;', '&'));
+    const [, at] = /name="at" value="(\d+)"/.exec(offered)!;
+    const [, token] = /name="with" value="(\d+)"/.exec(offered)!;
+
+    const forked = await post(`${path}/fork`, { at: at!, with: token!, seed: '' });
+    expect(forked.status).toBe(303);
+    const shown = await settled(forked.headers.get('location')!);
+    expect(shown).toMatch(/Forked at \d+/);
+    expect(shown).toContain('Nothing of it is kept in the run');
+    expect(shown).toContain(`a fork at ${at}, token ${token}`);
+
+    for (const form of [
+      { at: '1e3', with: '1' },
+      { at: '1', with: '', seed: '' },
+      { at: '', with: '1' },
+    ])
+      expect((await post(`${path}/fork`, form)).status).toBe(400);
+    const behind = await post(`${path}/fork`, { at: '99999', seed: '1' });
+    expect(await settled(behind.headers.get('location')!)).toContain('sampled a token: ');
+  });
+
+  test('stops what runs, and the next may begin', async () => {
+    const begun = await post(path, { alternatives: '1' });
+    const [, job] = /job=(\d+)/.exec(begun.headers.get('location')!)!;
+    expect((await post(`${path}/stop`, { job: job! })).status).toBe(303);
+    expect(await get(begun.headers.get('location')!)).toContain('it was stopped');
+    const other = await post('/runs/cut/episodes/rl/1/0/2/replay', { alternatives: '0' });
+    expect(await settled(other.headers.get('location')!)).toContain('every one is the same');
+  });
+
+  test.runIf(hasChromium())('is within WCAG 2.2 AA, with keys alone, on a small screen', async () => {
+    const browser = (await launchChromium())!;
+    const context = await browser.newContext({ bypassCSP: true, viewport: { width: 320, height: 640 } });
+    try {
+      const page = await context.newPage();
+      const heard: string[] = [];
+      page.on('console', (message) => heard.push(message.text()));
+      await page.goto(new URL(path, actions.url).href);
+      await page.getByRole('button', { name: 'Replay' }).focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'The same', exact: true }).waitFor({ timeout: 60_000 });
+      // What may be begun again is there without a reload.
+      await page.getByRole('button', { name: 'Fork' }).waitFor({ timeout: 10_000 });
+      for (const scheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme: scheme });
+        expect(await violationsOf(page)).toEqual([]);
+      }
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      await page.goto(new URL(`${path}?job=2`, actions.url).href);
+      expect(await violationsOf(page)).toEqual([]);
+      expect(heard).toEqual([]);
+    } finally {
+      await context.close();
+      await browser.close();
+    }
   });
 });
 

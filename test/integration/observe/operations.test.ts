@@ -14,6 +14,7 @@ import type { Timeline } from '../../../observe/timeline.ts';
 import { lossInWords } from '../../../observe/timeline-lanes.ts';
 import { usageBelow } from '../../../observe/usage.ts';
 import { Presenter } from '../../../observe/presenter.ts';
+import { ReplayJobs } from '../../../observe/replay/jobs.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
@@ -51,6 +52,7 @@ beforeAll(async () => {
       actions: false,
       formToken: 'none',
       presenter: new Presenter({ modules: [] }),
+      replays: new ReplayJobs({ env: {} }),
       secrets: [],
     },
     { hosts: new Set(['here']), password: null },
