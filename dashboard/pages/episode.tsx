@@ -79,7 +79,7 @@ export function episodePage(
           </li>
           <li>
             <a href={`${episodeAt(place)}/replay`}>Replay it token by token</a>, or from a terminal:{' '}
-            <code>{replay}</code>
+            <code class="command">{replay}</code>
           </li>
         </ul>
         <h2>Prompt</h2>

@@ -152,7 +152,7 @@ const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, l
       )}
       <p class="note">
         {!context.actions && 'This dashboard only shows; started with --actions it can replay. '}
-        In a terminal: <code>{commandLine(`replay ${placeOf(place)}`)}</code>
+        In a terminal: <code class="command">{commandLine(`replay ${placeOf(place)}`)}</code>
       </p>
     </Layout>
   );

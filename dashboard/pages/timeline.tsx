@@ -1,3 +1,4 @@
+import { commandLine } from '../../core/installation.ts';
 import type { FC } from 'hono/jsx';
 import { GradusError } from '../../core/errors.ts';
 import { parsePlace, placeOf } from '../../observe/place.ts';
@@ -61,7 +62,7 @@ const Page: FC<{ place: Place; timeline: Timeline | string; context: Context }> 
       </Live>
     )}
     <p class="note">
-      In a terminal: <code>gradus timeline {placeOf(place)}</code>
+      In a terminal: <code class="command">{commandLine(`timeline ${placeOf(place)}`)}</code>
     </p>
   </Layout>
 );
