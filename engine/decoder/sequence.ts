@@ -111,10 +111,10 @@ export class Sequence {
     if (drawn !== undefined) this.append(drawn);
   }
 
-  append({ token, logprob, kept, alternatives = [] }: Drawn): void {
+  append({ token, logprob, kept, alternatives }: Drawn): void {
     this.tokens.push(token);
     this.logprobs.push(logprob);
     this.kept.push(kept);
-    this.alternatives.push(alternatives);
+    if (alternatives) this.alternatives.push(alternatives);
   }
 }

@@ -30,13 +30,13 @@ export interface ReplayJobsOptions {
   secrets?: readonly string[];
   /** What a replay may take, milliseconds. Default: ten minutes. */
   limitMs?: number;
-  /** How many replays are remembered. Default 8. */
-  most?: number;
 }
 
 const MAIN = ownModule('../../cli/replay-process', import.meta.url);
 const LIMIT_MS = 10 * 60_000;
+/** Replays that are remembered, and what of them all together: tokens with their alternatives, some hundred bytes each. */
 const MOST = 8;
+const MOST_TOKENS = 400_000;
 /** Characters of what a process said last that are told. */
 const MOST_WORDS = 1000;
 
@@ -77,13 +77,13 @@ export class ReplayJobs {
         'another replay runs, and each takes a model into memory: wait for its end, or stop it',
       );
     }
-    const { env, limitMs = LIMIT_MS, most = MOST } = this.options;
+    const { env, limitMs = LIMIT_MS } = this.options;
     const job: ReplayJob = {
       id: ++this.lastId,
       request,
       state: { kind: 'running', since: Date.now(), progress: null },
     };
-    this.jobs = [job, ...this.jobs].slice(0, most);
+    this.jobs = [job, ...this.jobs].slice(0, MOST);
     const child = fork(MAIN, [JSON.stringify(request)], {
       execArgv: [...OWN_LOADER],
       env,
@@ -143,6 +143,8 @@ export class ReplayJobs {
 
   private end(job: ReplayJob, state: ReplayState): void {
     if (job.state.kind === 'running') job.state = this.withoutSecrets(state);
+    let left = MOST_TOKENS - tokensOf(job);
+    this.jobs = this.jobs.filter((one) => one === job || (left -= tokensOf(one)) >= 0);
     if (this.running?.job !== job) return;
     const { child, timer } = this.running;
     clearTimeout(timer);
@@ -150,3 +152,8 @@ export class ReplayJobs {
     this.running = undefined;
   }
 }
+
+const tokensOf = ({ request, state }: ReplayJob): number => {
+  const { replay, fork } = state.kind === 'done' ? state.answer : { replay: null, fork: null };
+  return ((replay ?? fork)?.tokens.length ?? 0) * (1 + request.alternatives);
+};
