@@ -11,8 +11,9 @@ export function verdictOf({ equal, sampled, turns, differences }: Replayed): str
   const what = `${sampled} tokens of ${turns.length} ${turns.length === 1 ? 'turn' : 'turns'} sampled again`;
   if (equal) return `${what}: every one is the same, with the same log-prob to the bit`;
   const others = differences.filter(({ kind }) => kind === 'token').length;
-  const tokens = others === 0 ? 'every token is the same' : `${others} are other tokens`;
-  return `${what}: ${tokens}; ${differences.length} differences`;
+  const tokens = others === 0 ? 'every token is the same' : `${others} came out as another token`;
+  const count = `${differences.length} ${differences.length === 1 ? 'difference' : 'differences'} in all`;
+  return `${what}: ${tokens}; ${count}`;
 }
 
 /** What was recorded, and what comes out now. */
