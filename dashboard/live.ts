@@ -5,19 +5,24 @@ import type { App } from './context.ts';
 const INTERVAL_MS = 1500;
 
 interface Follower {
-  /** A page that is another one than the last; null where it is the same. */
-  tell(html: string | null): void;
+  /** A page that is another one than the last, as JSON; null where it is the same. */
+  tell(page: string | null): void;
 }
 
 /** A page that somebody has open: made once for all of them. */
 class Followed {
   readonly followers = new Set<Follower>();
-  last: string | null = null;
+  /** What was told last, as JSON. */
+  told: string | null = null;
+  private last = '';
   private timer: NodeJS.Timeout | undefined;
   private readonly make: () => Promise<string | null>;
 
-  constructor(make: () => Promise<string | null>) {
+  private readonly intervalMs: number;
+
+  constructor(make: () => Promise<string | null>, intervalMs: number) {
     this.make = make;
+    this.intervalMs = intervalMs;
     this.next();
   }
 
@@ -26,15 +31,18 @@ class Followed {
   }
 
   private next(): void {
-    this.timer = setTimeout(() => void this.look(), INTERVAL_MS);
+    this.timer = setTimeout(() => void this.look(), this.intervalMs);
   }
 
   private async look(): Promise<void> {
     const html = await this.make();
     // What every page says of the moment at which it was made is no news.
-    const isNew = html !== null && withoutTime(html) !== withoutTime(this.last ?? '');
-    if (isNew) this.last = html;
-    for (const follower of this.followers) follower.tell(isNew ? html : null);
+    const isNew = html !== null && withoutTime(html) !== withoutTime(this.last);
+    if (isNew) {
+      this.last = html;
+      this.told = JSON.stringify(html);
+    }
+    for (const follower of this.followers) follower.tell(isNew ? this.told : null);
     if (this.followers.size > 0) this.next();
   }
 }
@@ -44,44 +52,64 @@ const withoutTime = (html: string): string => html.replace(/<footer>.*<\/footer>
 /** Open pages; a browser holds a handful, and each costs what its page costs to make. */
 const MOST_FOLLOWED = 64;
 
+/** Of requests that are made here. */
+interface Inner {
+  followed?: true;
+}
+
 /**
  * `/live?path=…`: server-sent events for whoever has that page open: the whole page when it would be another one, and a
  * sign of life when not. The page is asked for as its reader would, by `app` itself.
  */
-export function serveLive(app: App): void {
+export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
   const open = new Map<string, Followed>();
   app.get('/live', (c) => {
+    // Nobody reads what follows the head, nor would anybody end it.
+    if (c.req.method === 'HEAD') return c.body(null);
     const path = c.req.query('path') ?? '';
-    if (!path.startsWith('/') || path.startsWith('//') || path.startsWith('/live') || path.length > 2000) {
+    // Written in another way this page is asked to follow itself, too.
+    const followsItself = (c.env as Inner | undefined)?.followed === true;
+    if (followsItself || !path.startsWith('/') || path.startsWith('//') || path.length > 2000) {
       return c.text('path: a page of this dashboard\n', 400);
     }
     if (!open.has(path) && open.size >= MOST_FOLLOWED) {
       return c.text(`${MOST_FOLLOWED} pages are followed already: close some\n`, 503);
     }
     const request = { headers: c.req.header() };
+    const inner: Inner = { followed: true };
     return streamSSE(c, async (stream) => {
       let followed = open.get(path);
       if (!followed) {
         followed = new Followed(async () => {
-          const response = await app.request(path, request);
+          const response = await app.request(path, request, inner);
           return response.headers.get('content-type')?.startsWith('text/html') === true
             ? response.text()
             : null;
-        });
+        }, intervalMs);
         open.set(path, followed);
       }
       const page = followed;
-      let telling = Promise.resolve();
+      /** The newest page that was not sent yet: whoever reads slowly, or not at all, is kept no others. */
+      let news: string | null = null;
+      let writing = false;
+      const write = async (): Promise<void> => {
+        writing = true;
+        do {
+          const data = news;
+          news = null;
+          await stream.writeSSE(data === null ? { event: 'same', data: '' } : { event: 'page', data });
+        } while (news !== null);
+        writing = false;
+      };
       const follower: Follower = {
-        tell: (html) => {
-          telling = telling.then(() =>
-            stream.writeSSE(
-              html === null ? { event: 'same', data: '' } : { event: 'page', data: JSON.stringify(html) },
-            ),
-          );
+        tell: (told) => {
+          news = told ?? news;
+          if (!writing) void write();
         },
       };
       page.followers.add(follower);
+      // It may be another one than the page that its reader has loaded before.
+      if (page.told !== null) follower.tell(page.told);
       await new Promise<void>((resolve) => stream.onAbort(resolve));
       page.followers.delete(follower);
       if (page.followers.size > 0) return;

@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { Hono } from 'hono';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { serveLive } from '../../../dashboard/live.ts';
+
+// Whoever asks to follow pages, and never reads what comes, or has gone already.
+
+const app = new Hono();
+/** How often each page was made. */
+const made = new Map<string, number>();
+/** More than the system keeps for a connection. */
+const PAGE = 'x'.repeat(16_000_000);
+app.get('/pages/:name', (c) => {
+  const name = c.req.param('name');
+  const times = (made.get(name) ?? 0) + 1;
+  made.set(name, times);
+  return c.html(name === 'large' ? `${times} ${PAGE}` : name);
+});
+serveLive(app, 100);
+const server = createAdaptorServer({ fetch: app.fetch });
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(() => {
+  for (const socket of sockets) socket.destroy();
+  server.close();
+});
+
+const live = (path: string): string => `/live?path=${encodeURIComponent(path)}`;
+const url = (path: string): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
+
+/** Asks by hand, and reads nothing. */
+async function ask(method: string, path: string): Promise<Socket> {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  sockets.push(socket);
+  await once(socket, 'connect');
+  socket.write(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  return socket;
+}
+
+/** Made so often that others which were asked for before have been, too. */
+async function looks(name: string, times: number): Promise<void> {
+  const from = made.get(name) ?? 0;
+  await expect.poll(() => (made.get(name) ?? 0) - from, { timeout: 15_000 }).toBeGreaterThanOrEqual(times);
+}
+
+async function events(path: string): Promise<ReadableStreamDefaultReader<Uint8Array>> {
+  const response = await fetch(url(live(path)));
+  expect(response.status).toBe(200);
+  return response.body!.getReader();
+}
+
+test('heads, readers that have gone, and pages that follow themselves are not followed for ever', async () => {
+  for (let i = 0; i < 64; i++) {
+    expect((await fetch(url(live(`/pages/head-${i}`)), { method: 'HEAD' })).status).toBe(200);
+    (await ask('GET', live(`/pages/gone-${i}`))).destroy();
+  }
+  const itself = await Promise.all(
+    [`/%6cive?path=/pages/itself`, `/x/../live?path=/pages/itself`].map(events),
+  );
+  const reader = await events('/pages/kept');
+  await looks('kept', 2);
+  expect([...made.keys()].filter((name) => name.startsWith('head-'))).toEqual([]);
+  expect(made.get('itself')).toBeUndefined();
+  const before = [...made].filter(([name]) => name.startsWith('gone-'));
+  await looks('kept', 2);
+  expect([...made].filter(([name]) => name.startsWith('gone-'))).toEqual(before);
+  await Promise.all([reader, ...itself].map((one) => one.cancel()));
+}, 30_000);
+
+test('who joins is told what others were told; who reads nothing for a while is kept the newest page alone', async () => {
+  const asleep = await ask('GET', live('/pages/large'));
+  asleep.pause();
+  await looks('large', 8);
+  const late = await events('/pages/large');
+  const { value } = await late.read();
+  expect(new TextDecoder().decode(value)).toMatch(/^event: page\n/);
+  await late.cancel();
+  const told: string[] = [];
+  asleep.on('data', (chunk: Buffer) => {
+    told.push(...(chunk.toString('latin1').match(/data: "\d+/g) ?? []).map((one) => one.slice(7)));
+  });
+  asleep.resume();
+  await expect.poll(() => told.some((one) => Number(one) >= 8), { timeout: 15_000 }).toBe(true);
+  // Those that were on their way, and what was newest.
+  expect(told).not.toContain('6');
+}, 40_000);
