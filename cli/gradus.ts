@@ -88,6 +88,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Shows what is under way in all runs, who serves the queues, and what the store holds.',
     load: async () => (await import('./commands/operations.ts')).operations,
   },
+  compare: {
+    description: 'Shows what two runs or more differ in, what came of it, and where they part.',
+    load: async () => (await import('./commands/compare.ts')).compare,
+  },
   reweigh: {
     description: 'Shows what a step would have taught by another reward.',
     load: async () => (await import('./commands/reweigh.ts')).reweigh,

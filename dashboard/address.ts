@@ -27,3 +27,7 @@ export const reviewAt = (id: string): string => at('reviews', id);
 
 /** A drawing of a subject that is shown. */
 export const drawingAt = (key: string, block: number): string => at('drawings', key, block);
+
+/** What a step would have taught by another reward. */
+export const reweighAt = ({ run, stage, step }: Pick<Place, 'run' | 'stage' | 'step'>): string =>
+  `${runAt(run)}${at('reweigh', stage, step)}`;

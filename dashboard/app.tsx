@@ -18,6 +18,8 @@ import { drawingsPage } from './pages/drawings.ts';
 import { ladderPage } from './pages/ladder.tsx';
 import { reviewsPage } from './pages/reviews.tsx';
 import { replayPage } from './pages/replay.tsx';
+import { comparePage } from './pages/compare.tsx';
+import { reweighPage } from './pages/reweigh.tsx';
 import { runPage } from './pages/run.tsx';
 import { runsPage } from './pages/runs.tsx';
 import { stepPage } from './pages/step.tsx';
@@ -74,6 +76,8 @@ export function createApp(context: Context, access: Access): App {
   runPage(app, shared);
   checkpointsPage(app, context);
   stepPage(app, shared);
+  reweighPage(app, context);
+  comparePage(app, context);
   groupPage(app, shared);
   episodePage(app, shared);
   replayPage(app, context);

@@ -11,7 +11,7 @@ import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 
 interface ReweighOptions extends ConnectionOptions {
-  set: string[];
+  set?: string[];
   json?: boolean;
 }
 
@@ -25,11 +25,10 @@ export function reweigh(): Command {
     .option(
       '--set <field=value>',
       'a field of the reward, such as format.weight=0.5, format.gatedBy=none, truncated=mask; may be given again. Without it the fields are listed',
-      (one: string, all: string[]) => [...all, one],
-      [],
+      (one: string, all: string[] | undefined) => [...(all ?? []), one],
     )
     .option('--json', 'everything, as one JSON object')
-    .action((place: string, { set, json, ...options }: ReweighOptions) =>
+    .action((place: string, { set = [], json, ...options }: ReweighOptions) =>
       withStore(options, async (store) => {
         const done = await reweighStep(store, parseStepPlace(place), new Map(set.map(readSetting)));
         if (json === true) {

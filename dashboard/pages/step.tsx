@@ -11,7 +11,7 @@ import { stepFolder } from '../../observe/group-at.ts';
 import { groupsIn } from '../../observe/stored-groups.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
-import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import { episodeAt, groupAt, reweighAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
@@ -51,11 +51,9 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
         stale={staleOf(view)}
       >
         {facts && <Facts run={run} facts={facts} evaluated={evaluated.length > 0} />}
-        {facts?.rollout && (
+        {facts?.rollout && view.spec && (
           <p>
-            <a href={`${runAt(run)}/reweigh/${encodeURIComponent(stage)}/${step}`}>
-              Weigh its reward otherwise
-            </a>
+            <a href={reweighAt({ run, stage, step })}>Weigh its reward otherwise</a>
           </p>
         )}
         <Rewards rows={rows} />

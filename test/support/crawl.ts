@@ -14,10 +14,13 @@ const kindOf = (path: string): string =>
     .map((part, i) => (/^\d+$/.test(part) || (i > 1 && part.length > 40) ? '*' : part))
     .join('/');
 
-/** Every kind of page that links lead to, from `/` on, a few of each. */
-export async function crawl(base: string, { ofEach = 2, most = 120 } = {}): Promise<Crawled[]> {
+/** Every kind of page that links lead to, from `/` on and from those that are given, a few of each. */
+export async function crawl(
+  base: string,
+  { ofEach = 2, most = 120, also = [] as readonly string[] } = {},
+): Promise<Crawled[]> {
   const found: Crawled[] = [];
-  const waiting = ['/'];
+  const waiting = ['/', ...also];
   const seen = new Set(waiting);
   const kinds = new Map<string, number>();
   while (waiting.length > 0 && found.length < most) {

@@ -1,12 +1,17 @@
+import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll } from 'vitest';
 import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
 import { plainRun } from '../../bench/plain-run.ts';
+import { createApp } from '../../dashboard/app.tsx';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import type { Learner } from '../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import { builtInEnvironments } from '../../environments/index.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { runCommand } from '../../infra/setup/command.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { ReplayJobs } from '../../observe/replay/jobs.ts';
+import { Presenter } from '../../observe/presenter.ts';
 import { ROOT } from './markdown.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -35,3 +40,33 @@ export async function openPlainRuns() {
   };
   return { store, train, gradus };
 }
+
+/** Asks pages for what they have of a store, with no Temporal server at hand. */
+export function pagesOf(store: ObjectStore): (path: string) => Promise<{ status: number; text: string }> {
+  const temporal = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
+  const app = createApp(
+    {
+      sources: { store, temporal },
+      temporalUi: null,
+      namespace: 'default',
+      actions: false,
+      formToken: 'a token',
+      presenter: new Presenter({ modules: [] }),
+      replays: new ReplayJobs({ env: {} }),
+      secrets: [],
+    },
+    { hosts: new Set(['localhost']), password: null },
+  );
+  return async (path) => {
+    const response = await app.request(path, { headers: { host: 'localhost' } });
+    return { status: response.status, text: textIn(await response.text()) };
+  };
+}
+
+/** What is read of a page, without its tags. */
+const textIn = (html: string): string =>
+  html
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&quot;', '"')
+    .replaceAll(/\s+/g, ' ');

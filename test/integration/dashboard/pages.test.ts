@@ -51,7 +51,12 @@ beforeAll(async () => {
     workflowId: HOSTILE,
     taskQueue: QUEUES.orchestrator,
   });
-  pages = await crawl(base);
+  // What forms lead to.
+  const also = [
+    `/compare?runs=${OVER},${WAITS}&by=tokens&tasks=all`,
+    `/runs/${OVER}/reweigh/rl/1?format.weight=0.4&format.role=penalty&truncated=mask`,
+  ];
+  pages = await crawl(base, { also });
 }, 240_000);
 
 afterAll(async () => {

@@ -1,6 +1,11 @@
-import { creditBy } from '../../support/algorithm.ts';
+import { algorithmWith, creditBy } from '../../support/algorithm.ts';
 import { expect, test } from 'vitest';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
+import { createCurriculum } from '../../../activities/training/curriculum.ts';
+import { reweighStep } from '../../../observe/reweigh.ts';
+import type { ReweighedStep } from '../../../observe/reweigh.ts';
+import { runKey } from '../../../store/keys.ts';
+import { runClaims } from '../../../store/run-claim.ts';
 import { readLedger } from '../../../store/ledger.ts';
 import { loadTrajectories } from '../../../store/trajectories.ts';
 import { trainingSequences } from '../../../core/algorithms/credit.ts';
@@ -10,7 +15,7 @@ import { LADDER } from '../../../core/ladder/requests.ts';
 import type { SettleResult, StepGroups } from '../../../core/ladder/requests.ts';
 import { isRewarded, trainableReward } from '../../../core/episode/outcome.ts';
 import type { BlobRef } from '../../../core/refs.ts';
-import type { RungSpec } from '../../../core/spec.ts';
+import type { CurriculumSpec, RungSpec } from '../../../core/spec.ts';
 import type { Environment } from '../../../environments/contract.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
@@ -182,4 +187,49 @@ test('candidates of one group are not rewarded for the rung that judged them', a
   expect(rewards[3]).toBeLessThan(0.3);
   // What was rejected gets no more than it was given.
   expect(rewards[4]).toBeLessThanOrEqual(0.3);
+});
+
+test('a step is re-weighed as the ladder judged it, with what it learnt late and without what only was confirmed', async () => {
+  const run = new Heard('reweighed', 'cheaper');
+  const { algorithm, plan } = algorithmWith({ kind: 'grpo', importanceCap: 2 });
+  const stage = { kind: 'rl', name: 'rl', algorithm, plan, numGenerations: 5, collect: { kind: 'sample' } };
+  await store.keep(runKey(run.run), runClaims, {
+    spec: {
+      run: run.run,
+      reward,
+      verification: { offerLateFor: 8 },
+      sampling: { maxTurns: 1, maxCompletionTokens: 8 },
+      stages: [stage],
+    } as unknown as CurriculumSpec,
+  });
+  const curriculum = createCurriculum({ store, environments: new Map() });
+  const learn = async (step: number, { groups, offered }: SettleResult): Promise<ReweighedStep> => {
+    await curriculum.buildBatch(
+      {
+        run: run.run,
+        stage: 'rl',
+        step,
+        groups: [...groups.map(({ trajectories }) => trajectories!), ...offered],
+        algorithm,
+        plan,
+        reward,
+        policy: '',
+        updates: { minibatch: 8, epochs: 1, seed: 1 },
+      },
+      signal,
+    );
+    return reweighStep(store, { run: run.run, stage: 'rl', step }, new Map());
+  };
+  await run.say('a', 0.8);
+  await run.say('b', 0.2);
+  const first = await learn(1, await run.step([]));
+  expect(first.reproduced).toEqual({ exactly: true });
+  expect(first.tasks).toHaveLength(1);
+  const second = await learn(2, await run.step([await run.say('c', 0.9)]));
+  expect(second.reproduced).toEqual({ exactly: true });
+  // The step's own samples, and those of the one before.
+  expect(second.tasks.map(({ episodes }) => episodes[0]!.group)).toEqual([
+    'group-0.judged',
+    'group-0.late-rl-2',
+  ]);
 });

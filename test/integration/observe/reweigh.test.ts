@@ -7,7 +7,7 @@ import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/
 import type { Outcome } from '../../../core/episode/outcome.ts';
 import { readSteps } from '../../../store/step-facts.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
-import { openPlainRuns } from '../../support/plain-runs.ts';
+import { openPlainRuns, pagesOf } from '../../support/plain-runs.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
 // One run that takes a step or two by every method, and what its steps would have taught by other rewards.
@@ -218,6 +218,24 @@ test('the terminal lists what can be set, shows what flips, and says what is no 
   const refused = await gradus('reweigh', 'grpo-before/rl');
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('write RUN/STAGE/STEP')]);
 }, 60_000);
+
+test('a page has the form, what flips and which tasks begin or stop to teach', async () => {
+  const ask = pagesOf(store);
+  const at = '/runs/grpo-before/reweigh/rl/1';
+  const asItIs = await ask(at);
+  expect(asItIs.status).toBe(200);
+  expect(asItIs.text).toContain('gives every stored reward and the batch of the step, to the bit');
+  expect(asItIs.text).toContain('Change a field and compute');
+  const { text } = await ask(`${at}?${new URLSearchParams(CHANGES).toString()}`);
+  expect(text).toContain('rule:linear-length.target: 4 → 12');
+  expect(text).toMatch(/\d+ of 16 rewards are other ones/);
+  expect(text).toContain('Tasks whose rewards or advantages are other ones');
+  expect(await ask(`${at}?fromat.weight=1`)).toMatchObject({
+    status: 400,
+    text: expect.stringContaining('did you mean "format.weight"?'),
+  });
+  expect((await ask('/runs/grpo-before/reweigh/lr/1')).status).toBe(404);
+});
 
 test.each([
   ['grpo-before/lr/1', 'has no stage "lr" that is rewarded; did you mean "rl"?'],

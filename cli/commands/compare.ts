@@ -1,0 +1,105 @@
+import Table from 'cli-table3';
+import { Command } from 'commander';
+import { armName } from '../../core/names.ts';
+import { rate, wilson } from '../../core/statistics/intervals.ts';
+import type { Proportion } from '../../core/statistics/intervals.ts';
+import { askedOfAll, commonTasks, compareRuns } from '../../observe/compare.ts';
+import type { CommonTasks, Comparison } from '../../observe/compare.ts';
+import { divergenceOf } from '../../observe/divergence.ts';
+import { divergenceText } from '../../observe/divergence-words.ts';
+import { withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { note, print } from '../printable.ts';
+
+/** Spec differences that a table has; `--json` has all. */
+const MOST_ROWS = 40;
+const CONFIDENCE = 0.95;
+
+/** `gradus compare RUN RUN…`: what two runs or more differ in, what came of it, and where they part. */
+export function compare(): Command {
+  return withConnectionFlags(new Command('compare'))
+    .argument('<runs...>', 'two to four runs')
+    .option(
+      '--episodes',
+      'looks for the parting in every stored episode, not only where the facts of a step differ',
+    )
+    .option('--json', 'everything, as one JSON object')
+    .action(
+      (
+        runs: string[],
+        { episodes = false, json, ...options }: ConnectionOptions & { episodes?: boolean; json?: boolean },
+      ) =>
+        withStore(options, async (store) => {
+          const compared = await compareRuns(store, runs, 'step');
+          const [at] = await askedOfAll(store, runs);
+          const tasks = at ? await commonTasks(store, runs, at) : null;
+          const [first, ...others] = runs as [string, ...string[]];
+          const divergences = [];
+          for (const other of others)
+            divergences.push(await divergenceOf(store, [first, other], { episodes }));
+          if (json === true) {
+            const figures = Object.fromEntries(compared.figures);
+            print(JSON.stringify({ ...compared, figures, tasks, divergences }));
+            return;
+          }
+          printComparison(compared, tasks);
+          for (const divergence of divergences) for (const line of divergenceText(divergence)) print(line);
+        }),
+    );
+}
+
+function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks: CommonTasks | null): void {
+  for (const message of unreadable) note(message);
+  const names = runs.map(({ run }) => run);
+  print(
+    table(
+      ['', ...names],
+      [
+        ['steps', ...runs.map(({ steps }) => String(steps))],
+        ['sampled tokens', ...runs.map(({ tokens }) => String(tokens))],
+        ['seconds of steps', ...runs.map(({ seconds }) => seconds.toFixed(1))],
+        ...heldOut.map(({ arm, of }) => [
+          `held-out, ${armName(arm)}`,
+          ...of.map((one) => (one === null ? '–' : `${success(one)} after step ${one.step}`)),
+        ]),
+        ...(tasks === null || tasks.tasks.length === 0
+          ? []
+          : [
+              [
+                `${tasks.tasks.length} common tasks of ${tasks.at.stage}/${tasks.at.step}`,
+                ...tasks.success.map(success),
+              ],
+            ]),
+      ],
+    ),
+  );
+  if (tasks?.solved) {
+    const { both, first, second, neither } = tasks.solved;
+    print(
+      `Of these tasks ${both} are solved by both, ${first} by ${names[0]} alone, ${second} by ${names[1]} alone, ${neither} by neither.`,
+    );
+  }
+  if (spec.length === 0) print('Their specs are the same.');
+  else {
+    print(
+      table(
+        ['spec', ...names],
+        spec.slice(0, MOST_ROWS).map(({ path, values }) => [path, ...values.map((value) => value ?? '–')]),
+      ),
+    );
+    if (spec.length > MOST_ROWS) print(`… and ${spec.length - MOST_ROWS} more differences: --json has all`);
+  }
+}
+
+function success(of: Proportion): string {
+  if (of.trials === 0) return '–';
+  const { low, high } = wilson(of, CONFIDENCE);
+  const percent = (part: number): string => (100 * part).toFixed(1);
+  return `${percent(rate(of))} % [${percent(low)}, ${percent(high)}] of ${of.trials}`;
+}
+
+function table(head: string[], rows: string[][]): string {
+  const made = new Table({ head, style: { head: [], border: [] } });
+  made.push(...rows);
+  return made.toString();
+}

@@ -1,0 +1,96 @@
+import type { Divergence, Parting, StepOfRun } from './divergence.ts';
+import type { FirstOther } from './episode-difference.ts';
+
+// Where two runs part, in words, for terminal and page.
+
+export const stepText = ({ stage, stageStep, step }: StepOfRun): string =>
+  `step ${step} (${stage}/${stageStep})`;
+
+/** In sentences: whether they part, where, and by what. */
+export function divergenceText({
+  runs,
+  common,
+  further,
+  facts,
+  parting,
+  looked,
+  clocks,
+}: Divergence): string[] {
+  const [one, other] = runs;
+  if (parting !== null) return [partingText(parting, runs), ...detailsOf(parting, runs)];
+  const same =
+    looked === 'episodes'
+      ? 'every token, log-prob and verdict, and the weights'
+      : facts === null
+        ? 'all facts and the weights'
+        : 'what was learnt and the weights';
+  const more =
+    further[0] > 0
+      ? `; ${one} has ${further[0]} more`
+      : further[1] > 0
+        ? `; ${other} has ${further[1]} more`
+        : '';
+  return [
+    common === 0
+      ? `${one} and ${other} have no step in common${more}.`
+      : `${one} and ${other} do not part in the ${common} steps that both have: ${same} are the same${more}.`,
+    ...(facts === null
+      ? clocks
+        ? ['They differ in clocks only.']
+        : []
+      : [
+          `From ${stepText(facts.at)} on something is measured or decided otherwise: ${facts.differences
+            .slice(0, 3)
+            .map(({ path }) => path)
+            .join(', ')}.`,
+        ]),
+  ];
+}
+
+function partingText(
+  { at, what, evaluation, group, episode }: Parting,
+  [one, other]: Divergence['runs'],
+): string {
+  if (what === 'begin' || at === null) return `${one} and ${other} begin with other weights.`;
+  const where = `${one} and ${other} part at ${stepText(at)}`;
+  const of = evaluation === null ? '' : `, evaluation ${evaluation}`;
+  const place = group === null ? of : `${of}, ${group}${episode ? `, episode ${episode.index}` : ''}`;
+  switch (what) {
+    case 'course':
+      return `${where}: it is a step of ${one}, and ${other} does another one.`;
+    case 'tasks':
+      return `${where}${place}: it is of another task, of another policy, or only one has it.`;
+    case 'sampled':
+      return `${where}${place}: it is sampled otherwise.`;
+    case 'batch':
+      return `${where}: its episodes are sampled alike, and another batch is made of them.`;
+    default:
+      return `${where}: the same batch leads to other weights. The learners differ: their machine, their threads, or their settings.`;
+  }
+}
+
+function detailsOf({ what, group, episode, counts, batch }: Parting, runs: Divergence['runs']): string[] {
+  const lines: string[] = [];
+  if (episode) {
+    const { token, logprob, verdict, rewards } = episode.difference;
+    const first = (name: string, { at, values }: FirstOther): string =>
+      `${name} ${at} of the completion: ${values.map((value) => value ?? 'nothing').join(' and ')}`;
+    if (logprob) lines.push(`${first('Log-prob', logprob)} nats.`);
+    if (token) lines.push(`${first('Token', token)}.`);
+    if (logprob && !token) lines.push('All of its tokens are the same.');
+    if (verdict)
+      lines.push(
+        `${what === 'batch' ? `${group}, episode ${episode.index} is the first that is judged otherwise` : 'It is judged otherwise'}: reward ${rewards
+          .map((reward, i) => `${reward ?? 'none'} in ${runs[i]}`)
+          .join(', ')}.`,
+      );
+  }
+  if (batch !== null) lines.push(`First of the batch: ${batch}.`);
+  if (counts && counts.groups > 0) {
+    const { groups, other, otherTokens, otherLogprobs, otherVerdicts } = counts;
+    lines.push(
+      `Of ${groups} groups that both have ${other} are not the same: ${otherTokens} episodes have other tokens, ${otherLogprobs} the same tokens with other log-probs, and ${otherVerdicts} only another verdict.`,
+    );
+  }
+  return lines;
+}
