@@ -1,5 +1,5 @@
-import { WorkflowNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
+import { describeExecution, isNotFound } from './describe.ts';
 import type { HistoryEvent, PendingActivity } from './temporal-values.ts';
 
 /** One execution as Temporal has it now. */
@@ -20,20 +20,21 @@ const AT_ONCE = 1000;
 
 /** The events of an execution, at most so many; null where Temporal has none of it. */
 export async function readHistory(
-  client: Client,
+  temporal: Client,
   execution: { workflowId: string; runId?: string },
   most: number,
 ): Promise<ExecutionHistory | null> {
-  const { namespace } = client.options;
+  const { workflowId } = execution;
+  const described = await describeExecution(temporal, execution);
+  // A history without a run's id is of the newest: which one that is must not change while its pages are read.
+  const runId = described?.workflowExecutionInfo?.execution?.runId;
+  if (!described || !runId) return null;
   const events: HistoryEvent[] = [];
   let nextPageToken: Uint8Array | null | undefined;
   try {
-    // A history without a run's id is of the newest: which one that is must not change while its pages are read.
-    const { runId, raw } = await client.workflow.getHandle(execution.workflowId, execution.runId).describe();
-    const { workflowId } = execution;
     do {
-      const page = await client.workflowService.getWorkflowExecutionHistory({
-        namespace,
+      const page: HistoryPage = await temporal.workflowService.getWorkflowExecutionHistory({
+        namespace: temporal.options.namespace,
         execution: { workflowId, runId },
         maximumPageSize: Math.min(AT_ONCE, most - events.length),
         ...(nextPageToken && { nextPageToken }),
@@ -41,22 +42,23 @@ export async function readHistory(
       events.push(...(page.history?.events ?? []));
       ({ nextPageToken } = page);
     } while (nextPageToken?.length && events.length < most);
-    const running = !events.some((event) => event.eventType !== null && isClose(event));
-    return {
-      workflowId,
-      runId,
-      events,
-      whole: !nextPageToken?.length,
-      pending: running ? (raw.pendingActivities ?? []) : [],
-      running,
-    };
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError || isNotFound(error)) return null;
+    if (isNotFound(error)) return null;
     throw error;
   }
+  // It may have ended since it was described.
+  const running = Number(described.workflowExecutionInfo?.status) === RUNNING && !events.some(isClose);
+  return {
+    workflowId,
+    runId,
+    events,
+    whole: !nextPageToken?.length,
+    pending: running ? (described.pendingActivities ?? []) : [],
+    running,
+  };
 }
-
-const isNotFound = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 5;
+const RUNNING = 1;
+type HistoryPage = Awaited<ReturnType<Client['workflowService']['getWorkflowExecutionHistory']>>;
 
 const isClose = (event: HistoryEvent): boolean =>
   Boolean(

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { QUEUES } from '../core/names.ts';
 import { inParallel } from '../store/in-parallel.ts';
+import { describeExecution } from './describe.ts';
 import { listExecutions, textAttribute } from './executions.ts';
 import type { Execution } from './executions.ts';
 import { fromTemporal } from './from-temporal.ts';
@@ -97,7 +98,8 @@ function ends<T>(all: readonly T[], most: number): T[] {
 async function activitiesOf(temporal: Client, workflow: Execution): Promise<ActivityInFlight[]> {
   const { workflowId, runId, type } = workflow;
   const run = textAttribute(workflow, 'GradusRun') ?? workflowId.split('/')[0]!;
-  const description = await describe(temporal, workflowId, runId);
+  // null of one that was deleted since it was listed.
+  const description = await describeExecution(temporal, { workflowId, runId });
   return (description?.pendingActivities ?? []).map((activity) => ({
     run,
     workflowId,
@@ -106,21 +108,6 @@ async function activitiesOf(temporal: Client, workflow: Execution): Promise<Acti
     ...inFlight(activity),
   }));
 }
-
-/** null of one that has ended since it was listed. */
-async function describe(temporal: Client, workflowId: string, runId: string) {
-  const { namespace } = temporal.options;
-  try {
-    return await temporal.workflowService.describeWorkflowExecution({
-      namespace,
-      execution: { workflowId, runId },
-    });
-  } catch (error) {
-    if ((error as { code?: unknown } | null)?.code === NOT_FOUND) return null;
-    throw error;
-  }
-}
-const NOT_FOUND = 5;
 
 /** What the server says of an activity that is not done. */
 export function inFlight(

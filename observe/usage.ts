@@ -12,7 +12,7 @@ export interface UsageReport {
   /** When it was counted, epoch milliseconds. */
   asOf: number;
   all: Usage;
-  /** By the next part of the key, the largest first. */
+  /** By the next part of the key, and by run in the whole bucket; the largest first. */
   parts: Usage[];
   /** Parts that are in `all` and not listed: the smallest. */
   left: number;
@@ -20,6 +20,7 @@ export interface UsageReport {
 
 /** Parts that are told apart: a bucket may be anybody's. */
 const MOST_PARTS = 200;
+const RUNS = 'runs/';
 
 /** Counts what lies below a prefix that ends with `/`, or is empty for all of the bucket; it takes a request a thousand objects. */
 export async function usageBelow(
@@ -42,7 +43,9 @@ export async function usageBelow(
   };
 
   function count(counted: Map<string, Usage>, key: string, bytes: number): void {
-    const end = key.indexOf('/', prefix.length);
+    // Of the bucket each run is a part.
+    const above = prefix === '' && key.startsWith(RUNS) ? RUNS : prefix;
+    const end = key.indexOf('/', above.length);
     const part = end < 0 ? key : key.slice(0, end + 1);
     const usage = counted.get(part) ?? { prefix: part, objects: 0, bytes: 0 };
     usage.objects++;

@@ -281,5 +281,7 @@ test('what the store holds is counted by prefix', async () => {
   const counted = await usageBelow(sources.store, `runs/${RUN}/parts/`);
   expect(counted.all.objects).toBeGreaterThanOrEqual(listed.length);
   expect(all.bytes).toBeGreaterThan(counted.all.bytes);
+  const bucket = await usageBelow(sources.store, '');
+  expect(bucket.parts.map(({ prefix }) => prefix)).toContain(`runs/${RUN}/`);
   expect(await page(`/operations?bytes=1&run=${RUN}`)).toContain(`runs/${RUN}/checkpoints/`);
 });
