@@ -29,7 +29,7 @@ export interface TimelineActivity extends Omit<AttemptedActivity, 'input' | 'res
 
 /** What had been finished, and was not done again when attempts at a later activity were lost. */
 export interface Kept {
-  /** Long calls of the same episodes, and what they had taken, seconds. */
+  /** Long calls of the same episodes, or of the one that was asked for, and what they had taken, seconds. */
   calls: number;
   callSeconds: number;
   /** Tokens that these episodes had sampled and that lie in the store; null where the store does not tell. */
@@ -121,7 +121,7 @@ async function read(
   const losses = timeline.activities.filter(({ kept }) => kept !== null);
   await Promise.all(
     losses.map(async ({ from, episodes, kept }) => {
-      kept!.tokens = await sampledIn(store, from, episodes).catch(untold);
+      kept!.tokens = await sampledIn(store, from, wanted ? [wanted] : episodes).catch(untold);
     }),
   );
   return timeline;
@@ -148,7 +148,9 @@ export function timelineOf(
   const concerns = ({ episodes }: TimelineActivity): boolean =>
     episode === null || episodes === null || episodes.some((one) => same(one, episode));
   const activities = all.filter(concerns).toSorted((a, b) => a.scheduled - b.scheduled);
-  for (const activity of activities) if (activity.lost) activity.kept = keptBefore(activity, all);
+  for (const activity of activities) {
+    if (activity.lost) activity.kept = keptBefore(activity, all, episode);
+  }
   const events = group!.events;
   return {
     workflowId: group!.workflowId,
@@ -183,9 +185,13 @@ function lostTime(activities: readonly TimelineActivity[]): Timeline['lost'] & {
   return { attempts, atLeast: atLeast + longest, atMost };
 }
 
-/** Long calls of the activity's episodes that were done when it was asked for. */
-function keptBefore(activity: TimelineActivity, all: readonly TimelineActivity[]): Kept {
-  const { episodes } = activity;
+/** Long calls of the activity's episodes, or of this one of them, that were done when it was asked for. */
+function keptBefore(
+  activity: TimelineActivity,
+  all: readonly TimelineActivity[],
+  episode: EpisodeName | null,
+): Kept {
+  const episodes = episode ? [episode] : activity.episodes;
   const calls = all.filter(
     (one) =>
       one.tool !== null &&

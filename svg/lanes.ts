@@ -86,7 +86,8 @@ function drawn({ look, title }: LaneBar, x: number, width: number, y: number, id
 function inRows(bars: readonly LaneBar[], least: number, most: number): LaneBar[][] {
   const rows: { end: number; bars: LaneBar[] }[] = [];
   for (const bar of bars.toSorted((a, b) => a.from - b.from)) {
-    const end = Math.max(bar.to, bar.from + least);
+    // What is waited for follows at once, in the same row.
+    const end = bar.look === 'waited' ? bar.to : Math.max(bar.to, bar.from + least);
     let row = rows.find((other) => other.end <= bar.from);
     if (!row && rows.length < most) rows.push((row = { end, bars: [] }));
     row ??= rows.at(-1)!;

@@ -21,6 +21,11 @@ test('bars that overlap lie below each other, and those that do not in one row',
   expect(third).toBe(first);
 });
 
+test('work stands in the row in which it was waited for, however short the wait was', () => {
+  const [waited, done] = heights(draw([bar(0, 1, 'waited'), bar(1, 5000)]));
+  expect(Math.abs(waited! - done!)).toBeLessThan(10);
+});
+
 test('however many overlap, the picture stays as high as it may be', () => {
   const many = Array.from({ length: 400 }, (_, n) => bar(n, 10_000));
   expect(new Set(heights(draw(many))).size).toBe(12);
