@@ -80,6 +80,14 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Shows what every step of a run has left behind, and exports it.',
     load: async () => (await import('./commands/metrics.ts')).metrics,
   },
+  find: {
+    description: 'Finds episodes of a run by what became of them, and exports what was found.',
+    load: async () => (await import('./commands/find.ts')).find,
+  },
+  episode: {
+    description: 'Shows what one episode said, called, saw and was rewarded for.',
+    load: async () => (await import('./commands/episode.ts')).episode,
+  },
   timeline: {
     description: 'Shows the attempts that an episode is made of: what a fault cost, what was not repeated.',
     load: async () => (await import('./commands/timeline.ts')).timeline,

@@ -15,7 +15,6 @@ const VERSION = 'ATIF-v1.7';
 export function atifOf(
   { place, group, task, episode }: FoundEpisode,
   reward: Pick<RewardSpec, 'components'>,
-  version: string,
 ): object {
   const [facts] = factsOf({ ...group, episodes: [episode] }, reward);
   const { ref, tools, promptTokens } = task;
@@ -74,9 +73,10 @@ export function atifOf(
     session_id: id,
     trajectory_id: id,
     agent: {
-      name: 'gradus',
-      version,
-      model_name: `${place.run}@${group.weights.slice(0, 12)}`,
+      // What acted is a policy of the run, of which every step makes another one.
+      name: place.run,
+      version: group.weights.slice(0, 12),
+      extra: { trainer: 'gradus' },
       ...(tools && {
         tool_definitions: tools.map(({ described }) => ({ type: 'function', function: described })),
       }),

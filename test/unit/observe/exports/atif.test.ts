@@ -52,7 +52,7 @@ test('every episode is a valid trajectory, from which its tokens and log-probs c
     for (const [at, episode] of group.episodes.entries()) {
       kinds.add(episode.status.kind);
       for (const { action } of episode.turns) kinds.add(action.kind);
-      const trajectory = atifOf(found(group, at), reward, '1.2.3') as Trajectory;
+      const trajectory = atifOf(found(group, at), reward) as Trajectory;
       assertValid(trajectory);
       const agent = trajectory.steps.slice(1);
       expect(agent[0]!.metrics!.prompt_token_ids).toEqual(group.tasks[0]!.promptTokens);
@@ -90,7 +90,6 @@ test('arguments of any kind are an object, and what was inherited says so', () =
       ],
     }),
     reward,
-    '1.2.3',
   ) as Trajectory;
   assertValid(trajectory);
   expect(trajectory.steps[1]!.tool_calls![0]!.arguments).toEqual({ value: [1, null] });

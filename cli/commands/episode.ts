@@ -1,0 +1,64 @@
+import { Command } from 'commander';
+import { GradusError } from '../../core/errors.ts';
+import { factsOf } from '../../core/episode/facts.ts';
+import { isRewarded } from '../../core/episode/outcome.ts';
+import { specOfRun } from '../../store/find-run.ts';
+import { groupAt } from '../../observe/group-at.ts';
+import { parsePlace, placeOf } from '../../observe/place.ts';
+import { messagesLine } from '../../observe/exports/messages.ts';
+import { withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { print } from '../printable.ts';
+
+/** `gradus episode PLACE`: what one episode said, called, saw and was rewarded for. */
+export function episode(): Command {
+  return withConnectionFlags(new Command('episode'))
+    .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE', parsePlace)
+    .option('--json', "as a conversation in the form of OpenAI's API, one line of JSON")
+    .action(
+      (place: ReturnType<typeof parsePlace>, { json, ...options }: ConnectionOptions & { json?: boolean }) =>
+        withStore(options, async (store) => {
+          const reward = (await specOfRun(store, place.run))?.reward ?? { components: [] };
+          const found = await groupAt(store, place);
+          const sampled = found?.group.episodes[place.episode];
+          if (!found || !sampled) {
+            const what = found ? `${found.group.episodes.length} episodes in that group` : 'no such group';
+            throw new GradusError(
+              'store',
+              'no-episode',
+              `${placeOf(place)} is not in this store: there is ${what}`,
+            );
+          }
+          const { group } = found;
+          const task = group.tasks[sampled.task]!;
+          if (json === true) {
+            print(messagesLine({ place, group, task, episode: sampled }, reward));
+            return;
+          }
+          const { ref, prompt } = task;
+          print(
+            `${ref.environment}, level ${ref.level}, ${ref.split} ${ref.index}; weights ${group.weights.slice(0, 12)}`,
+          );
+          print(`— prompt\n${prompt}`);
+          for (const [i, { text, start, end, observation }] of sampled.turns.entries()) {
+            print(`— turn ${i + 1}, ${end - start} tokens\n${text}`);
+            if (!observation) continue;
+            const seconds = observation.seconds === undefined ? '' : `, ${observation.seconds.toFixed(3)} s`;
+            print(`— ${observation.error ?? 'observation'}${seconds}\n${observation.text}`);
+          }
+          const [facts] = factsOf({ ...group, episodes: [sampled] }, reward);
+          const { outcome, reason, success, reward: earned, sampledTokens } = facts!;
+          const solved = success === null ? '' : success ? ', solved' : ', not solved';
+          print(
+            `— ${reason === null ? outcome : `${outcome}: ${reason}`}${solved}; reward ${earned ?? '–'}, ${sampledTokens} sampled tokens`,
+          );
+          const { outcome: judged } = sampled;
+          for (const said of judged && isRewarded(judged) ? judged.components : []) {
+            const evidence = said.evidence === undefined ? '' : `: ${said.evidence}`;
+            print(
+              `  ${said.verifier}@${said.version} ${said.score ?? 'abstained'} → ${said.contribution}${evidence}`,
+            );
+          }
+        }),
+    );
+}

@@ -1,0 +1,145 @@
+import { createWriteStream } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Command } from 'commander';
+import { assertRun } from '../../store/find-run.ts';
+import type { ObjectStore } from '../../store/object-store.ts';
+import { EpisodeIndex } from '../../observe/episode-index.ts';
+import { find as findEpisodes } from '../../observe/find.ts';
+import type { Findings } from '../../observe/find.ts';
+import { QUERY_NAMES, readQuery } from '../../observe/find-query.ts';
+import type { Query } from '../../observe/find-query.ts';
+import { WORDS } from '../../observe/find-words.ts';
+import { placeOf } from '../../observe/place.ts';
+import { withConnectionFlags, withStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { wholeFrom } from '../numbers.ts';
+import { note, print } from '../printable.ts';
+
+interface FindOptions extends ConnectionOptions {
+  limit: number;
+  json?: boolean;
+  parquet?: string;
+  jsonl?: string;
+  atif?: string;
+  [word: string]: unknown;
+}
+
+/** `gradus find RUN`: episodes by what became of them. */
+export function find(): Command {
+  const command = withConnectionFlags(new Command('find')).argument('<run>');
+  // A word may be said again where several of its kind are looked for.
+  const more = (one: string, all: string[] = []): string[] => [...all, one];
+  for (const name of QUERY_NAMES) command.option(`--${name} <${name.split('-').at(-1)!}>`, WORDS[name], more);
+  return command
+    .option('--limit <n>', 'rows that are printed', wholeFrom(1), 20)
+    .option('--json', 'the facts of each, one JSON object a line')
+    .option('--parquet <file>', 'writes a Parquet file with a row for each that was found')
+    .option('--jsonl <file>', "writes them as conversations in the form of OpenAI's API, one a line")
+    .option('--atif <dir>', 'writes each as a trajectory of ATIF, a file of its own')
+    .action((run: string, options: FindOptions) =>
+      withStore(options, async (store) => {
+        const query = queryIn(options);
+        await assertRun(store, run);
+        const index = await EpisodeIndex.open(store, run);
+        await index.build({ progress: sayProgress() });
+        if (query.text !== undefined) await printHits(store, index, { ...query, text: query.text }, options);
+        else if (!(await exported(store, index, query, options))) {
+          printRows(run, await findEpisodes(index, query, { limit: options.limit }), options);
+        }
+      }),
+    );
+}
+
+function queryIn(options: FindOptions): Query {
+  const words: Record<string, string[]> = {};
+  for (const name of QUERY_NAMES) {
+    const given = options[name.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())];
+    if (given !== undefined) words[name] = given as string[];
+  }
+  return readQuery(words);
+}
+
+/** Said where it takes a while, and seldom. */
+function sayProgress(): (at: { done: number; total: number }) => void {
+  let said = performance.now();
+  return ({ done, total }) => {
+    if (performance.now() - said < 2000) return;
+    said = performance.now();
+    note(`${done} of ${total} steps are read; what is read once is kept`);
+  };
+}
+
+async function exported(
+  store: ObjectStore,
+  index: EpisodeIndex,
+  query: Query,
+  { parquet, jsonl, atif }: FindOptions,
+): Promise<boolean> {
+  if (parquet === undefined && jsonl === undefined && atif === undefined) return false;
+  const { foundIn } = await import('../../observe/found-episodes.ts');
+  const { messageLines, writeAtif, writeFoundParquet } =
+    await import('../../observe/exports/export-found.ts');
+  const found = await foundIn(index, query);
+  const count = found.flatMap(({ groups }) => groups).reduce((sum, { episodes }) => sum + episodes.length, 0);
+  if (parquet !== undefined) {
+    note(`${await writeFoundParquet(parquet, store, index, found)} episodes in ${parquet}`);
+  }
+  if (jsonl !== undefined) {
+    const begun = `${jsonl}.begun`;
+    await pipeline(Readable.from(messageLines(store, index, found)), createWriteStream(begun));
+    await rename(begun, jsonl);
+    note(`${count} conversations in ${jsonl}`);
+  }
+  if (atif !== undefined) note(`${await writeAtif(atif, store, index, found)} trajectories in ${atif}`);
+  return true;
+}
+
+async function printHits(
+  store: ObjectStore,
+  index: EpisodeIndex,
+  query: Query & { text: string },
+  { limit, json }: FindOptions,
+): Promise<void> {
+  const { searchText } = await import('../../observe/search-text.ts');
+  let hits = 0;
+  for await (const hit of searchText(store, index, query)) {
+    const { place, where, turn, before, text, after } = hit;
+    const at = turn === null ? where : `${where} ${turn}`;
+    const line = `${placeOf(place)}  ${at}: ${`${before}»${text}«${after}`.replaceAll(/\s+/g, ' ')}`;
+    print(json === true ? JSON.stringify({ ...hit, place: placeOf(place) }) : line);
+    if (++hits >= limit) break;
+  }
+  if (json !== true) note(hits < limit ? `${hits} episodes` : `the first ${hits}; --limit shows more`);
+}
+
+function printRows(run: string, findings: Findings, { json, limit }: FindOptions): void {
+  const { rows, total, success, meanReward, there, unreadable } = findings;
+  for (const { key, message } of unreadable) note(`${key} could not be read: ${message}`);
+  if (json === true) {
+    for (const row of rows) print(JSON.stringify({ place: placeOf({ run, ...row }), ...row }));
+    return;
+  }
+  for (const row of rows) {
+    const { environment, level, split, index, outcome, reason, reward, sampledTokens, turns, errors } = row;
+    const mistakes = Object.entries(errors).map(([kind, count]) => `${count} ${kind}`);
+    print(
+      [
+        placeOf({ run, ...row }),
+        `${environment}:${level} ${split} ${index}`,
+        reason === null ? outcome : `${outcome} (${reason})`,
+        `reward ${reward === null ? '–' : reward.toFixed(3)}`,
+        `${sampledTokens} tokens`,
+        `${turns} turns`,
+        ...mistakes,
+      ].join('  '),
+    );
+  }
+  const known =
+    success.trials === 0 ? '' : `, ${((100 * success.successes) / success.trials).toFixed(1)} % solved`;
+  const mean = meanReward === null ? '' : `, mean reward ${meanReward.toFixed(3)}`;
+  note(`${total} of ${there.episodes} episodes${known}${mean}`);
+  if (total > limit)
+    note(`the first ${limit} are shown; --limit shows more, --parquet, --jsonl and --atif write all`);
+}
