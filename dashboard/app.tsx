@@ -10,6 +10,7 @@ import { RunObserver } from '../observe/run.ts';
 import { TokenizersOfRuns } from '../observe/token-texts.ts';
 import { checkpointsPage } from './pages/checkpoints.tsx';
 import { episodePage } from './pages/episode.tsx';
+import { findPage } from './pages/find.tsx';
 import { groupPage } from './pages/group.tsx';
 import { metricsPage } from './pages/metrics.ts';
 import { operationsPage } from './pages/operations.tsx';
@@ -89,6 +90,7 @@ export function createApp(context: Context, access: Access): App {
   reviewsPage(app, context);
   drawingsPage(app, context);
   metricsPage(app, context);
+  findPage(app, context);
   serveLive(app);
   return app;
 }

@@ -33,7 +33,9 @@ const STORE_TIMEOUT_MS = 5000;
  */
 export async function openDashboard(settings: WorkerSettings, options: OpenOptions): Promise<Dashboard> {
   const { accessKey, secretKey } = settings.store;
-  const store = ObjectStore.open({ ...settings.store, timeoutMs: STORE_TIMEOUT_MS });
+  // What a cache of objects would keep is weights, and readers of thousands of small objects would drive them out.
+  const { cacheDir: _, ...where } = settings.store;
+  const store = ObjectStore.open({ ...where, timeoutMs: STORE_TIMEOUT_MS });
   const connection = Connection.lazy({ address: settings.temporalAddress });
   const presenter = new Presenter(hostOptions(settings));
   const sources = { store, temporal: new Client({ connection, namespace: settings.namespace }) };

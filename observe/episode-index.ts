@@ -120,19 +120,21 @@ export class EpisodeIndex {
     return [...new Set(this.blocks.map(({ stage }) => stage))];
   }
 
-  /** Shows `visit` what is known, in the order of stages by name and of their steps, and reads no trajectories. */
+  /**
+   * Shows `visit` what is known, in the order of stages by name and of their steps, and reads no trajectories. Where the
+   * store is away nothing is asked of it.
+   */
   async scan(
     visit: (step: IndexedStep) => void | Promise<void>,
-    { stages, ...options }: CallOptions & { stages?: readonly string[] } = {},
+    { isAway = false, ...options }: CallOptions & { isAway?: boolean } = {},
   ): Promise<Scanned> {
     const scanned: Scanned = { steps: 0, missing: 0, unreadable: [] };
     for (const block of this.blocks) {
-      if (stages && !stages.includes(block.stage)) continue;
       options.signal?.throwIfAborted();
       const known = await this.load(block);
       const current = await inParallel(block.folders, async (folder) => {
         const step = known.get(folder.step);
-        if (!step || step.closed) return step !== undefined;
+        if (!step || step.closed || isAway) return step !== undefined;
         return isOf(step, await groupsIn(this.store, folder.folder, options));
       });
       for (const [i, { step }] of block.folders.entries()) {

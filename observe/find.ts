@@ -29,7 +29,11 @@ export const LAST_ROW = 10_000;
 export async function find(
   index: EpisodeIndex,
   query: Query,
-  { offset = 0, limit = 50, ...options }: CallOptions & { offset?: number; limit?: number } = {},
+  {
+    offset = 0,
+    limit = 50,
+    ...options
+  }: CallOptions & { offset?: number; limit?: number; isAway?: boolean } = {},
 ): Promise<Findings> {
   const first = new First(Math.min(offset, LAST_ROW) + limit, query.order === 'descending');
   const there = { environments: new Set<string>(), levels: new Set<number>(), tools: new Set<string>() };

@@ -8,6 +8,7 @@ import { factsOf } from '../../../core/episode/facts.ts';
 import { EpisodeIndex } from '../../../observe/episode-index.ts';
 import type { IndexedStep, Progress, Scanned } from '../../../observe/episode-index.ts';
 import { FactCache } from '../../../observe/fact-cache.ts';
+import { FindJobs, MOST_HITS } from '../../../observe/find-jobs.ts';
 import { find } from '../../../observe/find.ts';
 import { readQuery } from '../../../observe/find-query.ts';
 import type { FactsInStep } from '../../../observe/packed-facts.ts';
@@ -166,3 +167,23 @@ test('a run that was deleted and made anew under its name is another one', async
   await index.build();
   expect((await scanned(index)).rows).toHaveLength(12);
 });
+
+test('a search that nobody looks at ends, and begins anew when somebody does; one can be ended', async () => {
+  const index = await EpisodeIndex.open(store, 'made', { cache });
+  const query = { ...readQuery({ text: ['CALCULATOR'] }), text: 'CALCULATOR' };
+  const unwatched = new FindJobs(store, { cache, unwatchedMs: 1 });
+  const ended = await unwatched.search(index, query, 5000);
+  expect(ended.state).toBe('ended');
+  expect(ended.hits.length).toBeLessThan(MOST_HITS);
+
+  const jobs = new FindJobs(store, { cache });
+  const begun = await jobs.search(index, query, 0);
+  expect(await jobs.search(index, readAlike(query), 0)).toBe(begun);
+  jobs.endSearch('made', query);
+  const { state, hits, full } = await jobs.search(index, query, 10_000);
+  expect(begun.state).toBe('ended');
+  expect({ state, full, hits: hits.length }).toEqual({ state: 'done', full: true, hits: MOST_HITS });
+});
+
+/** However it is sorted it is the same search. */
+const readAlike = <Q extends object>(query: Q): Q => ({ ...query, sort: 'reward' });
