@@ -1,19 +1,19 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Client, Connection } from '@temporalio/client';
 import { parquetReadObjects } from 'hyparquet';
 import { unpackTar } from 'modern-tar';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
 import { MADE_STAGE, madeGroup, madeSpec } from '../../../bench/dashboard/made-run.ts';
 import { factsOf } from '../../../core/episode/facts.ts';
-import { createApp } from '../../../dashboard/app.tsx';
-import { serveDashboard } from '../../../dashboard/server.ts';
+import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import type { ObjectStore } from '../../../store/object-store.ts';
 import { HOSTILE, keepHostileRun } from '../../support/hostile-run.ts';
 import { until } from '../../support/run-client.ts';
+import { readSettings } from '../../../workers/settings.ts';
+import type { WorkerSettings } from '../../../workers/settings.ts';
 import { TestServer } from '../store/server.ts';
 
 // Find, of runs that Temporal has forgotten.
@@ -23,8 +23,7 @@ const { reward } = madeSpec('made');
 let folder: string;
 let server: TestServer;
 let store: ObjectStore;
-let reader: ObjectStore;
-let connection: Connection;
+let settings: WorkerSettings;
 let dashboard: Dashboard;
 let cacheBefore: string | undefined;
 
@@ -40,31 +39,19 @@ beforeAll(async () => {
   store = await server.connect();
   await keepMadeRun(store, 'made', SIZE);
   await keepHostileRun(store, 'evil');
-  connection = Connection.lazy({ address: '127.0.0.1:1' });
   cacheBefore = process.env['GRADUS_CACHE'];
   process.env['GRADUS_CACHE'] = path.join(folder, 'cache');
-  reader = ObjectStore.open(server.options({ timeoutMs: 2000 }));
-  dashboard = await serveDashboard({ ...context(), port: 0 });
+  settings = readSettings({ ...server.environment(), TEMPORAL_ADDRESS: '127.0.0.1:1' });
+  dashboard = await openDashboard(settings, { actions: true, temporalUi: null, port: 0 });
 }, 120_000);
 
 afterAll(async () => {
   await dashboard?.close();
-  await connection?.close();
   store?.close();
-  reader?.close();
   await server?.remove();
   if (cacheBefore === undefined) delete process.env['GRADUS_CACHE'];
   else process.env['GRADUS_CACHE'] = cacheBefore;
   await rm(folder, { recursive: true, force: true });
-});
-
-const context = () => ({
-  sources: { store: reader, temporal: new Client({ connection }) },
-  temporalUi: null,
-  namespace: 'default',
-  actions: true,
-  environmentModules: [],
-  secrets: [],
 });
 
 async function asked(of: string): Promise<{ status: number; body: string }> {
@@ -106,23 +93,19 @@ test('runs are chosen, facts are read, and what matches is shown page by page', 
   expect(episodesIn((await asked(next!.replaceAll('&amp;', '&'))).body)).toEqual(wanted.slice(50, 100));
 });
 
-test('a text is looked for while the page is looked at again, and the search can be ended', async () => {
+test('a text is looked for while the page is looked at again, and only its own form ends the search', async () => {
   const words = `run=made&stage=${MADE_STAGE}&text=There+IS+no+tool`;
   const body = await settled(`/find?${words}`);
   const wanted = all.filter(({ errors }) => errors['unknown-tool'] !== undefined);
   expect(body).toContain(`${wanted.length} episodes have`);
   expect(body).toMatch(/observation 1: error: <mark>there is no tool<\/mark>/);
 
-  const app = createApp(
-    { ...context(), formToken: 'of this start' },
-    { hosts: new Set(['here']), password: null },
-  );
-  const ended = await app.request('http://here/find/end-search', {
+  const refused = await fetch(new URL('/find/end-search', dashboard.url), {
     method: 'POST',
-    headers: { 'content-type': 'application/x-www-form-urlencoded', host: 'here', origin: 'http://here' },
-    body: new URLSearchParams({ token: 'of this start', asked: words }).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded', origin: new URL(dashboard.url).origin },
+    body: new URLSearchParams({ token: 'of another start', asked: words }).toString(),
   });
-  expect([ended.status, ended.headers.get('location')]).toEqual([303, `/find?run=made&stage=${MADE_STAGE}`]);
+  expect(refused.status).toBe(403);
 });
 
 test('what was found comes as files', async () => {
