@@ -8,6 +8,7 @@ import { handoverBench } from './engine/handover.ts';
 import { learnerEngineBench } from './engine/learner.ts';
 import { halfBillionBench } from './half-billion/half-billion.ts';
 import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
+import { dashboardBench } from './dashboard/dashboard.ts';
 import { demoBench } from './demo.ts';
 import { familiesBench } from './families/families.ts';
 import { historyBench } from './history.ts';
@@ -27,6 +28,7 @@ const BENCHES: Record<string, Bench> = {
   isolation: isolationBench,
   sandbox: sandboxBench,
   demo: demoBench,
+  dashboard: dashboardBench,
   families: familiesBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
