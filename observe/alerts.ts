@@ -96,6 +96,8 @@ const doubled = (n: number, attempt: number): number => {
   return next;
 };
 
+/** Nobody waits for an alert as for a page. */
+const PATIENCE_MS = 2000;
 /** Runs that are looked at each time. */
 const MOST_RUNS = 30;
 
@@ -172,7 +174,7 @@ async function lookAt(
 ): Promise<{ run: string; notices: Notice[]; whole: boolean } | null> {
   const run = nameOf(execution);
   try {
-    const { reasons, problems } = await whyOfExecution(temporal, execution, at);
+    const { reasons, problems } = await whyOfExecution(temporal, execution, at, PATIENCE_MS);
     return { run, notices: noticesOf(run, reasons, at), whole: problems.length === 0 };
   } catch {
     return null;

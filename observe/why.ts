@@ -110,7 +110,13 @@ export async function whyOf(sources: Sources, name: string, now = Date.now()): P
   return temporal.withDeadline(Date.now() + PATIENCE_MS, () => whyOfExecution(temporal, found, now));
 }
 
-export async function whyOfExecution(temporal: Client, execution: Execution, now: number): Promise<Why> {
+/** `patienceMs`: how long the run itself is waited for, which takes a worker. */
+export async function whyOfExecution(
+  temporal: Client,
+  execution: Execution,
+  now: number,
+  patienceMs = 400,
+): Promise<Why> {
   const base = {
     workflowId: execution.workflowId,
     run: textAttribute(execution, 'GradusRun'),
@@ -125,18 +131,21 @@ export async function whyOfExecution(temporal: Client, execution: Execution, now
   }
   const problems: string[] = [];
   const { workflowId, run } = base;
-  const asked = run === null ? [] : verdictsFor(temporal, run, problems);
-  const [progress, verdicts, ladder] = await Promise.all([
-    askProgress(temporal, workflowId),
-    asked,
-    run === null ? null : askLadder(temporal, run),
+  const known = async () => {
+    const verdicts = run === null ? [] : await verdictsFor(temporal, run, problems);
+    const reviews = verdicts.filter(({ type }) => type === 'review');
+    const computed = verdicts.filter(({ type }) => type === 'verdict');
+    const roots = [workflowId, ...computed.slice(0, MOST_LOOKED_AT).map((one) => one.workflowId)];
+    return { reviews, computed, pending: await pendingOf(temporal, roots) };
+  };
+  // While an answer is waited for that may not come, what Temporal itself knows is read.
+  const [progress, ladder, { reviews, computed, pending }] = await Promise.all([
+    askProgress(temporal, workflowId, patienceMs),
+    run === null ? null : askLadder(temporal, run, patienceMs),
+    known(),
   ]);
-  const reviews = verdicts.filter(({ type }) => type === 'review');
-  const computed = verdicts.filter(({ type }) => type === 'verdict');
-  const roots = [workflowId, ...computed.slice(0, MOST_LOOKED_AT).map((one) => one.workflowId)];
-  const pending = await pendingOf(temporal, roots);
   if (pending.more) problems.push(`only ${pending.workflows} of its workflows were looked at`);
-  if (progress === null) problems.push('no worker answers for the run itself');
+  if (progress === null) problems.push(`the run itself did not answer in ${patienceMs / 1000} s`);
   const reasons = [
     ...personReasons(progress, base.status),
     ...(await Promise.all(reviews.slice(0, MOST_LOOKED_AT).map((one) => reviewReason(temporal, one)))),

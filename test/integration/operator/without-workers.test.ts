@@ -168,7 +168,7 @@ test('why a run stands still is said without any worker', async () => {
         sure: true,
       },
     ],
-    problems: ['no worker answers for the run itself'],
+    problems: ['the run itself did not answer in 0.4 s'],
   });
   // By the name in the store, too.
   await expect(whyOf(sources, 'terminated')).resolves.toMatchObject({
