@@ -84,7 +84,7 @@ const TREES = {
   ],
   evaluation: { tasks: tasks.slice(1, 3), count: 8 },
 };
-/** Both cuts, an adapter, and hints for what has failed. */
+/** Both cuts, and an adapter. */
 const CUT = {
   ...brief,
   retention: KEPT,
