@@ -424,7 +424,7 @@ describe('in a process of its own', () => {
     expect(jobs.start({ ...request })).toBe(job);
     expect(() => jobs.start({ ...request, alternatives: 3 })).toThrow(/another replay runs/);
     const ended = (one: ReplayJob) =>
-      vi.waitFor(() => expect(one.state.kind).not.toBe('running'), { timeout: 60_000, interval: 50 });
+      vi.waitFor(() => expect(one.state.kind).not.toBe('running'), { timeout: 120_000, interval: 50 });
     await ended(job);
     expect(job.state).toMatchObject({ kind: 'done', answer: { place, replay: { equal: true } } });
     expect(jobs.of(place)).toEqual([job]);
@@ -482,7 +482,7 @@ describe('its page', () => {
         expect(html).not.toContain('Look again');
         return html;
       },
-      { timeout: 60_000, interval: 200 },
+      { timeout: 120_000, interval: 200 },
     );
 
   test('begins nothing where it only shows, and says what to write in a terminal', async () => {
@@ -541,7 +541,7 @@ describe('its page', () => {
       await page.goto(new URL(path, actions.url).href);
       await page.getByRole('button', { name: 'Replay' }).focus();
       await page.keyboard.press('Enter');
-      await page.getByRole('heading', { name: 'The same', exact: true }).waitFor({ timeout: 60_000 });
+      await page.getByRole('heading', { name: 'The same', exact: true }).waitFor({ timeout: 120_000 });
       // What may be begun again is there without a reload.
       await page.getByRole('button', { name: 'Fork' }).waitFor({ timeout: 10_000 });
       for (const scheme of ['light', 'dark'] as const) {
