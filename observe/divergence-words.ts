@@ -81,7 +81,7 @@ function detailsOf({ what, group, episode, counts, batch }: Parting, runs: Diver
     if (verdict)
       lines.push(
         `${what === 'batch' ? `${group}, episode ${episode.index} is the first that is judged otherwise` : 'It is judged otherwise'}: reward ${rewards
-          .map((reward, i) => `${reward ?? 'none'} in ${runs[i]}`)
+          .map((reward, i) => `${reward === null ? 'none' : Number(reward.toPrecision(6))} in ${runs[i]}`)
           .join(', ')}.`,
       );
   }

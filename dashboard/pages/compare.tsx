@@ -12,7 +12,7 @@ import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Curves } from '../parts/chart.tsx';
-import { duration, percent, Success } from '../parts/numbers.tsx';
+import { duration, Success } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
 
@@ -343,8 +343,15 @@ const Charts: FC<{ compared: Comparison; figures: Asking['figures'] }> = ({ comp
         {chosen.flatMap(([name, heading]) => {
           const curves = compared.figures.get(name);
           if (!curves) return [];
-          const series = curves.map(({ run, points }) => ({ name: run, points }));
-          const share = SHARES.test(name) ? { format: percent, low: 0 } : {};
+          // Not every step is measured on held-out tasks: the line goes from measurement to measurement.
+          const sparse = name.includes('held-out');
+          const series = curves.map(({ run, points }) => ({
+            name: run,
+            points: sparse ? points.filter(([, y]) => y !== null) : points,
+          }));
+          const share = SHARES.test(name)
+            ? { format: (y: number) => `${shortNumber(100 * y)} %`, low: 0 }
+            : {};
           return [<Curves heading={heading} chart={{ series, unit: UNITS[along], ...share }} />];
         })}
       </div>

@@ -6,7 +6,7 @@ import { reweighStep } from '../../observe/reweigh.ts';
 import type { ReweighedStep } from '../../observe/reweigh.ts';
 import type { RewardField } from '../../spec/reward-changes.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
-import { episodeAt, reweighAt, runAt, stepAt } from '../address.ts';
+import { episodeAt, groupAt, reweighAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
@@ -78,7 +78,7 @@ const Page: FC<{ step: ReweighedStep }> = ({ step }) => {
           ))}
           <Rewards tasks={tasks} />
           <Flipped step={step} episodes={flipped} />
-          <Tasks tasks={touched} />
+          <Tasks step={step} tasks={touched} />
         </>
       )}
     </Layout>
@@ -234,7 +234,15 @@ const EpisodeLink: FC<{ step: ReweighedStep; one: ReweighedEpisode }> = ({ step,
 
 const yes = (is: boolean): string => (is ? 'yes' : 'no');
 
-const Tasks: FC<{ tasks: readonly ReweighedTask[] }> = ({ tasks }) => {
+const TaskLink: FC<{ step: ReweighedStep; task: ReweighedTask }> = ({ step, task }) => {
+  const { environment, level, split, index } = task.ref;
+  const text = <Text value={`${environment} level ${level}, ${split} ${index}`} max={200} />;
+  const group = task.episodes[0] ? groupNumber(task.episodes[0]) : null;
+  const { run, stage, step: number } = step;
+  return group === null ? text : <a href={groupAt({ run, stage, step: number, group })}>{text}</a>;
+};
+
+const Tasks: FC<{ step: ReweighedStep; tasks: readonly ReweighedTask[] }> = ({ step, tasks }) => {
   // Those that begin or stop to teach first.
   const ranked = tasks.toSorted((a, b) => Number(turns(b)) - Number(turns(a)));
   return (
@@ -263,12 +271,9 @@ const Tasks: FC<{ tasks: readonly ReweighedTask[] }> = ({ tasks }) => {
               </thead>
               <tbody>
                 {ranked.slice(0, MOST_ROWS).map((task) => (
-                  <tr>
+                  <tr data-item>
                     <th scope="row">
-                      <Text
-                        value={`${task.ref.environment} level ${task.ref.level}, ${task.ref.split} ${task.ref.index}`}
-                        max={200}
-                      />
+                      <TaskLink step={step} task={task} />
                       {task.hindsight && ' (with a hint, or as another task)'}
                     </th>
                     <td class="number">
