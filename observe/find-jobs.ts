@@ -72,8 +72,10 @@ export class FindJobs {
     let build = this.builds.get(run);
     if (!build || build.job.state !== 'goes on') {
       const running = [...this.builds.values()].filter(({ job }) => job.state === 'goes on');
-      if (running.length >= MOST_BUILDS)
+      if (running.length >= MOST_BUILDS) {
         await soon(Promise.race(running.map(({ ended }) => ended)), patienceMs);
+        return { at: { done: 0, total: index.size }, state: 'goes on', problem: null };
+      }
       const job: Job = { at: { done: 0, total: index.size }, state: 'goes on', problem: null };
       const ended = index.build({ progress: (at) => (job.at = at) }).then(
         () => void (job.state = 'done'),
