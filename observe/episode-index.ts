@@ -22,8 +22,8 @@ const FORMAT = 1;
 const STEPS_OF_BLOCK = 32;
 /** So many new ones are written at once: what was begun and killed has lost no more than these. */
 const STEPS_AT_RISK = 8;
-/** Steps that are read at a time. */
-const STEPS_AT_ONCE = 2;
+/** Steps that are read at a time: the groups of one keep the connections busy, and memory small. */
+const STEPS_AT_ONCE = 1;
 
 /** Characters of what a policy answered, and of why an episode failed, that are kept here. */
 export const ANSWER_KEPT = 200;

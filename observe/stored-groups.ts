@@ -54,7 +54,7 @@ export async function groupsIn(
 }
 
 /** Bytes of trajectories that are held in memory together, unless one group has more. */
-const PORTION = 4 * 2 ** 20;
+const PORTION = 2 ** 20;
 
 /** Groups that are read at a time. */
 export function* inPortions<Group extends Pick<StoredGroup, 'bytes'>>(

@@ -196,7 +196,7 @@ export function findPage(app: App, context: Context): void {
         <ul>
           {runs.map((run) => (
             <li data-item>
-              <a href={`/find?run=${encodeURIComponent(run)}`}>
+              <a class="chip" href={`/find?run=${encodeURIComponent(run)}`}>
                 <Text value={run} max={200} />
               </a>
             </li>
