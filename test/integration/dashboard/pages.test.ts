@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
+import { violationsOf } from '../../support/axe.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { hasChromium, launchChromium } from '../../support/chromium.ts';
 import { crawl } from '../../support/crawl.ts';
@@ -214,8 +213,6 @@ describe('refuses', () => {
   });
 });
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
 describe.runIf(hasChromium())('in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -265,18 +262,7 @@ describe.runIf(hasChromium())('in a browser', () => {
         const heard = overhear(page);
         for (const { path } of html()) {
           await page.goto(new URL(path, base).href, { waitUntil: 'load' });
-          await page.evaluate(AXE);
-          const violations = await page.evaluate(async () => {
-            const { axe } = globalThis as unknown as {
-              axe: {
-                run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
-              };
-            };
-            const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-            const found = await axe.run({ runOnly: tags });
-            return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]!.html.slice(0, 200)}`);
-          });
-          expect(violations, path).toEqual([]);
+          expect(await violationsOf(page), path).toEqual([]);
           const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
           expect(wide, `${path} scrolls sideways`).toBeLessThanOrEqual(0);
         }
