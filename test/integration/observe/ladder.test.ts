@@ -7,8 +7,12 @@ import { addPairs, noCalibration, predict } from '../../../core/ladder/calibrati
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import type { Wish } from '../../../core/ladder/requests.ts';
+import { candidateAt, ladderAt, reviewAt } from '../../../dashboard/address.ts';
+import { createApp } from '../../../dashboard/app.tsx';
 import { candidateLife } from '../../../observe/ladder/candidate.ts';
 import { LadderObserver } from '../../../observe/ladder/ladder.ts';
+import { Presenter } from '../../../observe/presenter.ts';
+import { ReplayJobs } from '../../../observe/replay/jobs.ts';
 import { archiveKey, asksKey, calibrationKey, ledgerKey, runKey, verdictKey } from '../../../store/keys.ts';
 import { calibrationLists, verdicts, wishes } from '../../../store/ladder-codecs.ts';
 import { keepChange } from '../../../store/changes.ts';
@@ -244,6 +248,47 @@ test("a candidate's life has each decision, price and lateness in order, on all 
   await expect(
     candidateLife(store, book, 'climbs', { verifier: 'near', digest: '../../run' }),
   ).rejects.toMatchObject({ type: 'no-candidate' });
+});
+
+test('pages say that Temporal is away, and show what the store has', async () => {
+  const presenter = new Presenter({ modules: [] });
+  const app = createApp(
+    {
+      sources: { store, temporal },
+      temporalUi: null,
+      namespace: 'default',
+      actions: true,
+      formToken: 'token',
+      presenter,
+      replays: new ReplayJobs({ env: {} }),
+      secrets: [],
+    },
+    { hosts: new Set(['here']), password: null },
+  );
+  const get = async (at: string): Promise<[status: number, body: string]> => {
+    const response = await app.request(`http://here${at}`, { headers: { host: 'here' } });
+    return [response.status, await response.text()];
+  };
+  try {
+    const [status, page] = await get(ladderAt('climbs'));
+    expect(status).toBe(200);
+    expect(page).toContain('what is promised to computations under way is not known');
+    const [found, life] = await get(candidateAt('climbs', 'near', NEAR));
+    expect(found).toBe(200);
+    expect(life).toContain('off by one');
+    expect(life).toContain('2 attempts were lost');
+    expect(await get('/reviews')).toEqual([200, expect.stringContaining('Temporal is away')]);
+    const [away, why] = await get(reviewAt(`verdict/near/1/${NEAR}`));
+    expect(away).toBe(503);
+    expect(why).toContain('does not answer');
+    // What is said of a run without a ladder is no failure.
+    expect(await get(ladderAt('plain'))).toEqual([
+      200,
+      expect.stringContaining('has no verification ladder'),
+    ]);
+  } finally {
+    await presenter.close();
+  }
 });
 
 test('a ledger of a hundred thousand entries takes some megabytes, is read once, and gives a life in a few pages', async () => {
