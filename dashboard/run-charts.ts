@@ -141,7 +141,8 @@ const firstOf = (of: Figures, keys: readonly string[]): number | null =>
 /** Of all levels together, with the interval, and of each where there are several. */
 function heldOutOf(steps: readonly StepFacts[]): Series[] {
   const looks = steps.flatMap(({ step, heldOut }) =>
-    heldOut === null ? [] : [{ step, arms: heldOut.arms }],
+    // Where nothing could be judged nothing is known.
+    heldOut === null || total(heldOut.arms).trials === 0 ? [] : [{ step, arms: heldOut.arms }],
   );
   if (looks.length === 0) return [];
   const all: Series = {

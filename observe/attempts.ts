@@ -111,7 +111,7 @@ export function attemptsOf(
     Object.assign(of.activity, { ended: millisOf(event.eventTime), state: end.state, result: end.result });
     if (end.state === 'done' || end.state === 'cancelled') continue;
     of.activity.fault = faultOf(end.failure);
-    of.activity.lost = lostForGood(of.activity, of.asked, of.activity.fault);
+    of.activity.lost = lostForGood(of.activity, of.asked, end.failure);
   }
   for (const { activity, asked } of all.values()) {
     const about = activity.ended === null && pending.find(({ activityId }) => activityId === activity.id);
@@ -165,7 +165,7 @@ function lostBefore(
     to: Math.max(scheduled, begun - last * 1000),
     exact: false,
     seconds: {
-      atLeast: Math.min(atMost, silence(asked, fault) + pauses(asked, attempts - 1) + last),
+      atLeast: Math.min(atMost, silence(asked, fault) + pauses(asked, attempts - 1, failure) + last),
       atMost,
     },
     open: false,
@@ -173,12 +173,13 @@ function lostBefore(
 }
 
 /** Of one that failed for good, which was the last of its attempts. */
-function lostForGood(activity: AttemptedActivity, asked: Asked, fault: Fault): LostAttempts | null {
+function lostForGood(activity: AttemptedActivity, asked: Asked, failure: Failure): LostAttempts | null {
+  const fault = faultOf(failure);
   const { scheduled, ended, attempts, worker } = activity;
   // What nobody came for was not lost by anybody.
   if (attempts === 0 || ended === null) return null;
   const atMost = (ended - scheduled) / 1000;
-  const atLeast = Math.min(atMost, silence(asked, fault) + pauses(asked, attempts - 1));
+  const atLeast = Math.min(atMost, silence(asked, fault) + pauses(asked, attempts - 1, failure));
   return {
     attempts,
     fault,
@@ -218,7 +219,10 @@ function addLive(activity: AttemptedActivity, asked: Asked, about: PendingActivi
     ...(!running && {
       worker,
       open: true,
-      seconds: { atLeast: Math.min(atMost, silence(asked, lost.fault) + pauses(asked, attempt - 2)), atMost },
+      seconds: {
+        atLeast: Math.min(atMost, silence(asked, lost.fault) + pauses(asked, attempt - 2, about.lastFailure)),
+        atMost,
+      },
     }),
   };
 }
@@ -238,8 +242,12 @@ function pause({ retryPolicy }: Asked, attempt: number, failure?: Failure): numb
   return Math.min(most, first * (retryPolicy?.backoffCoefficient ?? 1) ** (attempt - 1));
 }
 
-/** Seconds between the first so many attempts and those after them, as the policy has them. */
-function pauses(asked: Asked, attempts: number): number {
+/**
+ * Seconds between the first so many attempts and those after them, as the policy has them. Where the last failure says when
+ * to come again those before it may have said so, too, and sooner than the policy: nothing is known of them.
+ */
+function pauses(asked: Asked, attempts: number, last: Failure): number {
+  if (last?.applicationFailureInfo?.nextRetryDelay) return 0;
   let sum = 0;
   // Thousands of attempts wait for the longest pause each.
   const growing = Math.min(attempts, 64);

@@ -56,18 +56,28 @@ export class TokenizersOfRuns {
 
 /** The last so many tokens decide what the next one adds. */
 const CONTEXT = 8;
+/** Tokens that end in the middle of a character, one behind the other: more are no text, and each is decoded with them all. */
+const MOST_PENDING = 64;
 
-function textsOf(tokenizer: Tokenizer, ids: readonly number[]): string[] {
+/** What each token adds to the text of those before it; together they are the text of all. */
+export function textsOf(tokenizer: Pick<Tokenizer, 'decode'>, ids: readonly number[]): string[] {
   const texts: string[] = [];
-  /** Where what has not been shown yet begins: in the middle of a character. */
+  /** Before it everything is told, and no character is half there. */
   let from = 0;
+  /** Characters behind it that are told. */
+  let told = 0;
   for (let at = 0; at < ids.length; at++) {
     const before = ids.slice(Math.max(0, from - CONTEXT), from);
     const prefix = tokenizer.decode(before);
     const text = tokenizer.decode([...before, ...ids.slice(from, at + 1)]);
-    const added = text.startsWith(prefix) ? text.slice(prefix.length) : tokenizer.decode([ids[at]!]);
-    const isWhole = !added.endsWith('\ufffd') || at + 1 - from >= 4 || at === ids.length - 1;
-    texts.push(isWhole ? added : '');
+    const behind = text.startsWith(prefix)
+      ? text.slice(prefix.length)
+      : tokenizer.decode(ids.slice(from, at + 1));
+    // What a token has begun of a character, the next one ends: it may have begun another one by then.
+    const isWhole = !behind.endsWith('\ufffd') || at + 1 - from >= MOST_PENDING || at === ids.length - 1;
+    const known = isWhole ? behind.length : behind.length - 1;
+    texts.push(behind.slice(told, known));
+    told = isWhole ? 0 : Math.max(told, known);
     if (isWhole) from = at + 1;
   }
   return texts;

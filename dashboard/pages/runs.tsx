@@ -55,7 +55,8 @@ async function curvesOf(store: ObjectStore, { rows, away }: Runs): Promise<Curve
   const drawn = away.includes('store') ? [] : rows.filter(({ heldOut }) => heldOut !== null).slice(0, DRAWN);
   const curves = await inParallel(drawn, async (row): Promise<[RunRow, number[]]> => {
     const { steps } = await stepsOf(store, row.run!);
-    return [row, steps.flatMap(({ heldOut }) => (heldOut === null ? [] : [rate(total(heldOut.arms))]))];
+    const looks = steps.map(({ heldOut }) => total(heldOut?.arms ?? []));
+    return [row, looks.filter(({ trials }) => trials > 0).map(rate)];
   });
   return new Map(curves);
 }

@@ -3,6 +3,7 @@ import { GradusError } from '../../core/errors.ts';
 import { HELD_OUT } from '../../core/names.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { total } from '../../core/training/stage-policy.ts';
+import { comparedSamples, taskOf } from '../../observe/contrast.ts';
 import { rowsOfStep } from '../../observe/episode-rows.ts';
 import type { EpisodeRow } from '../../observe/episode-rows.ts';
 import { placeNumber } from '../../observe/place.ts';
@@ -72,9 +73,6 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
 const isEvaluation = (rows: readonly EpisodeRow[]): boolean =>
   rows.length > 0 && new Set(rows.map(taskOf)).size === rows.length;
 
-const taskOf = ({ environment, level, split, index }: EpisodeRow): string =>
-  `${environment} level ${level}, ${split} ${index}`;
-
 const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({ run, facts, evaluated }) => {
   const { rollout, batch, learner, heldOut, decision, circumstances, alarms } = facts;
   return (
@@ -118,7 +116,7 @@ const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({ run
             <dt>learnt from</dt>
             <dd>
               {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
-              tokens; {batch.degenerateGroups} groups taught nothing
+              tokens; {batch.degenerateGroups} groups without contrast
             </dd>
           </>
         )}
@@ -203,46 +201,22 @@ const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
   );
 };
 
-interface GroupOfRows {
-  group: number;
-  rows: EpisodeRow[];
-  mean: number | null;
-  /** Of the sample: n − 1. */
-  deviation: number | null;
-}
-
-/** By task within a group: what advantages compare. */
-function groupsOf(rows: readonly EpisodeRow[], truncated: 'train' | 'mask'): GroupOfRows[] {
-  const by = new Map<string, EpisodeRow[]>();
-  for (const row of rows) {
-    const key = `${row.group} ${taskOf(row)}`;
-    by.set(key, [...(by.get(key) ?? []), row]);
-  }
-  return [...by.values()].map((some) => {
-    const rewards = some.flatMap(({ reward, outcome }) =>
-      reward === null || (outcome === 'truncated' && truncated === 'mask') ? [] : [reward],
-    );
-    const mean = rewards.length === 0 ? null : rewards.reduce((sum, one) => sum + one, 0) / rewards.length;
-    const square = rewards.reduce((sum, one) => sum + (one - (mean ?? 0)) ** 2, 0);
-    const deviation = rewards.length < 2 ? null : Math.sqrt(square / (rewards.length - 1));
-    return { group: some[0]!.group, rows: some, mean, deviation };
-  });
-}
-
 const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' | 'mask' }> = ({
   run,
   rows,
   truncated,
 }) => {
-  const groups = groupsOf(rows, truncated).toSorted((a, b) => (b.deviation ?? -1) - (a.deviation ?? -1));
+  const groups = comparedSamples(rows, truncated).toSorted(
+    (a, b) => (b.deviation ?? -1) - (a.deviation ?? -1),
+  );
   if (groups.length === 0) return <p>No episode of this step is kept.</p>;
   const silent = groups.filter(({ deviation }) => deviation === null || deviation === 0);
   return (
     <>
       <h2>Groups, by how much their rewards differ</h2>
       <p class="note">
-        {silent.length} of {groups.length} have no contrast: their rewards are all equal, or too few, so that
-        advantages within the group are zero.
+        {silent.length} of {groups.length} have no contrast: their rewards are all equal, or too few to be
+        compared. What the samples of a tree are compared within is the tree.
       </p>
       <Scroll>
         <table>
@@ -263,7 +237,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
             </tr>
           </thead>
           <tbody>
-            {groups.map(({ group, rows: some, mean, deviation }) => (
+            {groups.map(({ group, rows: some, mean, deviation, taught }) => (
               <tr data-item>
                 <th scope="row">
                   <a href={groupAt({ run, stage: some[0]!.stage, step: some[0]!.step, group })}>{group}</a>
@@ -274,7 +248,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
                 </td>
                 <td class="number">
                   <Num value={deviation} />
-                  {deviation === 0 && <span class="warn"> teaches nothing</span>}
+                  {!taught && <span class="warn"> teaches nothing</span>}
                 </td>
                 <td class="number">
                   <Num value={mean} />

@@ -33,6 +33,12 @@ test('a failure that says when to come again is taken at its word', () => {
   expect(only(begun(31, 2, failure)).lost!.seconds).toEqual({ atLeast: 30, atMost: 31 });
 });
 
+test('what earlier failures waited for is not taken from the policy where the last one said when to come again', () => {
+  // Three of them, a second apart, and a worker that came late to the first attempt: 1 + 2 s of the policy never passed.
+  const failure = { message: 'later', applicationFailureInfo: { nextRetryDelay: { seconds: 1 } } };
+  expect(only(begun(9, 4, failure)).lost!.seconds).toEqual({ atLeast: 1, atMost: 9 });
+});
+
 test('what must not be repeated and lost its worker is lost once, on the worker that had it', () => {
   const failed = event(7, 9, {
     activityTaskTimedOutEventAttributes: {
