@@ -101,6 +101,9 @@ export async function withTemporal<T>(
   }
 }
 
+/** Whoever looks is told within some tries of so long that the store is away. */
+const STORE_TIMEOUT_MS = 3000;
+
 /** gRPC's codes of a server that does not answer: a deadline that has passed, and unavailable. */
 const AWAY: readonly number[] = [4, 14];
 
@@ -111,12 +114,13 @@ const AWAY: readonly number[] = [4, 14];
 export async function withSources<T>(
   options: ConnectionOptions,
   use: (sources: Sources) => Promise<T>,
+  { storeTimeoutMs = STORE_TIMEOUT_MS }: { storeTimeoutMs?: number } = {},
 ): Promise<T> {
   const settings = await settingsOf(options);
   const { Client, Connection, ServiceError, isGrpcServiceError } = await import('@temporalio/client');
   const { ObjectStore } = await import('../store/object-store.ts');
   const connection = Connection.lazy({ address: settings.temporalAddress });
-  const store = ObjectStore.open(settings.store);
+  const store = ObjectStore.open({ ...settings.store, timeoutMs: storeTimeoutMs });
   try {
     return await use({ store, temporal: new Client({ connection, namespace: settings.namespace }) });
   } catch (error) {

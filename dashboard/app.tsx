@@ -108,6 +108,7 @@ function statusOf(error: unknown): keyof typeof TITLES {
   if (!(error instanceof GradusError)) return 500;
   if (error.retryable) return 503;
   if (/^no-|missing/.test(error.type)) return 404;
+  if (error.type === 'refused' || error.type === 'over') return 409;
   return error.boundary === 'spec' || error.type.startsWith('invalid') ? 400 : 409;
 }
 

@@ -67,6 +67,10 @@ export function admission({ hosts, password }: Access): MiddlewareHandler {
         401,
       );
     }
+    // Others may link to pages. What they embed or fetch they could not read, and it would cost what it costs.
+    const fromElsewhere = ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '');
+    if (fromElsewhere && c.req.header('sec-fetch-mode') !== 'navigate')
+      return c.text('Pages of this dashboard are asked for by themselves alone.\n', 403);
     if (!['GET', 'HEAD', 'POST'].includes(c.req.method)) return c.text('GET, HEAD or POST\n', 405);
     return next();
   };
@@ -96,7 +100,9 @@ export function changes({ actions, formToken }: Pick<Context, 'actions' | 'formT
     }
     const { origin, host } = { origin: c.req.header('origin'), host: c.req.header('host') };
     const site = c.req.header('sec-fetch-site');
-    if (origin !== `http://${host}` || (site !== undefined && site !== 'same-origin')) {
+    // The proxy before it may speak TLS: browsers then say so.
+    const own = origin === `http://${host}` || origin === `https://${host}`;
+    if (!own || (site !== undefined && site !== 'same-origin')) {
       return c.text('A change must come from a page of this dashboard.\n', 403);
     }
     if (!/^application\/x-www-form-urlencoded(;|$)/i.test(c.req.header('content-type') ?? '')) {

@@ -23,6 +23,8 @@ export type RunStatus =
   | 'timed-out'
   /** Only the store knows it: Temporal keeps what is over for a while. */
   | 'forgotten'
+  /** The store knows it, and Temporal, which would say more, is away. */
+  | 'unknown'
   /** No run: a model that was brought in under this name. */
   | 'imported';
 
@@ -67,7 +69,7 @@ export interface Runs {
 export interface RunsOptions {
   /** Rows at most; each takes some requests. */
   limit?: number;
-  /** After this time rows are shown as far as they are known. */
+  /** After this time rows are shown as far as they are known; what lists them is waited for as long before. */
   patienceMs?: number;
 }
 
@@ -86,9 +88,7 @@ export async function readRuns(
   { limit = 50, patienceMs = 1500 }: RunsOptions = {},
 ): Promise<Runs> {
   const { store, temporal } = sources;
-  const signal = AbortSignal.timeout(patienceMs);
-  // Every request listens to it.
-  setMaxListeners(0, signal);
+  const listing = AbortSignal.timeout(patienceMs);
   const problems: string[] = [];
   const away: Runs['away'] = [];
   const orNothing = async <T>(who: Runs['away'][number], nothing: T, read: Promise<T>): Promise<T> => {
@@ -96,28 +96,37 @@ export async function readRuns(
       return await read;
     } catch (error) {
       away.push(who);
-      const said = signal.aborted ? 'no answer in time' : messageOf(error);
+      const said = listing.aborted ? 'no answer in time' : messageOf(error);
       problems.push(`${who === 'store' ? 'the store' : 'Temporal'} does not answer: ${said}`);
       return nothing;
     }
   };
   const nobody = { executions: [] as Execution[], more: false };
   const [runs, ladders, folders] = await Promise.all([
-    orNothing('temporal', nobody, listExecutions(temporal, OF_RUNS, { limit: MOST_EXECUTIONS })),
-    listExecutions(temporal, OF_LADDERS).catch(() => nobody),
+    orNothing(
+      'temporal',
+      nobody,
+      listExecutions(temporal, OF_RUNS, { limit: MOST_EXECUTIONS, timeoutMs: patienceMs }),
+    ),
+    listExecutions(temporal, OF_LADDERS, { timeoutMs: patienceMs }).catch(() => nobody),
     orNothing(
       'store',
       [],
-      store.listFolder('runs/', { signal }).then((found) => found.folders),
+      store.listFolder('runs/', { signal: listing }).then((found) => found.folders),
     ),
   ]);
   if (runs.more) problems.push(`only the newest ${MOST_EXECUTIONS} runs of Temporal are listed`);
   const begun = rowsOf(runs.executions);
   const known = new Set(begun.map(({ run }) => run));
   const stored = folders.map((folder) => folder.slice('runs/'.length, -1));
-  const all = inOrder([...begun, ...stored.filter((run) => !known.has(run)).map(storedRow)]);
+  const elsewhere = stored.filter((run) => !known.has(run));
+  const status = away.includes('temporal') ? 'unknown' : 'forgotten';
+  const all = inOrder([...begun, ...elsewhere.map((run) => storedRow(run, status))]);
   const shown = all.slice(0, limit);
-  const told = await askAll(temporal, shown);
+  const told = away.includes('temporal') ? new Map<RunRow, Progress>() : await askAll(temporal, shown);
+  const signal = AbortSignal.timeout(patienceMs);
+  // Every request listens to it.
+  setMaxListeners(0, signal);
   const look: Look = {
     ...sources,
     signal,
@@ -229,11 +238,11 @@ const NOTHING_KNOWN = {
   spend: null,
 } as const;
 
-const storedRow = (run: string): RunRow => ({
+const storedRow = (run: string, status: 'forgotten' | 'unknown'): RunRow => ({
   ...NOTHING_KNOWN,
   run,
   workflowId: null,
-  status: 'forgotten',
+  status,
   from: 'store',
 });
 

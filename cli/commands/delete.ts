@@ -5,23 +5,30 @@ import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 
+/** Deleting many objects takes a store its time. */
+const PATIENCE_MS = 30_000;
+
 /** `gradus delete RUN`: all that Temporal and the store have of a run, after asking. */
 export function deleteCommand(): Command {
   return withConnectionFlags(new Command('delete'))
     .argument('<run>', 'its name in the store, or the id of a workflow that was refused one')
     .option('--yes <run>', "do not ask: the run's name once more")
     .action((run: string, { yes, ...options }: ConnectionOptions & { yes?: string }) =>
-      withSources(options, async (sources) => {
-        const { deleteRun, planDeletion } = await import('../../operate/delete-run.ts');
-        const plan = await planDeletion(sources, run);
-        const { executions, objects, bytes, refusals } = plan;
-        print(
-          `${run}: ${executions.length} executions of workflows in Temporal, ${objects.length} objects of ${(bytes / 2 ** 20).toFixed(1)} MiB in the store`,
-        );
-        if (refusals.length > 0) throw new GradusError('store', 'in-use', refusals.join('\n'));
-        await confirmName(run, yes, 'All of it will be gone, checkpoints and episodes too.');
-        await deleteRun(sources, plan);
-        print(`${run} is deleted; verdicts of dearer tiers are for all runs, and stay`);
-      }),
+      withSources(
+        options,
+        async (sources) => {
+          const { deleteRun, planDeletion } = await import('../../operate/delete-run.ts');
+          const { executions, objects, bytes, refusals } = await planDeletion(sources, run);
+          print(
+            `${run}: ${executions.length} executions of workflows in Temporal, ${objects.length} objects of ${(bytes / 2 ** 20).toFixed(1)} MiB in the store`,
+          );
+          if (refusals.length > 0) throw new GradusError('store', 'in-use', refusals.join('\n'));
+          await confirmName(run, yes, 'All of it will be gone, checkpoints and episodes too.');
+          // While somebody made up their mind another run may have begun with a checkpoint of it.
+          await deleteRun(sources, await planDeletion(sources, run));
+          print(`${run} is deleted; verdicts of dearer tiers are for all runs, and stay`);
+        },
+        { storeTimeoutMs: PATIENCE_MS },
+      ),
     );
 }

@@ -4,7 +4,8 @@ import type { BudgetChange, RunChange } from '../../core/run-change.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { withConnectionFlags } from '../connection.ts';
 import { print } from '../printable.ts';
-import { answered, withRunning } from './steer.ts';
+import { answered } from '../../operate/answered.ts';
+import { withRunning } from './steer.ts';
 
 const LIMITS: readonly (keyof BudgetChange)[] = ['count', 'seconds', 'usd', 'perStep'];
 

@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { Command } from 'commander';
-import { GradusError, messageOf } from '../../core/errors.ts';
-import { commandLine } from '../../core/installation.ts';
+import { GradusError } from '../../core/errors.ts';
 import { DECISIONS } from '../../core/question.ts';
 import type { Decision } from '../../core/question.ts';
+import { answered } from '../../operate/answered.ts';
 import { confirmName } from '../confirm.ts';
 import type { Progress } from '../../workflows/messages.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
@@ -28,7 +28,7 @@ export const signal = (name: keyof typeof DONE) => (): Command => {
     await withRunning(options, run, async (client, workflowId) => {
       if (name === 'stop') await confirmName(run, yes, `${run} ends after the step in flight, for good.`);
       const { signalRun } = await import('../../operate/control.ts');
-      await signalRun(client, workflowId, name);
+      await answered(client, workflowId, () => signalRun(client, workflowId, name));
       print(`${run}: ${DONE[name]}`);
     });
   });
@@ -81,32 +81,4 @@ export async function withRunning<T>(
 ): Promise<T> {
   const { findRunning } = await import('../../operate/find-running.ts');
   return withSources(options, async ({ temporal }) => use(temporal, await findRunning(temporal, run)));
-}
-
-const ANSWERS_WITHIN_MS = 20_000;
-
-/**
- * What a run answers, which takes a worker. Throws GradusError('spec', 'refused') in the words of who refuses, and
- * GradusError('infra', 'no-answer').
- */
-export async function answered<T>(
-  client: Client,
-  workflowId: string,
-  operation: () => Promise<T>,
-): Promise<T> {
-  const deadline = Date.now() + ANSWERS_WITHIN_MS;
-  try {
-    return await client.withDeadline(deadline, operation);
-  } catch (error) {
-    const { WorkflowUpdateFailedError } = await import('@temporalio/client');
-    if (error instanceof WorkflowUpdateFailedError)
-      throw new GradusError('spec', 'refused', messageOf(error.cause ?? error), { cause: error });
-    if (Date.now() < deadline) throw error;
-    throw new GradusError(
-      'infra',
-      'no-answer',
-      `no worker has answered for ${workflowId} in ${ANSWERS_WITHIN_MS / 1000} s: "${commandLine(`why ${workflowId}`)}" says why. What was asked for may yet be done`,
-      { retryable: true, cause: error },
-    );
-  }
 }

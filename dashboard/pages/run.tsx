@@ -12,6 +12,7 @@ import type { RunObserver, RunView } from '../../observe/run.ts';
 import type { Sources } from '../../observe/sources.ts';
 import { whyInWords } from '../../observe/why-in-words.ts';
 import { whyOf } from '../../observe/why.ts';
+import { answered } from '../../operate/answered.ts';
 import { answerQuestion, signalRun } from '../../operate/control.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
 import { runAt, stepAt } from '../address.ts';
@@ -25,12 +26,19 @@ import { Text } from '../parts/text.tsx';
 import { chartsOf } from '../run-charts.ts';
 import { Scroll } from '../parts/scroll.tsx';
 
+/** Nobody waits longer for a page, whether or not a run answers. */
+const ANSWERS_WITHIN_MS = 8000;
 const SIGNALS = ['pause', 'resume', 'stop'] as const;
 
 /** `/runs/RUN`: how a run stands, what it asks, and how it got there. */
 export function runPage(app: App, context: Context & { observer: RunObserver }): void {
   const { observer, sources } = context;
   const look = (c: Request): Promise<RunView> => observer.look(c.req.param('run')!);
+
+  const steer = (view: RunView, operation: (workflowId: string) => Promise<unknown>): Promise<unknown> => {
+    const id = workflowOf(view);
+    return answered(sources.temporal, id, () => operation(id), ANSWERS_WITHIN_MS);
+  };
 
   app.get('/runs/:run', async (c) => {
     const view = await look(c);
@@ -58,7 +66,7 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
   for (const signal of SIGNALS) {
     app.post(`/runs/:run/${signal}`, async (c) => {
       const view = await look(c);
-      await signalRun(sources.temporal, workflowOf(view), signal);
+      await steer(view, (id) => signalRun(sources.temporal, id, signal));
       return c.redirect(runAt(view.run), 303);
     });
   }
@@ -73,7 +81,7 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
         `an answer is one of ${DECISIONS.join(', ')}, with the id of its question`,
       );
     }
-    await answerQuestion(sources.temporal, workflowOf(view), answer, question);
+    await steer(view, (id) => answerQuestion(sources.temporal, id, answer, question));
     return c.redirect(runAt(view.run), 303);
   });
 }

@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
@@ -117,22 +118,26 @@ describe('refuses', () => {
   const pageAt = (path: string): Crawled => pages.find((page) => page.path === path)!;
   const origin = (): string => new URL(base).origin;
 
+  /** With headers that fetch writes itself; gives what a form is answered, else the status. */
+  const answerTo = (
+    headers: Record<string, string>,
+    { at = base, path = '/', body = '' } = {},
+  ): Promise<number | string> =>
+    new Promise((resolve, reject) => {
+      request(new URL(path, at), { method: body === '' ? 'GET' : 'POST', headers }, (response) => {
+        let said = '';
+        response.on('data', (chunk) => (said += String(chunk)));
+        response.on('end', () => resolve(body === '' ? response.statusCode! : said));
+      })
+        .on('error', reject)
+        .end(body);
+    });
+
   test('another name, other methods, and paths that are none', async () => {
     const { host } = new URL(base);
-    const asked = async (name: string): Promise<number> => {
-      const { request } = await import('node:http');
-      return new Promise((resolve, reject) => {
-        request(base, { headers: { host: name } }, (response) => {
-          response.resume();
-          resolve(response.statusCode!);
-        })
-          .on('error', reject)
-          .end();
-      });
-    };
-    expect(await asked(host)).toBe(200);
-    expect(await asked('evil.example')).toBe(421);
-    expect(await asked(`127.0.0.1.evil.example:${new URL(base).port}`)).toBe(421);
+    expect(await answerTo({ host })).toBe(200);
+    expect(await answerTo({ host: 'evil.example' })).toBe(421);
+    expect(await answerTo({ host: `127.0.0.1.evil.example:${new URL(base).port}` })).toBe(421);
     expect((await fetch(base, { method: 'PUT' })).status).toBe(405);
     for (const path of [
       '/runs/..%2f..%2fetc',
@@ -169,6 +174,23 @@ describe('refuses', () => {
     expect(status).toBe('waiting');
   });
 
+  test('what other pages embed or fetch, but not their links', async () => {
+    const from = (site: string, mode: string) => answerTo({ 'sec-fetch-site': site, 'sec-fetch-mode': mode });
+    expect(await from('cross-site', 'no-cors')).toBe(403);
+    expect(await from('same-site', 'cors')).toBe(403);
+    expect(await from('cross-site', 'navigate')).toBe(200);
+    expect(await from('same-origin', 'cors')).toBe(200);
+  });
+
+  test('an answer to a question that is not the open one, and says why', async () => {
+    const body = `token=${token()}&answer=advance&question=old`;
+    const refused = await post(`/runs/${WAITS}/decide`, { origin: origin() }, body);
+    expect(refused.status).toBe(409);
+    expect(await refused.text()).toContain('question');
+    const over = await post(`/runs/${OVER}/pause`, { origin: origin() }, `token=${token()}`);
+    expect(over.status).toBe(409);
+  });
+
   test('every change where it was started to show only, and offers none', async () => {
     const { url } = onlyShows;
     const response = await fetch(new URL(`/runs/${WAITS}/pause`, url), {
@@ -187,7 +209,7 @@ describe('refuses', () => {
     ).rejects.toThrow(/GRADUS_DASHBOARD_TOKEN/);
     const password = 'correct horse battery staple';
     const guarded = await openDashboard(installation.settings, {
-      actions: false,
+      actions: true,
       temporalUi: null,
       host: '0.0.0.0',
       password,
@@ -207,6 +229,16 @@ describe('refuses', () => {
       expect((await fetch(guarded.url, { headers: { authorization: basic(`me:${password}`) } })).status).toBe(
         200,
       );
+      // A proxy before it speaks TLS: a change comes from its origin, and lacks the token of this start alone.
+      const headers = {
+        host: 'pages.example',
+        origin: 'https://pages.example',
+        authorization: basic(`me:${password}`),
+        'content-type': 'application/x-www-form-urlencoded',
+      };
+      expect(
+        await answerTo(headers, { at: guarded.url, path: `/runs/${WAITS}/pause`, body: 'token=x' }),
+      ).toBe('This page is older than the dashboard: load it again, and repeat what you wanted.\n');
     } finally {
       await guarded.close();
     }

@@ -286,6 +286,10 @@ test('where Temporal is away, what the store has is shown, and the rest says so'
     stderr: expect.stringContaining('Temporal does not answer') as string,
   });
   expect(runs.stdout).toContain('"run":"brought"');
+  // Which of them go on nobody can say; none is called forgotten.
+  expect(runs.stdout).toMatch(/"run":"damaged".*"status":"unknown"/);
+  expect(runs.stdout).not.toContain('"status":"forgotten"');
+  expect(runs.stderr).not.toContain('not looked up in time');
   const why = await gone('why', 'brought');
   expect(why).toMatchObject({ code: 1, stderr: expect.stringContaining('temporal-unreachable') as string });
   expect(why.stderr).not.toContain('    at ');
