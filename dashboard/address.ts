@@ -28,6 +28,9 @@ export const reviewAt = (id: string): string => at('reviews', id);
 /** A drawing of a subject that is shown. */
 export const drawingAt = (key: string, block: number): string => at('drawings', key, block);
 
+/** The samples of one task of a group: that of an episode. */
+export const taskAt = ({ episode, ...place }: Place): string => `${groupAt(place)}?episode=${episode}`;
+
 /** What a step would have taught by another reward. */
 export const reweighAt = ({ run, stage, step }: Pick<Place, 'run' | 'stage' | 'step'>): string =>
   `${runAt(run)}${at('reweigh', stage, step)}`;

@@ -97,7 +97,9 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
         do {
           const data = news;
           news = null;
-          await stream.writeSSE(data === null ? { event: 'same', data: '' } : { event: 'page', data });
+          await stream.writeSSE(
+            data === null ? { event: 'same', data: new Date().toISOString() } : { event: 'page', data },
+          );
         } while (news !== null);
         writing = false;
       };

@@ -4,8 +4,8 @@ import { inParallel } from '../store/in-parallel.ts';
 import { listExecutions, textAttribute } from './executions.ts';
 import type { Execution } from './executions.ts';
 import { whyInWords } from './why-in-words.ts';
-import { endOf, whyOfExecution } from './why.ts';
-import type { Reason } from './why.ts';
+import { busyQueues, endOf, whyOfExecution } from './why.ts';
+import type { BusyQueues, Reason } from './why.ts';
 
 // What somebody should know who does not look: each thing is told once, and once more when it is over.
 
@@ -141,7 +141,8 @@ export async function observeNow(temporal: Client, since: number): Promise<Obser
     listExecutions(temporal, failed, { limit: MOST_RUNS }),
     listExecutions(temporal, 'WorkflowType = "review" AND ExecutionStatus = "Running"'),
   ]);
-  const looked = await inParallel(running.executions, (one) => lookAt(temporal, one, at));
+  const busy = busyQueues(temporal, at);
+  const looked = await inParallel(running.executions, (one) => lookAt(temporal, one, at, busy));
   const ends = await inParallel(over.executions, async (one): Promise<Notice> => {
     const run = nameOf(one);
     const why = await endOf(temporal, one);
@@ -171,10 +172,12 @@ async function lookAt(
   temporal: Client,
   execution: Execution,
   at: number,
+  busy: BusyQueues,
 ): Promise<{ run: string; notices: Notice[]; whole: boolean } | null> {
   const run = nameOf(execution);
   try {
-    const { reasons, problems } = await whyOfExecution(temporal, execution, at, PATIENCE_MS);
+    const options = { patienceMs: PATIENCE_MS, busy };
+    const { reasons, problems } = await whyOfExecution(temporal, execution, at, options);
     return { run, notices: noticesOf(run, reasons, at), whole: problems.length === 0 };
   } catch {
     return null;

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 import { assertRun } from '../store/find-run.ts';
 import { isFileName } from '../store/keys.ts';
 import { listExecutions, quoted, readExecution, textAttribute } from './executions.ts';
@@ -21,7 +22,7 @@ export async function findExecution(temporal: Client, name: string): Promise<Exe
     throw new GradusError(
       'infra',
       'temporal-unreachable',
-      `Temporal does not say which run ${JSON.stringify(name)} is: ${messageOf(error)}`,
+      `Temporal does not answer, so which run ${JSON.stringify(name)} is cannot be said (${messageOf(error)}): see that its server runs, or start it with "${commandLine('dev')}"`,
       { retryable: true, cause: error },
     );
   }

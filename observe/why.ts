@@ -92,6 +92,8 @@ export interface Why {
 const PATIENCE_MS = 10_000;
 /** Reviews that are asked how far they are, and workflows of verdicts that are looked at. */
 const MOST_LOOKED_AT = 20;
+/** Workflows that are looked at to tell a busy worker from one that is gone. */
+const MOST_BUSY = 100;
 /** A sign of life that is a part of its time overdue is nothing yet. */
 const OVERDUE = 0.7;
 
@@ -110,12 +112,35 @@ export async function whyOf(sources: Sources, name: string, now = Date.now()): P
   return temporal.withDeadline(Date.now() + PATIENCE_MS, () => whyOfExecution(temporal, found, now));
 }
 
-/** `patienceMs`: how long the run itself is waited for, which takes a worker. */
+/**
+ * Queues for which something is being done just now, in whichever run. It is looked up once, when it is first asked for:
+ * that takes a request for each workflow that goes on.
+ */
+export type BusyQueues = () => Promise<ReadonlySet<string>>;
+
+export function busyQueues(temporal: Client, now: number): BusyQueues {
+  let found: Promise<ReadonlySet<string>> | undefined;
+  const look = async (): Promise<ReadonlySet<string>> => {
+    const limit = MOST_BUSY;
+    const { executions } = await listExecutions(temporal, 'ExecutionStatus = "Running"', { limit });
+    const ids = executions.map(({ workflowId }) => workflowId);
+    const { activities } = await pendingOf(temporal, ids, { most: limit });
+    return new Set(activities.filter((one) => isInHand(one, now)).flatMap(({ queue }) => queue ?? []));
+  };
+  return () => (found ??= look());
+}
+
+export interface WhyOptions {
+  /** How long the run itself is waited for, which takes a worker. */
+  patienceMs?: number;
+  busy?: BusyQueues;
+}
+
 export async function whyOfExecution(
   temporal: Client,
   execution: Execution,
   now: number,
-  patienceMs = 400,
+  { patienceMs = 400, busy = busyQueues(temporal, now) }: WhyOptions = {},
 ): Promise<Why> {
   const base = {
     workflowId: execution.workflowId,
@@ -150,7 +175,7 @@ export async function whyOfExecution(
     ...personReasons(progress, base.status),
     ...(await Promise.all(reviews.slice(0, MOST_LOOKED_AT).map((one) => reviewReason(temporal, one)))),
     ...(await Promise.all(
-      (await pendingReasons(temporal, pending, now)).map((one) => withFailure(temporal, one)),
+      (await pendingReasons(temporal, pending, busy, now)).map((one) => withFailure(temporal, one)),
     )),
     ...verdictReasons(computed, reviews, ladder?.waiting ?? null),
   ];
@@ -229,20 +254,33 @@ function verdictReasons(
   return [...counts].map(([verifier, count]) => ({ kind: 'verdicts', verifier, count }));
 }
 
-async function pendingReasons(temporal: Client, pending: Pending, now: number): Promise<Reason[]> {
+async function pendingReasons(
+  temporal: Client,
+  pending: Pending,
+  busy: BusyQueues,
+  now: number,
+): Promise<Reason[]> {
   const queues = new Set(pending.activities.flatMap(({ queue }) => queue ?? []));
   const [ofWorkflows, ...ofActivities] = await Promise.all([
     pollersOf(temporal, QUEUES.orchestrator, 'workflows'),
     ...[...queues].map(async (queue) => [queue, await pollersOf(temporal, queue, 'activities')] as const),
   ]);
   const pollers = { workflows: ofWorkflows, activities: new Map(ofActivities) };
-  return reasonsOf(pending, pollers, now);
+  const reasons = reasonsOf(pending, pollers, now);
+  const unserved = reasons.some((one) => one.kind === 'no-worker' && one.serves === 'activities');
+  // A worker that is busy with another run asks for nothing, either.
+  return unserved ? reasonsOf(pending, { ...pollers, busy: await busy() }, now) : reasons;
 }
 
 /** What follows from what is pending, and from who asks for work. */
 export function reasonsOf(
   { activities, tasks }: Pick<Pending, 'activities' | 'tasks'>,
-  pollers: { workflows: readonly Poller[]; activities: ReadonlyMap<string, readonly Poller[]> },
+  pollers: {
+    workflows: readonly Poller[];
+    activities: ReadonlyMap<string, readonly Poller[]>;
+    /** Queues for which something is being done, by other runs too. */
+    busy?: ReadonlySet<string>;
+  },
   now: number,
 ): Reason[] {
   const reasons: Reason[] = [...workflowReasons(tasks, pollers.workflows, now)];
@@ -252,9 +290,7 @@ export function reasonsOf(
     const due = here.filter((one) => one.state === 'waits' && (one.due ?? 0) <= now);
     if (due.length === 0) continue;
     const since = Math.min(...due.map((one) => one.due ?? now));
-    const inHand = here.some(
-      ({ state, heartbeatAt }) => state === 'runs' && now - (heartbeatAt ?? 0) < 10_000,
-    );
+    const inHand = pollers.busy?.has(queue) === true || here.some((one) => isInHand(one, now));
     const server = serverOf(asking, { waitingSince: since, inHand }, now);
     if (server === 'there' || server === 'busy') continue;
     unserved.add(queue);
@@ -284,6 +320,10 @@ export function reasonsOf(
   for (const alike of plights.values()) reasons.push(reasonOf(plightOf(alike[0]!, now), alike));
   return reasons;
 }
+
+/** Whoever is at it is there. */
+const isInHand = ({ state, heartbeatAt }: PendingActivity, now: number): boolean =>
+  state === 'runs' && now - (heartbeatAt ?? 0) < 10_000;
 
 type Plight = 'retry' | 'silent' | 'queued' | 'works' | 'paused-activity';
 

@@ -16,7 +16,7 @@ export async function findRunning(temporal: Client, name: string): Promise<strin
     throw new GradusError(
       'spec',
       'over',
-      `the run ${which} is ${found.status}: nothing of it can be steered any more`,
+      `the run ${which} is over (${found.status}): nothing of it can be steered any more`,
     );
   return found.workflowId;
 }

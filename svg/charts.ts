@@ -92,12 +92,12 @@ export function lineChart(chart: LineChart): string {
     ...ticks.map((tick) =>
       text(PLOT.left - 6, y(tick) + 4, format(tick), { size: 11, anchor: 'end', className: 'muted' }),
     ),
-    text(PLOT.left, HEIGHT - 8, shortNumber(fromX), { size: 11, className: 'muted' }),
-    text(PLOT.right, HEIGHT - 8, `${unit} ${shortNumber(toX)}`, {
-      size: 11,
-      anchor: 'end',
-      className: 'muted',
-    }),
+    ...(smallest(xs) === largest(xs)
+      ? [under(x(smallest(xs)), `${unit} ${shortNumber(smallest(xs))}`, 'middle')]
+      : [
+          under(PLOT.left, shortNumber(fromX), 'start'),
+          under(PLOT.right, `${unit} ${shortNumber(toX)}`, 'end'),
+        ]),
     ...series.flatMap(({ band = [] }, i) =>
       band.length < 2
         ? []
@@ -122,6 +122,10 @@ export function lineChart(chart: LineChart): string {
     return `<polyline points="${points}" class="line-${i}"/>`;
   }
 }
+
+/** Below the plot, at x. */
+const under = (x: number, words: string, anchor: 'start' | 'middle' | 'end'): string =>
+  text(x, HEIGHT - 8, words, { size: 11, anchor, className: 'muted' });
 
 /** An alarm is a triangle and a decision a diamond, so that colours are not needed. */
 function mark(x: number, kind: Mark['kind'], label: string): string {
@@ -266,7 +270,7 @@ function niceRange(low: number, high: number): [number, number] {
   const size = Math.max(Math.abs(low), Math.abs(high));
   // Values that differ by rounding alone are one.
   if (high - low <= 1e-12 * size || size < 1e-290) {
-    return size < 1e-290 ? [0, 1] : [low - size / 2, high + size / 2];
+    return size < 1e-290 ? [0, 1] : niceRange(low - size / 2, high + size / 2);
   }
   const step = stepOf(high - low);
   return [Math.floor(low / step) * step, Math.ceil(high / step) * step];

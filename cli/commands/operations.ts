@@ -21,7 +21,10 @@ interface Flags extends ConnectionOptions {
 export function operations(): Command {
   return withConnectionFlags(new Command('operations'))
     .option('--json', 'all that is known, as one JSON object')
-    .option('--bytes [run]', 'what the bucket holds, or a run of it, by prefix: a request a thousand objects')
+    .option(
+      '--bytes [run]',
+      'what the bucket holds, or a run of it, by prefix: one request for every thousand objects',
+    )
     .action(async ({ json = false, bytes, ...options }: Flags) => {
       if (bytes !== undefined) {
         const report = await withStore(options, (store) => countBytes(store, bytes === true ? null : bytes));

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { readRuns } from '../../observe/runs.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
@@ -14,7 +15,10 @@ export function runs(): Command {
     .action((options: ConnectionOptions & { limit: number; json?: boolean }) =>
       withSources(options, async (sources) => {
         const { rows, total, problems, away } = await readRuns(sources, { limit: options.limit });
-        if (away.length === 2) throw new GradusError('infra', 'unreachable', problems.join('\n'));
+        if (away.length === 2) {
+          const remedy = `start the servers with "${commandLine('dev')}"`;
+          throw new GradusError('infra', 'unreachable', [...problems, remedy].join('\n'));
+        }
         if (options.json === true) for (const row of rows) print(JSON.stringify(row));
         else if (rows.length > 0) {
           const { runsTable } = await import('../runs-table.ts');

@@ -4,6 +4,7 @@
 // stays where it is on the screen.
 
 const followed = document.getElementById('followed');
+const FOLLOWED = 'This page keeps itself up to date.';
 
 /** @param {string} text */
 function say(text) {
@@ -34,6 +35,7 @@ let waiting = null;
 /** @param {string} html */
 function show(html) {
   const next = new DOMParser().parseFromString(html, 'text/html');
+  asOf(next.querySelector('footer time')?.getAttribute('datetime') ?? '');
   let left = false;
   for (const section of document.querySelectorAll('[data-live]')) {
     const id = section.getAttribute('data-live');
@@ -80,18 +82,29 @@ function anchor() {
   return null;
 }
 
+/**
+ * As of when the page is, which its last line says: by the clock of the server, as when it was made.
+ * @param {string} at ISO 8601
+ */
+function asOf(at) {
+  const shown = document.querySelector('footer time');
+  shown?.setAttribute('datetime', at);
+  if (shown !== null) shown.textContent = `${at.slice(0, 10)} ${at.slice(11, 19)}`;
+}
+
 const time = () => new Date().toLocaleTimeString();
 
 const events = new EventSource(`/live?path=${encodeURIComponent(location.pathname + location.search)}`);
 let since = time();
 events.addEventListener('open', () => {
   since = time();
-  say('This page follows its run.');
+  say(FOLLOWED);
 });
 events.addEventListener('page', (event) => show(JSON.parse(event.data)));
-events.addEventListener('same', () => {
+events.addEventListener('same', (event) => {
   since = time();
-  say('This page follows its run.');
+  asOf(event.data);
+  say(FOLLOWED);
   if (waiting !== null) show(waiting);
 });
 events.addEventListener('error', () => {

@@ -59,7 +59,7 @@ export function comparePage(app: App, { sources }: Context): void {
     if (asking.runs.length < 2) {
       return c.html(
         <Layout title="Compare">
-          <p>Choose two to {MOST_RUNS} runs.</p>
+          <p>Choose two to four runs.</p>
           <Choice asking={asking} known={known} places={[]} />
         </Layout>,
       );

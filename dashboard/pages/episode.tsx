@@ -9,7 +9,7 @@ import type { Place } from '../../observe/place.ts';
 import { groupAt as storedGroup } from '../../observe/group-at.ts';
 import type { TokenizersOfRuns, TokenTexts } from '../../observe/token-texts.ts';
 import { loadImage } from '../../store/images.ts';
-import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import { episodeAt, runAt, stepAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { duration } from '../parts/numbers.tsx';
@@ -54,7 +54,7 @@ export function episodePage(
           { href: '/', label: 'Runs' },
           { href: runAt(place.run), label: place.run },
           { href: stepAt(place), label: `${place.stage} ${place.step}` },
-          { href: groupAt(place), label: `group ${place.group}` },
+          { href: taskAt(place), label: `group ${place.group}` },
         ]}
         prev={beside(place.episode - 1)}
         next={beside(place.episode + 1)}

@@ -44,7 +44,13 @@ export function groupPage(
       spec ? rowsOfStep(sources.store, run, folder, spec.reward) : [],
     ]);
     const place = { run, stage, step, group: number };
-    const task = Math.min(placeNumber('task', c.req.query('task') ?? '0'), group.tasks.length - 1);
+    // Whoever comes from an episode means its task.
+    const from = c.req.query('episode');
+    const asked =
+      from === undefined
+        ? placeNumber('task', c.req.query('task') ?? '0')
+        : (group.episodes[placeNumber('episode', from)]?.task ?? 0);
+    const task = Math.min(asked, group.tasks.length - 1);
     return c.html(
       <Layout
         title={`Group ${number}`}

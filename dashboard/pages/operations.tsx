@@ -250,7 +250,7 @@ const Bytes: FC<{ counted: UsageReport | string | null; filter: Filter }> = ({ c
         <a href={`/operations?${query.toString()}`}>
           Count what is in <Text value={of} max={100} />
         </a>
-        , which takes a request a thousand objects.
+        : one request for every thousand objects.
       </p>
     );
   }

@@ -205,18 +205,20 @@ const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> 
     </p>
     {question.answers.map(({ answer, effect }) =>
       context.actions ? (
-        <Action
-          to={`${runAt(run)}/decide`}
-          token={context.formToken}
-          label={answer}
-          danger={answer === 'stop'}
-        >
-          <input type="hidden" name="question" value={question.id} />
-          <input type="hidden" name="answer" value={answer} />
+        <div class="answer">
+          <Action
+            to={`${runAt(run)}/decide`}
+            token={context.formToken}
+            label={answer}
+            danger={answer === 'stop'}
+          >
+            <input type="hidden" name="question" value={question.id} />
+            <input type="hidden" name="answer" value={answer} />
+          </Action>
           <span>
             <Text value={effect} />
           </span>
-        </Action>
+        </div>
       ) : (
         <p>
           <code>{answer}</code>: <Text value={effect} />
@@ -379,7 +381,10 @@ const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, step
               <>
                 {': '}
                 <strong>{step.decision.kind}</strong> <Text value={step.decision.reason ?? ''} max={500} />
-                {step.decision.question && ` – asked a person, who answered ${step.answer ?? 'nothing yet'}`}
+                {step.decision.question &&
+                  (step.answer === null
+                    ? ' – a person is asked'
+                    : ` – a person was asked, and answered ${step.answer}`)}
               </>
             )}
             {step.alarms.map(({ actions, ...alarm }) => (

@@ -1,6 +1,7 @@
 import { raw } from 'hono/html';
 import type { FC } from 'hono/jsx';
 import { rate } from '../../core/statistics/intervals.ts';
+import { commandLine } from '../../core/installation.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { readRuns } from '../../observe/runs.ts';
 import type { RunRow, Runs } from '../../observe/runs.ts';
@@ -63,7 +64,11 @@ async function curvesOf(store: ObjectStore, { rows, away }: Runs): Promise<Curve
 
 const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all }, curves }) => {
   if (rows.length === 0) {
-    return <p>There is no run yet. Start one: its spec is a file, and `temporal workflow start` takes it.</p>;
+    return (
+      <p>
+        There is no run yet. In a terminal, <code>{commandLine('start SPEC.json')}</code> starts one.
+      </p>
+    );
   }
   const waiting = rows.filter(({ status }) => status === 'waiting').length;
   return (
@@ -88,16 +93,16 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all },
               <th scope="col">held-out success</th>
               <th scope="col">begun</th>
               <th scope="col" class="number">
-                took
+                has taken
               </th>
               <th scope="col" class="number">
-                verdicts
+                spent on verdicts
               </th>
             </tr>
           </thead>
           <tbody>
             {rows.map((row) => (
-              <Row row={row} curve={curves.get(row) ?? []} />
+              <Row row={row} newest={isNewest(row, rows)} curve={curves.get(row) ?? []} />
             ))}
           </tbody>
         </table>
@@ -106,7 +111,7 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all },
   );
 };
 
-const Row: FC<{ row: RunRow; curve: readonly number[] }> = ({ row, curve }) => {
+const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ row, newest, curve }) => {
   const { run, workflowId, status, stage, step, stageStep, maxSteps, heldOut, question } = row;
   const name = run ?? workflowId ?? '–';
   return (
@@ -128,6 +133,19 @@ const Row: FC<{ row: RunRow; curve: readonly number[] }> = ({ row, curve }) => {
       </th>
       <td>
         <span class={`status ${status}`}>{status}</span>
+        {run === null && status === 'failed' && (
+          <div>
+            before its first step
+            {newest && workflowId !== null && (
+              <>
+                ; why is said by{' '}
+                <code class="command">
+                  <Text value={commandLine(`why ${inShell(workflowId)}`)} max={200} />
+                </code>
+              </>
+            )}
+          </div>
+        )}
         {question && (
           <div>
             <Text value={question.reason} max={300} />
@@ -162,11 +180,19 @@ const Row: FC<{ row: RunRow; curve: readonly number[] }> = ({ row, curve }) => {
       <td>{row.startedAt === null ? '–' : <Time at={row.startedAt} />}</td>
       <td class="number">{took(row)}</td>
       <td class="number">
-        {row.spend === null ? '' : `${duration(row.spend.seconds)}, US$ ${row.spend.usd.toFixed(2)}`}
+        {row.spend === null ? '–' : `${duration(row.spend.seconds)}, US$ ${row.spend.usd.toFixed(2)}`}
       </td>
     </tr>
   );
 };
+
+/** Of those with its workflow's id, which commands take for the newest. */
+const isNewest = (row: RunRow, rows: readonly RunRow[]): boolean =>
+  !rows.some((one) => one.workflowId === row.workflowId && (one.startedAt ?? 0) > (row.startedAt ?? 0));
+
+/** As one word of a command, whatever is in it. */
+const inShell = (word: string): string =>
+  /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
 const took = ({ startedAt, endedAt }: RunRow): string =>
   startedAt === null ? '–' : duration(((endedAt ?? Date.now()) - startedAt) / 1000);

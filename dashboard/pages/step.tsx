@@ -12,7 +12,7 @@ import { stepFolder } from '../../observe/group-at.ts';
 import { groupsIn } from '../../observe/stored-groups.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
-import { episodeAt, groupAt, reweighAt, runAt, stepAt } from '../address.ts';
+import { episodeAt, reweighAt, runAt, stepAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
@@ -222,8 +222,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
         <table>
           <thead>
             <tr>
-              <th scope="col">group</th>
-              <th scope="col">task</th>
+              <th scope="col">task, a link to its samples</th>
               <th scope="col" class="number">
                 deviation
               </th>
@@ -237,15 +236,14 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
             </tr>
           </thead>
           <tbody>
-            {groups.map(({ group, rows: some, mean, deviation, taught }) => (
+            {groups.map(({ rows: some, mean, deviation, taught }) => (
               <tr data-item>
                 <th scope="row">
-                  <a href={groupAt({ run, stage: some[0]!.stage, step: some[0]!.step, group })}>{group}</a>
-                </th>
-                <td>
-                  <Text value={taskOf(some[0]!)} max={200} />
+                  <a href={taskAt({ run, ...some[0]! })}>
+                    <Text value={taskOf(some[0]!)} max={200} />
+                  </a>
                   {some[0]!.retried && ' (again)'}
-                </td>
+                </th>
                 <td class="number">
                   <Num value={deviation} />
                   {!taught && <span class="warn"> teaches nothing</span>}
@@ -337,7 +335,7 @@ const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows })
             <ul>
               {failed.map(([task, some]) => (
                 <li data-item>
-                  <a href={groupAt({ run, ...some[0]! })}>
+                  <a href={taskAt({ run, ...some[0]! })}>
                     <Text value={task} max={200} />
                   </a>
                 </li>

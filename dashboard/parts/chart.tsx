@@ -2,6 +2,7 @@ import { raw } from 'hono/html';
 import type { Child, FC } from 'hono/jsx';
 import { lineChart, MOST_SERIES, shortNumber } from '../../svg/charts.ts';
 import type { LineChart } from '../../svg/charts.ts';
+import { Scroll } from './scroll.tsx';
 
 /** A drawing of svg/, which has escaped what it was given, with a heading and the numbers behind it. */
 export const Figure: FC<{ heading: string; svg: string; children?: Child; wide?: boolean }> = ({
@@ -12,7 +13,7 @@ export const Figure: FC<{ heading: string; svg: string; children?: Child; wide?:
 }) => (
   <figure class={wide ? 'figure wide' : 'figure'}>
     <figcaption>{heading}</figcaption>
-    {raw(svg)}
+    {wide ? <Scroll label={heading}>{raw(svg)}</Scroll> : raw(svg)}
     {children}
   </figure>
 );

@@ -57,7 +57,7 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
                 {evidence && (
                   <small>
                     {' '}
-                    <Text value={one.version} max={60} />
+                    version <Text value={one.version} max={60} />
                   </small>
                 )}
               </th>

@@ -34,7 +34,7 @@ export async function readStack(stateDirectory: string = DEFAULT_STATE_DIR): Pro
     throw new GradusError(
       'infra',
       'no-stack',
-      `No servers were started with ${stateDir}. Run "${commandLine('dev')}" first, in another terminal.`,
+      `No servers were started with ${stateDir}. Run "${commandLine('dev')}" first, in another terminal; where it has another --state-dir, set GRADUS_STATE_DIR as it prints.`,
     );
   }
   const { address, namespace, uiAddress } = temporal;

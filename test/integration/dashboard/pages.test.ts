@@ -321,6 +321,12 @@ describe.runIf(hasChromium())('in a browser', () => {
       await page.keyboard.press('k');
       expect(await page.evaluate('document.activeElement?.textContent')).toBe(first);
       await page.goto(new URL(`/runs/${OVER}/steps/rl/1`, base).href);
+      // Each task of the step leads to its own samples.
+      const tasks = await page
+        .locator('th a[href*="/groups/rl/1/"]')
+        .evaluateAll((links) => links.map(String));
+      expect(tasks.length).toBeGreaterThan(1);
+      expect(new Set(tasks).size).toBe(tasks.length);
       await page.keyboard.press(']');
       await page.waitForURL(/steps\/rl\/2$/);
       await page.keyboard.press('[');

@@ -39,7 +39,7 @@ const activity = (more: Partial<PendingActivity>): PendingActivity => ({
   ...more,
 });
 const served = { workflows: [asks(3)], activities: new Map([['gradus-rollout', [asks(3)]]]) };
-const words = (activities: PendingActivity[], pollers = served) =>
+const words = (activities: PendingActivity[], pollers: Parameters<typeof reasonsOf>[1] = served) =>
   reasonsOf({ activities, tasks: [] }, pollers, NOW).map((reason) => whyInWords(reason, NOW));
 
 test('what is slow is told from what hangs', () => {
@@ -77,6 +77,9 @@ test('a queue that nobody serves is named once, with all that waits in it', () =
   expect(words([waiting, activity({ activity: 'resume' })], gone)).toEqual([
     'advance of run/rl/1/0 waits for 1 min for a free place on gradus-rollout',
     'resume of run/rl/1/0 runs for 50 s, last sign of life 1 s ago',
+  ]);
+  expect(words([waiting], { ...gone, busy: new Set(['gradus-rollout']) })).toEqual([
+    'advance of run/rl/1/0 waits for 1 min for a free place on gradus-rollout',
   ]);
 });
 

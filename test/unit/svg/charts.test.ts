@@ -27,6 +27,17 @@ test('whatever is charted lies within the plot, and is well-formed', () => {
   );
 });
 
+test('a single step has its number below it, and labels of y are short and within the drawing', () => {
+  const svg = chart([[3, -0.0867]]);
+  const labels = [...svg.matchAll(/<text x="[^"]*" y="([^"]*)"[^>]*>([^<]*)</g)];
+  expect(labels.map(([, , words]) => words)).toContain('step 3');
+  expect(labels.map(([, , words]) => words)).not.toContain('2.5');
+  for (const [, y, words] of labels) {
+    expect(Number(y)).toBeGreaterThanOrEqual(11);
+    expect(words!.length).toBeLessThan(7);
+  }
+});
+
 test('a line has a gap where nothing is known', () => {
   const svg = chart([
     [1, 1],
