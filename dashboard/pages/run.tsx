@@ -261,6 +261,15 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
           </>
         )}
       </dd>
+      {execution.value !== null && execution.value.status !== 'RUNNING' && progress.problem !== null && (
+        <>
+          <dt>not told</dt>
+          <dd class="muted">
+            by its workflow, which is over and does not answer: <Text value={progress.problem} max={300} />{' '}
+            What is here is from the store.
+          </dd>
+        </>
+      )}
       <dt>stage</dt>
       <dd>
         <Text value={now?.phase ?? last?.stage ?? '–'} max={100} />

@@ -157,9 +157,9 @@ test('what models wrote is text; what cannot be asked is refused in words', asyn
 test('while the store is away what is known is shown, and as of when', async () => {
   const before = await settled('/find?run=made&level=3');
   await server.kill();
-  const away = await shown('/find?run=made&level=3', (body) => body.includes('The store is away'));
+  const away = await shown('/find?run=made&level=3', (body) => body.includes('The store does not answer'));
   expect(episodesIn(away)).toEqual(episodesIn(before));
   expect(away).toMatch(/as of <time/);
   await server.restart();
-  await shown('/find?run=made&level=3', (body) => !body.includes('The store is away'));
+  await shown('/find?run=made&level=3', (body) => !body.includes('The store does not answer'));
 }, 60_000);

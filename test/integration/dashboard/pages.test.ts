@@ -351,7 +351,7 @@ describe.runIf(hasChromium())('in a browser', () => {
         process.kill(stopped, 'SIGSTOP');
         try {
           await stale.getByText(`${name} `).waitFor({ timeout: 90_000 });
-          expect(await stale.innerText()).toMatch(/is away.*as of \d{4}-\d\d-\d\d/s);
+          expect(await stale.innerText()).toMatch(/does not answer.*as of \d{4}-\d\d-\d\d/s);
           // What was known stays.
           expect(await page.locator('.question').count()).toBe(1);
           expect(await page.locator('h1').innerText()).toBe(WAITS);
