@@ -1,3 +1,4 @@
+import { isCredited } from '../core/algorithms/credit.ts';
 import type { Episode, RolloutGroup } from '../core/episode/episode.ts';
 import { factsOf } from '../core/episode/facts.ts';
 import type { EpisodeFacts } from '../core/episode/facts.ts';
@@ -66,8 +67,10 @@ const rowsOfGroup = (
 ): EpisodeRow[] =>
   factsOf(judged, reward).map((facts) => {
     const episode = judged.episodes[facts.episode]!;
-    const { promptTokens } = judged.tasks[episode.task]!;
-    return { ...place, ...facts, advantage: advantages?.next(promptTokens, episode) ?? null };
+    const { promptTokens, learntBehind = promptTokens } = judged.tasks[episode.task]!;
+    // Of two that are alike it may be the other one that was learnt from.
+    const advantage = isCredited(episode, reward) ? advantages?.next(learntBehind, episode) : undefined;
+    return { ...place, ...facts, advantage: advantage ?? null };
   });
 
 /**

@@ -41,7 +41,7 @@ export function episodePage(
     const task = found.group.tasks[episode.task]!;
     const [texts, learnt] = await Promise.all([
       tokenizers.of(place.run),
-      learntTokens(store, place, task, episode),
+      learntTokens(store, place, found.group, place.episode),
     ]);
     const by: Colouring = c.req.query('by') === 'advantage' ? 'advantage' : 'logprob';
     const beside = (i: number): string | null =>
