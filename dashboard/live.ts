@@ -82,9 +82,10 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
       if (!followed) {
         followed = new Followed(async () => {
           const response = await app.request(path, request, inner);
-          return response.headers.get('content-type')?.startsWith('text/html') === true
-            ? response.text()
-            : null;
+          if (response.headers.get('content-type')?.startsWith('text/html') === true) return response.text();
+          // What is no page may hold a file open, or a folder, until it is read.
+          await response.body?.cancel();
+          return null;
         }, intervalMs);
         open.set(path, followed);
       }

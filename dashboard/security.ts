@@ -25,6 +25,8 @@ const POLICY = [
 /** What every answer says, also where it is a refusal. A route that has a stricter policy of its own keeps it. */
 export const headers: MiddlewareHandler = async (c, next) => {
   await next();
+  // Nobody reads it, and a download has its file until somebody does.
+  if (c.req.method === 'HEAD') await c.res.body?.cancel();
   const set = (name: string, value: string): void => {
     if (!c.res.headers.has(name)) c.res.headers.set(name, value);
   };

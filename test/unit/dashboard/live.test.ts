@@ -5,10 +5,12 @@ import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { serveLive } from '../../../dashboard/live.ts';
+import { headers } from '../../../dashboard/security.ts';
 
 // Whoever asks to follow pages, and never reads what comes, or has gone already.
 
 const app = new Hono();
+app.use(headers);
 /** How often each page was made. */
 const made = new Map<string, number>();
 /** More than the system keeps for a connection. */
@@ -18,6 +20,17 @@ app.get('/pages/:name', (c) => {
   const times = (made.get(name) ?? 0) + 1;
   made.set(name, times);
   return c.html(name === 'large' ? `${times} ${PAGE}` : name);
+});
+/** Of downloads that were begun, those that nobody has told to end. */
+let held = 0;
+app.get('/download', (c) => {
+  held++;
+  return c.body(
+    new ReadableStream({
+      pull: (controller) => controller.enqueue(new Uint8Array(1024)),
+      cancel: () => void held--,
+    }),
+  );
 });
 serveLive(app, 100);
 const server = createAdaptorServer({ fetch: app.fetch });
@@ -91,3 +104,12 @@ test('who joins is told what others were told; who reads nothing for a while is 
   // Those that were on their way, and what was newest.
   expect(told).not.toContain('6');
 }, 40_000);
+
+test('a download that is only asked about, or followed like a page, is let go', async () => {
+  expect((await fetch(url('/download'), { method: 'HEAD' })).status).toBe(200);
+  expect(held).toBe(0);
+  const reader = await events('/download');
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe('event: same\ndata: \n\n');
+  expect(held).toBe(0);
+  await reader.cancel();
+});
