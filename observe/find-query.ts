@@ -65,15 +65,13 @@ export function readQuery(words: Readonly<Record<string, readonly string[]>>): Q
   const { data, error } = schema.safeParse(given);
   if (data) return data;
   const { path, message } = error.issues[0]!;
-  throw invalid(path.length === 0 ? 'the query' : String(path[0]), message);
+  // What there is to look for is told who named something else.
+  if (path.length === 0) throw invalid('the query', `${message}. There is ${QUERY_NAMES.join(', ')}`);
+  throw invalid(String(path[0]), message);
 }
 
 const invalid = (name: string, why: string): GradusError =>
-  new GradusError(
-    'spec',
-    'invalid-query',
-    `${name} cannot be looked for: ${why}. There is ${QUERY_NAMES.join(', ')}`,
-  );
+  new GradusError('spec', 'invalid-query', `${name} cannot be looked for: ${why}`);
 
 /** The words that say a query, without those that say nothing. */
 export function wordsOf(query: Query): [QueryName, string][] {

@@ -6,6 +6,7 @@ import {
 } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 import { closedBecause } from '../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../core/ladder/opinions.ts';
 import type { ReviewState } from '../workflows/review-state.ts';
@@ -75,9 +76,14 @@ async function clearly<T>(
 }
 
 const noReview = (why: string, cause: unknown): GradusError =>
-  new GradusError('verifier', 'no-review', `${why}; "gradus review list" shows those that are open`, {
-    cause,
-  });
+  new GradusError(
+    'verifier',
+    'no-review',
+    `${why}; "${commandLine('review list')}" shows those that are open`,
+    {
+      cause,
+    },
+  );
 
 /** A review that is over still tells what it came to. */
 async function whyNotOpen(client: Client, id: string): Promise<string> {

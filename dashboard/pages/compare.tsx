@@ -1,5 +1,6 @@
 import type { FC } from 'hono/jsx';
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import { armName } from '../../core/names.ts';
 import { ALONG, askedOfAll, commonTasks, compareRuns, MOST_RUNS } from '../../observe/compare.ts';
 import type { Along, Asked, CommonEpisode, CommonTasks, Comparison } from '../../observe/compare.ts';
@@ -287,7 +288,8 @@ const Part: FC<{ divergence: Divergence }> = ({ divergence }) => {
       )}
       <p class="note">
         By the facts of steps and the weights after them; then by the groups, episodes and tokens of the step.
-        Every stored episode is compared by <code>gradus compare {runs.join(' ')} --episodes</code>.
+        Every stored episode is compared by{' '}
+        <code class="command">{commandLine(`compare ${runs.join(' ')} --episodes`)}</code>.
       </p>
     </section>
   );
@@ -337,7 +339,7 @@ const Charts: FC<{ compared: Comparison; figures: Asking['figures'] }> = ({ comp
         By the {NAMES[along]}
         {along === 'time' && ', without what passed between them'}
         {along === 'tokens' && ', baselines and corrections included, evaluations not'}; each figure is that
-        of a step, as <code>gradus metrics</code> has it.
+        of a step, as <code>{commandLine('metrics RUN')}</code> has it.
       </p>
       <div class="figures">
         {chosen.flatMap(([name, heading]) => {

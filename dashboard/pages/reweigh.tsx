@@ -6,7 +6,7 @@ import { reweighStep } from '../../observe/reweigh.ts';
 import type { ReweighedStep } from '../../observe/reweigh.ts';
 import type { RewardField } from '../../spec/reward-changes.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
-import { episodeAt, groupAt, reweighAt, runAt, stepAt } from '../address.ts';
+import { episodeAt, reweighAt, runAt, stepAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
@@ -237,9 +237,11 @@ const yes = (is: boolean): string => (is ? 'yes' : 'no');
 const TaskLink: FC<{ step: ReweighedStep; task: ReweighedTask }> = ({ step, task }) => {
   const { environment, level, split, index } = task.ref;
   const text = <Text value={`${environment} level ${level}, ${split} ${index}`} max={200} />;
-  const group = task.episodes[0] ? groupNumber(task.episodes[0]) : null;
+  const [first] = task.episodes;
+  const group = first ? groupNumber(first) : null;
+  if (!first || group === null) return text;
   const { run, stage, step: number } = step;
-  return group === null ? text : <a href={groupAt({ run, stage, step: number, group })}>{text}</a>;
+  return <a href={taskAt({ run, stage, step: number, group, episode: first.episode })}>{text}</a>;
 };
 
 const Tasks: FC<{ step: ReweighedStep; tasks: readonly ReweighedTask[] }> = ({ step, tasks }) => {
