@@ -162,8 +162,8 @@ export interface CommonTasks {
   at: Asked;
   /** Tasks that every run was asked there, in the order of the first. */
   tasks: CommonTask[];
-  /** Of each run, over these tasks: successes of the samples of which it can be said. */
-  success: Proportion[];
+  /** Of each run, over these tasks: successes of the samples of which it can be said, and how many such a task has. */
+  success: (Proportion & { samples: number })[];
   /** Of two runs with a sample each: tasks that both solved, only the first, only the second, neither. */
   solved: { both: number; first: number; second: number; neither: number } | null;
 }
@@ -218,11 +218,10 @@ export async function commonTasks(
   const tasks = [...found[0]!].flatMap(([name, { ref, prompt }]): CommonTask[] =>
     found.every((of) => of.has(name)) ? [{ ref, prompt, of: found.map((of) => of.get(name)!.episodes) }] : [],
   );
-  const success = runs.map((_, r): Proportion => {
-    const known = tasks.flatMap(({ of }) =>
-      of[r]!.flatMap((one) => (one.success === null ? [] : [one.success])),
-    );
-    return { successes: known.filter(Boolean).length, trials: known.length };
+  const success = runs.map((_, r) => {
+    const known = tasks.map(({ of }) => of[r]!.flatMap((one) => (one.success === null ? [] : [one.success])));
+    const [successes, trials] = [known.flat().filter(Boolean).length, known.flat().length];
+    return { successes, trials, samples: trials / known.filter(({ length }) => length > 0).length || 1 };
   });
   const single = runs.length === 2 && tasks.every(({ of }) => of.every((some) => some.length === 1));
   const count = (a: boolean, b: boolean): number =>

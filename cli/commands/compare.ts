@@ -1,8 +1,9 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { armName } from '../../core/names.ts';
-import { rate, wilson } from '../../core/statistics/intervals.ts';
+import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
+import { measured } from '../../core/statistics/measured.ts';
 import { askedOfAll, commonTasks, compareRuns } from '../../observe/compare.ts';
 import type { CommonTasks, Comparison } from '../../observe/compare.ts';
 import { divergenceOf } from '../../observe/divergence.ts';
@@ -91,9 +92,9 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
   }
 }
 
-function success(of: Proportion): string {
+function success(of: Proportion & { samples?: number }): string {
   if (of.trials === 0) return '–';
-  const { low, high } = wilson(of, CONFIDENCE);
+  const { low, high } = measured(of, CONFIDENCE, of.samples);
   const percent = (part: number): string => (100 * part).toFixed(1);
   return `${percent(rate(of))} % [${percent(low)}, ${percent(high)}] of ${of.trials}`;
 }

@@ -35,7 +35,8 @@ import { episodeAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
-import { Num, Success } from '../parts/numbers.tsx';
+import { rate } from '../../core/statistics/intervals.ts';
+import { Num, percent } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
 
@@ -408,7 +409,7 @@ const Rows: FC<{ asked: Asked; findings: Findings }> = ({ asked, findings }) => 
       <p class="note">
         {success.trials > 0 && (
           <>
-            solved <Success of={success} />,{' '}
+            solved {percent(rate(success))} ({success.successes} of {success.trials}),{' '}
           </>
         )}
         mean reward <Num value={meanReward} />

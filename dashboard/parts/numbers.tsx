@@ -1,6 +1,7 @@
 import type { FC } from 'hono/jsx';
-import { rate, wilson } from '../../core/statistics/intervals.ts';
+import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
+import { measured } from '../../core/statistics/measured.ts';
 import { shortNumber } from '../../svg/charts.ts';
 
 export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
@@ -8,10 +9,10 @@ export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 /** How sure the intervals of pages are. */
 export const CONFIDENCE = 0.95;
 
-/** A success rate with Wilson's interval, and what it was measured on. */
-export const Success: FC<{ of: Proportion }> = ({ of }) => {
+/** A success rate with Wilson's interval, of as many trials as there are tasks, and what it was measured on. */
+export const Success: FC<{ of: Proportion & { samples?: number } }> = ({ of }) => {
   if (of.trials === 0) return <>–</>;
-  const { low, high } = wilson(of, CONFIDENCE);
+  const { low, high } = measured(of, CONFIDENCE, of.samples);
   return (
     <span class="success">
       {percent(rate(of))}{' '}

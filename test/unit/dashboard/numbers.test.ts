@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { Success } from '../../../dashboard/parts/numbers.tsx';
+import { wilson } from '../../../core/statistics/intervals.ts';
+
+test('an interval is that of as many trials as there are tasks: samples of one are not independent', () => {
+  const shown = (of: Parameters<typeof Success>[0]['of']): string =>
+    (Success({ of }) as { toString: () => string }).toString();
+  const { low, high } = wilson({ successes: 5, trials: 10 }, 0.95);
+  const interval = `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
+  expect(shown({ successes: 5, trials: 10 }).replaceAll(/<[^>]*>/g, '')).toBe(`50.0 % ${interval}`);
+  expect(shown({ successes: 40, trials: 80, samples: 8 })).toContain(interval);
+});
