@@ -37,8 +37,11 @@ export class Presenter {
   private host: Promise<EnvironmentHost> | null = null;
   private readonly kept = new Map<string, Kept>();
 
-  constructor(options: EnvironmentHostOptions) {
+  private readonly patienceMs: number;
+
+  constructor(options: EnvironmentHostOptions, { patienceMs = PATIENCE_MS } = {}) {
     this.options = options;
+    this.patienceMs = patienceMs;
   }
 
   /** Never throws: what goes wrong is said. */
@@ -103,7 +106,11 @@ export class Presenter {
   }
 
   private async blocksOf(name: string, subject: Json): Promise<readonly SubjectBlock[]> {
-    const { environments } = await inTime(this.opened(), 'the environments are still being loaded');
+    const { environments } = await inTime(
+      this.opened(),
+      this.patienceMs,
+      'the environments are still being loaded',
+    );
     const environment = environments.get(name);
     if (!environment) {
       throw new Error(
@@ -111,10 +118,10 @@ export class Presenter {
       );
     }
     if (!environment.presents) return [];
-    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const signal = AbortSignal.timeout(this.patienceMs);
     return environment.present(subject, { signal }).catch((error: unknown) => {
       if (!signal.aborted) throw error;
-      throw new Error(`present() of ${name} showed nothing in ${PATIENCE_MS / 1000} s`, { cause: error });
+      throw new Error(`present() of ${name} showed nothing in ${this.patienceMs / 1000} s`, { cause: error });
     });
   }
 
@@ -133,10 +140,10 @@ export class Presenter {
 }
 
 /** Loading goes on: whoever asks later has it. */
-async function inTime<T>(work: Promise<T>, late: string): Promise<T> {
+async function inTime<T>(work: Promise<T>, patienceMs: number, late: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${late}: look again in a moment`)), PATIENCE_MS);
+    timer = setTimeout(() => reject(new Error(`${late}: look again in a moment`)), patienceMs);
   });
   try {
     return await Promise.race([work, over]);

@@ -3,11 +3,15 @@ import { afterEach, expect, test } from 'vitest';
 import { Presenter } from '../../../observe/presenter.ts';
 
 let presenter: Presenter;
-const open = (...modules: string[]): Presenter =>
-  (presenter = new Presenter({
-    modules: modules.map((name) => path.resolve('test/support', name)),
-    log: () => undefined,
-  }));
+/** A busy machine takes its time to start a process. */
+const open = (module?: string, patienceMs = 40_000): Presenter =>
+  (presenter = new Presenter(
+    {
+      modules: module === undefined ? [] : [path.resolve('test/support', module)],
+      log: () => undefined,
+    },
+    { patienceMs },
+  ));
 afterEach(() => presenter.close());
 
 test('a molecule is drawn in a process beside this one, and its drawing is had by its place', async () => {
@@ -30,6 +34,10 @@ test('a process that dies over a subject is replaced for the next one, and what 
     problem: null,
   });
   expect(await hostile.presentSoon('hostile-present', { does: 'hang' }, 50)).toBeNull();
+});
+
+test('what hangs over a subject is waited for no longer than a reader has patience', async () => {
+  const hostile = open('hostile-environments.ts', 2000);
   expect((await hostile.present('hostile-present', { does: 'hang' })).problem).toContain('showed nothing');
 });
 
