@@ -68,11 +68,13 @@ export async function forkEpisode(
   assertReachable(stored, environment, tools, turn);
   const { run, stage, step, group, episode: index } = place;
   const id = ['fork', run, stage, step, group, index, at, token ?? 'any', seed ?? 'same'].join('/');
-  const key =
+  const other =
     seed === null
-      ? stored.keyAt(at, 'rollout')
+      ? null
       : keyOfDraws({ ...sampled, seed }, { place: task.place!, sample: was.sample }, 'rollout');
-  const policy = new ForkingPolicy(lease.policy, was, { at, token, key, alternatives, onProgress });
+  // What a branch has of another sample was drawn by that one's draws, and the rest by its own.
+  const keyAt = (position: number): RandomKey => other ?? stored.keyAt(position, 'rollout');
+  const policy = new ForkingPolicy(lease.policy, was, { at, token, keyAt, alternatives, onProgress });
   const begun = was.turns[0]!.start;
   const upTo = turn === 0 ? 0 : was.turns[turn]!.start;
   const episode: Episode = {
@@ -99,7 +101,7 @@ export async function forkEpisode(
     promptTokens: task.promptTokens,
     episodeId: id,
     policySession: id,
-    key,
+    key: keyAt(at),
     signal,
   };
   try {
@@ -227,7 +229,7 @@ async function callLong(context: AdvanceContext, episode: Episode, call: ToolCal
 interface Forking {
   at: number;
   token: number | null;
-  key: RandomKey;
+  keyAt: (position: number) => RandomKey;
   alternatives: number;
   onProgress?: ((tokens: number) => void) | undefined;
 }
@@ -292,10 +294,10 @@ class ForkingPolicy implements Policy {
   }
 
   private async go(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {
-    const { key, alternatives, onProgress } = this.fork;
+    const { keyAt, alternatives, onProgress } = this.fork;
     const asked = { alternatives: { most: alternatives }, ...request };
-    const sampled = await this.policy.sample({ ...asked, key }, signal);
     const start = request.continuation.length;
+    const sampled = await this.policy.sample({ ...asked, key: keyAt(start) }, signal);
     sampled.alternatives?.forEach((others, i) => this.told.set(start + i, others));
     onProgress?.(start + sampled.tokens.length);
     return sampled;

@@ -275,6 +275,17 @@ describe('a fork', () => {
     },
   );
 
+  test('of a branch goes on by its own draws behind what it has of another sample', async () => {
+    const stored = await find(
+      ({ episode, task }) => task.ref.environment === 'house-replay' && (episode.inherited?.turns ?? 0) > 0,
+    );
+    const { episode } = stored;
+    const at = episode.turns[0]!.end - 1;
+    const { tokens, outcome } = await forked(stored, { at, token: episode.tokens[at]!, seed: null });
+    expect(tokens.map(({ id }) => id)).toEqual(episode.tokens);
+    expect(outcome).toEqual(episode.outcome);
+  });
+
   test('with another token, or other draws, goes another way, and the same way each time', async () => {
     const stored = await find((one) => of('house-replay', 'tree')(one) && !one.episode.inherited);
     const { episode } = stored;
