@@ -47,7 +47,9 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
 
   /** Asks back: what is stopped does not go on. */
   app.get('/runs/:run/stop', async (c) => {
-    const { run } = await look(c);
+    const view = await look(c);
+    const { run } = view;
+    workflowOf(view);
     return c.html(
       <Layout title={`Stop ${run}?`} crumbs={[{ href: runAt(run), label: run }]}>
         <p>The run ends after the step in flight, with its checkpoint. It cannot be gone on with.</p>
@@ -206,15 +208,15 @@ const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> 
     {question.answers.map(({ answer, effect }) =>
       context.actions ? (
         <div class="answer">
-          <Action
-            to={`${runAt(run)}/decide`}
-            token={context.formToken}
-            label={answer}
-            danger={answer === 'stop'}
-          >
-            <input type="hidden" name="question" value={question.id} />
-            <input type="hidden" name="answer" value={answer} />
-          </Action>
+          {answer === 'stop' ? (
+            // It asks back, as whenever a run is stopped.
+            <a href={`${runAt(run)}/stop`}>stop …</a>
+          ) : (
+            <Action to={`${runAt(run)}/decide`} token={context.formToken} label={answer}>
+              <input type="hidden" name="question" value={question.id} />
+              <input type="hidden" name="answer" value={answer} />
+            </Action>
+          )}
           <span>
             <Text value={effect} />
           </span>
