@@ -35,7 +35,7 @@ export interface Parting {
    * was learnt. `learner`: the weights that came of the same batch.
    */
   what: 'begin' | 'course' | 'tasks' | 'sampled' | 'batch' | 'learner';
-  /** Where `sampled` or `tasks` are of an evaluation after the step, its name. */
+  /** Where `sampled` is of an evaluation after the step, its name. */
   evaluation: string | null;
   /** Name of the first rollout group that is not the same, as its object is called. */
   group: string | null;
@@ -201,7 +201,8 @@ async function lookInto(
   if (weights) return { ...NOTHING_ELSE, at, what: 'learner', ...found };
   const evaluation = rolledOut ? `${at.stage}${HELD_OUT}` : at.stage;
   const { apart: measured, ...of } = await groupsOf(evaluation, true);
-  return measured === null ? null : { ...NOTHING_ELSE, at, what: measured, evaluation, ...of };
+  // What is asked to measure has no part in what is learnt; the same asked, and answered otherwise, tells of the engines.
+  return measured === 'sampled' ? { ...NOTHING_ELSE, at, what: measured, evaluation, ...of } : null;
 }
 
 interface Found extends Pick<Parting, 'group' | 'episode' | 'counts'> {

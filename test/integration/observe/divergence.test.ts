@@ -22,6 +22,10 @@ const OTHERWISE = {
   'other-seed': { ...spec, seed: 6 },
   'other-reward': { ...spec, reward: { components: [outcome, { ...format, weight: 0.1 }, ...others] } },
   'other-rate': { ...spec, stages: [warmStart, { ...rl, optimizer: { learningRate: 1e-4 } }] },
+  'other-look': {
+    ...spec,
+    stages: [warmStart, { ...rl, graduation: { ...rl.graduation, tasks: 12 } }],
+  },
   shorter: { ...spec, stages: [warmStart, { ...rl, maxSteps: 1 }] },
 };
 
@@ -103,6 +107,12 @@ test('a run that ends earlier does not part as far as it goes, but for what its 
   // The last step of a stage is measured.
   expect(found.facts!.at).toEqual({ stage: 'rl', stageStep: 1, step: 2 });
   expect(found.facts!.differences.map(({ path }) => path)).toContain('maxSteps');
+});
+
+test('runs that are only measured on other tasks do not part', async () => {
+  const found = await from('other-look');
+  expect(found.parting).toBeNull();
+  expect(found.facts!.differences.map(({ path }) => path).join()).toContain('heldOut');
 });
 
 async function replace(
@@ -193,6 +203,10 @@ test('runs are compared by their curves, what they were measured by, and the tas
   const { both, first, second, neither } = report.solved!;
   expect(both + first + second + neither).toBe(8);
   expect(both + first).toBe(report.success[0]!.successes);
+  // Samples of one task are not independent of each other.
+  expect(report.success[0]!.samples).toBe(1);
+  const sampled = await commonTasks(store, ['one', 'twin'], { stage: 'rl', step: 1 });
+  expect(sampled.success[0]).toMatchObject({ samples: 4, trials: 4 * sampled.tasks.length });
   expect(both + second).toBe(report.success[1]!.successes);
   // The samples of a step's tasks, by either run.
   const step = await commonTasks(store, runs, { stage: 'rl', step: 1 });
@@ -234,7 +248,7 @@ test('a page of two runs has all of it, with links to where they part and to bot
   // Who comes from a run is asked for another one.
   expect(await ask('/compare?runs=one')).toMatchObject({
     status: 200,
-    text: expect.stringContaining('Choose two to 4 runs'),
+    text: expect.stringContaining('Choose two to four runs'),
   });
   for (const [path, refused, why] of [
     ['/compare?runs=one,one', 400, 'different runs'],
