@@ -277,7 +277,7 @@ test('pages say that Temporal is away, and show what the store has', async () =>
     expect(found).toBe(200);
     expect(life).toContain('off by one');
     expect(life).toContain('2 attempts were lost');
-    expect(await get('/reviews')).toEqual([200, expect.stringContaining('Temporal is away')]);
+    expect(await get('/reviews')).toEqual([200, expect.stringContaining('Temporal does not answer')]);
     const [away, why] = await get(reviewAt(`verdict/near/1/${NEAR}`));
     expect(away).toBe(503);
     expect(why).toContain('does not answer');
