@@ -319,7 +319,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
     end: 'stopped',
   });
   const over = await gradus('pause', 'retries');
-  expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('is completed') as string });
+  expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('is over (completed)') as string });
   await alerting.stop();
   hook.close();
 });
