@@ -171,7 +171,8 @@ function checkpointsNamed(claim: RunClaim | null): string[] {
 }
 
 const NOT_FOUND = 5;
-const GONE_WITHIN_MS = 30_000;
+/** A server that has much to do, or whose tasks of the workflow's end are still waiting, takes more than half a minute. */
+const GONE_WITHIN_MS = 120_000;
 
 /** The server deletes in its own time; until it has, what was deleted would be found again. */
 async function deleteExecution(temporal: Client, { workflowId, runId }: Execution): Promise<void> {
