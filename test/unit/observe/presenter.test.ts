@@ -38,6 +38,11 @@ test('a process that dies over a subject is replaced for the next one, and what 
 
 test('what hangs over a subject is waited for no longer than a reader has patience', async () => {
   const hostile = open('hostile-environments.ts', 2000);
+  // Its process takes its time to start, for which a reader has no more patience than for the rest.
+  let asked = 0;
+  const started = async () =>
+    (await hostile.present('hostile-present', { does: 'fine', asked: ++asked })).problem;
+  await expect.poll(started, { timeout: 40_000, interval: 100 }).toBeNull();
   expect((await hostile.present('hostile-present', { does: 'hang' })).problem).toContain('showed nothing');
 });
 
