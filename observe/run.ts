@@ -7,17 +7,10 @@ import { specOfRun } from '../store/find-run.ts';
 import { runKey } from '../store/keys.ts';
 import type { StoredStep } from '../store/step-facts.ts';
 import type { Progress } from '../workflows/messages.ts';
+import { quoted } from './executions.ts';
+import type { Look } from './remembered.ts';
 import type { Sources } from './sources.ts';
 import { stepsOf } from './steps.ts';
-
-/** What a source said last, when, and why it says no more. */
-export interface Seen<T> {
-  value: T | null;
-  /** Epoch milliseconds; null where it has never answered. */
-  asOf: number | null;
-  /** Why `value` is not the newest; null where it is. */
-  problem: string | null;
-}
 
 /** A run's workflow, as Temporal knows it. */
 export interface Execution {
@@ -34,10 +27,10 @@ export interface RunView {
   run: string;
   spec: CurriculumSpec | null;
   /** `value` is null where Temporal has forgotten the run, too. */
-  execution: Seen<Execution>;
+  execution: Look<Execution>;
   /** What the run itself says; nothing while no worker is there to be asked. */
-  progress: Seen<Progress>;
-  steps: Seen<StoredStep[]>;
+  progress: Look<Progress>;
+  steps: Look<StoredStep[]>;
 }
 
 /** How long Temporal is waited for: a page must not hang with it. */
@@ -115,9 +108,9 @@ export class RunObserver {
   }
 }
 
-type Looked<T> = Seen<T> & { unknown?: boolean; error?: unknown };
+type Looked<T> = Look<T> & { unknown?: boolean; error?: unknown };
 
-async function seen<T>(look: () => Promise<T | null>, last?: Seen<T>): Promise<Looked<T>> {
+async function seen<T>(look: () => Promise<T | null>, last?: Look<T>): Promise<Looked<T>> {
   try {
     return { value: await look(), asOf: Date.now(), problem: null };
   } catch (error) {
@@ -142,7 +135,7 @@ export async function executionOf(temporal: Client, run: string): Promise<Execut
     const named = await described(temporal, run);
     // One that has only just begun does not say yet which run it is.
     if (named !== null && (named.run ?? run) === run) return named.execution;
-    const query = `WorkflowType = 'curriculum' AND GradusRun = '${run.replaceAll("'", "''")}'`;
+    const query = `WorkflowType = "curriculum" AND GradusRun = ${quoted(run)}`;
     for await (const { workflowId, runId } of temporal.workflow.list({ query })) {
       return (await described(temporal, workflowId, runId))?.execution ?? null;
     }

@@ -9,12 +9,13 @@ import { parsePlace, placeOf } from '../../observe/place.ts';
 import type { Place } from '../../observe/place.ts';
 import type { ReplayJob } from '../../observe/replay/jobs.ts';
 import { chance, chancesOf, differenceLine, endOf, verdictOf } from '../../observe/replay/words.ts';
-import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import { episodeAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
 import { duration, Time } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
+import { crumbsOfEpisode } from '../parts/crumbs.ts';
 import { Scroll } from '../parts/scroll.tsx';
 import { Block, Text } from '../parts/text.tsx';
 
@@ -110,13 +111,7 @@ const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, l
   return (
     <Layout
       title={`Replay of ${placeOf(place)}`}
-      crumbs={[
-        { href: '/', label: 'Runs' },
-        { href: runAt(place.run), label: place.run },
-        { href: stepAt(place), label: `${place.stage}, step ${place.step}` },
-        { href: groupAt(place), label: `group ${place.group}` },
-        { href: episodeAt(place), label: `episode ${place.episode}` },
-      ]}
+      crumbs={crumbsOfEpisode(place)}
       live={job?.state.kind === 'running'}
     >
       <p>

@@ -7,11 +7,11 @@ import { lanesOf, lossInWords, secondsInWords } from '../../observe/timeline-lan
 import { readTimeline } from '../../observe/timeline.ts';
 import type { Timeline, TimelineActivity } from '../../observe/timeline.ts';
 import { lanes } from '../../svg/lanes.ts';
-import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
 import { Time } from '../parts/numbers.tsx';
+import { crumbsOfEpisode } from '../parts/crumbs.ts';
 import { Text } from '../parts/text.tsx';
 import { WorkflowLink } from '../parts/workflow-link.tsx';
 
@@ -43,13 +43,7 @@ const Page: FC<{ place: Place; timeline: Timeline | string; context: Context }> 
 }) => (
   <Layout
     title={`Timeline of ${placeOf(place)}`}
-    crumbs={[
-      { href: '/', label: 'Runs' },
-      { href: runAt(place.run), label: place.run },
-      { href: stepAt(place), label: `${place.stage}, step ${place.step}` },
-      { href: groupAt(place), label: `group ${place.group}` },
-      { href: episodeAt(place), label: `episode ${place.episode}` },
-    ]}
+    crumbs={crumbsOfEpisode(place)}
     live={typeof timeline !== 'string' && timeline.to === null}
   >
     {typeof timeline === 'string' ? (
