@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { describeExecution } from './describe.ts';
 import { firstValue, millisOf } from './temporal-values.ts';
 
 // What Temporal says of workflows whether or not there are workers. It is read as it comes over the wire: whoever may start
@@ -58,6 +59,12 @@ export async function listExecutions(
       if (!more || found.length >= limit) return { executions: found, more };
     }
   });
+}
+
+/** The newest execution of a workflow's id; null where Temporal has none. Throws what the server answers. */
+export async function executionOf(temporal: Client, workflowId: string): Promise<Execution | null> {
+  const info = (await describeExecution(temporal, { workflowId }))?.workflowExecutionInfo;
+  return info ? readExecution(info) : null;
 }
 
 export function readExecution(raw: RawExecution): Execution {

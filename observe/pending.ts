@@ -1,5 +1,6 @@
-import { isGrpcServiceError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
+import { describeExecution } from './describe.ts';
+import type { Description } from './describe.ts';
 import { saidOf } from './heartbeats.ts';
 import type { Said } from './heartbeats.ts';
 import { faultOf, firstValue, millisOf, secondsOf } from './temporal-values.ts';
@@ -47,7 +48,6 @@ export interface Pending {
   more: boolean;
 }
 
-const NOT_FOUND = 5;
 /** Decoded they are numbers, in JSON names. */
 const STATES: Record<string, PendingActivity['state']> = {
   '2': 'runs',
@@ -57,8 +57,6 @@ const STATES: Record<string, PendingActivity['state']> = {
   '4': 'paused',
   PENDING_ACTIVITY_STATE_PAUSED: 'paused',
 };
-
-type Described = Awaited<ReturnType<Client['workflowService']['describeWorkflowExecution']>>;
 
 /** Of these workflows and of all that they have started and not seen end; of `most` at most. */
 export async function pendingOf(
@@ -74,7 +72,9 @@ export async function pendingOf(
     if (looked.length < layer.length) found.more = true;
     found.workflows += looked.length;
     for (const id of looked) seen.add(id);
-    const described = await Promise.all(looked.map((workflowId) => describe(temporal, workflowId)));
+    const described = await Promise.all(
+      looked.map((workflowId) => describeExecution(temporal, { workflowId })),
+    );
     layer = [];
     described.forEach((workflow, i) => {
       if (workflow === null) return;
@@ -88,19 +88,6 @@ export async function pendingOf(
     });
   }
   return found;
-}
-
-/** null of a workflow that there is not, or not any more. */
-export async function describe(temporal: Client, workflowId: string): Promise<Described | null> {
-  try {
-    return await temporal.workflowService.describeWorkflowExecution({
-      namespace: temporal.options.namespace,
-      execution: { workflowId },
-    });
-  } catch (error) {
-    if (isGrpcServiceError(error) && (error.code as number) === NOT_FOUND) return null;
-    throw error;
-  }
 }
 
 function activityOf(workflowId: string, raw: RawActivity): PendingActivity {
@@ -123,7 +110,7 @@ function activityOf(workflowId: string, raw: RawActivity): PendingActivity {
 
 function taskOf(
   workflowId: string,
-  { pendingWorkflowTask: task, executionConfig }: Described,
+  { pendingWorkflowTask: task, executionConfig }: Description,
 ): PendingTask | null {
   if (!task) return null;
   return {

@@ -1,26 +1,14 @@
-import { WorkflowNotFoundError } from '@temporalio/client';
-import type { Client } from '@temporalio/client';
-import { defineSearchAttributeKey } from '@temporalio/common';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import { specOfRun } from '../store/find-run.ts';
 import { runKey } from '../store/keys.ts';
 import type { StoredStep } from '../store/step-facts.ts';
 import type { Progress } from '../workflows/messages.ts';
-import { quoted } from './executions.ts';
+import type { Execution } from './executions.ts';
+import { executionOfRun } from './find-execution.ts';
 import type { Look } from './remembered.ts';
 import type { Sources } from './sources.ts';
 import { stepsOf } from './steps.ts';
-
-/** A run's workflow, as Temporal knows it. */
-export interface Execution {
-  workflowId: string;
-  runId: string;
-  /** `RUNNING`, `COMPLETED`, `FAILED`, …, as Temporal says it. */
-  status: string;
-  startTime: Date;
-  closeTime: Date | null;
-}
 
 /** A run, as far as it is known. */
 export interface RunView {
@@ -33,7 +21,7 @@ export interface RunView {
   steps: Look<StoredStep[]>;
 }
 
-/** How long Temporal is waited for: a page must not hang with it. */
+/** How long a run is waited for: a page must not hang with its worker. */
 const PATIENCE_MS = 2000;
 /** Who looks again within this time sees the same. */
 const FRESH_MS = 1000;
@@ -91,7 +79,7 @@ export class RunObserver {
   private async observe(run: string, last: RunView | null): Promise<RunView> {
     const { store, temporal } = this.sources;
     const [execution, spec, steps] = await Promise.all([
-      seen(() => executionOf(temporal, run), last?.execution),
+      seen(() => executionOfRun(temporal, run), last?.execution),
       // A spec never changes.
       seen(async () => last?.spec ?? specOfRun(store, run)),
       seen(async () => (await stepsOf(store, run)).steps, last?.steps),
@@ -121,49 +109,5 @@ async function seen<T>(look: () => Promise<T | null>, last?: Look<T>): Promise<L
       problem: unknown ? null : messageOf(error),
       ...(unknown && { unknown, error }),
     };
-  }
-}
-
-const RUN = defineSearchAttributeKey('GradusRun', 'KEYWORD');
-
-/**
- * The workflow of a run, which need not have the run's name: a second run of a name gets a number after it, and its
- * workflow may be the newest of the name. null where Temporal knows none.
- */
-export async function executionOf(temporal: Client, run: string): Promise<Execution | null> {
-  return temporal.withDeadline(Date.now() + PATIENCE_MS, async () => {
-    const named = await described(temporal, run);
-    // One that has only just begun does not say yet which run it is.
-    if (named !== null && (named.run ?? run) === run) return named.execution;
-    const query = `WorkflowType = "curriculum" AND GradusRun = ${quoted(run)}`;
-    for await (const { workflowId, runId } of temporal.workflow.list({ query })) {
-      return (await described(temporal, workflowId, runId))?.execution ?? null;
-    }
-    return null;
-  });
-}
-
-async function described(
-  temporal: Client,
-  workflowId: string,
-  runId?: string,
-): Promise<{ execution: Execution; run: string | undefined } | null> {
-  try {
-    const found = await temporal.workflow.getHandle(workflowId, runId).describe();
-    if (found.type !== 'curriculum') return null;
-    const { status, startTime, closeTime, typedSearchAttributes } = found;
-    return {
-      execution: {
-        workflowId,
-        runId: found.runId,
-        status: status.name,
-        startTime,
-        closeTime: closeTime ?? null,
-      },
-      run: typedSearchAttributes.get(RUN),
-    };
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return null;
-    throw error;
   }
 }

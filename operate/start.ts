@@ -4,8 +4,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import { GradusError } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { QUEUES } from '../core/names.ts';
-import { readExecution, textAttribute } from '../observe/executions.ts';
-import { describe } from '../observe/pending.ts';
+import { executionOf, textAttribute } from '../observe/executions.ts';
 import { isServed } from '../observe/pollers.ts';
 import { endOf } from '../observe/why.ts';
 import { sha256Hex } from '../store/digest.ts';
@@ -64,8 +63,7 @@ export async function claimedName(
 ): Promise<string | null> {
   const until = performance.now() + patienceMs;
   while (performance.now() < until) {
-    const info = (await describe(temporal, workflowId))?.workflowExecutionInfo;
-    const execution = info ? readExecution(info) : null;
+    const execution = await executionOf(temporal, workflowId);
     const name = execution && textAttribute(execution, 'GradusRun');
     if (name !== null) return name;
     if (execution !== null && execution.closedAt !== null) {

@@ -8,6 +8,7 @@ import type { OutcomeKind } from '../../core/episode/outcome.ts';
 import { alarmText } from '../../core/diagnosis/alarm.ts';
 import { learnability } from '../../core/training/task-draw.ts';
 import { total } from '../../core/training/stage-policy.ts';
+import { statusOf } from '../../observe/runs.ts';
 import type { RunObserver, RunView } from '../../observe/run.ts';
 import type { Sources } from '../../observe/sources.ts';
 import { whyInWords } from '../../observe/why-in-words.ts';
@@ -90,7 +91,7 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
 
 /** What a run that goes on is at, in sentences; null of one that does not, or where Temporal does not say. */
 async function waitingFor(sources: Sources, { execution }: RunView): Promise<string[] | null> {
-  if (execution.value?.status !== 'RUNNING' || execution.problem !== null) return null;
+  if (execution.value?.closedAt !== null || execution.problem !== null) return null;
   try {
     const { reasons, problems } = await whyOf(sources, execution.value.workflowId);
     const now = Date.now();
@@ -102,9 +103,9 @@ async function waitingFor(sources: Sources, { execution }: RunView): Promise<str
 
 const isDecision = (value: unknown): value is Decision => (DECISIONS as readonly unknown[]).includes(value);
 
-/** Throws GradusError('infra', 'no-workflow'). */
+/** Throws GradusError('infra', 'not-running'). */
 function workflowOf({ run, execution }: RunView): string {
-  if (execution.value?.status === 'RUNNING') return execution.value.workflowId;
+  if (execution.value?.closedAt === null) return execution.value.workflowId;
   throw new GradusError(
     'infra',
     'not-running',
@@ -121,7 +122,7 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
       title={run}
       crumbs={[{ href: '/', label: 'Runs' }]}
       stale={staleOf(view)}
-      live={execution.value?.status === 'RUNNING' || execution.problem !== null}
+      live={execution.value?.closedAt === null || execution.problem !== null}
     >
       <Live id="question">
         {progress.value?.question && (
@@ -143,7 +144,7 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
           </>
         )}
       </Live>
-      {context.actions && execution.value?.status === 'RUNNING' && (
+      {context.actions && execution.value?.closedAt === null && (
         <div class="actions">
           <Action to={`${runAt(run)}/pause`} token={context.formToken} label="Pause" />
           <Action to={`${runAt(run)}/resume`} token={context.formToken} label="Resume" />
@@ -231,9 +232,9 @@ const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> 
 );
 
 /** What the run itself says, or what its steps and Temporal say of it. */
-export function statusOf({ progress, execution, steps }: RunView): string {
+function standingOf({ progress, execution, steps }: RunView): string {
   if (progress.value) return progress.value.status;
-  if (execution.value) return execution.value.status.toLowerCase();
+  if (execution.value) return statusOf(execution.value);
   return (steps.value?.length ?? 0) > 0 ? 'forgotten by Temporal' : 'unknown';
 }
 
@@ -244,7 +245,7 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
 }) => {
   const { execution, progress, spec } = view;
   const now = progress.value;
-  const status = statusOf(view);
+  const status = standingOf(view);
   const heldOut =
     now?.heldOut ?? view.steps.value?.findLast(({ heldOut }) => heldOut !== null)?.heldOut ?? null;
   const sampled = (view.steps.value ?? []).reduce(
@@ -263,7 +264,7 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
           </>
         )}
       </dd>
-      {execution.value !== null && execution.value.status !== 'RUNNING' && progress.problem !== null && (
+      {execution.value !== null && execution.value.closedAt !== null && progress.problem !== null && (
         <>
           <dt>not told</dt>
           <dd class="muted">
@@ -312,10 +313,10 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
             <code>
               <Text value={execution.value.workflowId} max={200} />
             </code>
-            , begun <Time at={execution.value.startTime} />
-            {execution.value.closeTime && (
+            , begun <Time at={execution.value.startedAt} />
+            {execution.value.closedAt && (
               <>
-                , over since <Time at={execution.value.closeTime} />
+                , over since <Time at={execution.value.closedAt} />
               </>
             )}
             {context.temporalUi && (

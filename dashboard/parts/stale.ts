@@ -7,7 +7,7 @@ export function staleOf({ execution, progress, steps }: RunView): Stale[] {
   const temporal = execution.problem ?? null;
   if (temporal !== null)
     found.push({ source: 'Temporal', problem: temporal, asOf: progress.asOf ?? execution.asOf });
-  else if (progress.problem !== null && execution.value?.status === 'RUNNING') {
+  else if (progress.problem !== null && execution.value?.closedAt === null) {
     const asOf = progress.value === null ? null : progress.asOf;
     found.push({ source: 'The worker of workflows (queue gradus)', problem: progress.problem, asOf });
   }
