@@ -1,3 +1,4 @@
+import { ROUNDING } from '../core/algorithms/credit.ts';
 import type { TruncatedRule } from '../core/episode/outcome.ts';
 import { deviationOf, isRounding, meanOf } from '../core/statistics/standardized.ts';
 import type { EpisodeRow } from './episode-rows.ts';
@@ -40,7 +41,7 @@ export function comparedSamples(rows: readonly EpisodeRow[], truncated: Truncate
       mean: rewards.length === 0 ? null : meanOf(rewards),
       deviation,
       taught: hasAdvantages
-        ? some.some(({ advantage }) => advantage !== null && advantage !== 0)
+        ? some.some(({ advantage }) => advantage !== null && Math.abs(advantage) > ROUNDING)
         : deviation !== null && deviation > 0,
     };
   });

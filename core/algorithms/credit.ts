@@ -186,9 +186,12 @@ export function trainingSequences(
   };
 }
 
+/** Below it an advantage is one of rounding. */
+export const ROUNDING = 1e-9;
+
 /** Whether the lesson moves the policy, or its critic. */
 export const isMoving = ({ advantages, returns }: Lesson): boolean =>
-  returns !== undefined || advantages.some((advantage) => advantage !== 0);
+  returns !== undefined || advantages.some((advantage) => Math.abs(advantage) > ROUNDING);
 
 /** What lessons now say beyond what they said before; each has one advantage for all tokens of its sample. */
 function changed(now: readonly Lesson[], before: readonly Lesson[]): Lesson[] {

@@ -5,7 +5,7 @@ import type { TaskRef } from '../refs.ts';
 import { recomposed } from '../reward/recompose.ts';
 import type { RewardSpec } from '../spec.ts';
 import { deviationOf, isRounding } from '../statistics/standardized.ts';
-import { isCredited, isMoving, ownMask, stepLessons, tasksOf } from './credit.ts';
+import { isCredited, isMoving, ownMask, ROUNDING, stepLessons, tasksOf } from './credit.ts';
 import type { CreditRequest, Scores } from './credit.ts';
 import type { Lesson } from './method.ts';
 
@@ -61,9 +61,6 @@ export interface Reweighed {
   /** Episodes whose reward is another one when it is composed anew by the reward that they were judged by: none. */
   otherwiseComposed: number;
 }
-
-/** Below it an advantage is one of rounding. */
-const NOTHING = 1e-9;
 
 export function reweigh(
   { groups, greedy, scores, ...settings }: CreditedStep,
@@ -232,7 +229,7 @@ function compared(
     const is = after.get(at);
     if (is === undefined) continue;
     tokens++;
-    if (Math.abs(was) > NOTHING && Math.abs(is) > NOTHING && was > 0 !== is > 0) flipped++;
+    if (Math.abs(was) > ROUNDING && Math.abs(is) > ROUNDING && was > 0 !== is > 0) flipped++;
   }
   return { tokens, flipped };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { groupAdvantages } from './advantage.ts';
 import { spread } from './method.ts';
 import type { Method } from './method.ts';
 import {
@@ -44,11 +45,11 @@ export const rloo: Method<typeof schema> = {
   refuse: refuseImportance,
 };
 
+/** r − mean of the others is n / (n − 1) times r − mean of all, which is 0 where rewards differ by rounding alone. */
 function leaveOneOut(rewards: readonly (number | null)[]): (number | null)[] {
-  const known = rewards.filter((reward) => reward !== null);
-  const sum = known.reduce((a, b) => a + b, 0);
-  const others = known.length - 1;
-  return rewards.map((reward) =>
-    reward === null ? null : others === 0 ? 0 : reward - (sum - reward) / others,
+  const { advantages } = groupAdvantages(rewards, 'none');
+  const known = rewards.filter((reward) => reward !== null).length;
+  return advantages.map((advantage) =>
+    advantage === null || known === 1 ? advantage : (advantage * known) / (known - 1),
   );
 }

@@ -17,12 +17,12 @@ export const isRounding = (deviation: number): boolean => deviation < SMALLEST_D
 /** (x − mean) / deviation; all 0 where they do not differ. */
 export function standardized(values: readonly number[]): number[] {
   const deviation = deviationOf(values);
-  if (isRounding(deviation)) return values.map(() => 0);
-  return centered(values).map((value) => value / deviation);
+  return centered(values).map((value) => (value === 0 ? 0 : value / deviation));
 }
 
-/** x − mean. */
+/** x − mean; all 0 where they do not differ, though the mean of equal values may be another one by rounding. */
 export function centered(values: readonly number[]): number[] {
+  if (isRounding(deviationOf(values))) return values.map(() => 0);
   const mean = meanOf(values);
   return values.map((value) => value - mean);
 }

@@ -332,3 +332,27 @@ test('what was learnt late is the difference of two lessons by the changed rewar
     expect(advantage.after).not.toBe(advantage.before);
   });
 });
+
+test.each([
+  { kind: 'grpo', scaleRewards: 'none' },
+  { kind: 'rloo' },
+  { kind: 'gigpo', scaleRewards: 'none' },
+  { kind: 'reinforce++' },
+] as const)(
+  'rewards that are all equal teach nothing by $kind, whatever their mean is rounded to',
+  (written) => {
+    // Eight times 1.1, or three times 0.1, divided by as many is another number.
+    const [from, to] = [plain(0.1), plain(0.1 + 1e-17)];
+    for (const count of [3, 5, 6, 7, 8]) {
+      const equal = Array.from({ length: count }, () => said(1, 1));
+      const others = [said(1, 0), said(0, 1), said(0, 0.5)];
+      for (const drawn of [[equal], [equal, others]]) {
+        const groups = groupsBy(from, drawn);
+        const { algorithm } = algorithmWith(written);
+        const { tasks } = reweigh({ groups, greedy: [], scores: {}, algorithm }, { from, to });
+        expect([count, tasks[0]!.teaches.before, tasks[0]!.deviation.before]).toEqual([count, false, 0]);
+        expect(tasks.slice(1).map(({ teaches }) => teaches.before)).toEqual(drawn.slice(1).map(() => true));
+      }
+    }
+  },
+);
