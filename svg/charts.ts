@@ -68,7 +68,7 @@ export function lineChart(chart: LineChart): string {
   const series = (chart.stacked === true ? stack(chart.series) : chart.series).slice(0, MOST_SERIES);
   const xs = [...series.flatMap(({ points }) => points.map(([x]) => x)), ...stretches.map(({ to }) => to)];
   const values = series.flatMap(({ points, band = [] }) => [
-    ...points.flatMap(([, y]) => (y === null ? [] : [y])),
+    ...points.flatMap(([, y]) => (isKnown(y) ? [y] : [])),
     ...band.flatMap(([, low, high]) => [low, high]),
   ]);
   if (values.length === 0) return emptyChart(label);
@@ -99,14 +99,16 @@ export function lineChart(chart: LineChart): string {
           under(PLOT.right, `${unit} ${shortNumber(toX)}`, 'end'),
         ]),
     ...series.flatMap(({ band = [] }, i) =>
-      band.length < 2
-        ? []
-        : [
-            `<polygon class="band-${i}" points="${[
-              ...band.map(([at, , top]) => `${n(x(at))},${n(y(top))}`),
-              ...band.toReversed().map(([at, bottom]) => `${n(x(at))},${n(y(bottom))}`),
-            ].join(' ')}"/>`,
-          ],
+      band.length === 1
+        ? band.map(([at, bottom, top]) => rect(x(at) - 3, y(top), 6, y(bottom) - y(top), `band-${i}`))
+        : band.length === 0
+          ? []
+          : [
+              `<polygon class="band-${i}" points="${[
+                ...band.map(([at, , top]) => `${n(x(at))},${n(y(top))}`),
+                ...band.toReversed().map(([at, bottom]) => `${n(x(at))},${n(y(bottom))}`),
+              ].join(' ')}"/>`,
+            ],
     ),
     ...series.flatMap(({ points }, i) => pieces(thinned(points)).map((piece) => curve(piece, i))),
     ...marks.map(({ x: at, kind, label: words }) => mark(x(at), kind, words)),
@@ -234,12 +236,14 @@ function stack(series: readonly Series[]): Series[] {
   }));
 }
 
+const isKnown = (y: number | null): y is number => y !== null && Number.isFinite(y);
+
 /** What stands together without a gap. */
 function pieces(points: Series['points']): (readonly [number, number])[][] {
   const found: (readonly [number, number])[][] = [[]];
   for (const [x, y] of points) {
-    if (y === null || !Number.isFinite(y)) found.push([]);
-    else found.at(-1)!.push([x, y]);
+    if (isKnown(y)) found.at(-1)!.push([x, y]);
+    else found.push([]);
   }
   return found.filter((piece) => piece.length > 0);
 }
@@ -248,16 +252,17 @@ function pieces(points: Series['points']): (readonly [number, number])[][] {
 function thinned(points: Series['points']): Series['points'] {
   if (points.length <= MOST_POINTS) return points;
   const size = Math.ceil((points.length * 2) / MOST_POINTS);
-  const kept: [number, number | null][] = [];
+  const kept: (readonly [number, number | null])[] = [];
   for (let at = 0; at < points.length; at += size) {
-    const some = points.slice(at, at + size).filter(([, y]) => y !== null) as [number, number][];
-    if (some.length === 0) {
-      kept.push([points[at]![0], null]);
-      continue;
-    }
-    const low = some.reduce((a, b) => (b[1] < a[1] ? b : a));
-    const high = some.reduce((a, b) => (b[1] > a[1] ? b : a));
-    kept.push(...[low, high].toSorted((a, b) => a[0] - b[0]).slice(0, low === high ? 1 : 2));
+    const stretch = points.slice(at, at + size);
+    const some = stretch.filter(([, y]) => isKnown(y)) as [number, number][];
+    const peaks =
+      some.length === 0
+        ? []
+        : [some.reduce((a, b) => (b[1] < a[1] ? b : a)), some.reduce((a, b) => (b[1] > a[1] ? b : a))];
+    // A gap stays one, too.
+    const gap = stretch.find(([, y]) => !isKnown(y));
+    kept.push(...new Set([...peaks, ...(gap ? [gap] : [])].toSorted((a, b) => a[0] - b[0])));
   }
   return kept;
 }

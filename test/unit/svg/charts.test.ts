@@ -115,3 +115,21 @@ test('numbers are short', () => {
     '-0.123',
   ]);
 });
+
+test('of thousands of points a short gap stays one, too', () => {
+  const points = Array.from({ length: 5000 }, (_, x): [number, number | null] => [
+    x,
+    x >= 2003 && x < 2006 ? null : x % 7,
+  ]);
+  expect(chart(points).match(/<polyline/g)).toHaveLength(2);
+});
+
+test('a single measurement has its interval, at its height', () => {
+  const series = [{ name: 'one', points: [[3, 0.5] as const], band: [[3, 0.25, 0.75] as const] }];
+  const svg = lineChart({ label: 'a chart', series, low: 0, high: 1 });
+  const [, top, height] = /<rect x="[^"]*" y="([^"]*)" width="[^"]*" height="([^"]*)"[^>]*class="band-0"/
+    .exec(svg)!
+    .map(Number);
+  // The plot is from 14 down to 164.
+  expect([top, height]).toEqual([51.5, 75]);
+});
