@@ -8,7 +8,8 @@ import type { EvaluationResult } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
-import { howOf, howTable, samplesIn } from './how-solved.ts';
+import { samplesIn } from '../core/training/dimensions.ts';
+import { howOf, howTable } from './how-solved.ts';
 import { measured } from '../core/statistics/measured.ts';
 import { interval, percent } from './show-progress.ts';
 

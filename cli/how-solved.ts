@@ -8,10 +8,6 @@ import { dimensionsOf, effortOf, samplesOf, selfCorrected } from '../core/traini
 import { rate } from '../core/statistics/intervals.ts';
 import { interval, percent } from './show-progress.ts';
 
-/** Samples of a task, at most, of which it can be said whether they solved it; 1 where nothing is told of them. */
-export const samplesIn = ({ conduct = [] }: EvaluationResult): number =>
-  Math.max(1, samplesOf(addConduct(conduct)));
-
 const few = (x: number | null, digits = 1): string => (x === null ? '–' : x.toFixed(digits));
 const share = (x: number | null): string => (x === null ? '–' : percent(x));
 

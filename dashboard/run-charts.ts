@@ -114,10 +114,7 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
         low: 0,
         series: known({
           name: 'tokens/s',
-          points: steps.map(({ step, rollout, circumstances: { seconds } }) => [
-            step,
-            rollout === null || seconds.rollout <= 0 ? null : rollout.sampledTokens / seconds.rollout,
-          ]),
+          points: steps.map((step) => [step.step, tokensASecond(step)]),
         }),
       },
     },
@@ -133,6 +130,12 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       },
     },
   ];
+}
+
+/** Of all that was sampled in the seconds of rollout: baselines and the evaluation take theirs. */
+function tokensASecond({ rollout, heldOut, circumstances: { seconds } }: StepFacts): number | null {
+  const sampled = (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0) + (heldOut?.sampledTokens ?? 0);
+  return sampled === 0 || seconds.rollout <= 0 ? null : sampled / seconds.rollout;
 }
 
 const firstOf = (of: Figures, keys: readonly string[]): number | null =>

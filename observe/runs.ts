@@ -7,6 +7,7 @@ import { measured } from '../core/statistics/measured.ts';
 import type { Measured } from '../core/statistics/measured.ts';
 import type { Spent } from '../core/tier-contract.ts';
 import { total } from '../core/training/stage-policy.ts';
+import type { HeldOutFacts } from '../core/training/step-facts.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { isFileName, runKey } from '../store/keys.ts';
 import { runClaims } from '../store/run-claim.ts';
@@ -169,15 +170,14 @@ async function lookUp(look: Look, listed: RunRow, progress: Progress | null): Pr
     run !== null && isFileName(run)
       ? await orNull(look, () => store.find(runKey(run), runClaims, { signal }))
       : null;
-  const confidence = claim?.spec?.evaluation.confidence ?? CONFIDENCE;
-  const row = { ...listed, run, ...(progress && toldBy(progress, confidence)) };
+  const row = { ...listed, run, ...(progress && toldBy(progress)) };
   if (run === null || claim === null) return row;
   if (row.workflowId === null && claim.spec === null) return { ...row, status: 'imported' };
   const [spend, facts] = await Promise.all([
     claim.spec?.verification === undefined ? null : spendOf(look, run, progress !== null),
     progress === null ? orNull(look, () => lastStep(store, run, claim.spec, { signal })) : null,
   ]);
-  return { ...row, ...(facts && byFacts(row, facts, confidence)), spend };
+  return { ...row, ...(facts && byFacts(row, facts)), spend };
 }
 
 /** Of a ladder that goes on and has workers by its own word, else by its ledger. */
@@ -264,7 +264,13 @@ export function statusOf(execution: Execution): RunStatus {
   }
 }
 
-function toldBy(progress: Progress, confidence: number): Partial<RunRow> {
+/** null where nothing could be judged: that is no success of 0. */
+function heldOutOf(heldOut: Pick<HeldOutFacts, 'arms'> | null): RunRow['heldOut'] {
+  const all = total(heldOut?.arms ?? []);
+  return all.trials === 0 ? null : { ...measured(all, CONFIDENCE), confidence: CONFIDENCE };
+}
+
+export function toldBy(progress: Progress): Partial<RunRow> {
   const { status, phase, question, step, heldOut, retrying } = progress;
   return {
     status,
@@ -274,21 +280,20 @@ function toldBy(progress: Progress, confidence: number): Partial<RunRow> {
     retrying: retrying.length,
     ...(step && { step: step.step }),
     ...(step?.stage === phase && { stageStep: step.stageStep, maxSteps: step.maxSteps }),
-    heldOut: heldOut && { ...measured(total(heldOut.arms), confidence), confidence },
+    heldOut: heldOutOf(heldOut),
   };
 }
 
 function byFacts(
   row: RunRow,
   { step, heldOut }: NonNullable<Awaited<ReturnType<typeof lastStep>>>,
-  confidence: number,
 ): Partial<RunRow> {
   const { stage, stageStep, maxSteps } = step;
   return {
     stage: row.stage ?? stage,
     step: row.step ?? step.step,
     ...((row.stage ?? stage) === stage && { stageStep, maxSteps }),
-    heldOut: heldOut && { ...measured(total(heldOut.arms), confidence), confidence },
+    heldOut: heldOutOf(heldOut),
     // When Temporal has forgotten it, its last step is the last that is known of it.
     endedAt: row.status === 'forgotten' ? step.circumstances.endedAt : row.endedAt,
   };

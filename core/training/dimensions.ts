@@ -1,5 +1,7 @@
 import type { Proportion } from '../statistics/intervals.ts';
 import { passAtK } from '../statistics/pass-at-k.ts';
+import { addConduct } from './conduct.ts';
+import type { EvaluationResult } from '../requests.ts';
 import type { Conduct } from './conduct.ts';
 
 /**
@@ -40,6 +42,10 @@ export function dimensionsOf(conduct: Conduct): Dimensions {
 /** The most samples that a task has of which it can be said whether they solved it. */
 export const samplesOf = ({ tries }: Conduct): number =>
   Math.max(0, ...Object.keys(tries).map((tried) => Number(tried.split('/')[1])));
+
+/** Samples of a task, at most, of which it can be said whether they solved it; 1 where nothing is told of them. */
+export const samplesIn = ({ conduct = [] }: EvaluationResult): number =>
+  Math.max(1, samplesOf(addConduct(conduct)));
 
 function exploration(conduct: Conduct): number | null {
   const samples = samplesOf(conduct);

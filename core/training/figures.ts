@@ -1,4 +1,5 @@
 import { armName } from '../names.ts';
+import { rewardedCount } from '../episode/outcome.ts';
 import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { ArmTally } from '../requests.ts';
@@ -20,7 +21,7 @@ export function figuresOf(step: StepFacts): Figures {
       ? []
       : [
           ...ofSuccess('held-out', heldOut.arms),
-          figure('reward/held-out', share(heldOut.meanReward, Number(scored(heldOut.outcomes) > 0))),
+          figure('reward/held-out', share(heldOut.meanReward, Number(rewardedCount(heldOut.outcomes) > 0))),
         ]),
     ...ofLearner('learner/', learner ?? {}),
     ...(batch === null
@@ -50,7 +51,8 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
     figure('reward/equal-groups', equalGroups({ rollout, batch })),
     ...Object.entries(rollout.components).flatMap(([verifier, { scored, score, contribution }]) => [
       figure(`score/${verifier}`, share(score, scored)),
-      figure(`contribution/${verifier}`, share(contribution, rollout.rewardCount)),
+      // Of those that have a reward, as the sum is, whether or not the cut off ones among them are trained on.
+      figure(`contribution/${verifier}`, share(contribution, rewardedCount(outcomes))),
     ]),
     ...ofSuccess('train', rollout.arms),
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
@@ -109,8 +111,5 @@ export const equalGroups = ({ rollout, batch }: Pick<StepFacts, 'rollout' | 'bat
     : rollout && share(rollout.equalRewards, rollout.rewardGroups);
 
 const share = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
-
-const scored = (outcomes: { scored: number; truncated: number }): number =>
-  outcomes.scored + outcomes.truncated;
 
 const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

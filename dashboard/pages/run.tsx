@@ -21,7 +21,7 @@ import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
 import { Curves } from '../parts/chart.tsx';
-import { duration, Num, percent, Success, Time } from '../parts/numbers.tsx';
+import { duration, Num, percent, Reported, Success, Time } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
 import { chartsOf } from '../run-charts.ts';
@@ -286,8 +286,7 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
         <>
           <dt>before → after</dt>
           <dd>
-            <Success of={total(now.before.arms)} /> →{' '}
-            {now.after ? <Success of={total(now.after.arms)} /> : '…'}
+            <Reported of={now.before} /> → {now.after ? <Reported of={now.after} /> : '…'}
           </dd>
         </>
       )}

@@ -2,6 +2,9 @@ import type { FC } from 'hono/jsx';
 import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
 import { measured } from '../../core/statistics/measured.ts';
+import type { EvaluationResult } from '../../core/requests.ts';
+import { samplesIn } from '../../core/training/dimensions.ts';
+import { total } from '../../core/training/stage-policy.ts';
 import { shortNumber } from '../../svg/charts.ts';
 
 export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
@@ -22,6 +25,11 @@ export const Success: FC<{ of: Proportion & { samples?: number } }> = ({ of }) =
     </span>
   );
 };
+
+/** Of a report, which may sample each of its tasks several times. */
+export const Reported: FC<{ of: EvaluationResult }> = ({ of }) => (
+  <Success of={{ ...total(of.arms), samples: samplesIn(of) }} />
+);
 
 /** A number as short as it can be read, or a dash for what is not known. */
 export const Num: FC<{ value: number | null | undefined }> = ({ value }) => (

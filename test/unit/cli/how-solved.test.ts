@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { howOf, howTable, samplesIn } from '../../../cli/how-solved.ts';
+import { howOf, howTable } from '../../../cli/how-solved.ts';
+import { samplesIn } from '../../../core/training/dimensions.ts';
 import { measured } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { EvaluationResult } from '../../../core/requests.ts';

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import { wilson } from '../../../core/statistics/intervals.ts';
 import { readExecution } from '../../../observe/executions.ts';
-import { inOrder, statusOf } from '../../../observe/runs.ts';
+import { inOrder, statusOf, toldBy } from '../../../observe/runs.ts';
 import type { RunRow, RunStatus } from '../../../observe/runs.ts';
+import type { Progress } from '../../../workflows/messages.ts';
 
 const row = (run: string, status: RunStatus, more: Partial<RunRow> = {}): RunRow => ({
   run,
@@ -71,4 +73,24 @@ test('attributes that cannot be read are left out, and hide no others', () => {
   const indexedFields = { GradusRun: json('"a"'), GradusStep: json('{'), X: {} };
   const raw = { execution: { workflowId: 'run', runId: 'id' }, searchAttributes: { indexedFields } };
   expect(readExecution(raw as never).attributes).toEqual({ GradusRun: 'a' });
+});
+
+test('held-out success of which nothing could be judged is not known, and its interval is the one that pages have', () => {
+  const told = (successes: number, trials: number) =>
+    toldBy({
+      status: 'running',
+      phase: 'rl',
+      question: null,
+      step: null,
+      retrying: [],
+      heldOut: { arms: [{ arm: { environment: 'a', level: 1 }, successes, trials }], step: 1 },
+    } as unknown as Progress).heldOut;
+  expect(told(0, 0)).toBeNull();
+  expect(told(8, 10)).toEqual({
+    successes: 8,
+    trials: 10,
+    success: 0.8,
+    confidence: 0.95,
+    ...wilson({ successes: 8, trials: 10 }, 0.95),
+  });
 });

@@ -171,6 +171,19 @@ describe('the figures of a step', () => {
     });
   });
 
+  test('of what verifiers add are means over the episodes that have a reward, whether or not they are trained on', () => {
+    const figures = figuresOf(
+      facts({
+        // Two that were solved, and two that were cut off, one of them with a right answer: `truncated: mask`.
+        outcomes: { ...noOutcomes(), scored: 2, truncated: 2 },
+        rewardSum: 2,
+        rewardCount: 2,
+        components: { right: { scored: 4, score: 3, contribution: 3 } },
+      }),
+    );
+    expect(figures).toMatchObject({ 'reward/mean': 1, 'score/right': 0.75, 'contribution/right': 0.75 });
+  });
+
   test('that nothing is known of are left out rather than zero', () => {
     const figures = figuresOf(facts({}));
     expect(Object.keys(figures).filter((name) => !/^(seconds|alarms)/.test(name))).toEqual([]);
