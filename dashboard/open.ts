@@ -9,6 +9,7 @@ import { ReplayJobs } from '../observe/replay/jobs.ts';
 import { inheritedEnvironment } from '../workers/inherited-environment.ts';
 import { hostOptions, settingsToEnv } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
+import { keepLittleGarbage } from './heap.ts';
 import { serveDashboard } from './server.ts';
 import type { Dashboard, DashboardOptions } from './server.ts';
 
@@ -28,10 +29,11 @@ export const dashboardToken = (env: NodeJS.ProcessEnv = process.env): string | n
 const STORE_TIMEOUT_MS = 5000;
 
 /**
- * The dashboard of servers that need not be there yet: it says so, and shows them when they are. Throws as
- * `serveDashboard`.
+ * The dashboard of servers that need not be there yet: it says so, and shows them when they are. Meant for a process of its
+ * own, whose heap it has keep little garbage. Throws as `serveDashboard`.
  */
 export async function openDashboard(settings: WorkerSettings, options: OpenOptions): Promise<Dashboard> {
+  keepLittleGarbage();
   const { accessKey, secretKey } = settings.store;
   // What a cache of objects would keep is weights, and readers of thousands of small objects would drive them out.
   const { cacheDir: _, ...where } = settings.store;
