@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
-import type { ServerType } from '@hono/node-server';
+import { getRequestListener } from '@hono/node-server';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { createApp } from './app.tsx';
+import { serverWithin } from './connections.ts';
 import type { Context } from './context.ts';
 
 export interface DashboardOptions extends Omit<Context, 'formToken'> {
@@ -46,7 +47,7 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
     { ...context, formToken: randomBytes(24).toString('base64url') },
     { hosts, password },
   );
-  const server = createAdaptorServer({ fetch: app.fetch });
+  const server = serverWithin(getRequestListener(app.fetch));
   try {
     await listen(server, host, port ?? USUAL_PORT).catch((error: unknown) => {
       if (port !== undefined || codeOf(error) !== 'EADDRINUSE') throw error;
@@ -71,7 +72,7 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
       new Promise((resolve, reject) => {
         server.close((error) => (error ? reject(error) : resolve()));
         // Pages that are followed never end by themselves.
-        if ('closeAllConnections' in server) server.closeAllConnections();
+        server.closeAllConnections();
       }),
   };
 }
@@ -79,7 +80,7 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
 const codeOf = (error: unknown): unknown =>
   typeof error === 'object' && error !== null && 'code' in error ? error.code : null;
 
-function listen(server: ServerType, host: string, port: number): Promise<void> {
+function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {

@@ -1,9 +1,9 @@
 import { openDashboard } from '../../dashboard/open.ts';
 import { readSettings } from '../../workers/settings.ts';
 
-// The dashboard in a process of its own, whose memory is then that of the dashboard alone, and which keeps it as every
-// process does that opens a dashboard. It is described by the
-// variables that describe a worker, says where it is, and whenever it is asked the most that its heap has held.
+// The dashboard in a process of its own, whose memory is then that of the dashboard alone: opened, and with its heap kept
+// small, as everywhere. It is described by the variables that describe a worker, says where it is, and whenever it is asked
+// the most that its heap has held.
 
 export type FromDashboardProcess = { kind: 'ready'; url: string } | { kind: 'heap'; peakMegabytes: number };
 
