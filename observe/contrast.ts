@@ -26,7 +26,9 @@ export function comparedSamples(rows: readonly EpisodeRow[], truncated: Truncate
     // What branched off is compared with what it branched off from, in whichever group that is.
     const key = row.inheritedTokens > 0 ? (roots.get(task) ?? own) : own;
     if (!roots.has(task)) roots.set(task, own);
-    by.set(key, [...(by.get(key) ?? []), row]);
+    const some = by.get(key);
+    if (some) some.push(row);
+    else by.set(key, [row]);
   }
   const hasAdvantages = rows.some(({ advantage }) => advantage !== null);
   return [...by.values()].map((some) => {

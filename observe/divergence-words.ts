@@ -1,3 +1,5 @@
+import { commandLine } from '../core/installation.ts';
+import { MOST_LOOKS } from './divergence.ts';
 import type { Divergence, Parting, StepOfRun } from './divergence.ts';
 import type { FirstOther } from './episode-difference.ts';
 
@@ -14,6 +16,7 @@ export function divergenceText({
   facts,
   parting,
   looked,
+  unlooked,
   clocks,
 }: Divergence): string[] {
   const [one, other] = runs;
@@ -23,7 +26,9 @@ export function divergenceText({
       ? 'every token, log-prob and verdict, and the weights'
       : facts === null
         ? 'all facts and the weights'
-        : 'what was learnt and the weights';
+        : unlooked > 0
+          ? 'the weights'
+          : 'what was learnt and the weights';
   const more =
     further[0] > 0
       ? `; ${one} has ${further[0]} more`
@@ -44,6 +49,11 @@ export function divergenceText({
             .map(({ path }) => path)
             .join(', ')}.`,
         ]),
+    ...(unlooked > 0
+      ? [
+          `Of the steps with other facts and the same weights the first ${MOST_LOOKS} were looked into, and ${unlooked} were not: ${commandLine(`compare ${one} ${other} --episodes`)} looks into all.`,
+        ]
+      : []),
   ];
 }
 

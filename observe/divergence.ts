@@ -1,9 +1,11 @@
 import { GradusError } from '../core/errors.ts';
 import { HELD_OUT } from '../core/names.ts';
+import type { BlobRef } from '../core/refs.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { StepFacts } from '../core/training/step-facts.ts';
 import { loadBatch } from '../store/batches.ts';
 import { specOfRun } from '../store/find-run.ts';
+import { inParallel } from '../store/in-parallel.ts';
 import { batchKey, checkpointsPrefix, rolloutsPrefix } from '../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 import { loadTrajectories } from '../store/trajectories.ts';
@@ -72,12 +74,16 @@ export interface Divergence {
   parting: Parting | null;
   /** `facts`: episodes were read only where facts differ. `episodes`: all of them, up to the parting. */
   looked: 'facts' | 'episodes';
+  /** Steps of other facts and the same weights that were not looked into, because there are many of them. */
+  unlooked: number;
   /** Facts that they have in common took another time, or met other incidents. */
   clocks: boolean;
 }
 
 /** Steps that are looked into where facts differ and the weights after them do not. */
-const MOST_LOOKS = 64;
+export const MOST_LOOKS = 64;
+/** Groups of which it is asked at once whether they are the same. */
+const ASKED_AT_ONCE = 256;
 
 /**
  * Finds where two runs part: from the digests of what steps left to the groups of the step, its episodes and their tokens,
@@ -99,6 +105,7 @@ export async function divergenceOf(
   let facts: Divergence['facts'] = null;
   let clocks = false;
   let looks = 0;
+  let unlooked = 0;
   let parting = await beginning(store, runs, options);
   for (let i = 0; i < common && parting === null; i++) {
     const [a, b] = [one[i]!, other[i]!];
@@ -113,7 +120,10 @@ export async function divergenceOf(
     const weights = a.checkpoint.weights !== b.checkpoint.weights;
     if (differences.length === 0 && !episodes) continue;
     // What was only measured otherwise takes no part in the course of a run.
-    if (!weights && !episodes && ++looks > MOST_LOOKS) continue;
+    if (!weights && !episodes && ++looks > MOST_LOOKS) {
+      unlooked++;
+      continue;
+    }
     parting = await lookInto(store, runs, at, { weights, rolledOut: a.rollout !== null, options });
   }
   return {
@@ -124,6 +134,7 @@ export async function divergenceOf(
     facts,
     parting,
     looked: episodes ? 'episodes' : 'facts',
+    unlooked,
     clocks,
   };
 }
@@ -229,9 +240,15 @@ async function groupsApart(
   const counts: GroupCounts = { groups: 0, other: 0, otherTokens: 0, otherLogprobs: 0, otherVerdicts: 0 };
   let sampled: Pick<Found, 'apart' | 'group' | 'episode'> | null = null;
   let judged: Pick<Found, 'apart' | 'group' | 'episode'> | null = null;
-  for (const name of [...new Set([...one.keys(), ...other.keys()])].toSorted()) {
-    const keys: Pair<string | undefined> = [one.get(name), other.get(name)];
-    const refs = await both(keys, async (key) => (key === undefined ? undefined : store.head(key, options)));
+  const names = [...new Set([...one.keys(), ...other.keys()])].toSorted();
+  const asked = async (name: string): Promise<Pair<BlobRef | undefined>> =>
+    both([one.get(name), other.get(name)], async (key) =>
+      key === undefined ? undefined : store.head(key, options),
+    );
+  let known: Pair<BlobRef | undefined>[] = [];
+  for (const [i, name] of names.entries()) {
+    if (i % ASKED_AT_ONCE === 0) known = await inParallel(names.slice(i, i + ASKED_AT_ONCE), asked);
+    const refs = known[i % ASKED_AT_ONCE]!;
     if (!refs[0] || !refs[1]) {
       // Which steps are measured has no part in what is learnt.
       if (isEvaluation) continue;

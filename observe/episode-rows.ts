@@ -6,11 +6,15 @@ import { ruleName } from '../core/reward/rules.ts';
 import type { RewardSpec } from '../core/spec.ts';
 import type { TrainBatch } from '../engine/learner/contract.ts';
 import { loadBatch } from '../store/batches.ts';
+import { inParallel } from '../store/in-parallel.ts';
 import { batchKey } from '../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 import { findTrajectories } from '../store/trajectories.ts';
-import { groupsIn, stepFolders } from './stored-groups.ts';
-import type { StepFolder } from './stored-groups.ts';
+import { groupsIn, inPortions, stepFolders } from './stored-groups.ts';
+import type { StepFolder, StoredGroup } from './stored-groups.ts';
+
+/** Groups that are read at a time. */
+const AT_ONCE = 8;
 
 /** One episode in numbers, where it stands, and what it taught. */
 export interface EpisodeRow extends EpisodeFacts {
@@ -42,20 +46,27 @@ export async function* episodesOf(
   }
 }
 
-/** Of all groups of a step: what a batch gave is told by the order of their episodes. */
+/**
+ * Of all groups of a step: what a batch gave is told by the order of their episodes. Of `some` groups alone it is not looked
+ * for, and every advantage is null.
+ */
 export async function rowsOfStep(
   store: ObjectStore,
   run: string,
   { stage, step, folder }: StepFolder,
   reward: RewardSpec,
-  options: CallOptions = {},
+  { some, ...options }: CallOptions & { some?: readonly StoredGroup[] } = {},
 ): Promise<EpisodeRow[]> {
-  const ref = await store.head(batchKey(run, stage, step), options);
+  const ref = some ? undefined : await store.head(batchKey(run, stage, step), options);
   const advantages = ref ? new Advantages(await loadBatch(store, ref, options)) : null;
   const rows: EpisodeRow[] = [];
-  for (const { group, key } of await groupsIn(store, folder, options)) {
-    const judged = await findTrajectories(store, key, options);
-    if (judged) rows.push(...rowsOfGroup(judged, reward, { stage, step, group, advantages }));
+  for (const portion of inPortions(some ?? (await groupsIn(store, folder, options)))) {
+    const read = await inParallel(portion, ({ key }) => findTrajectories(store, key, options), AT_ONCE);
+    for (const [i, { group }] of portion.entries()) {
+      const judged = read[i];
+      if (!judged) continue;
+      for (const row of rowsOfGroup(judged, reward, { stage, step, group, advantages })) rows.push(row);
+    }
   }
   return rows;
 }

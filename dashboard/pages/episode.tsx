@@ -15,13 +15,15 @@ import { Layout } from '../layout.tsx';
 import { duration } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
 import { Block, Text } from '../parts/text.tsx';
+import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
 import { TokenLegend, Tokens } from '../parts/tokens.tsx';
 import type { Colouring, ShownToken } from '../parts/tokens.tsx';
 
 /** What browsers show as pictures and nothing else. */
 const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** Tokens that a page shows one by one. */
+/** Turns of a page, and tokens that it shows one by one. */
+const TURNS = 100;
 const MOST_TOKENS = 6000;
 
 /** `/runs/RUN/episodes/STAGE/STEP/GROUP/EPISODE`: an episode turn by turn, token by token, and why it was rewarded. */
@@ -46,6 +48,14 @@ export function episodePage(
     const by: Colouring = c.req.query('by') === 'advantage' ? 'advantage' : 'logprob';
     const beside = (i: number): string | null =>
       found.group.episodes[i] ? episodeAt({ ...place, episode: i }) : null;
+    const page = pageIn(c.req.query('page'));
+    const to = (colouring: Colouring, number: number): string => {
+      const words = new URLSearchParams({
+        ...(colouring === 'advantage' && { by: colouring }),
+        ...(number > 1 && { page: String(number) }),
+      }).toString();
+      return `${episodeAt(place)}${words && `?${words}`}`;
+    };
     const replay = commandLine(`replay ${placeOf(place)}`);
     return c.html(
       <Layout
@@ -87,9 +97,9 @@ export function episodePage(
         <h2>Turns</h2>
         <p>
           {by === 'logprob' ? (
-            <a href={`${episodeAt(place)}?by=advantage`}>Mark tokens by advantage</a>
+            <a href={to('advantage', page)}>Mark tokens by advantage</a>
           ) : (
-            <a href={episodeAt(place)}>Mark tokens by probability</a>
+            <a href={to('logprob', page)}>Mark tokens by probability</a>
           )}
         </p>
         <TokenLegend by={by} />
@@ -98,7 +108,13 @@ export function episodePage(
         {texts === null && (
           <p class="note">No checkpoint of the run is left that knows its tokens: turns are shown as text.</p>
         )}
-        <Turns place={place} episode={episode} texts={texts} learnt={learnt} by={by} />
+        <Turns place={place} episode={episode} page={page} texts={texts} learnt={learnt} by={by} />
+        <Pages
+          label="turns"
+          page={page}
+          last={Math.ceil(episode.turns.length / TURNS)}
+          to={(number) => to(by, number)}
+        />
       </Layout>,
     );
   });
@@ -147,29 +163,36 @@ const Ending: FC<{ status: Episode['status'] }> = ({ status }) => {
 const Turns: FC<{
   place: Place;
   episode: Episode;
+  page: number;
   texts: TokenTexts | null;
   learnt: LearntTokens | null;
   by: Colouring;
-}> = ({ place, episode, texts, learnt, by }) => {
+}> = ({ place, episode, page, texts, learnt, by }) => {
   const { tokens, mask, logprobs, turns } = episode;
+  const first = (page - 1) * TURNS;
+  const some = rowsOf(turns, page, TURNS);
+  /** The tokens of these turns, as far as they are shown one by one. */
+  const from = some[0]?.start ?? 0;
+  const end = turns[first + TURNS]?.start ?? tokens.length;
+  const until = Math.min(end, from + MOST_TOKENS);
   const shown: ShownToken[] | null =
     texts &&
-    texts.textsOf(tokens.slice(0, MOST_TOKENS)).map((text, i) => ({
+    texts.textsOf(tokens.slice(from, until)).map((text, i) => ({
       text,
-      logprob: mask[i] === 1 ? logprobs[i]! : null,
-      advantage: learnt?.advantages?.[i] ?? null,
-      masked: mask[i] === 0 || learnt?.mask[i] === 0,
+      logprob: mask[from + i] === 1 ? logprobs[from + i]! : null,
+      advantage: learnt?.advantages?.[from + i] ?? null,
+      masked: mask[from + i] === 0 || learnt?.mask[from + i] === 0,
     }));
   return (
-    <ol class="turns">
-      {turns.map((turn, i) => (
+    <ol class="turns" start={first + 1}>
+      {some.map((turn, i) => (
         <li>
           <TurnOf place={place} turn={turn} />
-          {shown === null ? (
-            <Block value={turn.text} label={`turn ${i + 1}`} />
+          {shown === null || turn.start >= until ? (
+            <Block value={turn.text} label={`turn ${first + i + 1}`} />
           ) : (
-            <pre class="text" tabindex={0} role="region" aria-label={`turn ${i + 1}, token by token`}>
-              <Tokens tokens={shown.slice(turn.start, turns[i + 1]?.start ?? tokens.length)} by={by} />
+            <pre class="text" tabindex={0} role="region" aria-label={`turn ${first + i + 1}, token by token`}>
+              <Tokens tokens={shown.slice(turn.start - from, (some[i + 1]?.start ?? end) - from)} by={by} />
             </pre>
           )}
           {turn.observation && (
@@ -179,7 +202,7 @@ const Turns: FC<{
                 {turn.observation.seconds !== undefined && `, after ${duration(turn.observation.seconds)}`}
                 {turn.observation.reward !== undefined && `, reward ${turn.observation.reward}`}
               </summary>
-              <Block value={turn.observation.text} label={`observation of turn ${i + 1}`} />
+              <Block value={turn.observation.text} label={`observation of turn ${first + i + 1}`} />
             </details>
           )}
           {(turn.observation?.images ?? []).map(({ sha256, mediaType, bytes }) =>
@@ -197,9 +220,9 @@ const Turns: FC<{
           )}
         </li>
       ))}
-      {tokens.length > MOST_TOKENS && (
+      {shown !== null && until < end && (
         <li class="note">
-          Of {tokens.length} tokens the first {MOST_TOKENS} are shown one by one.
+          Of the {end - from} tokens of these turns the first {until - from} are shown one by one.
         </li>
       )}
     </ol>

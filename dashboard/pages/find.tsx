@@ -37,6 +37,7 @@ import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
 import { rate } from '../../core/statistics/intervals.ts';
 import { Num, percent } from '../parts/numbers.tsx';
+import { pageIn } from '../parts/pages.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
 
@@ -222,13 +223,8 @@ function askedIn(c: Request, words = new URL(c.req.url).searchParams): Asked {
   return {
     run: words.get('run') ?? '',
     query: readQuery(given),
-    page: pageIn(words.get('page') ?? '1'),
+    page: pageIn(words.get('page') ?? undefined),
   };
-}
-
-function pageIn(written: string): number {
-  if (/^[1-9]\d{0,5}$/.test(written)) return Number(written);
-  throw new GradusError('spec', 'invalid-query', 'page is a whole number from 1');
 }
 
 const linkTo = (

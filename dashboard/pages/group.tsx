@@ -14,10 +14,15 @@ import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Num } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
+import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
 import { Block, Text } from '../parts/text.tsx';
 
 /** Samples of a task that a page has beside each other. */
-const MOST_BESIDE = 32;
+const BESIDE = 32;
+/** Tokens of each that are made text: some more than a block of text shows. */
+const MOST_TOKENS = 2000;
+/** Advantages are told by all groups of a step: of one with more than these they are not looked for. */
+const MOST_GROUPS = 2000;
 
 /** `/runs/RUN/groups/STAGE/STEP/GROUP`: the samples of a task beside each other, from where they first differ. */
 export function groupPage(
@@ -41,7 +46,7 @@ export function groupPage(
     const { group, last } = found;
     const [texts, rows] = await Promise.all([
       tokenizers.of(run),
-      spec ? rowsOfStep(sources.store, run, folder, spec.reward) : [],
+      spec && last < MOST_GROUPS ? rowsOfStep(sources.store, run, folder, spec.reward) : [],
     ]);
     const place = { run, stage, step, group: number };
     // Whoever comes from an episode means its task.
@@ -81,6 +86,7 @@ export function groupPage(
           place={place}
           group={group}
           task={task}
+          page={pageIn(c.req.query('page'))}
           texts={texts}
           rows={rows.filter((row) => row.group === number)}
         />
@@ -93,14 +99,16 @@ const Samples: FC<{
   place: Omit<Place, 'episode'>;
   group: RolloutGroup;
   task: number;
+  page: number;
   texts: TokenTexts | null;
   rows: readonly EpisodeRow[];
-}> = ({ place, group, task, texts, rows }) => {
+}> = ({ place, group, task, page, texts, rows }) => {
   const of = group.tasks[task]!;
+  const rowOf = new Map(rows.map((row) => [row.episode, row]));
   const samples = group.episodes
-    .map((episode, i) => ({ episode, i, row: rows.find((row) => row.episode === i) }))
+    .map((episode, i) => ({ episode, i, row: rowOf.get(i) }))
     .filter(({ episode }) => episode.task === task);
-  const shown = samples.slice(0, MOST_BESIDE);
+  const shown = rowsOf(samples, page, BESIDE);
   const common = commonStart(shown.map(({ episode }) => episode.tokens));
   return (
     <>
@@ -109,9 +117,7 @@ const Samples: FC<{
         <>
           <h2>What all samples begin with</h2>
           <Block
-            value={
-              texts ? texts.textsOf(shown[0]!.episode.tokens.slice(0, common)).join('') : `${common} tokens`
-            }
+            value={texts ? firstText(shown[0]!.episode.tokens.slice(0, common), texts) : `${common} tokens`}
             label="tokens that all samples have in common"
           />
         </>
@@ -119,9 +125,15 @@ const Samples: FC<{
       <h2>Samples, from the first token in which two differ</h2>
       {samples.length > shown.length && (
         <p class="note">
-          {shown.length} of {samples.length} are shown; all are on the page of the step.
+          {shown.length} of {samples.length} are shown, and compared with each other.
         </p>
       )}
+      <Pages
+        label="samples"
+        page={page}
+        last={Math.ceil(samples.length / BESIDE)}
+        to={(number) => `${groupAt(place)}?task=${task}${number === 1 ? '' : `&page=${number}`}`}
+      />
       <div class="columns">
         {shown.map(({ episode, i, row }) => (
           <section class="card" data-item aria-label={`sample ${episode.sample}`}>
@@ -163,9 +175,15 @@ const TaskOf: FC<{ task: GroupTask; weights: string }> = ({ task, weights }) => 
   </>
 );
 
+function firstText(tokens: readonly number[], texts: TokenTexts): string {
+  const more = tokens.length - MOST_TOKENS;
+  const text = texts.textsOf(tokens.slice(0, MOST_TOKENS)).join('');
+  return more > 0 ? `${text} … ${more} more tokens` : text;
+}
+
 /** By its tokens; where no checkpoint is left that knows them, by what its turns say. */
 function restOf({ tokens, turns }: Episode, from: number, texts: TokenTexts | null): string {
-  if (texts) return texts.textsOf(tokens).slice(from).join('');
+  if (texts) return firstText(tokens.slice(from), texts);
   return turns
     .map(({ text, observation }) => `${text}${observation ? `\n← ${observation.text}\n` : ''}`)
     .join('');

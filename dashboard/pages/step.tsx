@@ -17,9 +17,18 @@ import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
 import { duration, Num, Success } from '../parts/numbers.tsx';
+import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
 import { Scroll } from '../parts/scroll.tsx';
+
+/** Rows of a table, and groups that are read where a page reads no more. */
+const ROWS = 100;
+/** Steps of more groups than this are read a page at a time, in their order. */
+const MOST_GROUPS = 2000;
+/** Rewards of a row, and of what is listed beside the table. */
+const MOST_CHIPS = 64;
+const MOST_LISTED = 200;
 
 /** `/runs/RUN/steps/STAGE/STEP`: what a step rolled out, which of it taught something, and what failed. Also of an evaluation, by its name. */
 export function stepPage(app: App, { sources, observer }: Context & { observer: RunObserver }): void {
@@ -29,13 +38,23 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     const view = await observer.look(run);
     const reward = view.spec?.reward;
     const folder = stepFolder(run, stage, step);
-    const rows = reward === undefined ? [] : await rowsOfStep(sources.store, run, folder, reward);
+    const page = pageIn(c.req.query('page'));
+    const stored = await groupsIn(sources.store, folder.folder);
+    const isLarge = stored.length > MOST_GROUPS;
+    const some = isLarge ? { some: rowsOf(stored, page, ROWS) } : {};
+    const rows = reward === undefined ? [] : await rowsOfStep(sources.store, run, folder, reward, some);
+    const paged: Paged = {
+      run,
+      page,
+      to: (number) => `${stepAt({ run, stage, step })}${number === 1 ? '' : `?page=${number}`}`,
+      stored: isLarge ? stored.length : null,
+    };
     const measuredIn = stepFolder(run, `${stage}${HELD_OUT}`, step);
     const evaluated = await groupsIn(sources.store, measuredIn.folder);
     const steps = (view.steps.value ?? []).filter((one) => one.stage === stage);
     const at = steps.findIndex(({ stageStep }) => stageStep === step);
     const facts = steps[at];
-    if (facts === undefined && rows.length === 0) {
+    if (facts === undefined && stored.length === 0) {
       throw new GradusError('store', 'no-step', `${run} has kept nothing of step ${step} of ${stage}`);
     }
     const beside = (one: StoredStep | undefined): string | null =>
@@ -58,16 +77,37 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
           </p>
         )}
         <Rewards rows={rows} />
+        {isLarge && (
+          <p class="note">
+            Of {stored.length} groups a page reads {ROWS}, in their order: what follows, and the histogram, is
+            of these alone.
+          </p>
+        )}
         {isEvaluation(rows) ? (
-          <Tasks run={run} rows={rows} />
+          <Tasks paged={paged} rows={rows} />
         ) : (
-          <Groups run={run} rows={rows} truncated={reward?.truncated ?? 'mask'} />
+          <Groups paged={paged} rows={rows} truncated={reward?.truncated ?? 'mask'} />
         )}
         <Failed run={run} rows={rows} />
       </Layout>,
     );
   });
 }
+
+/** The page of a table that is shown. */
+interface Paged {
+  run: string;
+  page: number;
+  to: (page: number) => string;
+  /** Of a step that is read a page at a time: all groups of it. */
+  stored: number | null;
+}
+
+/** What of a table's rows is shown: all that were read, where only a page was. */
+const shownOf = <T,>({ page, stored }: Paged, all: readonly T[]): { rows: readonly T[]; last: number } =>
+  stored === null
+    ? { rows: rowsOf(all, page, ROWS), last: Math.ceil(all.length / ROWS) }
+    : { rows: all, last: Math.ceil(stored / ROWS) };
 
 /** One sample of each task. */
 const isEvaluation = (rows: readonly EpisodeRow[]): boolean =>
@@ -191,7 +231,11 @@ const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
   const rewards = rows.flatMap(({ reward }) => (reward === null ? [] : [reward]));
   if (rewards.length === 0) return null;
   const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
-  const label = `Rewards of ${rewards.length} episodes: from ${shortNumber(Math.min(...rewards))} to ${shortNumber(Math.max(...rewards))}, mean ${shortNumber(mean)}`;
+  const [low, high] = rewards.reduce(
+    ([least, most], reward) => [Math.min(least, reward), Math.max(most, reward)],
+    [Infinity, -Infinity],
+  );
+  const label = `Rewards of ${rewards.length} episodes: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}`;
   return (
     <div class="figures">
       <Figure heading="Rewards" svg={histogram({ label, values: rewards })}>
@@ -201,15 +245,17 @@ const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
   );
 };
 
-const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' | 'mask' }> = ({
-  run,
+const Groups: FC<{ paged: Paged; rows: readonly EpisodeRow[]; truncated: 'train' | 'mask' }> = ({
+  paged,
   rows,
   truncated,
 }) => {
+  const { run } = paged;
   const groups = comparedSamples(rows, truncated).toSorted(
     (a, b) => (b.deviation ?? -1) - (a.deviation ?? -1),
   );
   if (groups.length === 0) return <p>No episode of this step is kept.</p>;
+  const shown = shownOf(paged, groups);
   const silent = groups.filter(({ deviation }) => deviation === null || deviation === 0);
   return (
     <>
@@ -236,7 +282,7 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
             </tr>
           </thead>
           <tbody>
-            {groups.map(({ rows: some, mean, deviation, taught }) => (
+            {shown.rows.map(({ rows: some, mean, deviation, taught }) => (
               <tr data-item>
                 <th scope="row">
                   <a href={taskAt({ run, ...some[0]! })}>
@@ -255,72 +301,83 @@ const Groups: FC<{ run: string; rows: readonly EpisodeRow[]; truncated: 'train' 
                   {some.filter(({ success }) => success === true).length}/{some.length}
                 </td>
                 <td>
-                  {some.map((row) => (
+                  {some.slice(0, MOST_CHIPS).map((row) => (
                     <>
                       <a class="chip" href={episodeAt({ run, ...row })}>
                         {row.reward === null ? row.outcome : shortNumber(row.reward)}
                       </a>{' '}
                     </>
                   ))}
+                  {some.length > MOST_CHIPS && <>and {some.length - MOST_CHIPS} more</>}
                 </td>
               </tr>
             ))}
           </tbody>
         </table>
       </Scroll>
+      <Pages label="groups" page={paged.page} last={shown.last} to={paged.to} />
     </>
   );
 };
 
-const Tasks: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => (
-  <>
-    <h2>Tasks</h2>
-    <Scroll>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">task</th>
-            <th scope="col">outcome</th>
-            <th scope="col" class="number">
-              reward
-            </th>
-            <th scope="col" class="number">
-              turns
-            </th>
-            <th scope="col" class="number">
-              tokens
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr data-item>
-              <th scope="row">
-                <a href={episodeAt({ run, ...row })}>
-                  <Text value={taskOf(row)} max={200} />
-                </a>
+const Tasks: FC<{ paged: Paged; rows: readonly EpisodeRow[] }> = ({ paged, rows }) => {
+  const { run } = paged;
+  const shown = shownOf(paged, rows);
+  return (
+    <>
+      <h2>Tasks</h2>
+      <Scroll>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">task</th>
+              <th scope="col">outcome</th>
+              <th scope="col" class="number">
+                reward
               </th>
-              <td>
-                {row.outcome}
-                {row.success === true && ', solved'}
-              </td>
-              <td class="number">
-                <Num value={row.reward} />
-              </td>
-              <td class="number">{row.turns}</td>
-              <td class="number">{row.sampledTokens}</td>
+              <th scope="col" class="number">
+                turns
+              </th>
+              <th scope="col" class="number">
+                tokens
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
-  </>
-);
+          </thead>
+          <tbody>
+            {shown.rows.map((row) => (
+              <tr data-item>
+                <th scope="row">
+                  <a href={episodeAt({ run, ...row })}>
+                    <Text value={taskOf(row)} max={200} />
+                  </a>
+                </th>
+                <td>
+                  {row.outcome}
+                  {row.success === true && ', solved'}
+                </td>
+                <td class="number">
+                  <Num value={row.reward} />
+                </td>
+                <td class="number">{row.turns}</td>
+                <td class="number">{row.sampledTokens}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <Pages label="tasks" page={paged.page} last={shown.last} to={paged.to} />
+    </>
+  );
+};
 
 /** Tasks of which no sample has succeeded, and what else came to nothing. */
 const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => {
   const tasks = new Map<string, EpisodeRow[]>();
-  for (const row of rows) tasks.set(taskOf(row), [...(tasks.get(taskOf(row)) ?? []), row]);
+  for (const row of rows) {
+    const some = tasks.get(taskOf(row));
+    if (some) some.push(row);
+    else tasks.set(taskOf(row), [row]);
+  }
   const failed = [...tasks].filter(([, some]) => some.every(({ success }) => success !== true));
   const lost = rows.filter(({ outcome }) => ['failed', 'abstained', 'pending'].includes(outcome));
   return (
@@ -331,9 +388,10 @@ const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows })
           <details>
             <summary>
               {failed.length} of {tasks.size}
+              {failed.length > MOST_LISTED && `, the first ${MOST_LISTED} of them`}
             </summary>
             <ul>
-              {failed.map(([task, some]) => (
+              {failed.slice(0, MOST_LISTED).map(([task, some]) => (
                 <li data-item>
                   <a href={taskAt({ run, ...some[0]! })}>
                     <Text value={task} max={200} />
@@ -348,7 +406,7 @@ const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows })
         <>
           <h2>Without a reward</h2>
           <ul>
-            {lost.map((row) => (
+            {lost.slice(0, MOST_LISTED).map((row) => (
               <li data-item>
                 <a href={episodeAt({ run, ...row })}>
                   group {row.group}, sample {row.sample}
@@ -358,6 +416,7 @@ const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows })
               </li>
             ))}
           </ul>
+          {lost.length > MOST_LISTED && <p>and {lost.length - MOST_LISTED} more</p>}
         </>
       )}
     </>

@@ -1,0 +1,124 @@
+import { beforeAll, expect, test } from 'vitest';
+import { madeGroup, madeSpec, MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
+import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
+import { divergenceText } from '../../../observe/divergence-words.ts';
+import { divergenceOf, MOST_LOOKS } from '../../../observe/divergence.ts';
+import { inParallel } from '../../../store/in-parallel.ts';
+import { runKey } from '../../../store/keys.ts';
+import { runClaims } from '../../../store/run-claim.ts';
+import { keepStepFacts } from '../../../store/step-facts.ts';
+import { keepTrajectories } from '../../../store/trajectories.ts';
+import { pagesOf } from '../../support/plain-runs.ts';
+import { someStep } from '../../support/some-step.ts';
+import { openTestStore } from '../../support/test-store.ts';
+
+// Steps of many groups, groups of many samples, episodes of many turns, and runs that differ in many steps: made up, and
+// stored as a run stores them.
+
+const { store } = await openTestStore();
+const ask = pagesOf(store);
+const SIZE = { steps: 10, groups: 2050, samples: 1 };
+const SAMPLES = 130_000;
+const TURNS = 1000;
+
+const claim = (run: string) => store.keep(runKey(run), runClaims, { execution: run, spec: madeSpec(run) });
+const keep = (step: number, group: RolloutGroup) =>
+  keepTrajectories(store, { run: 'large', stage: MADE_STAGE, step }, group);
+const step = (number: number, more = ''): string => `/runs/large/steps/${MADE_STAGE}/${number}${more}`;
+
+beforeAll(async () => {
+  await claim('large');
+  const numbers = Array.from({ length: SIZE.groups }, (_, group) => group);
+  await inParallel(numbers, (group) => keep(1, madeGroup(SIZE, 1, group)));
+
+  const one = madeGroup({ ...SIZE, samples: 4 }, 2, 0);
+  const scored = one.episodes.find(({ outcome }) => outcome?.kind === 'scored')!;
+  const short: Episode = {
+    ...scored,
+    tokens: [],
+    mask: [],
+    logprobs: [],
+    turns: [],
+    status: { kind: 'truncated', limit: 'tokens' },
+    outcome: { kind: 'truncated', limit: 'tokens', reward: 0, components: [] },
+  };
+  const episodes = Array.from({ length: SAMPLES }, (_, sample) => ({ ...short, sample }));
+  await keep(2, { ...one, episodes });
+  await keep(4, { ...one, episodes: episodes.slice(0, 40) });
+
+  const turns = Array.from({ length: TURNS }, (_, turn) => ({
+    ...scored.turns[0]!,
+    start: turn * 100,
+    end: turn * 100 + 90,
+    text: `the turn ${turn + 1} ${'x'.repeat(1000)}`,
+  }));
+  const tokens = turns.flatMap(() => Array.from({ length: 100 }, (_, i) => i));
+  const long = {
+    ...scored,
+    turns,
+    tokens,
+    mask: tokens.map(() => 1 as const),
+    logprobs: tokens.map(() => -1),
+  };
+  await keep(3, { ...one, episodes: [long] });
+}, 240_000);
+
+test('a step of more groups than a page reads is read a page at a time', async () => {
+  const { status, text } = await ask(step(1));
+  expect(status).toBe(200);
+  expect(text).toContain('Of 2050 groups a page reads 100');
+  expect(text).toContain('page 1 of 21');
+  expect(text.length).toBeLessThan(100_000);
+  const last = await ask(step(1, '?page=21'));
+  expect(last.text).toContain('page 21 of 21');
+  expect(last.text).toMatch(/no sample has solved \d+ of 50 /);
+  expect((await ask(step(1, '?page=0'))).status).toBe(400);
+}, 60_000);
+
+test('a group of more samples than a call has arguments has a step, and pages of samples', async () => {
+  const { status, text } = await ask(step(2));
+  expect(status).toBe(200);
+  expect(text).toContain(`Rewards of ${SAMPLES} episodes`);
+  expect(text.length).toBeLessThan(100_000);
+  const group = await ask(`/runs/large/groups/${MADE_STAGE}/4/0?page=2`);
+  expect(group.text).toMatch(/Sample 32 /);
+  expect(group.text).not.toMatch(/Sample 31 /);
+}, 120_000);
+
+test('an episode of a thousand turns is shown a hundred at a time, the last ones too', async () => {
+  const at = `/runs/large/episodes/${MADE_STAGE}/3/0/0`;
+  const first = await ask(at);
+  expect(first.text).toContain('the turn 100 ');
+  expect(first.text).not.toContain('the turn 101 ');
+  expect(first.text.length).toBeLessThan(200_000);
+  expect((await ask(`${at}?page=10`)).text).toContain('the turn 1000 ');
+}, 60_000);
+
+test('of more steps that differ than are looked into it is said how many were not', async () => {
+  const beyond = 6;
+  for (const run of ['one', 'other']) {
+    await claim(run);
+    await inParallel(
+      Array.from({ length: MOST_LOOKS + beyond }, (_, i) => i + 1),
+      (number) =>
+        keepStepFacts(
+          store,
+          run,
+          someStep({
+            stage: MADE_STAGE,
+            step: number,
+            stageStep: number,
+            decision: { kind: 'continue', reason: run, action: null, question: null },
+          }),
+        ),
+    );
+  }
+  const divergence = await divergenceOf(store, ['one', 'other']);
+  expect(divergence).toMatchObject({ parting: null, unlooked: beyond });
+  const said = divergenceText(divergence).join(' ');
+  expect(said).not.toContain('what was learnt');
+  expect(said).toContain(`first ${MOST_LOOKS} were looked into, and ${beyond} were not`);
+  expect(said).toContain('compare one other --episodes');
+  const all = await divergenceOf(store, ['one', 'other'], { episodes: true });
+  expect(divergenceText(all).join(' ')).not.toContain('were not');
+}, 60_000);
