@@ -180,11 +180,13 @@ async function lookUp(look: Look, listed: RunRow, progress: Progress | null): Pr
   return { ...row, ...(facts && byFacts(row, facts)), spend };
 }
 
-/** Of a ladder that goes on and has workers by its own word, else by its ledger. */
+/** Of a ladder that goes on and has workers by its own word, and by the ledger of what others wrote; else by all of it. */
 async function spendOf(look: Look, run: string, served: boolean): Promise<Spent | null> {
   const { store, temporal, ladders, signal } = look;
   const status = served && ladders.has(run) ? await askLadder(temporal, run) : null;
-  return status === null ? orNull(look, () => spentInLedger(store, run, { signal })) : spentOf(status.totals);
+  const own = status && spentOf(status.totals);
+  const written = await orNull(look, () => spentInLedger(store, run, { beside: own !== null, signal }));
+  return own && written ? { seconds: own.seconds + written.seconds, usd: own.usd + written.usd } : written;
 }
 
 async function orNull<T>({ problem }: Look, read: () => Promise<T>): Promise<T | null> {

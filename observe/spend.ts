@@ -6,6 +6,8 @@ import { ledgerPrefix } from '../store/keys.ts';
 import { ledgerPages } from '../store/ladder-codecs.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 
+/** The run's own ladder; sweeps and evaluations have other names. */
+export const LADDER_WRITER = 'run';
 /** A look at a run reads no more pages than these. */
 const MOST_PAGES = 200;
 
@@ -17,13 +19,18 @@ export const spentOf = (totals: Readonly<Record<string, LedgerTotals>>): Spent =
   };
 };
 
-/** What the ledger of a run adds up to; null where that takes more than a look. Throws what the store throws. */
+/**
+ * What the ledger of a run adds up to, or with `beside` what others than its ladder have written there: evaluations and
+ * sweeps. null where that takes more than a look. Throws what the store throws.
+ */
 export async function spentInLedger(
   store: ObjectStore,
   run: string,
-  options: CallOptions = {},
+  { beside = false, ...options }: CallOptions & { beside?: boolean } = {},
 ): Promise<Spent | null> {
-  const pages = await store.list(ledgerPrefix(run), options);
+  const own = `${ledgerPrefix(run)}${LADDER_WRITER}/`;
+  const all = await store.list(ledgerPrefix(run), options);
+  const pages = beside ? all.filter(({ key }) => !key.startsWith(own)) : all;
   if (pages.length > MOST_PAGES) return null;
   const entries = await inParallel(pages, ({ key }) => store.find(key, ledgerPages, options));
   return spentOf(

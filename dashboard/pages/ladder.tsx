@@ -282,7 +282,8 @@ const Calibrated: FC<{ of: LadderCalibration }> = ({
         )}
         {holds !== null && (
           <li>
-            a pass of {from} holds with {percent(holds.mean)}, give or take {percent(holds.deviation)}
+            of {amount(holds.of, 'pass', 'passes')} of {from} {holds.held} held: the next one is expected to
+            with {percent(holds.mean)}, give or take {percent(holds.deviation)}
           </li>
         )}
       </ul>

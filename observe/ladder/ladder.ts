@@ -41,8 +41,8 @@ export interface LadderCalibration extends Pair {
   line: { intercept: number; slope: number } | null;
   /** One standard deviation around the line in the middle of what was seen. */
   deviation: number | null;
-  /** That a pass of the cheaper rung holds. */
-  holds: Prediction | null;
+  /** That a pass of the cheaper rung holds; null where no pass of it has been judged above. */
+  holds: (Prediction & { held: number; of: number }) | null;
 }
 
 export interface LadderView {
@@ -193,7 +193,7 @@ function changesThatHold(changes: readonly KeptChange[]): Changed {
 function accountOf(
   spec: CurriculumSpec | null,
   changed: Changed,
-  { stages }: LedgerSummary,
+  { stages, came }: LedgerSummary,
   stage: string | null,
   verifier: string,
 ): LadderRung['budget'] {
@@ -203,9 +203,9 @@ function accountOf(
   const own = spec?.stages.find(({ name }) => name === stage);
   const written = (own && 'budgets' in own ? own.budgets?.[verifier] : undefined) ?? rung.budget;
   const budget = changedBudget(written, changed.budgets[verifier] ?? {});
-  const { computed, shared, seconds, usd } =
-    (stage === null ? null : stages[stage]?.[verifier]) ?? noTotals();
-  const count = verification?.counts === 'verdicts' ? computed + shared : computed;
+  const { seconds, usd } = (stage === null ? null : stages[stage]?.[verifier]) ?? noTotals();
+  const { verdicts = 0, charged = 0 } = (stage === null ? null : came[stage]?.[verifier]) ?? {};
+  const count = verification?.counts === 'verdicts' ? verdicts : charged;
   return { budget, account: { ...emptyAccount(), count, seconds, usd } };
 }
 
@@ -226,6 +226,9 @@ function calibrationsOf(
     const { mean: intercept } = predict(known, 0);
     const slope = predict(known, 1).mean - intercept;
     const { deviation } = predict(known, known.x / known.n);
-    return { ...pair, known, line: { intercept, slope }, deviation, holds: agreement(known, true) };
+    const { passPass: held, passFail } = known.agreement;
+    const of = held + passFail;
+    const holds = of === 0 ? null : { ...agreement(known, true), held, of };
+    return { ...pair, known, line: { intercept, slope }, deviation, holds };
   });
 }

@@ -6,6 +6,7 @@ import { ledgerPrefix } from '../../store/keys.ts';
 import { ledgerPages } from '../../store/ladder-codecs.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
+import { LADDER_WRITER } from '../spend.ts';
 import { PairBook } from './pairs.ts';
 import type { Pair } from './pairs.ts';
 
@@ -26,11 +27,19 @@ export interface RungBook {
   answered: number;
 }
 
+export interface Came {
+  verdicts: number;
+  /** Those of them that were computed, or tried in vain, for this run. */
+  charged: number;
+}
+
 export interface LedgerSummary {
   /** By verifier. */
   rungs: Record<string, RungBook>;
   /** By stage or evaluation, then by verifier. */
   stages: Record<string, Record<string, LedgerTotals>>;
+  /** Verdicts that came, in the same order: those that stand for lost attempts, too, which a budget counts. */
+  came: Record<string, Record<string, Came>>;
   /** Of the run's ladder, the newest last; null where it has written nothing. */
   lastStage: string | null;
   pairs: Pair[];
@@ -45,8 +54,6 @@ export interface LedgerSummary {
   entries: number;
 }
 
-/** The run's own ladder; sweeps and evaluations have other names. */
-const LADDER_WRITER = 'run';
 const MOST_NEWEST = 50;
 /** Pages that are held at once while they are read. */
 const PAGES_AT_ONCE = 32;
@@ -69,6 +76,7 @@ export class LedgerBook {
   private readonly pages = new Map<string, Page>();
   private readonly unreadable = new Map<string, string>();
   private readonly stages: LedgerSummary['stages'] = {};
+  private readonly came: LedgerSummary['came'] = {};
   private readonly asked = new Map<string, Set<number>>();
   private readonly answered = new Map<string, Set<number>>();
   /** Of verdicts that the run's ladder knows, and that no sweep asks for again. */
@@ -105,6 +113,7 @@ export class LedgerBook {
     return {
       rungs: Object.fromEntries(rungs),
       stages: this.stages,
+      came: this.came,
       lastStage: this.lastStage,
       pairs: this.pairs.all(),
       newest: this.newest,
@@ -180,6 +189,9 @@ export class LedgerBook {
       } else if (entry.kind === 'verdict') {
         note(this.asked, entry);
         note(this.answered, entry);
+        const came = ((this.came[entry.stage] ??= {})[entry.verifier] ??= { verdicts: 0, charged: 0 });
+        came.verdicts++;
+        if (entry.spent !== null) came.charged++;
         keepNewest(this.newest, entry);
         if (hears && (entry.type === undefined || !isPassing(entry.type))) note(this.heard, entry);
         if (entry.late) {

@@ -8,6 +8,7 @@ const MOST_CHARACTERS = 300;
 
 /** In one sentence. */
 export function verdictOf({ equal, sampled, turns, differences }: Replayed): string {
+  if (sampled === 0 && equal) return 'nothing was sampled in it: there is nothing to compare';
   const what = `${sampled} tokens of ${turns.length} ${turns.length === 1 ? 'turn' : 'turns'} sampled again`;
   if (equal) return `${what}: every one is the same, with the same log-prob to the bit`;
   const others = differences.filter(({ kind }) => kind === 'token').length;

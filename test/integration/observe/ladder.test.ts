@@ -13,6 +13,7 @@ import { candidateLife } from '../../../observe/ladder/candidate.ts';
 import { LadderObserver } from '../../../observe/ladder/ladder.ts';
 import { Presenter } from '../../../observe/presenter.ts';
 import { ReplayJobs } from '../../../observe/replay/jobs.ts';
+import { spentInLedger } from '../../../observe/spend.ts';
 import { archiveKey, asksKey, calibrationKey, ledgerKey, runKey, verdictKey } from '../../../store/keys.ts';
 import { calibrationLists, verdicts, wishes } from '../../../store/ladder-codecs.ts';
 import { keepChange } from '../../../store/changes.ts';
@@ -203,6 +204,36 @@ describe('the ladder of a run that Temporal has forgotten', () => {
     expect(await observer.look('plain')).toBeNull();
     await expect(observer.look('climps')).rejects.toMatchObject({ type: 'no-run' });
   });
+});
+
+test('a budget counts attempts that came to nothing, as the ladder does; what others spent is beside it; and of no pass none is said to hold', async () => {
+  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation', { count: 5 })];
+  for (const counts of ['computations', 'verdicts']) {
+    await store.keep(runKey(counts), runClaims, claim(counts, { counts, rungs }) as never);
+    const lost = {
+      ...verdict('near', POOR),
+      result: 'abstained',
+      type: 'lost',
+      spent: { seconds: 0, usd: 0 },
+    };
+    await appendLedger(store, counts, { writer: 'run', sequence: 1 }, [
+      verdict('near', NEAR),
+      lost as LedgerEntry,
+      { ...verdict('near', EXACT), spent: null } as LedgerEntry,
+    ]);
+    const measured = { ...verdict('near', EXACT), stage: 'rl.held-out' } as LedgerEntry;
+    await appendLedger(store, counts, { writer: 'evaluation-1', sequence: 1 }, [measured]);
+    const failed = { cheap: 0.2, dear: 0.1, cheapPassed: false, dearPassed: false };
+    await store.keep(calibrationKey(counts, 'run', 1), calibrationLists, [
+      addPairs(noCalibration(), [failed]),
+    ]);
+    const view = (await observer.look(counts))!;
+    const spent = counts === 'verdicts' ? 3 : 2;
+    expect(view.rungs[1]!.budget!.account).toMatchObject({ count: spent, seconds: 2, usd: 0.5 });
+    expect(view.calibrations[0]).toMatchObject({ known: { n: 1 }, holds: null });
+    expect(await spentInLedger(store, counts)).toEqual({ seconds: 4, usd: 1 });
+    expect(await spentInLedger(store, counts, { beside: true })).toEqual({ seconds: 2, usd: 0.5 });
+  }
 });
 
 test("a candidate's life has each decision, price and lateness in order, on all rungs, from any of its subjects", async () => {

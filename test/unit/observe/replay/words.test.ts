@@ -90,3 +90,7 @@ test('a fork is written as a position, with the id of a token or without', () =>
   expect(parseFork('0=345')).toEqual({ at: 0, token: 345 });
   for (const text of ['', '-1', '1=', '=3', '1=x', '1e3']) expect(() => parseFork(text)).toThrow(/position/);
 });
+
+test('of an episode in which nothing was sampled nothing is said to be the same', () => {
+  expect(verdictOf(replayed({ sampled: 0, turns: [], tokens: [] }))).not.toContain('the same');
+});
