@@ -2,7 +2,7 @@ import { armName } from '../core/names.ts';
 import { rate, wilson } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { total } from '../core/training/stage-policy.ts';
-import { figuresOf } from '../core/training/figures.ts';
+import { figuresOf, sampledToLearn } from '../core/training/figures.ts';
 import type { Figures } from '../core/training/figures.ts';
 import type { StepFacts } from '../core/training/step-facts.ts';
 import { MOST_SERIES, shortNumber } from '../svg/charts.ts';
@@ -133,8 +133,9 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
 }
 
 /** Of all that was sampled in the seconds of rollout: baselines and the evaluation take theirs. */
-function tokensASecond({ rollout, heldOut, circumstances: { seconds } }: StepFacts): number | null {
-  const sampled = (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0) + (heldOut?.sampledTokens ?? 0);
+function tokensASecond(step: StepFacts): number | null {
+  const { seconds } = step.circumstances;
+  const sampled = sampledToLearn(step) + (step.heldOut?.sampledTokens ?? 0);
   return sampled === 0 || seconds.rollout <= 0 ? null : sampled / seconds.rollout;
 }
 

@@ -7,7 +7,7 @@ import type { TaskRef } from '../core/refs.ts';
 import type { Arm } from '../core/spec.ts';
 import type { Proportion } from '../core/statistics/intervals.ts';
 import { totalTime } from '../core/time/time-split.ts';
-import { figuresOf } from '../core/training/figures.ts';
+import { figuresOf, sampledToLearn } from '../core/training/figures.ts';
 import { specOfRun } from '../store/find-run.ts';
 import { inParallel } from '../store/in-parallel.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../store/keys.ts';
@@ -96,10 +96,10 @@ export function assertRuns(runs: readonly string[]): void {
 /** Where each step lies. */
 function placesAlong(steps: readonly StoredStep[]): Record<Along, number>[] {
   let [tokens, time] = [0, 0];
-  return steps.map(({ step, rollout, circumstances }) => {
-    tokens += (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0);
-    time += totalTime(circumstances.seconds);
-    return { step, tokens, time };
+  return steps.map((facts) => {
+    tokens += sampledToLearn(facts);
+    time += totalTime(facts.circumstances.seconds);
+    return { step: facts.step, tokens, time };
   });
 }
 

@@ -39,6 +39,10 @@ export function figuresOf(step: StepFacts): Figures {
   ) as Figures;
 }
 
+/** Tokens that a step has sampled to learn from: baselines and corrections are among them, evaluations are not. */
+export const sampledToLearn = ({ rollout }: Pick<StepFacts, 'rollout'>): number =>
+  (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0);
+
 function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, number | null][] {
   const { episodes, turns, rewardGroups, answers, outcomes } = rollout;
   const reached = Object.values(rollout.calls).reduce((sum, count) => sum + count, 0);

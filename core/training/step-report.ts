@@ -1,6 +1,7 @@
 import { noOutcomes } from '../episode/outcome.ts';
 import type { StepReport } from '../ports.ts';
 import { rate } from '../statistics/intervals.ts';
+import { sampledToLearn } from './figures.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { total } from './stage-policy.ts';
 import type { StepFacts } from './step-facts.ts';
@@ -29,9 +30,7 @@ export function reportOf(facts: StepFacts): StepReport {
     metrics: learner === null ? null : { ...learner, seconds: circumstances.learnerSeconds ?? 0 },
     outcomes: rollout?.outcomes ?? noOutcomes(),
     degenerateGroups: batch?.degenerateGroups ?? 0,
-    sampledTokens: rollout
-      ? rollout.sampledTokens + (rollout.otherTokens ?? 0)
-      : (heldOut?.sampledTokens ?? 0),
+    sampledTokens: rollout ? sampledToLearn(facts) : (heldOut?.sampledTokens ?? 0),
     entropy: rollout === null ? null : sampledEntropy(rollout),
     turns: rollout?.turns ?? 0,
     seconds: circumstances.seconds,

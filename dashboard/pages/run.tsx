@@ -6,6 +6,7 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import { noOutcomes } from '../../core/episode/outcome.ts';
 import type { OutcomeKind } from '../../core/episode/outcome.ts';
 import { alarmText } from '../../core/diagnosis/alarm.ts';
+import { sampledToLearn } from '../../core/training/figures.ts';
 import { learnability } from '../../core/training/task-draw.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { statusOf } from '../../observe/runs.ts';
@@ -248,10 +249,7 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
   const status = standingOf(view);
   const heldOut =
     now?.heldOut ?? view.steps.value?.findLast(({ heldOut }) => heldOut !== null)?.heldOut ?? null;
-  const sampled = (view.steps.value ?? []).reduce(
-    (sum, { rollout }) => sum + (rollout?.sampledTokens ?? 0),
-    0,
-  );
+  const sampled = (view.steps.value ?? []).reduce((sum, step) => sum + sampledToLearn(step), 0);
   return (
     <dl class="facts">
       <dt>status</dt>
@@ -292,7 +290,7 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
       )}
       <dt>sampled</dt>
       <dd>
-        <Num value={sampled} /> tokens
+        <Num value={sampled} /> tokens to learn from
       </dd>
       {now && (
         <>
@@ -560,7 +558,7 @@ const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }
                 </td>
                 <td>{step.heldOut ? <Success of={total(step.heldOut.arms)} /> : '–'}</td>
                 <td class="number">
-                  <Num value={step.rollout?.sampledTokens} />
+                  <Num value={step.rollout && sampledToLearn(step)} />
                 </td>
                 <td class="number">
                   <Num

@@ -18,7 +18,7 @@ export const Figure: FC<{ heading: string; svg: string; children?: Child; wide?:
   </figure>
 );
 
-/** A line chart, a legend where there are several lines, and its last numbers as a table for who does not see it. */
+/** A line chart, a legend where there are several lines, and its last numbers, with where they are from if that is not the end. */
 export const Curves: FC<{ heading: string; chart: Omit<LineChart, 'label'> & { label?: string } }> = ({
   heading,
   chart,
@@ -26,6 +26,7 @@ export const Curves: FC<{ heading: string; chart: Omit<LineChart, 'label'> & { l
   const { format = shortNumber, series, unit = 'step' } = chart;
   const shown = series.slice(0, MOST_SERIES);
   const last = shown.map(({ name, points }) => ({ name, at: points.findLast(([, y]) => y !== null) }));
+  const ends = Math.max(...shown.map(({ points }) => points.at(-1)?.[0] ?? -Infinity));
   const label =
     chart.label ??
     `${heading}: ${last.map(({ name, at }) => (at ? `${name} ${format(at[1]!)} at ${unit} ${at[0]}` : `${name} nothing yet`)).join('; ')}`;
@@ -37,6 +38,7 @@ export const Curves: FC<{ heading: string; chart: Omit<LineChart, 'label'> & { l
             <li class={`key-${i}`}>
               {name}
               {at && ` ${format(at[1]!)}`}
+              {at && at[0] !== ends && ` (${unit} ${shortNumber(at[0])})`}
             </li>
           ))}
         </ul>

@@ -221,7 +221,7 @@ test('a budget counts attempts that came to nothing, as the ladder does; what ot
       lost as LedgerEntry,
       { ...verdict('near', EXACT), spent: null } as LedgerEntry,
     ]);
-    const measured = { ...verdict('near', EXACT), stage: 'rl.held-out' } as LedgerEntry;
+    const measured = { ...verdict('near', EXACT), stage: 'rl.held-out' };
     await appendLedger(store, counts, { writer: 'evaluation-1', sequence: 1 }, [measured]);
     const failed = { cheap: 0.2, dear: 0.1, cheapPassed: false, dearPassed: false };
     await store.keep(calibrationKey(counts, 'run', 1), calibrationLists, [

@@ -4,8 +4,13 @@ import { parseStepPlace } from '../../../observe/reweigh-words.ts';
 import { reweighStep } from '../../../observe/reweigh.ts';
 import type { ReweighedStep } from '../../../observe/reweigh.ts';
 import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/trajectories.ts';
+import type { Episode } from '../../../core/episode/episode.ts';
+import { isRewarded } from '../../../core/episode/outcome.ts';
 import type { Outcome } from '../../../core/episode/outcome.ts';
+import { rolloutsPrefix } from '../../../store/keys.ts';
 import { readSteps } from '../../../store/step-facts.ts';
+import type { StoredStep } from '../../../store/step-facts.ts';
+import { shortNumber } from '../../../svg/charts.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { openPlainRuns, pagesOf } from '../../support/plain-runs.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
@@ -68,6 +73,68 @@ beforeAll(async () => {
   const steps = await readSteps(store, 'methods');
   places = steps.flatMap(({ stage, stageStep, rollout }) => (rollout ? [{ stage, step: stageStep }] : []));
 }, 300_000);
+
+test('the figures of a step are what its stored episodes come to', async () => {
+  const run = 'methods';
+  const { stdout } = await gradus('metrics', run, '--json');
+  const told = stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as StoredStep & { figures: Record<string, number> });
+  // The groups of these stages are all of the policy's own samples.
+  const plain = ['grpo', 'rloo', 'dapo', 'gigpo', 'ppo'];
+  const steps = told.filter(({ stage, rollout }) => plain.includes(stage) && rollout !== null);
+  expect(steps.length).toBeGreaterThanOrEqual(plain.length);
+  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
+  const solved = (some: readonly Episode[]): Episode[] =>
+    some.filter(({ outcome }) => outcome?.kind === 'scored' && outcome.components[0]!.score === 1);
+  for (const { stage, stageStep, figures, heldOut } of steps) {
+    const episodes = await episodesIn(stage, stageStep);
+    const each = (of: (episode: Episode) => number): number => sum(episodes.map(of)) / episodes.length;
+    const judged = episodes.flatMap(({ outcome }) => (outcome && isRewarded(outcome) ? [outcome] : []));
+    // What was drawn again because it had been failed tells nothing of the arm.
+    const first = episodes.filter(({ again }) => !again);
+    const sampled = sum(episodes.map(({ mask }) => sum(mask)));
+    expect(figures).toMatchObject({
+      'reward/mean': expect.closeTo(sum(judged.map(({ reward }) => reward)) / judged.length, 9),
+      'success/train': expect.closeTo(solved(first).length / first.length, 9),
+      'policy/entropy': expect.closeTo(-sum(episodes.map(({ logprobs }) => sum(logprobs))) / sampled, 9),
+      'episodes/tokens': expect.closeTo(sampled / episodes.length, 9),
+      'episodes/longest': Math.max(...episodes.map(({ mask }) => sum(mask))),
+      'episodes/turns': expect.closeTo(
+        each(({ turns }) => turns.length),
+        9,
+      ),
+      'episodes/truncated': expect.closeTo(
+        each(({ status }) => Number(status.kind === 'truncated')),
+        9,
+      ),
+      'outcomes/scored': expect.closeTo(
+        each(({ outcome }) => Number(outcome?.kind === 'scored')),
+        9,
+      ),
+    });
+    // What the parts of rewards add is the reward.
+    const parts = Object.entries(figures).filter(([name]) => name.startsWith('contribution/'));
+    expect(sum(parts.map(([, value]) => value))).toBeCloseTo(figures['reward/mean']!, 9);
+    if (heldOut === null) continue;
+    const measured = await episodesIn(`${stage}.held-out`, stageStep);
+    expect(figures['success/held-out']).toBeCloseTo(solved(measured).length / measured.length, 9);
+  }
+  const page = await pagesOf(store)(`/runs/${run}`);
+  const all = sum(told.map(({ rollout }) => (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0)));
+  expect(page.text).toContain(`sampled ${shortNumber(all)} tokens to learn from`);
+
+  async function episodesIn(stage: string, step: number): Promise<(Episode & { again: boolean })[]> {
+    const listed = await store.list(`${rolloutsPrefix(run, stage)}${String(step).padStart(6, '0')}/`);
+    const groups = await Promise.all(
+      listed.map(async ({ key }) => loadTrajectories(store, (await store.head(key))!)),
+    );
+    return groups.flatMap(({ tasks, episodes }) =>
+      episodes.map((episode) => ({ ...episode, again: tasks[episode.task]!.retried === true })),
+    );
+  }
+});
 
 const by = (place: { stage: string; step: number }, set: Record<string, string> = {}) =>
   reweighStep(store, { run: 'methods', ...place }, new Map(Object.entries(set)));

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { Curves } from '../../../dashboard/parts/chart.tsx';
 import { chartsOf } from '../../../dashboard/run-charts.ts';
 import { rolloutFacts } from '../../../core/training/facts-of.ts';
 import { summarize } from '../../../core/training/evaluation.ts';
@@ -29,4 +30,16 @@ test('tokens a second are all that was sampled in these seconds: baselines and t
     [3, 4],
     [4, null],
   ]);
+});
+
+test('a legend says where a number is from that is not of the last step', () => {
+  const chart = {
+    series: [
+      { name: 'length', points: [[1, 4] as const, [2, 5] as const, [3, 6] as const] },
+      { name: 'tool errors', points: [[1, 0.5] as const, [2, 1] as const, [3, null] as const] },
+    ],
+  };
+  const html = (Curves({ heading: 'A chart', chart }) as { toString: () => string }).toString();
+  const [, ...legend] = html.split('<li ').map((item) => item.replaceAll(/^[^>]*>|<.*/gs, ''));
+  expect(legend).toEqual(['length 6', 'tool errors 1 (step 2)']);
 });
