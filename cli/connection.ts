@@ -2,7 +2,6 @@ import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
 import type { Sources } from '../observe/sources.ts';
 import type { ObjectStore } from '../store/object-store.ts';
-import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine, IN_CHECKOUT } from '../core/installation.ts';
 import { readStack, stackEnvironment } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
@@ -73,43 +72,40 @@ export async function withWritableStore<T>(
   }
 }
 
+/** A server that is there has this time to say so. */
+const CONNECT_MS = 10_000;
+
 /**
- * Gives `use` a Temporal client, and closes its connection afterwards.
- * Throws GradusError('infra', 'temporal-unreachable').
+ * Gives `use` a Temporal client that outlives what stalls on the way, and closes its connection afterwards: for commands
+ * that change something, or wait. Throws GradusError('infra', 'temporal-unreachable').
  */
 export async function withTemporal<T>(
   options: ConnectionOptions,
   use: (client: Client) => Promise<T>,
 ): Promise<T> {
   const { temporalAddress, namespace } = await settingsOf(options);
-  const { Client, Connection } = await import('@temporalio/client');
+  const { Client } = await import('@temporalio/client');
+  const { openConnection } = await import('../observe/temporal-connection.ts');
+  const { fromTemporal } = await import('../observe/from-temporal.ts');
   const { patiently } = await import('./patient-connection.ts');
-  // Nobody listens where nothing was started: that is said at once. What stalls later is waited for.
-  const connection = await Connection.connect({ address: temporalAddress }).catch((cause: unknown) => {
-    throw new GradusError(
-      'infra',
-      'temporal-unreachable',
-      `no Temporal server answers at ${temporalAddress} (${messageOf(cause)}): start one with "${commandLine('dev')}", or set TEMPORAL_ADDRESS`,
-      { retryable: true, cause },
-    );
-  });
+  const connection = openConnection(temporalAddress);
+  const client = new Client({ connection, namespace });
   try {
-    const patient = patiently(connection, temporalAddress, { say: (text) => console.error(text) });
-    return await use(new Client({ connection: patient, namespace }));
+    // Nobody listens where nothing was started: that is said at once. What stalls later is waited for.
+    await fromTemporal(client, CONNECT_MS, () => connection.workflowService.getSystemInfo({}));
+    patiently(connection, temporalAddress, { say: (text) => console.error(text) });
+    return await use(client);
   } finally {
     await connection.close();
   }
 }
 
-/** Whoever looks is told within some tries of so long that the store is away. */
+/** Whoever looks is told within so long that the store is away. */
 const STORE_TIMEOUT_MS = 3000;
-
-/** gRPC's codes of a server that does not answer: a deadline that has passed, and unavailable. */
-const AWAY: readonly number[] = [4, 14];
 
 /**
  * Gives `use` the store to read from, and Temporal as it is just now: whoever looks is told what is away, and waits for
- * nothing. Both are closed afterwards.
+ * nothing. Both are closed afterwards. Throws GradusError('infra', 'temporal-unreachable' | 'temporal-refused').
  */
 export async function withSources<T>(
   options: ConnectionOptions,
@@ -117,21 +113,17 @@ export async function withSources<T>(
   { storeTimeoutMs = STORE_TIMEOUT_MS }: { storeTimeoutMs?: number } = {},
 ): Promise<T> {
   const settings = await settingsOf(options);
-  const { Client, Connection, ServiceError, isGrpcServiceError } = await import('@temporalio/client');
+  const { Client } = await import('@temporalio/client');
+  const { openConnection } = await import('../observe/temporal-connection.ts');
+  const { temporalError } = await import('../observe/temporal-away.ts');
   const { ObjectStore } = await import('../store/object-store.ts');
-  const connection = Connection.lazy({ address: settings.temporalAddress });
+  const connection = openConnection(settings.temporalAddress);
+  const temporal = new Client({ connection, namespace: settings.namespace });
   const store = ObjectStore.open({ ...settings.store, timeoutMs: storeTimeoutMs });
   try {
-    return await use({ store, temporal: new Client({ connection, namespace: settings.namespace }) });
+    return await use({ store, temporal });
   } catch (error) {
-    const cause = error instanceof ServiceError ? error.cause : error;
-    if (!isGrpcServiceError(cause) || !AWAY.includes(cause.code)) throw error;
-    throw new GradusError(
-      'infra',
-      'temporal-unreachable',
-      `the Temporal server at ${settings.temporalAddress} does not answer (${messageOf(cause)}): start one with "${commandLine('dev')}", or set TEMPORAL_ADDRESS`,
-      { retryable: true, cause: error },
-    );
+    throw temporalError(temporal, error);
   } finally {
     store.close();
     await connection.close();

@@ -110,7 +110,8 @@ export const Layout: FC<LayoutProps> = ({
           <Live id="stale">
             {stale.map(({ source, problem, asOf }) => (
               <p class="stale" role="status">
-                {source} does not answer: <Text value={problem} max={500} />{' '}
+                {!problem.startsWith(`${source} does not answer`) && `${source} does not answer: `}
+                <Text value={problem} max={500} />{' '}
                 {asOf === null ? (
                   'What only it knows is not shown.'
                 ) : (

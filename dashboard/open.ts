@@ -1,4 +1,4 @@
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { exportByOtlp } from '../observe/metrics/otlp.ts';
 import { otlpOf } from '../observe/metrics/otlp-settings.ts';
 import { runMetrics } from '../observe/metrics/run-metrics.ts';
@@ -6,6 +6,7 @@ import type { WorkerMetrics } from '../observe/metrics/scrape.ts';
 import { ObjectStore } from '../store/object-store.ts';
 import { Presenter } from '../observe/presenter.ts';
 import { ReplayJobs } from '../observe/replay/jobs.ts';
+import { openConnection } from '../observe/temporal-connection.ts';
 import { inheritedEnvironment } from '../workers/inherited-environment.ts';
 import { hostOptions, settingsToEnv } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
@@ -38,7 +39,7 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   // What a cache of objects would keep is weights, and readers of thousands of small objects would drive them out.
   const { cacheDir: _, ...where } = settings.store;
   const store = ObjectStore.open({ ...where, timeoutMs: STORE_TIMEOUT_MS });
-  const connection = Connection.lazy({ address: settings.temporalAddress });
+  const connection = openConnection(settings.temporalAddress);
   const presenter = new Presenter(hostOptions(settings));
   const sources = { store, temporal: new Client({ connection, namespace: settings.namespace }) };
   const exported = exportByOtlp(runMetrics(sources), (text) => console.error(text));

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
-import { GradusError, isA, messageOf } from '../core/errors.ts';
+import { temporalError } from './temporal-away.ts';
 
-/** What is read of Temporal within this time. Throws GradusError('infra', 'temporal-unreachable') where it is away. */
+/** What is read of Temporal within this time. Throws as `temporalError` has it. */
 export async function fromTemporal<T>(
   temporal: Client,
   patienceMs: number,
@@ -9,11 +9,7 @@ export async function fromTemporal<T>(
 ): Promise<T> {
   try {
     return await temporal.withDeadline(Date.now() + patienceMs, read);
-  } catch (cause) {
-    if (isA(cause, GradusError)) throw cause;
-    throw new GradusError('infra', 'temporal-unreachable', `Temporal does not answer: ${messageOf(cause)}`, {
-      retryable: true,
-      cause,
-    });
+  } catch (error) {
+    throw temporalError(temporal, error);
   }
 }

@@ -17,6 +17,7 @@ import type { Execution } from './executions.ts';
 import { lastStep } from './last-step.ts';
 import type { Sources } from './sources.ts';
 import { spentInLedger, spentOf } from './spend.ts';
+import { whyAway } from './temporal-away.ts';
 
 export type RunStatus =
   | Progress['status']
@@ -97,8 +98,11 @@ export async function readRuns(
       return await read;
     } catch (error) {
       away.push(who);
-      const said = listing.aborted ? 'no answer in time' : messageOf(error);
-      problems.push(`${who === 'store' ? 'the store' : 'Temporal'} does not answer: ${said}`);
+      if (who === 'temporal') problems.push(`Temporal does not answer: ${whyAway(temporal, error)}`);
+      else
+        problems.push(
+          `the store does not answer: ${listing.aborted ? 'no answer in time' : messageOf(error)}`,
+        );
       return nothing;
     }
   };

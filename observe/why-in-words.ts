@@ -7,6 +7,14 @@ import type { Reason } from './why.ts';
 export function whyInWords(reason: Reason, now: number): string {
   const since = (moment: number | null): string => (moment === null ? '' : ` for ${howLong(now - moment)}`);
   switch (reason.kind) {
+    case 'unknown': {
+      const { lastStepAt } = reason;
+      const at =
+        lastStepAt === null ? null : new Date(lastStepAt).toISOString().slice(0, 16).replace('T', ' ');
+      return at === null
+        ? 'what it waits for is not known, and no step of it is kept'
+        : `what it waits for is not known; its last step was kept ${howLong(now - lastStepAt!)} ago, ${at} UTC`;
+    }
     case 'question':
       return reason.question === null
         ? 'it waits for a person; which question that is will be known when a worker answers'

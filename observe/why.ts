@@ -1,14 +1,17 @@
 import type { Client } from '@temporalio/client';
-import { messageOf } from '../core/errors.ts';
+import { GradusError, isA, messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { OpenQuestion } from '../core/question.ts';
 import type { Progress } from '../workflows/messages.ts';
 import type { ReviewState } from '../workflows/review-state.ts';
+import { specOfRun } from '../store/find-run.ts';
 import { ask, askLadder, askProgress } from './ask.ts';
 import { listExecutions, quoted, textAttribute } from './executions.ts';
 import type { Execution } from './executions.ts';
 import { findRun } from './find-execution.ts';
 import type { Said } from './heartbeats.ts';
+import { lastStep } from './last-step.ts';
+import type { LastStep } from './last-step.ts';
 import { pendingOf } from './pending.ts';
 import type { Pending, PendingActivity, PendingTask } from './pending.ts';
 import { pollersOf, serverOf } from './pollers.ts';
@@ -62,7 +65,9 @@ export type Reason =
   | { kind: 'paused-activity'; activity: string; workflow: string }
   | { kind: 'over'; status: RunStatus; failure: string | null; at: number | null }
   /** Nothing is in flight: it waits for a clock or a message. */
-  | { kind: 'nothing' };
+  | { kind: 'nothing' }
+  /** Temporal is away, and the store does not know. */
+  | { kind: 'unknown'; lastStepAt: number | null };
 
 interface Several {
   activity: string;
@@ -98,18 +103,42 @@ const MOST_BUSY = 100;
 const OVERDUE = 0.7;
 
 /**
- * What a run waits for, by the id of its workflow or its name in the store. Throws GradusError('store' | 'spec', 'no-run')
- * and GradusError('infra', 'temporal-unreachable').
+ * What a run waits for, by the id of its workflow or its name in the store. Where Temporal does not answer it is what the
+ * store has of the run. Throws GradusError('store' | 'spec', 'no-run'), and GradusError('infra', 'temporal-unreachable')
+ * where the store has nothing of it, either.
  */
 export async function whyOf(sources: Sources, name: string, now = Date.now()): Promise<Why> {
   const { temporal } = sources;
-  const found = await findRun(sources, name);
+  let found: Execution | null;
+  try {
+    found = await findRun(sources, name);
+  } catch (error) {
+    if (!isA(error, GradusError) || error.type !== 'temporal-unreachable') throw error;
+    return storedOf(sources, name, error);
+  }
   if (found === null) {
     const over = { kind: 'over', status: 'forgotten', failure: null, at: null } as const;
     const nothing = { stage: null, step: null, problems: [] };
     return { workflowId: null, run: name, status: 'forgotten', reasons: [over], ...nothing };
   }
   return temporal.withDeadline(Date.now() + PATIENCE_MS, () => whyOfExecution(temporal, found, now));
+}
+
+/** Throws `away` where the store does not know the run by this name, or is away as well. */
+async function storedOf({ store }: Sources, name: string, away: GradusError): Promise<Why> {
+  const last = async (): Promise<LastStep | null> => lastStep(store, name, await specOfRun(store, name));
+  const known = await last().catch((error: unknown) => {
+    throw isA(error, GradusError) ? away : error;
+  });
+  return {
+    workflowId: null,
+    run: name,
+    status: 'unknown',
+    stage: known?.step.stage ?? null,
+    step: known?.step.step ?? null,
+    reasons: [{ kind: 'unknown', lastStepAt: known?.step.circumstances.endedAt ?? null }],
+    problems: [away.message],
+  };
 }
 
 /**
@@ -203,6 +232,7 @@ const ORDER: readonly Reason['kind'][] = [
   'verdicts',
   'over',
   'nothing',
+  'unknown',
 ];
 
 const inOrder = (reasons: readonly Reason[]): Reason[] =>

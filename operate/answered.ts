@@ -1,12 +1,13 @@
 import type { Client } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
+import { temporalError } from '../observe/temporal-away.ts';
 
 const ANSWERS_WITHIN_MS = 20_000;
 
 /**
  * What a run answers, which may take a worker. Throws GradusError('spec', 'refused') in the words of who refuses,
- * GradusError('spec', 'over'), and GradusError('infra', 'no-answer').
+ * GradusError('spec', 'over'), GradusError('infra', 'no-answer'), and as `temporalError` has it.
  */
 export async function answered<T>(
   client: Client,
@@ -30,7 +31,7 @@ export async function answered<T>(
           cause: error,
         },
       );
-    if (Date.now() < deadline) throw error;
+    if (Date.now() < deadline) throw temporalError(client, error);
     throw new GradusError(
       'infra',
       'no-answer',

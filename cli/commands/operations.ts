@@ -8,7 +8,7 @@ import type { UsageReport } from '../../observe/usage.ts';
 import { assertRun } from '../../store/find-run.ts';
 import { runPrefix } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
-import { withConnectionFlags, withStore, withTemporal } from '../connection.ts';
+import { withConnectionFlags, withSources, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 
@@ -31,7 +31,7 @@ export function operations(): Command {
         print(json ? JSON.stringify(report) : usageInWords(report));
         return;
       }
-      const read = await withTemporal(options, (temporal) => readOperations(temporal));
+      const read = await withSources(options, ({ temporal }) => readOperations(temporal));
       print(json ? JSON.stringify(read) : inWords(read));
     });
 }

@@ -3,6 +3,9 @@ import { withConnectionFlags, withSources, withTemporal } from '../connection.ts
 import type { ConnectionOptions } from '../connection.ts';
 import { note, print } from '../printable.ts';
 
+/** Without workers nobody shows a review. */
+const PATIENCE_MS = 20_000;
+
 /** `gradus review list|show|submit|withdraw`: verdicts that people give. */
 export function review(): Command {
   return new Command('review')
@@ -36,9 +39,9 @@ const show = (): Command =>
     .description('Shows what is to be judged, and what has been said.')
     .argument('<review>', 'as `gradus review list` prints it')
     .action((id: string, options: ConnectionOptions) =>
-      withTemporal(options, async (client) => {
+      withSources(options, async ({ temporal }) => {
         const { showReview } = await import('../../operate/review.ts');
-        print(JSON.stringify(await showReview(client, id), null, 2));
+        print(JSON.stringify(await showReview(temporal, id, { patienceMs: PATIENCE_MS }), null, 2));
       }),
     );
 

@@ -15,6 +15,8 @@ export function why(): Command {
           import('../../observe/why-in-words.ts'),
         ]);
         const said = await whyOf(sources, run);
+        // It was asked for what only Temporal knows.
+        if (said.reasons.some(({ kind }) => kind === 'unknown')) process.exitCode = 1;
         if (options.json === true) {
           print(JSON.stringify(said));
           return;

@@ -1,11 +1,12 @@
 import type { Context as Request } from 'hono';
 import type { FC } from 'hono/jsx';
-import { GradusError, isA, messageOf } from '../../core/errors.ts';
+import { GradusError, isA } from '../../core/errors.ts';
 import { closedBecause } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
 import type { CheaperVerdict } from '../../core/ladder/requests.ts';
 import { openReviews, readState } from '../../observe/reviews.ts';
 import type { OpenReview, OpenReviews } from '../../observe/reviews.ts';
+import { whyAway } from '../../observe/temporal-away.ts';
 import type { Presentation } from '../../observe/presenter.ts';
 import { showReview, submitOpinion, withdrawOpinion } from '../../operate/review.ts';
 import type { ReviewState } from '../../workflows/review-state.ts';
@@ -41,7 +42,7 @@ export function reviewsPage(app: App, context: Context): void {
     try {
       last = { ...(await openReviews(temporal)), asOf: Date.now() };
     } catch (error) {
-      problem = messageOf(error);
+      problem = whyAway(temporal, error);
     }
     const drawn = await drawingsOf(last?.reviews ?? []);
     const stale = problem === null ? [] : [{ source: 'Temporal', problem, asOf: last?.asOf ?? null }];

@@ -26,17 +26,17 @@ export function timelinePage(app: App, context: Context): void {
   });
 }
 
-/** A history that is gone is no fault of who asks: the page says so. */
-async function timelineOrWhy({ sources }: Context, place: Place): Promise<Timeline | string> {
+/** That a history is gone, or whoever has it is away, is no fault of who asks: the page says so. */
+async function timelineOrWhy({ sources }: Context, place: Place): Promise<Timeline | GradusError> {
   try {
     return await readTimeline(sources, place, place.episode);
   } catch (error) {
-    if (error instanceof GradusError && error.type === 'no-history') return error.message;
+    if (error instanceof GradusError && (error.type === 'no-history' || error.retryable)) return error;
     throw error;
   }
 }
 
-const Page: FC<{ place: Place; timeline: Timeline | string; context: Context }> = ({
+const Page: FC<{ place: Place; timeline: Timeline | GradusError; context: Context }> = ({
   place,
   timeline,
   context,
@@ -44,17 +44,17 @@ const Page: FC<{ place: Place; timeline: Timeline | string; context: Context }> 
   <Layout
     title={`Timeline of ${placeOf(place)}`}
     crumbs={crumbsOfEpisode(place)}
-    live={typeof timeline !== 'string' && timeline.to === null}
+    live={timeline instanceof GradusError ? timeline.retryable : timeline.to === null}
   >
-    {typeof timeline === 'string' ? (
-      <p class="note">
-        <Text value={timeline} />
-      </p>
-    ) : (
-      <Live id="timeline">
+    <Live id="timeline">
+      {timeline instanceof GradusError ? (
+        <p class={timeline.retryable ? 'stale' : 'note'} role="status">
+          <Text value={timeline.message} />
+        </p>
+      ) : (
         <Drawn timeline={timeline} context={context} />
-      </Live>
-    )}
+      )}
+    </Live>
     <p class="note">
       In a terminal: <code class="command">{commandLine(`timeline ${placeOf(place)}`)}</code>
     </p>

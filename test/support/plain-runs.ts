@@ -1,4 +1,4 @@
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { afterAll, beforeAll } from 'vitest';
 import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
 import { plainRun } from '../../bench/plain-run.ts';
@@ -11,6 +11,7 @@ import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { runCommand } from '../../infra/setup/command.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { ReplayJobs } from '../../observe/replay/jobs.ts';
+import { openConnection } from '../../observe/temporal-connection.ts';
 import { Presenter } from '../../observe/presenter.ts';
 import { ROOT } from './markdown.ts';
 import { openTestStore } from './test-store.ts';
@@ -42,8 +43,11 @@ export async function openPlainRuns() {
 }
 
 /** Asks pages for what they have of a store, with no Temporal server at hand. */
-export function pagesOf(store: ObjectStore): (path: string) => Promise<{ status: number; text: string }> {
-  const temporal = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
+export function pagesOf(
+  store: ObjectStore,
+  nowhere = '127.0.0.1:1',
+): (path: string) => Promise<{ status: number; text: string }> {
+  const temporal = new Client({ connection: openConnection(nowhere) });
   const app = createApp(
     {
       sources: { store, temporal },

@@ -299,6 +299,10 @@ test('where Temporal is away, what the store has is shown, and the rest says so'
   expect(runs.stdout).not.toContain('"status":"forgotten"');
   expect(runs.stderr).not.toContain('not looked up in time');
   const why = await gone('why', 'brought');
-  expect(why).toMatchObject({ code: 1, stderr: expect.stringContaining('temporal-unreachable') as string });
+  expect(why).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('what it waits for is not known') as string,
+    stderr: expect.stringContaining('Temporal does not answer') as string,
+  });
   expect(why.stderr).not.toContain('    at ');
 });
