@@ -44,13 +44,22 @@ export async function temporalUiOf({ stateDir }: ConnectionOptions): Promise<str
   return temporal.uiAddress ?? null;
 }
 
+/** Whoever looks is told within so long that the store is away. */
+const HASTY = { timeoutMs: 4000, hasty: true };
+
+interface StorePatience {
+  /** For what moves gigabytes, or deletes: the store has all the time that a worker gives it. */
+  patient?: boolean;
+}
+
 /** Gives `use` the object store to read from, as it is, and closes it afterwards. */
 export async function withStore<T>(
   options: ConnectionOptions,
   use: (store: ObjectStore) => Promise<T>,
+  { patient = false }: StorePatience = {},
 ): Promise<T> {
   const { ObjectStore } = await import('../store/object-store.ts');
-  const store = ObjectStore.open((await settingsOf(options)).store);
+  const store = ObjectStore.open({ ...(await settingsOf(options)).store, ...(!patient && HASTY) });
   try {
     return await use(store);
   } finally {
@@ -100,9 +109,6 @@ export async function withTemporal<T>(
   }
 }
 
-/** Whoever looks is told within so long that the store is away. */
-const STORE_TIMEOUT_MS = 3000;
-
 /**
  * Gives `use` the store to read from, and Temporal as it is just now: whoever looks is told what is away, and waits for
  * nothing. Both are closed afterwards. Throws GradusError('infra', 'temporal-unreachable' | 'temporal-refused').
@@ -110,7 +116,7 @@ const STORE_TIMEOUT_MS = 3000;
 export async function withSources<T>(
   options: ConnectionOptions,
   use: (sources: Sources) => Promise<T>,
-  { storeTimeoutMs = STORE_TIMEOUT_MS }: { storeTimeoutMs?: number } = {},
+  { patient = false }: StorePatience = {},
 ): Promise<T> {
   const settings = await settingsOf(options);
   const { Client } = await import('@temporalio/client');
@@ -119,7 +125,7 @@ export async function withSources<T>(
   const { ObjectStore } = await import('../store/object-store.ts');
   const connection = openConnection(settings.temporalAddress);
   const temporal = new Client({ connection, namespace: settings.namespace });
-  const store = ObjectStore.open({ ...settings.store, timeoutMs: storeTimeoutMs });
+  const store = ObjectStore.open({ ...settings.store, ...(!patient && HASTY) });
   try {
     return await use({ store, temporal });
   } catch (error) {

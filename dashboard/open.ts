@@ -27,7 +27,7 @@ export const dashboardToken = (env: NodeJS.ProcessEnv = process.env): string | n
   env['GRADUS_DASHBOARD_TOKEN'] || null;
 
 /** A page waits for a store that hangs no longer than a reader does. */
-const STORE_TIMEOUT_MS = 5000;
+const STORE_TIMEOUT_MS = 4000;
 
 /**
  * The dashboard of servers that need not be there yet: it says so, and shows them when they are. Meant for a process of its
@@ -38,7 +38,7 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   const { accessKey, secretKey } = settings.store;
   // What a cache of objects would keep is weights, and readers of thousands of small objects would drive them out.
   const { cacheDir: _, ...where } = settings.store;
-  const store = ObjectStore.open({ ...where, timeoutMs: STORE_TIMEOUT_MS });
+  const store = ObjectStore.open({ ...where, timeoutMs: STORE_TIMEOUT_MS, hasty: true });
   const connection = openConnection(settings.temporalAddress);
   const presenter = new Presenter(hostOptions(settings));
   const sources = { store, temporal: new Client({ connection, namespace: settings.namespace }) };

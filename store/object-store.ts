@@ -13,7 +13,7 @@ import type { Codec } from './codec.ts';
 import { assertDigest, DIGEST_FORM, sha256Hex, sha256OfMany } from './digest.ts';
 import { assertKey } from './keys.ts';
 import { S3Transport } from './s3-transport.ts';
-import { codeOf, isMissing, isPassing, storeError } from './store-errors.ts';
+import { codeOf, isMissing, isPassing, isTimeout, isUnreachable, storeError } from './store-errors.ts';
 
 // Its ES modules take a quarter of a second to load, for the names that Node looks for in lodash and others.
 const { Client } = createRequire(import.meta.url)('minio') as typeof Minio;
@@ -33,6 +33,11 @@ export interface ObjectStoreOptions {
   cacheBytes?: number;
   /** A request that is silent for so long counts as lost. Default 30 s. */
   timeoutMs?: number;
+  /**
+   * For whoever looks, and would rather be told than wait: while the server answers nothing, a request that was silent is
+   * not made again, and others fail at once.
+   */
+  hasty?: boolean;
 }
 
 export interface CallOptions {
@@ -54,6 +59,8 @@ export interface Kept<T> {
 /** The S3 metadata that carries the digest, as `x-amz-meta-sha256`. */
 const DIGEST = 'sha256';
 const BACKOFF_MS = [100, 400];
+/** A hasty store does not ask again within this time a server that was found to be away. */
+const AWAY_MS = 1000;
 const ASK_FIRST_BYTES = 2 ** 16;
 /** Parsing it takes milliseconds: several of them do not share a turn of the event loop. */
 const LARGE_OBJECT = 2 ** 18;
@@ -70,8 +77,13 @@ export class ObjectStore {
   private readonly transport: S3Transport;
   private readonly cache: BlobCache | undefined;
   private readonly warned = new Set<string>();
+  private readonly hasty: boolean;
+  /** When the server last answered anything. By `performance.now()`, like all that follows. */
+  private answeredAt = -Infinity;
+  private away: { error: unknown; at: number } | null = null;
 
   private constructor(options: ObjectStoreOptions) {
+    this.hasty = options.hasty ?? false;
     const { endPoint, port, useSSL, accessKey, secretKey } = options;
     this.address = `${useSSL ? 'https' : 'http'}://${endPoint}:${port}`;
     this.bucket = options.bucket;
@@ -397,15 +409,25 @@ export class ObjectStore {
     signal: AbortSignal | undefined,
     operation: () => Promise<T>,
   ): Promise<T> {
+    const { away, address } = this;
+    if (away !== null && this.answeredAt < away.at && performance.now() < away.at + AWAY_MS)
+      throw storeError(away.error, { address, doing });
     for (let attempt = 0; ; attempt++) {
       signal?.throwIfAborted();
+      const begun = performance.now();
       try {
-        return await this.transport.within(signal, operation);
+        const result = await this.transport.within(signal, operation);
+        this.answeredAt = performance.now();
+        return result;
       } catch (error) {
         signal?.throwIfAborted();
-        const wait = BACKOFF_MS[attempt];
-        if (wait === undefined || !isPassing(error))
-          throw storeError(error, { address: this.address, doing });
+        if (!isUnreachable(error)) this.answeredAt = performance.now();
+        const isSilent = isUnreachable(error) && this.answeredAt < begun;
+        const wait = this.hasty && isSilent && isTimeout(error) ? undefined : BACKOFF_MS[attempt];
+        if (wait === undefined || !isPassing(error)) {
+          if (this.hasty && isSilent) this.away = { error, at: performance.now() };
+          throw storeError(error, { address, doing });
+        }
         const pause = wait * (0.5 + Math.random());
         // Only the signal ends it early, and that is looked at above.
         await delay(pause, undefined, signal ? { signal } : {}).catch(() => signal?.throwIfAborted());

@@ -65,7 +65,8 @@ export class S3Transport {
   private readonly request = (...[options, onResponse]: RequestArguments): http.ClientRequest => {
     const signal = this.signals.getStore();
     const request = this.module.request(
-      Object.assign({}, options, signal && { signal }),
+      // Also of the time in which a connection is made.
+      Object.assign({}, options, { timeout: this.timeoutMs }, signal && { signal }),
       (response: http.IncomingMessage) => {
         if (refusedForClock(response)) {
           response.resume();
@@ -79,7 +80,7 @@ export class S3Transport {
           );
       },
     );
-    request.setTimeout(this.timeoutMs, () => {
+    request.once('timeout', () => {
       const error = new Error(`no answer within ${this.timeoutMs / 1000} s`);
       request.destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
     });

@@ -43,10 +43,14 @@ export function codeOf(error: unknown): string {
 
 export const isMissing = (error: unknown): boolean => MISSING.has(codeOf(error));
 
+/** Whether no server was reached, or it was lost before it had answered. */
+export const isUnreachable = (error: unknown): boolean => NETWORK.has(codeOf(error));
+export const isTimeout = (error: unknown): boolean => codeOf(error) === 'ETIMEDOUT';
+
 /** Whether the same request may well succeed within a second. */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
-  return NETWORK.has(code) || PASSING.has(code) || (isServerFault(error) && !FULL.has(code));
+  return isUnreachable(error) || PASSING.has(code) || (isServerFault(error) && !FULL.has(code));
 }
 
 /**

@@ -5,9 +5,6 @@ import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 
-/** Deleting many objects takes a store its time. */
-const PATIENCE_MS = 30_000;
-
 /** `gradus delete RUN`: all that Temporal and the store have of a run, after asking. */
 export function deleteCommand(): Command {
   return withConnectionFlags(new Command('delete'))
@@ -28,7 +25,7 @@ export function deleteCommand(): Command {
           await deleteRun(sources, await planDeletion(sources, run));
           print(`${run} is deleted; verdicts of dearer tiers are for all runs, and stay`);
         },
-        { storeTimeoutMs: PATIENCE_MS },
+        { patient: true },
       ),
     );
 }

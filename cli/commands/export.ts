@@ -37,18 +37,22 @@ export function exportCommand(): Command {
     .option('--onnx', 'also as ONNX, for serving with onnxruntime')
     .option('--adapter', "only the LoRA adapter, in PEFT's layout; otherwise it is merged into the weights")
     .action((name: ReturnType<typeof parseCheckpointName>, options: ExportOptions) =>
-      withStore(options, async (store) => {
-        const ref = await checkpointOf(store, name);
-        const target = path.resolve(options.to);
-        if (options.adapter) await exportAdapter(store, ref, target);
-        else
-          await exportModel(store, ref, target, {
-            dtype: DTYPES[options.dtype]!,
-            maxShardBytes: options.maxShardSize,
-            onnx: options.onnx ?? false,
-          });
-        print(`${name.run}, step ${ref.step}, is in ${target}`);
-      }),
+      withStore(
+        options,
+        async (store) => {
+          const ref = await checkpointOf(store, name);
+          const target = path.resolve(options.to);
+          if (options.adapter) await exportAdapter(store, ref, target);
+          else
+            await exportModel(store, ref, target, {
+              dtype: DTYPES[options.dtype]!,
+              maxShardBytes: options.maxShardSize,
+              onnx: options.onnx ?? false,
+            });
+          print(`${name.run}, step ${ref.step}, is in ${target}`);
+        },
+        { patient: true },
+      ),
     );
 }
 

@@ -34,22 +34,30 @@ export function generateCommand(): Command {
     .option('--max-turns <n>', 'turns of the policy', wholeFrom(1), 8)
     .option('--seed <n>', 'the same seed samples the same answer', wholeFrom(0), 0)
     .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
-      withStore(options, async (store) => {
-        const settings = await settingsOf(options);
-        const environment = await environmentOf(options.environment);
-        const policies = new PolicyPool(store, () => createDecoder({ threads: settings.decoderThreads }), 1);
-        try {
-          const lease = await policies.lease(await checkpointOf(store, name));
-          for await (const prompt of prompts(options.prompt)) {
-            await playEpisode(lease, environment, prompt, options, (text) =>
-              process.stdout.write(printable(text)),
-            );
+      withStore(
+        options,
+        async (store) => {
+          const settings = await settingsOf(options);
+          const environment = await environmentOf(options.environment);
+          const policies = new PolicyPool(
+            store,
+            () => createDecoder({ threads: settings.decoderThreads }),
+            1,
+          );
+          try {
+            const lease = await policies.lease(await checkpointOf(store, name));
+            for await (const prompt of prompts(options.prompt)) {
+              await playEpisode(lease, environment, prompt, options, (text) =>
+                process.stdout.write(printable(text)),
+              );
+            }
+            lease.release();
+          } finally {
+            await policies.close();
           }
-          lease.release();
-        } finally {
-          await policies.close();
-        }
-      }),
+        },
+        { patient: true },
+      ),
     );
 }
 

@@ -110,9 +110,7 @@ function workflowOf({ run, execution }: RunView): string {
   throw new GradusError(
     'infra',
     'not-running',
-    execution.problem === null
-      ? `${run} does not go on any more: there is nothing to steer`
-      : execution.problem,
+    execution.problem ?? `${run} does not go on any more: there is nothing to steer`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { raw } from 'hono/html';
 import type { FC } from 'hono/jsx';
+import { GradusError, isA } from '../../core/errors.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { commandLine } from '../../core/installation.ts';
 import { total } from '../../core/training/stage-policy.ts';
@@ -55,14 +56,22 @@ type Curves = ReadonlyMap<RunRow, number[]>;
 async function curvesOf(store: ObjectStore, { rows, away }: Runs): Promise<Curves> {
   const drawn = away.includes('store') ? [] : rows.filter(({ heldOut }) => heldOut !== null).slice(0, DRAWN);
   const curves = await inParallel(drawn, async (row): Promise<[RunRow, number[]]> => {
-    const { steps } = await stepsOf(store, row.run!);
+    // The row stands without its curve.
+    const { steps } = await stepsOf(store, row.run!).catch(withoutSteps);
     const looks = steps.map(({ heldOut }) => total(heldOut?.arms ?? []));
     return [row, looks.filter(({ trials }) => trials > 0).map(rate)];
   });
   return new Map(curves);
 }
 
-const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all }, curves }) => {
+function withoutSteps(error: unknown): { steps: [] } {
+  if (isA(error, GradusError)) return { steps: [] };
+  throw error;
+}
+
+const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all, away }, curves }) => {
+  // Who does not answer may know some.
+  if (rows.length === 0 && away.length > 0) return null;
   if (rows.length === 0) {
     return (
       <p>

@@ -6,7 +6,11 @@ export function staleOf({ execution, progress, steps }: RunView): Stale[] {
   const found: Stale[] = [];
   const temporal = execution.problem ?? null;
   if (temporal !== null)
-    found.push({ source: 'Temporal', problem: temporal, asOf: progress.asOf ?? execution.asOf });
+    found.push({
+      source: 'Temporal',
+      problem: temporal,
+      asOf: progress.value === null ? execution.asOf : progress.asOf,
+    });
   else if (progress.problem !== null && execution.value?.closedAt === null) {
     const asOf = progress.value === null ? null : progress.asOf;
     found.push({ source: 'The worker of workflows (queue gradus)', problem: progress.problem, asOf });

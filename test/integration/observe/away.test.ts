@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import path from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { Client } from '@temporalio/client';
@@ -14,6 +15,7 @@ import { runCommand } from '../../../infra/setup/command.ts';
 import { fromTemporal } from '../../../observe/from-temporal.ts';
 import { openConnection } from '../../../observe/temporal-connection.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
+import { ObjectStore } from '../../../store/object-store.ts';
 import { COMMAND } from '../../support/gradus-command.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { pagesOf } from '../../support/plain-runs.ts';
@@ -21,7 +23,7 @@ import { until } from '../../support/run-client.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
-// Who looks while Temporal is away is told so at once, and sees what the store has.
+// Who looks while Temporal or the store is away is told so at once, and sees what the other one has.
 
 const SIZE = { steps: 2, groups: 2, samples: 4 };
 const { server, store } = await openTestStore();
@@ -151,3 +153,59 @@ test('a server that is back is found without a new connection', async () => {
   await connection.close();
   back.forceShutdown();
 });
+
+const STORE_AWAY = /object store at \S+, .*(no answer within 2 s|ECONNREFUSED)/;
+
+test.each(['silent', 'gone'])(
+  'pages say once that the store is %s, and recover by themselves',
+  async (how) => {
+    const timeoutMs = 2000;
+    const hasty = ObjectStore.open(server.options({ timeoutMs, hasty: true }));
+    const look = pagesOf(hasty, nowhere);
+    const paths = [
+      '/runs/made',
+      `/runs/made/steps/${MADE_STAGE}/1`,
+      `/runs/made/episodes/${MADE_STAGE}/1/0/0`,
+      '/find?run=made',
+    ];
+    // What is loaded when it is needed is loaded then.
+    await look('/');
+    await (how === 'silent' ? server.silentWhile(assertAway) : whileGone(assertAway));
+    const back = () => look('/runs/made').then(({ text }) => (STORE_AWAY.test(text) ? undefined : text));
+    expect(await until(back, 20_000, () => 'the store that is back is not found')).toContain('step 2 of 2');
+    hasty.close();
+
+    async function assertAway(): Promise<void> {
+      for (const path of paths) {
+        // What the page before has found out is forgotten.
+        await delay(1100);
+        const begun = performance.now();
+        const { text } = await look(path);
+        expect([path, text]).toEqual([path, expect.stringMatching(STORE_AWAY)]);
+        // By many requests, each of which was made three times.
+        expect([path, performance.now() - begun < 2 * timeoutMs]).toEqual([path, true]);
+      }
+      const { text } = await look('/');
+      expect(text).toContain('the store does not answer');
+      expect(text).not.toContain('There is no run yet');
+    }
+  },
+  120_000,
+);
+
+test('commands say soon that the store is silent', async () => {
+  const { code, stderr } = await server.silentWhile(() => gradus('checkpoints', 'made'));
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringContaining('no answer within 4 s') as string,
+  });
+}, 60_000);
+
+async function whileGone<T>(use: () => Promise<T>): Promise<T> {
+  await server.kill();
+  try {
+    return await use();
+  } finally {
+    await server.restart();
+  }
+}

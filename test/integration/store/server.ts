@@ -60,6 +60,16 @@ export class TestServer {
     };
   }
 
+  /** While `use` goes on it takes connections and answers nothing. */
+  async silentWhile<T>(use: () => Promise<T>): Promise<T> {
+    process.kill(this.server.pid, 'SIGSTOP');
+    try {
+      return await use();
+    } finally {
+      process.kill(this.server.pid, 'SIGCONT');
+    }
+  }
+
   /** SIGKILL; resolves when it is gone. */
   async kill(): Promise<void> {
     const { pid } = this.server;
