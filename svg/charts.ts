@@ -66,7 +66,12 @@ export function shortNumber(value: number): string {
 export function lineChart(chart: LineChart): string {
   const { label, format = shortNumber, stretches = [], marks = [], unit = 'step' } = chart;
   const series = (chart.stacked === true ? stack(chart.series) : chart.series).slice(0, MOST_SERIES);
-  const xs = [...series.flatMap(({ points }) => points.map(([x]) => x)), ...stretches.map(({ to }) => to)];
+  // Whatever happened before the first point, or after the last one, has its place, too.
+  const xs = [
+    ...series.flatMap(({ points }) => points.map(([x]) => x)),
+    ...stretches.flatMap(({ from, to }) => [from, to]),
+    ...marks.map(({ x: at }) => at),
+  ];
   const values = series.flatMap(({ points, band = [] }) => [
     ...points.flatMap(([, y]) => (isKnown(y) ? [y] : [])),
     ...band.flatMap(([, low, high]) => [low, high]),

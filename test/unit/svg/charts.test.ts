@@ -133,3 +133,35 @@ test('a single measurement has its interval, at its height', () => {
   // The plot is from 14 down to 164.
   expect([top, height]).toEqual([51.5, 75]);
 });
+
+test('charts of the same stages have the same steps below them, and what happened stands at its step', () => {
+  const stretches = [
+    { from: 1, to: 4, name: 'one' },
+    { from: 5, to: 11, name: 'two' },
+  ];
+  const marks = [{ x: 3, kind: 'alarm' as const, label: 'an alarm' }];
+  const xOf = (step: number): number => 46 + ((step - 1) / 10) * 304;
+  // What is measured every so often has no point at the first step.
+  const sparse = chart([[6, 0.5]], { stretches, marks });
+  const dense = chart(
+    Array.from({ length: 11 }, (_, i) => [i + 1, i]),
+    { stretches, marks },
+  );
+  const [, at] = /cx="([^"]*)"/.exec(sparse)!.map(Number);
+  expect(at).toBeCloseTo(xOf(6), 1);
+  for (const svg of [sparse, dense]) {
+    const [, alarm] = /<line x1="([^"]*)"[^>]*class="alarm-line"/.exec(svg)!.map(Number);
+    expect(alarm).toBeCloseTo(xOf(3), 1);
+    const boxes = [...svg.matchAll(/<rect x="([^"]*)"[^>]* width="([^"]*)"[^>]*class="stretch-/g)].map(
+      ([, left, width]) => [Number(left), Number(left) + Number(width)],
+    );
+    const border = xOf(4.5);
+    for (const [i, ends] of [
+      [46, border],
+      [border, 350],
+    ].entries()) {
+      expect(boxes[i]![0]).toBeCloseTo(ends[0]!, 0);
+      expect(boxes[i]![1]).toBeCloseTo(ends[1]!, 0);
+    }
+  }
+});
