@@ -1,12 +1,20 @@
 import { streamSSE } from 'hono/streaming';
+import { asset } from './assets.ts';
 import type { App } from './context.ts';
 
 /** How often a page that somebody follows is made anew. */
 const INTERVAL_MS = 1500;
 
 interface Follower {
-  /** A page that is another one than the last, as JSON; null where it is the same. */
-  tell(page: string | null): void;
+  /** A page that is another one than the last, as JSON; null where it is the same. `over`: it will not change any more. */
+  tell(page: string | null, over: boolean): void;
+}
+
+/** A page as it is now. */
+interface Made {
+  html: string;
+  /** It follows nothing any more: what it shows has come to its end. */
+  over: boolean;
 }
 
 /** A page that somebody has open: made once for all of them. */
@@ -16,11 +24,11 @@ class Followed {
   told: string | null = null;
   private last = '';
   private timer: NodeJS.Timeout | undefined;
-  private readonly make: () => Promise<string | null>;
+  private readonly make: () => Promise<Made | null>;
 
   private readonly intervalMs: number;
 
-  constructor(make: () => Promise<string | null>, intervalMs: number) {
+  constructor(make: () => Promise<Made | null>, intervalMs: number) {
     this.make = make;
     this.intervalMs = intervalMs;
     this.next();
@@ -35,15 +43,16 @@ class Followed {
   }
 
   private async look(): Promise<void> {
-    const html = await this.make();
+    const made = await this.make();
     // What every page says of the moment at which it was made is no news.
-    const isNew = html !== null && withoutTime(html) !== withoutTime(this.last);
+    const isNew = made !== null && withoutTime(made.html) !== withoutTime(this.last);
     if (isNew) {
-      this.last = html;
-      this.told = JSON.stringify(html);
+      this.last = made.html;
+      this.told = JSON.stringify(made.html);
     }
-    for (const follower of this.followers) follower.tell(isNew ? this.told : null);
-    if (this.followers.size > 0) this.next();
+    const over = made?.over === true;
+    for (const follower of this.followers) follower.tell(isNew ? this.told : null, over);
+    if (this.followers.size > 0 && !over) this.next();
   }
 }
 
@@ -59,7 +68,7 @@ interface Inner {
 
 /**
  * `/live?path=…`: server-sent events for whoever has that page open: the whole page when it would be another one, and a
- * sign of life when not. The page is asked for as its reader would, by `app` itself.
+ * sign of life when not, until it is over. The page is asked for as its reader would, by `app` itself.
  */
 export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
   const open = new Map<string, Followed>();
@@ -82,7 +91,14 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
       if (!followed) {
         followed = new Followed(async () => {
           const response = await app.request(path, request, inner);
-          if (response.headers.get('content-type')?.startsWith('text/html') === true) return response.text();
+          if (response.headers.get('content-type')?.startsWith('text/html') === true) {
+            const html = await response.text();
+            // A page that could not be made says nothing of what it would follow.
+            const over = response.ok && !html.includes(asset('live.js'));
+            // Whoever comes now follows it anew.
+            if (over) open.delete(path);
+            return { html, over };
+          }
           // What is no page may hold a file open, or a folder, until it is read.
           await response.body?.cancel();
           return null;
@@ -93,6 +109,8 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
       /** The newest page that was not sent yet: whoever reads slowly, or not at all, is kept no others. */
       let news: string | null = null;
       let writing = false;
+      let isOver = false;
+      let end = (): void => {};
       const write = async (): Promise<void> => {
         writing = true;
         do {
@@ -103,21 +121,28 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
           );
         } while (news !== null);
         writing = false;
+        if (!isOver) return;
+        await stream.writeSSE({ event: 'over', data: '' });
+        end();
       };
       const follower: Follower = {
-        tell: (told) => {
+        tell: (told, over) => {
           news = told ?? news;
+          isOver ||= over;
           if (!writing) void write();
         },
       };
       page.followers.add(follower);
       // It may be another one than the page that its reader has loaded before.
-      if (page.told !== null) follower.tell(page.told);
-      await new Promise<void>((resolve) => stream.onAbort(resolve));
+      if (page.told !== null) follower.tell(page.told, false);
+      await new Promise<void>((resolve) => {
+        end = resolve;
+        stream.onAbort(resolve);
+      });
       page.followers.delete(follower);
       if (page.followers.size > 0) return;
       page.end();
-      open.delete(path);
+      if (open.get(path) === page) open.delete(path);
     });
   });
 }

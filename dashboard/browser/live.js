@@ -107,6 +107,10 @@ events.addEventListener('same', (event) => {
   say(FOLLOWED);
   if (waiting !== null) show(waiting);
 });
+events.addEventListener('over', () => {
+  events.close();
+  say('What this page shows has ended: it changes no more.');
+});
 events.addEventListener('error', () => {
   say(`The dashboard does not answer: this page is as of ${since}. It is tried again.`);
 });

@@ -4,10 +4,14 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { asset } from '../../../dashboard/assets.ts';
 import { serveLive } from '../../../dashboard/live.ts';
 import { headers } from '../../../dashboard/security.ts';
 
 // Whoever asks to follow pages, and never reads what comes, or has gone already.
+
+/** What a page that follows something has. */
+const LIVE = `<script type="module" src="${asset('live.js')}"></script>`;
 
 const app = new Hono();
 app.use(headers);
@@ -19,7 +23,9 @@ app.get('/pages/:name', (c) => {
   const name = c.req.param('name');
   const times = (made.get(name) ?? 0) + 1;
   made.set(name, times);
-  return c.html(name === 'large' ? `${times} ${PAGE}` : name);
+  if (name === 'ends') return c.html(times < 4 ? `goes on ${LIVE}` : 'has ended');
+  if (name === 'fails') return c.text('not now', 503);
+  return c.html(`${name === 'large' ? `${times} ${PAGE}` : name} ${LIVE}`);
 });
 /** Of downloads that were begun, those that nobody has told to end. */
 let held = 0;
@@ -103,7 +109,28 @@ test('who joins is told what others were told; who reads nothing for a while is 
   await expect.poll(() => told.some((one) => Number(one) >= 8), { timeout: 15_000 }).toBe(true);
   // Those that were on their way, and what was newest.
   expect(told).not.toContain('6');
+  asleep.destroy();
 }, 40_000);
+
+test('hundreds who follow a page have it made once for all, are told that it is over, and then it is not made any more', async () => {
+  const followers = await Promise.all(Array.from({ length: 300 }, () => fetch(url(live('/pages/ends')))));
+  const told = await Promise.all(followers.map((response) => response.text()));
+  for (const text of told) expect(text).toMatch(/"has ended"[\s\S]*event: over\n/);
+  // Once an interval, and not once for each of them.
+  expect(made.get('ends')).toBeLessThan(150);
+  const before = made.get('ends');
+  const kept = await events('/pages/others');
+  await looks('others', 3);
+  expect(made.get('ends')).toBe(before);
+  await kept.cancel();
+}, 40_000);
+
+test('a page that cannot be made for a while is not over', async () => {
+  const reader = await events('/pages/fails');
+  await looks('fails', 3);
+  expect(new TextDecoder().decode((await reader.read()).value)).not.toContain('over');
+  await reader.cancel();
+}, 30_000);
 
 test('a download that is only asked about, or followed like a page, is let go', async () => {
   expect((await fetch(url('/download'), { method: 'HEAD' })).status).toBe(200);
