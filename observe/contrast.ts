@@ -16,8 +16,15 @@ export interface ComparedSamples {
   taught: boolean;
 }
 
-/** The rows of a step by what advantages compare. */
-export function comparedSamples(rows: readonly EpisodeRow[], truncated: TruncatedRule): ComparedSamples[] {
+/**
+ * The rows of a step by what advantages compare. `greedy`: the method compares with a greedy sample of each task, which
+ * lies in a group of its own and is no group that could teach.
+ */
+export function comparedSamples(
+  rows: readonly EpisodeRow[],
+  truncated: TruncatedRule,
+  { greedy = false }: { greedy?: boolean } = {},
+): ComparedSamples[] {
   const by = new Map<string, EpisodeRow[]>();
   const roots = new Map<string, string>();
   for (const row of rows) {
@@ -31,7 +38,8 @@ export function comparedSamples(rows: readonly EpisodeRow[], truncated: Truncate
     else by.set(key, [row]);
   }
   const hasAdvantages = rows.some(({ advantage }) => advantage !== null);
-  return [...by.values()].map((some) => {
+  const compared = [...by.values()].filter(({ length }) => !greedy || length > 1);
+  return compared.map((some) => {
     const rewards = some.flatMap(({ reward, outcome }) =>
       reward === null || (outcome === 'truncated' && truncated === 'mask') ? [] : [reward],
     );

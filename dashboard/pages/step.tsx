@@ -1,5 +1,6 @@
 import type { FC } from 'hono/jsx';
 import { GradusError } from '../../core/errors.ts';
+import type { TruncatedRule } from '../../core/episode/outcome.ts';
 import { HELD_OUT } from '../../core/names.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { total } from '../../core/training/stage-policy.ts';
@@ -37,6 +38,9 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     const step = placeNumber('step', c.req.param('step'));
     const view = await observer.look(run);
     const reward = view.spec?.reward;
+    const truncated = reward?.truncated ?? 'mask';
+    const written = view.spec?.stages.find(({ name }) => name === stage);
+    const greedy = written?.kind === 'rl' && written.plan.greedy;
     const folder = stepFolder(run, stage, step);
     const page = pageIn(c.req.query('page'));
     const stored = await groupsIn(sources.store, folder.folder);
@@ -76,7 +80,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
             <a href={reweighAt({ run, stage, step })}>Weigh its reward otherwise</a>
           </p>
         )}
-        <Rewards rows={rows} />
+        <Rewards rows={rows} truncated={truncated} />
         {isLarge && (
           <p class="note">
             Of {stored.length} groups a page reads {ROWS}, in their order: what follows, and the histogram, is
@@ -86,7 +90,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
         {isEvaluation(rows) ? (
           <Tasks paged={paged} rows={rows} />
         ) : (
-          <Groups paged={paged} rows={rows} truncated={reward?.truncated ?? 'mask'} />
+          <Groups paged={paged} rows={rows} truncated={truncated} greedy={greedy} />
         )}
         <Failed run={run} rows={rows} />
       </Layout>,
@@ -227,7 +231,7 @@ const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({ run
   );
 };
 
-const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
+const Rewards: FC<{ rows: readonly EpisodeRow[]; truncated: TruncatedRule }> = ({ rows, truncated }) => {
   const rewards = rows.flatMap(({ reward }) => (reward === null ? [] : [reward]));
   if (rewards.length === 0) return null;
   const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
@@ -235,7 +239,10 @@ const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
     ([least, most], reward) => [Math.min(least, reward), Math.max(most, reward)],
     [Infinity, -Infinity],
   );
-  const label = `Rewards of ${rewards.length} episodes: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}`;
+  const cut = rows.filter(({ reward, outcome }) => reward !== null && outcome === 'truncated').length;
+  const masked =
+    truncated === 'mask' && cut > 0 ? `; ${cut} of them were cut off, and are not trained on` : '';
+  const label = `Rewards of ${rewards.length} episodes: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}${masked}`;
   return (
     <div class="figures">
       <Figure heading="Rewards" svg={histogram({ label, values: rewards })}>
@@ -245,13 +252,14 @@ const Rewards: FC<{ rows: readonly EpisodeRow[] }> = ({ rows }) => {
   );
 };
 
-const Groups: FC<{ paged: Paged; rows: readonly EpisodeRow[]; truncated: 'train' | 'mask' }> = ({
-  paged,
-  rows,
-  truncated,
-}) => {
+const Groups: FC<{
+  paged: Paged;
+  rows: readonly EpisodeRow[];
+  truncated: TruncatedRule;
+  greedy: boolean;
+}> = ({ paged, rows, truncated, greedy }) => {
   const { run } = paged;
-  const groups = comparedSamples(rows, truncated).toSorted(
+  const groups = comparedSamples(rows, truncated, { greedy }).toSorted(
     (a, b) => (b.deviation ?? -1) - (a.deviation ?? -1),
   );
   if (groups.length === 0) return <p>No episode of this step is kept.</p>;
@@ -263,6 +271,7 @@ const Groups: FC<{ paged: Paged; rows: readonly EpisodeRow[]; truncated: 'train'
       <p class="note">
         {silent.length} of {groups.length} have no contrast: their rewards are all equal, or too few to be
         compared. What the samples of a tree are compared within is the tree.
+        {greedy && ' The greedy samples that others are compared with are no groups.'}
       </p>
       <Scroll>
         <table>

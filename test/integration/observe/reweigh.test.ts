@@ -125,6 +125,10 @@ test('the figures of a step are what its stored episodes come to', async () => {
   const all = sum(told.map(({ rollout }) => (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0)));
   expect(page.text).toContain(`sampled ${shortNumber(all)} tokens to learn from`);
 
+  // A greedy sample of each task is what the others are compared with, and no group that does not teach.
+  const remax = await pagesOf(store)(`/runs/${run}/steps/remax/1`);
+  expect(remax.text).toMatch(/\d of 4 have no contrast/);
+
   async function episodesIn(stage: string, step: number): Promise<(Episode & { again: boolean })[]> {
     const listed = await store.list(`${rolloutsPrefix(run, stage)}${String(step).padStart(6, '0')}/`);
     const groups = await Promise.all(

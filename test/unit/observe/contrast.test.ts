@@ -50,3 +50,9 @@ test('what was cut off has a part in it only where training gives it one', () =>
   expect(comparedSamples(rows, 'train')[0]).toMatchObject({ taught: true, mean: 0.5 });
   expect(comparedSamples(rows, 'mask')[0]).toMatchObject({ taught: false, deviation: null, mean: 1 });
 });
+
+test('a greedy sample that others are compared with is no group without contrast', () => {
+  const rows = [row(0, 1), row(0, 0), row(1, 1, { index: 0 })];
+  expect(comparedSamples(rows, 'train')).toHaveLength(2);
+  expect(comparedSamples(rows, 'train', { greedy: true }).map(({ group }) => group)).toEqual([0]);
+});
