@@ -23,24 +23,31 @@ export async function lastStep(
   const above = stepsPrefix(run);
   const { folders } = await store.listFolder(above, options);
   const begun = folders.map((folder) => folder.slice(above.length, -1));
-  const stages = spec?.stages.map(({ name }) => name) ?? [];
-  const stage = stages.findLast((name) => begun.includes(name)) ?? begun.at(-1);
-  if (stage === undefined) return null;
-  const { keys } = await store.listFolder(`${above}${stage}/`, options);
-  const last = keys
-    .filter((key) => !key.endsWith('.answer.json'))
-    .toSorted()
-    .at(-1);
-  const step = last === undefined ? null : await readStep(store, { key: last, answerKey: null }, options);
-  if (step === null) return null;
-  if (step.heldOut !== null) return { step, heldOut: step.heldOut };
-  const every = everySteps(spec, stage);
-  const measuredAt = every === null ? 0 : Math.floor(step.stageStep / every) * every;
-  const earlier =
-    measuredAt === 0
-      ? null
-      : await readStep(store, { key: stepFactsKey(run, stage, measuredAt), answerKey: null }, options);
-  return { step, heldOut: earlier?.heldOut ?? null };
+  const known = spec?.stages.map(({ name }) => name).filter((name) => begun.includes(name)) ?? [];
+  const stages = known.length > 0 ? known : begun.slice(-1);
+  let last: StepFacts | null = null;
+  // A stage that has not been measured yet goes on from what the one before it came to.
+  for (const stage of stages.toReversed()) {
+    const { keys } = await store.listFolder(`${above}${stage}/`, options);
+    const key = keys
+      .filter((one) => !one.endsWith('.answer.json'))
+      .toSorted()
+      .at(-1);
+    const step = key === undefined ? null : await readStep(store, { key, answerKey: null }, options);
+    if (step === null) continue;
+    last ??= step;
+    const heldOut = step.heldOut ?? (await measuredBefore(step));
+    if (heldOut !== null) return { step: last, heldOut };
+  }
+  return last && { step: last, heldOut: null };
+
+  async function measuredBefore({ stage, stageStep }: StepFacts): Promise<HeldOutFacts | null> {
+    const every = everySteps(spec, stage);
+    const at = every === null ? 0 : Math.floor(stageStep / every) * every;
+    if (at === 0 || at === stageStep) return null;
+    const earlier = await readStep(store, { key: stepFactsKey(run, stage, at), answerKey: null }, options);
+    return earlier?.heldOut ?? null;
+  }
 }
 
 function everySteps(spec: CurriculumSpec | null, name: string): number | null {

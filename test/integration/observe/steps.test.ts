@@ -4,10 +4,14 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
 import { MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
+import type { CurriculumSpec } from '../../../core/spec.ts';
+import type { StepFacts } from '../../../core/training/step-facts.ts';
 import { FactCache } from '../../../observe/fact-cache.ts';
+import { lastStep } from '../../../observe/last-step.ts';
 import { stepsOf } from '../../../observe/steps.ts';
 import { runPrefix, stepFactsKey } from '../../../store/keys.ts';
-import { keepStepAnswer, readSteps } from '../../../store/step-facts.ts';
+import { keepStepAnswer, keepStepFacts, readSteps } from '../../../store/step-facts.ts';
+import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { server, store } = await openTestStore();
@@ -80,4 +84,21 @@ test('a run that was deleted and made anew under its name is another one', async
   await keepMadeRun(store, 'again', { ...SIZE, steps: 18, groups: 2 }, { execution: 'another' });
   const { steps } = await stepsOf(store, 'again', { cache });
   expect(steps.map(({ rollout }) => rollout!.episodes)).toEqual(Array.from({ length: 18 }, () => 4));
+});
+
+test('a run is at its last step, and what it was measured by last may be of the stage before', async () => {
+  const measured = someHeldOut(3, 4);
+  const stages = ['one', 'two'].map((name) => ({ name, kind: 'rl', graduation: { everySteps: 5 } }));
+  const spec = { stages } as unknown as CurriculumSpec;
+  const keep = (stage: string, stageStep: number, heldOut: StepFacts['heldOut']) =>
+    keepStepFacts(store, 'two-stages', someStep({ stage, stageStep, heldOut }));
+  await keep('one', 5, measured);
+  await keep('one', 7, null);
+  await keep('two', 2, null);
+  expect(await lastStep(store, 'two-stages', spec)).toMatchObject({
+    step: { stage: 'two', stageStep: 2 },
+    heldOut: measured,
+  });
+  await keep('two', 5, { ...measured, meanReward: 0.125 });
+  expect((await lastStep(store, 'two-stages', spec))!.heldOut!.meanReward).toBe(0.125);
 });
