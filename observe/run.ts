@@ -25,8 +25,9 @@ export interface RunView {
 const PATIENCE_MS = 2000;
 /** Who looks again within this time sees the same. */
 const FRESH_MS = 1000;
-/** Runs whose last view is kept for when a source is away. */
+/** Runs whose last view is kept for when a source is away, and steps of all of them: a thousand take some four megabytes. */
 const MOST_KEPT = 64;
+const MOST_STEPS = 10_000;
 
 interface Kept {
   at: number;
@@ -41,9 +42,11 @@ interface Kept {
 export class RunObserver {
   private readonly views = new Map<string, Kept>();
   private readonly sources: Sources;
+  private readonly mostSteps: number;
 
-  constructor(sources: Sources) {
+  constructor(sources: Sources, { mostSteps = MOST_STEPS } = {}) {
     this.sources = sources;
+    this.mostSteps = mostSteps;
   }
 
   /**
@@ -59,10 +62,6 @@ export class RunObserver {
     this.views.delete(run);
     this.views.set(run, entry);
     void this.keep(run, entry);
-    for (const oldest of this.views.keys()) {
-      if (this.views.size <= MOST_KEPT) break;
-      this.views.delete(oldest);
-    }
     return entry.view;
   }
 
@@ -73,6 +72,17 @@ export class RunObserver {
     } catch {
       // Who asked is told why. The next one asks anew.
       if (this.views.get(run) === entry) this.views.delete(run);
+    }
+    this.forget();
+  }
+
+  /** Those that were looked at longest ago, but never the one that was looked at last. */
+  private forget(): void {
+    const [newest, ...others] = [...this.views].toReversed();
+    let steps = stepsIn(newest?.[1]);
+    for (const [i, [run, entry]] of others.entries()) {
+      steps += stepsIn(entry);
+      if (steps > this.mostSteps || i + 1 >= MOST_KEPT) this.views.delete(run);
     }
   }
 
@@ -95,6 +105,8 @@ export class RunObserver {
     return { run, spec: spec.value, execution, progress, steps };
   }
 }
+
+const stepsIn = (kept: Kept | undefined): number => kept?.last?.steps.value?.length ?? 0;
 
 type Looked<T> = Look<T> & { unknown?: boolean; error?: unknown };
 

@@ -1,8 +1,10 @@
-import { beforeAll, expect, test } from 'vitest';
+import { Client, Connection } from '@temporalio/client';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { madeGroup, madeSpec, MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import { divergenceText } from '../../../observe/divergence-words.ts';
 import { divergenceOf, MOST_LOOKS } from '../../../observe/divergence.ts';
+import { RunObserver } from '../../../observe/run.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run-claim.ts';
@@ -15,7 +17,7 @@ import { openTestStore } from '../../support/test-store.ts';
 // Steps of many groups, groups of many samples, episodes of many turns, and runs that differ in many steps: made up, and
 // stored as a run stores them.
 
-const { store } = await openTestStore();
+const { server, store } = await openTestStore();
 const ask = pagesOf(store);
 const SIZE = { steps: 10, groups: 2050, samples: 1 };
 const SAMPLES = 130_000;
@@ -121,4 +123,22 @@ test('of more steps that differ than are looked into it is said how many were no
   expect(said).toContain('compare one other --episodes');
   const all = await divergenceOf(store, ['one', 'other'], { episodes: true });
   expect(divergenceText(all).join(' ')).not.toContain('were not');
+}, 60_000);
+
+test('of long runs no more steps are kept than there is room for: of those that were looked at last', async () => {
+  for (const run of ['first', 'second']) {
+    await claim(run);
+    for (let number = 1; number <= 3; number++)
+      await keepStepFacts(store, run, someStep({ step: number, stageStep: number }));
+  }
+  const temporal = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
+  const observer = new RunObserver({ store, temporal }, { mostSteps: 4 });
+  for (const run of ['first', 'second']) expect((await observer.look(run)).steps.value).toHaveLength(3);
+  await server.kill();
+  await vi.waitFor(
+    async () => expect((await observer.look('second')).steps.problem).toEqual(expect.any(String)),
+    { timeout: 30_000, interval: 200 },
+  );
+  expect((await observer.look('second')).steps.value).toHaveLength(3);
+  expect((await observer.look('first')).steps.value).toBeNull();
 }, 60_000);
