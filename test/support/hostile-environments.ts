@@ -27,7 +27,8 @@ const forEver = (): never => {
 };
 /** Soon enough on a busy machine, where what takes long counts as hung before it takes much. */
 const heapBomb = (): never => {
-  for (const kept: number[][] = []; ;) kept.push(new Array<number>(1e6).fill(0.5));
+  const full = Array.from({ length: 1e6 }, (_, i) => i + 0.5);
+  for (const kept: number[][] = []; ;) kept.push([...full]);
 };
 const bufferBomb = async (): Promise<never> => {
   for (const kept: Buffer[] = []; ; await wait(5)) kept.push(Buffer.alloc(32 * 2 ** 20, 1));
