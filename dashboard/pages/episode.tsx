@@ -63,7 +63,7 @@ export function episodePage(
         crumbs={[
           { href: '/', label: 'Runs' },
           { href: runAt(place.run), label: place.run },
-          { href: stepAt(place), label: `${place.stage} ${place.step}` },
+          { href: stepAt(place), label: `${place.stage}, step ${place.step}` },
           { href: taskAt(place), label: `group ${place.group}` },
         ]}
         prev={beside(place.episode - 1)}
@@ -95,14 +95,18 @@ export function episodePage(
         <h2>Prompt</h2>
         <Block value={task.prompt} label="prompt" />
         <h2>Turns</h2>
-        <p>
-          {by === 'logprob' ? (
-            <a href={to('advantage', page)}>Mark tokens by advantage</a>
-          ) : (
-            <a href={to('logprob', page)}>Mark tokens by probability</a>
-          )}
-        </p>
-        <TokenLegend by={by} />
+        {texts !== null && (
+          <>
+            <p>
+              {by === 'logprob' ? (
+                <a href={to('advantage', page)}>Mark tokens by advantage</a>
+              ) : (
+                <a href={to('logprob', page)}>Mark tokens by probability</a>
+              )}
+            </p>
+            <TokenLegend by={by} />
+          </>
+        )}
         {learnt === null && <p class="note">Its step has not learnt from it: there is no advantage.</p>}
         {learnt?.advantages === null && <p class="note">Its method gives tokens no advantage.</p>}
         {texts === null && (

@@ -62,7 +62,7 @@ export function groupPage(
         crumbs={[
           { href: '/', label: 'Runs' },
           { href: runAt(run), label: run },
-          { href: stepAt(place), label: `${stage} ${step}` },
+          { href: stepAt(place), label: `${stage}, step ${step}` },
         ]}
         prev={number > 0 ? groupAt({ ...place, group: number - 1 }) : null}
         next={number < last ? groupAt({ ...place, group: number + 1 }) : null}

@@ -46,11 +46,11 @@ const Page: FC<{ step: ReweighedStep }> = ({ step }) => {
   const flipped = tasks.flatMap(({ episodes }) => episodes.filter((one) => one.flipped > 0));
   return (
     <Layout
-      title={`Another reward for ${stage} ${number}`}
+      title={`Another reward for ${stage}, step ${number}`}
       crumbs={[
         { href: '/', label: 'Runs' },
         { href: runAt(run), label: run },
-        { href: stepAt(step), label: `${stage} ${number}` },
+        { href: stepAt(step), label: `${stage}, step ${number}` },
       ]}
     >
       <p class={step.reproduced.exactly === false ? 'warning' : 'note'}>

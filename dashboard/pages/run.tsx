@@ -26,10 +26,13 @@ import { duration, Num, percent, Reported, Success, Time } from '../parts/number
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
 import { chartsOf } from '../run-charts.ts';
+import type { RunChart } from '../run-charts.ts';
 import { Scroll } from '../parts/scroll.tsx';
 
 /** Nobody waits longer for a page, whether or not a run answers. */
 const ANSWERS_WITHIN_MS = 8000;
+/** Of what has happened that is seen at once. */
+const MOST_NOTABLE = 6;
 const SIGNALS = ['pause', 'resume', 'stop'] as const;
 
 /** `/runs/RUN`: how a run stands, what it asks, and how it got there. */
@@ -177,11 +180,7 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
         dashed alike in chart and legend. Success has its 95 % interval (Wilson).
       </p>
       <Live id="charts">
-        <div class="figures">
-          {chartsOf(steps).map(({ heading, chart }) => (
-            <Curves heading={heading} chart={chart} />
-          ))}
-        </div>
+        <Charts charts={chartsOf(steps)} />
       </Live>
       <Live id="happened">
         <Happened run={run} steps={steps} />
@@ -373,6 +372,27 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
   );
 };
 
+/** Those that have something to show; of a run that has just begun, or that only imitates, many have not. */
+const Charts: FC<{ charts: readonly RunChart[] }> = ({ charts }) => {
+  const isEmpty = ({ chart: { series } }: RunChart): boolean =>
+    series.every(({ points }) => points.every(([, y]) => y === null));
+  const empty = charts.filter(isEmpty);
+  return (
+    <>
+      <div class="figures">
+        {charts
+          .filter((one) => !isEmpty(one))
+          .map(({ heading, chart }) => (
+            <Curves heading={heading} chart={chart} />
+          ))}
+      </div>
+      {empty.length > 0 && (
+        <p class="note">No step has figures of: {empty.map(({ heading }) => heading).join('; ')}.</p>
+      )}
+    </>
+  );
+};
+
 /** Decisions, questions with their answers, and alarms, the newest first. */
 const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }) => {
   const notable = steps.filter(({ alarms, decision }) => alarms.length > 0 || decision.kind !== 'continue');
@@ -380,34 +400,44 @@ const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, step
   return (
     <>
       <h2>Decisions and alarms</h2>
-      <ul>
-        {notable.toReversed().map((step) => (
-          <li>
-            <a href={stepAt({ run, stage: step.stage, step: step.stageStep })}>
-              {step.stage} {step.stageStep}
-            </a>
-            {step.decision.kind !== 'continue' && (
-              <>
-                {': '}
-                <strong>{step.decision.kind}</strong> <Text value={step.decision.reason ?? ''} max={500} />
-                {step.decision.question &&
-                  (step.answer === null
-                    ? ' – a person is asked'
-                    : ` – a person was asked, and answered ${step.answer}`)}
-              </>
-            )}
-            {step.alarms.map(({ actions, ...alarm }) => (
-              <div>
-                <strong class="bad">alarm</strong> <Text value={alarmText(alarm)} max={2000} />
-                {actions.length > 0 && ` Done: ${actions.join(', ')}.`}
-              </div>
-            ))}
-          </li>
-        ))}
-      </ul>
+      <HappenedIn run={run} steps={notable.slice(-MOST_NOTABLE).toReversed()} />
+      {notable.length > MOST_NOTABLE && (
+        <details>
+          <summary>What happened before</summary>
+          <HappenedIn run={run} steps={notable.slice(0, -MOST_NOTABLE).toReversed()} />
+        </details>
+      )}
     </>
   );
 };
+
+const HappenedIn: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }) => (
+  <ul class="events">
+    {steps.map((step) => (
+      <li>
+        <a href={stepAt({ run, stage: step.stage, step: step.stageStep })}>
+          {step.stage} {step.stageStep}
+        </a>
+        {step.decision.kind !== 'continue' && (
+          <>
+            {': '}
+            <strong>{step.decision.kind}</strong> <Text value={step.decision.reason ?? ''} max={500} />
+            {step.decision.question &&
+              (step.answer === null
+                ? ' – a person is asked'
+                : ` – a person was asked, and answered ${step.answer}`)}
+          </>
+        )}
+        {step.alarms.map(({ actions, ...alarm }) => (
+          <div>
+            <strong class="bad">alarm</strong> <Text value={alarmText(alarm)} max={2000} />
+            {actions.length > 0 && ` Done: ${actions.join(', ')}.`}
+          </div>
+        ))}
+      </li>
+    ))}
+  </ul>
+);
 
 const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
   const sums = noOutcomes();

@@ -17,7 +17,7 @@ import { episodeAt, reweighAt, runAt, stepAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
-import { duration, Num, Success } from '../parts/numbers.tsx';
+import { amount, duration, Num, Success } from '../parts/numbers.tsx';
 import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
@@ -65,7 +65,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
       one === undefined ? null : stepAt({ run, stage, step: one.stageStep });
     return c.html(
       <Layout
-        title={`${stage} ${step}`}
+        title={`${stage}, step ${step}`}
         crumbs={[
           { href: '/', label: 'Runs' },
           { href: runAt(run), label: run },
@@ -160,7 +160,7 @@ const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({ run
             <dt>learnt from</dt>
             <dd>
               {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
-              tokens; {batch.degenerateGroups} groups without contrast
+              tokens; {amount(batch.degenerateGroups, 'group')} without contrast
             </dd>
           </>
         )}

@@ -47,7 +47,9 @@ const Shown: FC<{ block: SubjectBlock; at: string }> = ({ block, at }) => {
       );
     case 'svg':
       return <img class="drawing" src={at} alt={printable(block.alt)} />;
-    default:
+    default: {
+      // One of numbers and of words is read from the left.
+      const isNumbers = block.columns.map((_, i) => block.rows.every((row) => typeof row[i] === 'number'));
       return (
         <Scroll label="what is known of the subject">
           <table>
@@ -69,8 +71,8 @@ const Shown: FC<{ block: SubjectBlock; at: string }> = ({ block, at }) => {
             <tbody>
               {block.rows.map((row) => (
                 <tr>
-                  {row.map((cell) => (
-                    <td class={typeof cell === 'number' ? 'number' : ''}>
+                  {row.map((cell, i) => (
+                    <td class={isNumbers[i] === true ? 'number' : ''}>
                       <Text value={String(cell)} />
                     </td>
                   ))}
@@ -80,5 +82,6 @@ const Shown: FC<{ block: SubjectBlock; at: string }> = ({ block, at }) => {
           </table>
         </Scroll>
       );
+    }
   }
 };

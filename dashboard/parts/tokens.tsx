@@ -50,7 +50,7 @@ export const Tokens: FC<{ tokens: readonly ShownToken[]; by: Colouring }> = ({ t
 
 /** What the lines under tokens mean. */
 export const TokenLegend: FC<{ by: Colouring }> = ({ by }) => (
-  <p class="note">
+  <p class="note key">
     {by === 'logprob' ? (
       <span class="tokens">
         Underlined by the probability with which it was sampled: <span class="t p0">0.9 or more</span>{' '}

@@ -10,7 +10,10 @@ const drawing = (inside: string, attributes = ''): string =>
 describe('a drawing is taken', () => {
   test.each([
     ['a circle', drawing('<circle r="4" style="fill:#f00"/>')],
-    ['what is referred to within', drawing('<defs><g id="a"/></defs><use href="#a"/><path mask="url(#m)"/>')],
+    [
+      'what is referred to within',
+      drawing('<defs><g id="a"/></defs><use href="#a"/><path clip-path="url(#m)"/>'),
+    ],
     [
       'styles for light and dark',
       drawing('<style>@media (prefers-color-scheme: dark) { g { fill: #fff } }</style>'),
@@ -19,10 +22,21 @@ describe('a drawing is taken', () => {
     ['with a declaration', `<?xml version="1.0" encoding="UTF-8"?>\n${drawing('')}\n`],
   ])('%s', (_, svg) => expect(whatIsWrongWithSvg(svg)).toBeNull());
 
+  test('of many elements, some of them drawn again', () => {
+    const many = `<g id="a">${'<path d="M 0 0 H 1"/>'.repeat(40)}</g>${'<use href="#a"/>'.repeat(100)}`;
+    expect(whatIsWrongWithSvg(drawing(many))).toBeNull();
+  });
+
   test('that RDKit has made', () => {
     expect(whatIsWrongWithSvg(drawMolecule('c1ccccc1OC(=O)N', 300, 200)!)).toBeNull();
   });
 });
+
+/** Each of these has ten of the one before. */
+const tenfold = (one: (of: string) => string): string =>
+  Array.from({ length: 8 }, (_, i) => `<g id="a${i + 1}">${one(`a${i}`).repeat(10)}</g>`).join('');
+const chain = (length: number): string =>
+  Array.from({ length }, (_, i) => `<g id="a${i}"><use href="#a${i + 1}"/></g>`).join('');
 
 describe('a drawing is refused with', () => {
   test.each([
@@ -56,6 +70,22 @@ describe('a drawing is refused with', () => {
     ['nothing in it', ''],
     ['elements without end', drawing('<g>'.repeat(1000))],
     ['an attribute without quotes', drawing('<g fill=red/>')],
+    ['a filter', drawing('<g style="filter: blur(1000px)"/>')],
+    ['a filter as an attribute', drawing('<g filter="blur(1000px)"/>')],
+    ['a filter behind it', drawing('<style>g { backdrop-filter: blur(9px) }</style>')],
+    ['a mask', drawing('<mask id="m"/>')],
+    ['a marker', drawing('<marker id="m"/>')],
+    ['movement', drawing('<style>@keyframes x { to { opacity: 0 } }</style>')],
+    ['a reference of its style', drawing('<style>g { clip-path: url(#c) }</style>')],
+    ['a style that looks at all for each', drawing('<style>*:has(~ * *) { fill: red }</style>')],
+    ['a style of many rules', drawing(`<style>${'*{}'.repeat(2000)}</style>`)],
+    ['thousands of elements', drawing('<circle r="1"/>'.repeat(5000))],
+    ['an element that uses itself', drawing('<g id="a"><use href="#a"/></g>')],
+    ['elements that use each other', drawing('<g id="a"><use href="#b"/></g><g id="b"><use href="#a"/></g>')],
+    ['elements that use each other ten times', drawing(tenfold((of) => `<use href="#${of}"/>`))],
+    ['the same by other addresses', drawing(tenfold((of) => `<path fill="url( '#${of}' )"/>`))],
+    ['the same in a property', drawing(tenfold((of) => `<path style="clip-path:url(#${of})"/>`))],
+    ['uses one behind the other', drawing(chain(3000))],
   ])('%s', (_, svg) => expect(whatIsWrongWithSvg(svg)).toEqual(expect.any(String)));
 });
 
@@ -65,6 +95,9 @@ test('a drawing is read in the time of its length', () => {
   expect(whatIsWrongWithSvg(long)).not.toBeNull();
   expect(whatIsWrongWithSvg(drawing('<!--'.repeat(60_000)))).not.toBeNull();
   expect(whatIsWrongWithSvg(drawing('&#x'.repeat(60_000)))).not.toBeNull();
+  expect(whatIsWrongWithSvg(drawing(`<g id="a"${' '.repeat(200_000)}/>`))).toBeNull();
+  expect(whatIsWrongWithSvg(drawing(`<g fill="${'url('.repeat(50_000)}"/>`))).not.toBeNull();
+  expect(whatIsWrongWithSvg(drawing('<g id="a"/>'.repeat(4900)))).toBeNull();
   // Seconds would say that it tries every way to read it.
   expect(performance.now() - start).toBeLessThan(5000);
 });
