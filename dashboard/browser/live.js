@@ -129,8 +129,7 @@ function inSight() {
   const before = [...document.querySelectorAll(`main :is(${LANDMARKS})`)]
     .map((one) => ({ one, at: one.getBoundingClientRect() }))
     .filter(({ at: { top, bottom } }) => top >= 0 && bottom <= window.innerHeight && bottom > top)
-    .map(({ one, at: { top } }) => ({ name: nameOf(one), top, isFocused: one === document.activeElement }))
-    .sort((a, b) => Number(b.isFocused) - Number(a.isFocused));
+    .map(({ one, at: { top } }) => ({ name: nameOf(one), top, isFocused: one === document.activeElement }));
   return () => {
     /** @type {Map<string, Element | null>} */
     const after = new Map();
@@ -138,7 +137,8 @@ function inSight() {
       const name = nameOf(one);
       after.set(name, after.has(name) ? null : one);
     }
-    for (const { name, top } of before) {
+    const focused = before.filter(({ isFocused }) => isFocused);
+    for (const { name, top } of [...focused, ...before]) {
       const one = after.get(name);
       if (one == null) continue;
       window.scrollBy({ top: one.getBoundingClientRect().top - top, behavior: 'instant' });

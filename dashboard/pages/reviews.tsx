@@ -351,9 +351,7 @@ const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed }) =
           (version <Text value={version} max={50} />)
         </dd>
         <dt>decided by</dt>
-        <dd>
-          more than half of {reviewers} {reviewers === 1 ? 'reviewer' : 'reviewers'}
-        </dd>
+        <dd>{reviewers === 1 ? 'one reviewer' : `more than half of ${reviewers} reviewers`}</dd>
         <dt>deadline</dt>
         <dd>
           <Deadline of={state} />

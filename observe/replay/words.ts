@@ -51,10 +51,12 @@ export function endOf({ status, outcome, stopped }: Pick<Forked, 'status' | 'out
     return `${how}; no reward${why}`;
   }
   const parts = outcome.components
-    .map(({ verifier, score }) => `${verifier} ${score ?? 'abstained'}`)
+    .map(({ verifier, score }) => `${verifier} ${score === null ? 'abstained' : short(score)}`)
     .join(', ');
-  return `${how}; reward ${outcome.reward} (${parts})`;
+  return `${how}; reward ${short(outcome.reward)} (${parts})`;
 }
+
+const short = (value: number): number => Number(value.toPrecision(3));
 
 /** A text within a line. */
 export const quoted = (text: string): string =>
@@ -63,7 +65,8 @@ export const quoted = (text: string): string =>
 /** A probability. */
 export const chance = (logprob: number): string => {
   const percent = 100 * Math.exp(logprob);
-  return `${percent >= 0.1 || percent === 0 ? percent.toFixed(1) : percent.toExponential(0)} %`;
+  const few = percent >= 0.001 ? Number(percent.toPrecision(1)) : percent.toExponential(0);
+  return `${percent >= 0.1 || percent === 0 ? percent.toFixed(1) : few} %`;
 };
 
 /** How likely a sampled token was: among all, as its alternatives are, and among what a cut left, where there was one. */

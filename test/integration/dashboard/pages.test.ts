@@ -1,16 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import { request } from 'node:http';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
-import { violationsOf } from '../../support/axe.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { hasChromium, launchChromium } from '../../support/chromium.ts';
-import { crawl } from '../../support/crawl.ts';
+import { crawl, oneOfEachKind } from '../../support/crawl.ts';
 import type { Crawled } from '../../support/crawl.ts';
 import { HOSTILE, keepHostileRun } from '../../support/hostile-run.ts';
+import { enter, overhear, withPage, wrongIn } from '../../support/looks.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
@@ -199,7 +200,7 @@ describe('refuses', () => {
       body: 'token=x',
     });
     expect(response.status).toBe(403);
-    const shown = await crawl(url);
+    const shown = await crawl(url, { ofEach: 1 });
     expect(shown.filter(({ body }) => body.includes('method="post"')).map(({ path }) => path)).toEqual([]);
   });
 
@@ -252,75 +253,37 @@ describe.runIf(hasChromium())('in a browser', () => {
   });
   afterAll(() => browser?.close());
 
-  /** What a page says that it should not: on the console, to other machines, in a dialog. */
-  function overhear(page: Page): string[] {
-    const heard: string[] = [];
-    page.on('console', (message) => heard.push(`console: ${message.text()}`));
-    page.on('pageerror', (error) => heard.push(`error: ${error.message}`));
-    page.on('dialog', (dialog) => {
-      heard.push(`dialog: ${dialog.message()}`);
-      void dialog.dismiss();
-    });
-    page.on('request', (request) => {
-      if (!request.url().startsWith(base)) heard.push(`request: ${request.url()}`);
-    });
-    return heard;
-  }
+  const at = (path: string): string => new URL(path, base).href;
 
-  async function within<T>(
-    options: Parameters<Browser['newContext']>[0],
-    use: (page: Page, context: BrowserContext) => Promise<T>,
-  ): Promise<T> {
-    const context = await browser.newContext(options);
-    try {
-      return await use(await context.newPage(), context);
-    } finally {
-      await context.close();
-    }
-  }
-
-  const looks = [
-    { name: 'light', options: { colorScheme: 'light' } },
-    { name: 'dark', options: { colorScheme: 'dark' } },
-    { name: 'forced colours', options: { forcedColors: 'active' } },
-    { name: '320 pixels', options: { viewport: { width: 320, height: 640 } } },
-  ] as const;
-
-  test.each(looks)(
-    'every page is within WCAG 2.2 AA, keeps to itself and fits: $name',
-    async ({ options }) => {
-      // The script of the checker is not ours: pages forbid it.
-      await within({ ...options, bypassCSP: true }, async (page) => {
-        const heard = overhear(page);
-        for (const { path } of html()) {
-          await page.goto(new URL(path, base).href, { waitUntil: 'load' });
-          expect(await violationsOf(page), path).toEqual([]);
-          const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-          expect(wide, `${path} scrolls sideways`).toBeLessThanOrEqual(0);
-        }
-        expect(heard).toEqual([]);
-      });
-    },
-  );
-
-  test('pages obey their own policy', async () => {
-    await within({}, async (page) => {
-      const heard = overhear(page);
-      for (const { path } of html()) await page.goto(new URL(path, base).href, { waitUntil: 'load' });
+  test('every kind of page is within WCAG 2.2 AA, keeps to itself, obeys its own policy and fits, in every look', async () => {
+    await withPage(browser, {}, async (page) => {
+      const heard = overhear(page, base);
+      const kinds = oneOfEachKind(html());
+      expect(kinds.length).toBeGreaterThan(25);
+      for (const { path } of kinds) {
+        await page.goto(at(path), { waitUntil: 'load' });
+        expect(await wrongIn(page), path).toEqual([]);
+      }
       expect(heard).toEqual([]);
     });
   });
 
-  test('keys move through what is listed and from page to page', async () => {
-    await within({}, async (page) => {
+  test('keys move through what is listed and from page to page, and mean nothing where somebody types', async () => {
+    await withPage(browser, {}, async (page) => {
+      const focused = (): Promise<string> =>
+        page.evaluate("document.activeElement.textContent || document.activeElement.name || ''");
       await page.goto(base);
+      await page.keyboard.press('Tab');
+      expect(await focused()).toMatch(/Skip to the page/);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/#main$/);
       await page.keyboard.press('j');
-      const first = await page.evaluate('document.activeElement?.textContent');
+      const first = await focused();
       await page.keyboard.press('j');
-      expect(await page.evaluate('document.activeElement?.textContent')).not.toBe(first);
+      expect(await focused()).not.toBe(first);
       await page.keyboard.press('k');
-      expect(await page.evaluate('document.activeElement?.textContent')).toBe(first);
-      await page.goto(new URL(`/runs/${OVER}/steps/rl/1`, base).href);
+      expect(await focused()).toBe(first);
+      await page.goto(at(`/runs/${OVER}/steps/rl/1`));
       // Each task of the step leads to its own samples.
       const tasks = await page
         .locator('th a[href*="/groups/rl/1/"]')
@@ -331,6 +294,68 @@ describe.runIf(hasChromium())('in a browser', () => {
       await page.waitForURL(/steps\/rl\/2$/);
       await page.keyboard.press('[');
       await page.waitForURL(/steps\/rl\/1$/);
+      await page.goto(at(`/find?run=${OVER}&max-turns=1`));
+      const { href } = new URL(page.url());
+      await page.getByLabel('text in it').focus();
+      await page.keyboard.type('jk[]');
+      expect([await focused(), page.url()]).toEqual(['text', href]);
+      expect(await page.getByLabel('text in it').inputValue()).toBe('jk[]');
+    });
+  });
+
+  test('what is read, selected, opened, scrolled or stood on stays so while the page changes', async () => {
+    await withPage(browser, { viewport: { width: 320, height: 640 } }, async (page) => {
+      // Of what the server says of the page, with changes that no run makes at once.
+      let next = pages.find(({ path }) => path === `/runs/${WAITS}`)!.body;
+      const change = (section: string, to: string): void => {
+        expect(next).toContain(`data-live="${section}">`);
+        next = next.replace(`data-live="${section}">`, `data-live="${section}">${to}`);
+      };
+      await page.route('**/live?*', (route) =>
+        route.fulfill({
+          contentType: 'text/event-stream',
+          body: `retry: 50\nevent: page\ndata: ${JSON.stringify(next)}\n\n`,
+        }),
+      );
+      const seen = (text: string): Promise<void> => page.getByText(text, { exact: true }).waitFor();
+      change('steps', '<details><summary>More</summary><p>of it</p></details>');
+      await page.goto(at(`/runs/${WAITS}`));
+      await page.getByText('More', { exact: true }).click();
+      const link = page.locator('[data-live="steps"] th a').first();
+      const table = page.locator('[data-live="steps"] .scroll');
+      await table.evaluate((one) => one.scrollTo(60, 0));
+      await link.evaluate((one) => {
+        one.focus();
+        one.scrollIntoView({ block: 'center' });
+      });
+      const place = async () => ({
+        top: Math.round((await link.boundingBox())!.y),
+        isFocused: await link.evaluate((one) => one.matches(':focus')),
+        scrolled: await table.evaluate((one) => one.scrollLeft),
+      });
+      const before = await place();
+      expect(before.isFocused).toBe(true);
+      expect(before.scrolled).toBeGreaterThan(0);
+      change('question', '<p>above</p>'.repeat(100));
+      change('charts', '<p>chart</p>'.repeat(100));
+      change('steps', '<p>changed</p>');
+      await seen('changed');
+      expect(await place()).toEqual(before);
+      expect(await page.getByText('of it', { exact: true }).isVisible()).toBe(true);
+
+      // From one part into the next.
+      await page.evaluate(
+        'getSelection().setBaseAndExtent(document.querySelector(\'[data-live="happened"] li\'), 0, document.querySelector(\'[data-live="steps"] table\'), 0)',
+      );
+      const selected = await page.evaluate('String(getSelection())');
+      expect(selected).not.toBe('');
+      change('happened', '<p>news</p>');
+      change('standing', '<p>more news</p>');
+      await seen('more news');
+      expect(await page.getByText('news', { exact: true }).count()).toBe(0);
+      expect(await page.evaluate('String(getSelection())')).toBe(selected);
+      await page.evaluate('getSelection().removeAllRanges()');
+      await seen('news');
     });
   });
 
@@ -343,8 +368,8 @@ describe.runIf(hasChromium())('in a browser', () => {
   test.each(sources)(
     'a page says that $name is away, as of when it is shown, and recovers by itself',
     async ({ name, pid }) => {
-      await within({}, async (page) => {
-        await page.goto(new URL(`/runs/${WAITS}`, base).href);
+      await withPage(browser, {}, async (page) => {
+        await page.goto(at(`/runs/${WAITS}`));
         await page.locator('.question').waitFor();
         const stale = page.locator('[data-live="stale"]');
         const stopped = pid();
@@ -367,17 +392,71 @@ describe.runIf(hasChromium())('in a browser', () => {
     },
   );
 
-  test('without scripts a person answers, and whoever watches sees the run go on without a reload', async () => {
-    await within({}, async (watching) => {
-      await watching.goto(new URL(`/runs/${WAITS}`, base).href);
+  test('without scripts every form that asks gives what was asked for', async () => {
+    await withPage(browser, { javaScriptEnabled: false }, async (page) => {
+      const press = (name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click();
+      await page.goto(at(`/find?run=${OVER}`));
+      await page.getByLabel('rl', { exact: true }).check();
+      await page.getByLabel('order').selectOption('descending');
+      await press('Find');
+      await page.waitForURL(/stage=rl&.*order=descending/);
+      const heading = await page.locator('h2').first().innerText();
+      const [, found, all] = /^(\d+) of (\d+) episodes$/.exec(heading)!;
+      expect(Number(found)).toBeGreaterThan(0);
+      expect(Number(found)).toBeLessThan(Number(all));
+      const files = await Promise.all([page.waitForEvent('download'), page.getByText('JSONL').click()]);
+      const lines = (await readFile(await files[0].path(), 'utf8')).trim().split('\n');
+      expect(lines).toHaveLength(Number(found));
+      await page.getByLabel('text in it').fill('answer');
+      await press('Find');
+      await page.locator('mark').first().waitFor();
+
+      await page.goto(at('/compare'));
+      await page.getByLabel('run 1').fill(OVER);
+      await page.getByLabel('run 2').fill(WAITS);
+      await press('Compare');
+      await page.getByRole('heading', { name: `Compare ${OVER}, ${WAITS}` }).waitFor();
+      await page.getByText('seed', { exact: true }).waitFor();
+
+      await page.goto(at(`/runs/${OVER}/reweigh/rl/1`));
+      await page.getByLabel('format.weight').fill('0.4');
+      await press('Compute');
+      await page.getByText('format.weight: 0.2 → 0.4').waitFor();
+
+      await page.goto(at('/operations'));
+      await page.getByLabel('run').fill(WAITS);
+      await press('Show');
+      await page.waitForURL(new RegExp(`operations\\?.*run=${WAITS}`));
+      await page.getByText(/^Count what is in/).click();
+      await page.locator('caption', { hasText: / objects, .* as of / }).waitFor();
+    });
+  });
+
+  test('without scripts, with keys alone, a run is paused, answered, gone on with and stopped, which is asked back; whoever watches sees it without a reload', async () => {
+    const run = installation.runs.client.workflow.getHandle(WAITS);
+    const isSo = async (...wanted: string[]): Promise<void> => {
+      await installation.runs.progress(run, ({ status }) => wanted.includes(status));
+    };
+    await withPage(browser, {}, async (watching) => {
+      await watching.goto(at(`/runs/${WAITS}`));
       await watching.locator('.status', { hasText: 'waiting' }).waitFor();
       await watching.evaluate("globalThis.loaded = 'once'");
-      await within({ javaScriptEnabled: false }, async (page) => {
-        await page.goto(new URL(`/runs/${WAITS}`, base).href);
-        await page.getByRole('button', { name: 'advance' }).click();
-        await page.waitForURL(new RegExp(`/runs/${WAITS}$`));
+      await withPage(browser, { javaScriptEnabled: false }, async (page) => {
+        await page.goto(at(`/runs/${WAITS}`));
+        await enter(page, 'Pause');
+        await enter(page, 'advance');
+        await isSo('paused');
+        await page.goto(at(`/runs/${WAITS}`));
+        await enter(page, 'Stop …');
+        await enter(page, 'Leave it going');
+        await isSo('paused');
+        await enter(page, 'Resume');
+        await isSo('running');
+        await page.goto(at(`/runs/${WAITS}/stop`));
+        await enter(page, 'Stop the run');
+        await isSo('stopping', 'stopped');
       });
-      await watching.locator('.status', { hasText: /completed|no-success/ }).waitFor({ timeout: 120_000 });
+      await watching.locator('.status', { hasText: 'stopped' }).waitFor({ timeout: 120_000 });
       expect(await watching.locator('.question').count()).toBe(0);
       expect(await watching.evaluate('globalThis.loaded')).toBe('once');
     });

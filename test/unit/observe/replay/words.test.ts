@@ -47,6 +47,7 @@ test('a probability is that among all tokens, and the one behind a cut beside it
   expect(chancesOf(tokens[1]!)).toEqual({ all: '60.7 %', kept: null });
   expect(chancesOf(tokens[2]!)).toEqual({ all: '36.8 %', kept: '100.0 %' });
   expect(chance(-20)).toBe('2e-7 %');
+  expect(chance(Math.log(0.0004567))).toBe('0.05 %');
 });
 
 test('the report has a line a token, what was read between them, and no other lines of what was read', () => {
