@@ -503,7 +503,7 @@ describe('its page', () => {
     expect((await post(path, { alternatives: '5' }, onlyShows)).status).toBe(403);
   });
 
-  test('replays and forks by forms alone', async () => {
+  test('replays one at a time, and refuses forks that cannot be', async () => {
     const begun = await post(path, { alternatives: '3' });
     expect(begun.status).toBe(303);
     const running = await get(begun.headers.get('location')!);
@@ -511,18 +511,6 @@ describe('its page', () => {
     expect((await post('/runs/cut/episodes/rl/1/0/2/replay', { alternatives: '3' })).status).toBe(409);
     const html = await settled(begun.headers.get('location')!);
     expect(html).toContain('every one is the same, with the same log-prob to the bit');
-    const [, link] = /href="([^"]+&amp;at=\d+&amp;token=\d+#fork)"/.exec(html)!;
-    const offered = await get(link!.replaceAll('&amp;', '&'));
-    const [, at] = /name="at" value="(\d+)"/.exec(offered)!;
-    const [, token] = /name="with" value="(\d+)"/.exec(offered)!;
-
-    const forked = await post(`${path}/fork`, { at: at!, with: token!, seed: '' });
-    expect(forked.status).toBe(303);
-    const shown = await settled(forked.headers.get('location')!);
-    expect(shown).toMatch(/Forked at \d+/);
-    expect(shown).toContain('Nothing of it is kept in the run');
-    expect(shown).toContain(`a fork at ${at}, token ${token}`);
-
     for (const form of [
       { at: '1e3', with: '1' },
       { at: '1', with: '', seed: '' },
