@@ -50,8 +50,13 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
   const every = Object.values(outcomes).reduce((sum, count) => sum + count, 0);
   return [
     figure('reward/mean', share(rollout.rewardSum, rollout.rewardCount)),
-    figure('reward/deviation-in-groups', share(rollout.rewardDeviation, rewardGroups)),
-    figure('reward/variance-in-groups', share(rollout.rewardVariance, rewardGroups)),
+    // Groups of a tree are its rounds, and what is compared is the tree.
+    ...(batch?.trees === undefined
+      ? [
+          figure('reward/deviation-in-groups', share(rollout.rewardDeviation, rewardGroups)),
+          figure('reward/variance-in-groups', share(rollout.rewardVariance, rewardGroups)),
+        ]
+      : []),
     figure('reward/equal-groups', equalGroups({ rollout, batch })),
     ...Object.entries(rollout.components).flatMap(([verifier, { scored, score, contribution }]) => [
       figure(`score/${verifier}`, share(score, scored)),

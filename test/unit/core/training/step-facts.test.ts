@@ -184,6 +184,15 @@ describe('the figures of a step', () => {
     expect(figures).toMatchObject({ 'reward/mean': 1, 'score/right': 0.75, 'contribution/right': 0.75 });
   });
 
+  test('of trees say nothing of how much the rewards of a round differ: they are compared within the tree', () => {
+    const rollout = { episodes: 4, rewardGroups: 2, rewardDeviation: 0.5, rewardVariance: 0.25 };
+    const batch = { sequences: 4, tokens: 8, maskedTokens: 4, degenerateGroups: 1, trees: 2 };
+    const of = figuresOf({ ...facts(rollout), batch });
+    expect(of['reward/equal-groups']).toBe(0.5);
+    expect(Object.keys(of)).not.toContain('reward/deviation-in-groups');
+    expect(Object.keys(figuresOf(facts(rollout)))).toContain('reward/deviation-in-groups');
+  });
+
   test('that nothing is known of are left out rather than zero', () => {
     const figures = figuresOf(facts({}));
     expect(Object.keys(figures).filter((name) => !/^(seconds|alarms)/.test(name))).toEqual([]);
