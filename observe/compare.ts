@@ -13,7 +13,8 @@ import { inParallel } from '../store/in-parallel.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 import type { StoredStep } from '../store/step-facts.ts';
-import { loadTrajectories } from '../store/trajectories.ts';
+import { findTrajectories } from '../store/trajectories.ts';
+import { unlessDamaged } from '../store/unless-damaged.ts';
 import { specDifferences } from './divergence.ts';
 import type { Difference } from './differences.ts';
 import { stepsOf } from './steps.ts';
@@ -46,12 +47,13 @@ export interface HeldOutLevel {
 
 export interface Comparison {
   runs: ComparedRun[];
-  /** By path; a run that was imported has no spec. */
-  spec: Difference[];
+  /** By path; a run that was imported has no spec. null where one cannot be read. */
+  spec: Difference[] | null;
   along: Along;
   /** By the name that core/training/figures.ts gives it; those of which any run knows something. */
   figures: Map<string, Curve[]>;
   heldOut: HeldOutLevel[];
+  /** Specs and facts of steps that are damaged, and why. */
   unreadable: string[];
 }
 
@@ -63,7 +65,8 @@ export async function compareRuns(
   options: CallOptions = {},
 ): Promise<Comparison> {
   assertRuns(runs);
-  const specs = await Promise.all(runs.map((run) => specOfRun(store, run, options)));
+  const damaged: string[] = [];
+  const specs = await Promise.all(runs.map((run) => specOfRun(store, run, { ...options, damaged })));
   const read = await Promise.all(runs.map((run) => stepsOf(store, run, options)));
   const placed = read.map(({ steps }) => placesAlong(steps));
   return {
@@ -71,7 +74,7 @@ export async function compareRuns(
       const { tokens = 0, time: seconds = 0 } = placed[r]!.at(-1) ?? {};
       return { run, steps: placed[r]!.length, tokens, seconds };
     }),
-    spec: specDifferences(specs),
+    spec: damaged.length === 0 ? specDifferences(specs) : null,
     along,
     figures: curvesOf(
       runs,
@@ -80,7 +83,7 @@ export async function compareRuns(
       along,
     ),
     heldOut: heldOutOf(read.map(({ steps }) => steps)),
-    unreadable: read.flatMap(({ unreadable }) => unreadable.map(({ message }) => message)),
+    unreadable: [...damaged, ...read.flatMap(({ unreadable }) => unreadable.map(({ message }) => message))],
   };
 }
 
@@ -166,6 +169,8 @@ export interface CommonTasks {
   success: (Proportion & { samples: number })[];
   /** Of two runs with a sample each: tasks that both solved, only the first, only the second, neither. */
   solved: { both: number; first: number; second: number; neither: number } | null;
+  /** Groups that are damaged, and why. */
+  unreadable: string[];
 }
 
 /**
@@ -214,7 +219,10 @@ export async function commonTasks(
   at: Asked,
   options: CallOptions = {},
 ): Promise<CommonTasks> {
-  const found = await Promise.all(runs.map((run) => tasksAt(store, run, at, options)));
+  const unreadable: string[] = [];
+  const found = await Promise.all(
+    runs.map((run) => tasksAt(store, run, at, { ...options, damaged: unreadable })),
+  );
   const tasks = [...found[0]!].flatMap(([name, { ref, prompt }]): CommonTask[] =>
     found.every((of) => of.has(name)) ? [{ ref, prompt, of: found.map((of) => of.get(name)!.episodes) }] : [],
   );
@@ -230,6 +238,7 @@ export async function commonTasks(
     at,
     tasks,
     success,
+    unreadable,
     solved: single
       ? {
           both: count(true, true),
@@ -246,9 +255,9 @@ async function tasksAt(
   store: ObjectStore,
   run: string,
   { stage, step }: Asked,
-  options: CallOptions,
+  { damaged, ...options }: CallOptions & { damaged: string[] },
 ): Promise<Map<string, Omit<CommonTask, 'of'> & { episodes: CommonEpisode[] }>> {
-  const reward = (await specOfRun(store, run, options))?.reward;
+  const reward = (await specOfRun(store, run, { ...options, damaged }))?.reward;
   const folder = `${rolloutsPrefix(run, stage)}${String(step).padStart(6, '0')}/`;
   const { keys } = await store.listFolder(folder, options);
   const numbered = keys.toSorted().flatMap((key) => {
@@ -261,8 +270,8 @@ async function tasksAt(
   const tasks = new Map<string, Omit<CommonTask, 'of'> & { episodes: CommonEpisode[] }>();
   // One at a time: a group may be large.
   for (const { key, group } of counting) {
-    const ref = await store.head(key, options);
-    if (ref !== undefined) add(await loadTrajectories(store, ref, options), group);
+    const found = await unlessDamaged(damaged, () => findTrajectories(store, key, options));
+    if (found !== null) add(found, group);
   }
   return tasks;
 

@@ -8,17 +8,20 @@ import type { FirstOther } from './episode-difference.ts';
 export const stepText = ({ stage, stageStep, step }: StepOfRun): string =>
   `step ${step} (${stage}/${stageStep})`;
 
-/** In sentences: whether they part, where, and by what. */
-export function divergenceText({
-  runs,
-  common,
-  further,
-  facts,
-  parting,
-  looked,
-  unlooked,
-  clocks,
-}: Divergence): string[] {
+/** In sentences: whether they part, where, by what, and what could not be looked at. */
+export function divergenceText(divergence: Divergence): string[] {
+  const { unreadable } = divergence;
+  return [
+    ...wordsOf(divergence),
+    ...(unreadable.length === 0
+      ? []
+      : [
+          `${unreadable.length === 1 ? 'One object' : `${unreadable.length} objects`} could not be read and took no part in this; where they part may be there. The first: ${unreadable[0]}`,
+        ]),
+  ];
+}
+
+function wordsOf({ runs, common, further, facts, parting, looked, unlooked, clocks }: Divergence): string[] {
   const [one, other] = runs;
   if (parting !== null) return [partingText(parting, runs), ...detailsOf(parting, runs)];
   const same =

@@ -1,4 +1,3 @@
-import { GradusError } from '../core/errors.ts';
 import { HELD_OUT } from '../core/names.ts';
 import type { BlobRef } from '../core/refs.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
@@ -6,15 +5,18 @@ import type { StepFacts } from '../core/training/step-facts.ts';
 import { loadBatch } from '../store/batches.ts';
 import { specOfRun } from '../store/find-run.ts';
 import { inParallel } from '../store/in-parallel.ts';
-import { batchKey, checkpointsPrefix, rolloutsPrefix } from '../store/keys.ts';
+import { batchKey, checkpointsPrefix, rolloutsPrefix, stepFactsKey, stepsPrefix } from '../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
+import type { StoredStep } from '../store/step-facts.ts';
 import { loadTrajectories } from '../store/trajectories.ts';
+import { unlessDamaged } from '../store/unless-damaged.ts';
 import type { TrainBatch } from '../engine/learner/contract.ts';
 import { differencesOf } from './differences.ts';
 import type { Difference } from './differences.ts';
 import { groupDifference } from './episode-difference.ts';
 import type { EpisodeDifference } from './episode-difference.ts';
 import { stepsOf } from './steps.ts';
+import type { StepsOfRun } from './steps.ts';
 
 /** Two of whatever is compared, in the order in which the runs were named. */
 export type Pair<T> = [T, T];
@@ -63,8 +65,10 @@ export interface GroupCounts {
 
 export interface Divergence {
   runs: Pair<string>;
-  /** By path, without the run's name and what follows from other fields. */
-  spec: Difference[];
+  /** By path, without the run's name and what follows from other fields; null where one cannot be read. */
+  spec: Difference[] | null;
+  /** What is damaged and was left out, and why: a step of which one run's facts are, a group of which one run's is. */
+  unreadable: string[];
   /** Steps that both have, and how many more each has. */
   common: number;
   further: Pair<number>;
@@ -80,6 +84,8 @@ export interface Divergence {
   clocks: boolean;
 }
 
+type LookOptions = CallOptions & { damaged: string[] };
+
 /** Steps that are looked into where facts differ and the weights after them do not. */
 export const MOST_LOOKS = 64;
 /** Groups of which it is asked at once whether they are the same. */
@@ -88,19 +94,22 @@ const ASKED_AT_ONCE = 256;
 /**
  * Finds where two runs part: from the digests of what steps left to the groups of the step, its episodes and their tokens,
  * with two groups in memory at a time. `episodes` has all groups compared, also where the facts of their step agree: only
- * that finds an object which was replaced. Throws as `assertRun`, and what the store throws for damaged objects.
+ * that finds an object which was replaced. Throws as `assertRun`, and what the store throws when it is away; what is damaged is left out, and named.
  */
 export async function divergenceOf(
   store: ObjectStore,
   runs: Pair<string>,
   { episodes = false, ...options }: CallOptions & { episodes?: boolean } = {},
 ): Promise<Divergence> {
-  const specs = await both(runs, (run) => specOfRun(store, run, options));
+  const damaged: string[] = [];
+  const specs = await both(runs, (run) => specOfRun(store, run, { ...options, damaged }));
+  const spec = damaged.length === 0 ? specDifferences(specs) : null;
   const [ones, others] = await both(runs, (run) => stepsOf(store, run, options));
-  const unreadable = [...ones.unreadable, ...others.unreadable][0];
-  if (unreadable)
-    throw new GradusError('store', 'corrupt-object', `facts cannot be compared: ${unreadable.message}`);
-  const [one, other] = [ones.steps, others.steps];
+  const broken = brokenIn([ones, others], runs);
+  damaged.push(...[...ones.unreadable, ...others.unreadable].map(({ message }) => message));
+  const [one, other] = [ones, others].map(({ steps }, i) =>
+    steps.filter(({ stage, stageStep }) => !broken.has(stepName(runs[i]!, stage, stageStep))),
+  ) as Pair<StoredStep[]>;
   const common = Math.min(one.length, other.length);
   let facts: Divergence['facts'] = null;
   let clocks = false;
@@ -124,11 +133,16 @@ export async function divergenceOf(
       unlooked++;
       continue;
     }
-    parting = await lookInto(store, runs, at, { weights, rolledOut: a.rollout !== null, options });
+    parting = await lookInto(store, runs, at, {
+      weights,
+      rolledOut: a.rollout !== null,
+      options: { ...options, damaged },
+    });
   }
   return {
     runs,
-    spec: specDifferences(specs),
+    spec,
+    unreadable: damaged,
     common,
     further: [one.length - common, other.length - common],
     facts,
@@ -141,6 +155,17 @@ export async function divergenceOf(
 
 const both = <T, R>([a, b]: Pair<T>, work: (one: T) => Promise<R>): Promise<Pair<R>> =>
   Promise.all([work(a), work(b)]);
+
+/** A step is compared where both can be read; by its name without the run's. */
+const stepName = (run: string, stage: string, stageStep: number): string =>
+  stepFactsKey(run, stage, stageStep).slice(stepsPrefix(run).length);
+
+const brokenIn = (found: Pair<StepsOfRun>, runs: Pair<string>): ReadonlySet<string> =>
+  new Set(
+    found.flatMap(({ unreadable }, i) =>
+      unreadable.map(({ key }) => key.slice(stepsPrefix(runs[i]!).length)),
+    ),
+  );
 
 const placeOf = ({ stage, stageStep, step }: StepOfRun): StepOfRun => ({ stage, stageStep, step });
 
@@ -195,7 +220,7 @@ async function lookInto(
   store: ObjectStore,
   runs: Pair<string>,
   at: StepOfRun,
-  { weights, rolledOut, options }: { weights: boolean; rolledOut: boolean; options: CallOptions },
+  { weights, rolledOut, options }: { weights: boolean; rolledOut: boolean; options: LookOptions },
 ): Promise<Parting | null> {
   const groupsOf = (stage: string, isEvaluation: boolean) =>
     groupsApart(store, runs, { ...at, stage, isEvaluation }, options);
@@ -205,9 +230,10 @@ async function lookInto(
   const [one, other] = await both(runs, (run) => store.head(batchKey(run, at.stage, at.stageStep), options));
   if (one?.sha256 !== other?.sha256) {
     const [a, b] = await both<typeof one, TrainBatch | null>([one, other], async (ref) =>
-      ref === undefined ? null : loadBatch(store, ref, options),
+      ref === undefined ? null : unlessDamaged(options.damaged, () => loadBatch(store, ref, options)),
     );
-    return { ...NOTHING_ELSE, at, what: 'batch', ...found, batch: batchDifference(a, b) };
+    const unknown = (one && !a) || (other && !b) ? 'it cannot be read' : null;
+    return { ...NOTHING_ELSE, at, what: 'batch', ...found, batch: unknown ?? batchDifference(a, b) };
   }
   if (weights) return { ...NOTHING_ELSE, at, what: 'learner', ...found };
   const evaluation = rolledOut ? `${at.stage}${HELD_OUT}` : at.stage;
@@ -228,7 +254,7 @@ async function groupsApart(
   store: ObjectStore,
   runs: Pair<string>,
   { stage, stageStep, isEvaluation }: StepOfRun & { isEvaluation: boolean },
-  options: CallOptions,
+  options: LookOptions,
 ): Promise<Found> {
   const [one, other] = await both(runs, async (run) => {
     const folder = `${rolloutsPrefix(run, stage)}${String(stageStep).padStart(6, '0')}/`;
@@ -257,7 +283,10 @@ async function groupsApart(
     }
     counts.groups++;
     if (refs[0].sha256 === refs[1].sha256) continue;
-    const groups = await both([refs[0], refs[1]], (ref) => loadTrajectories(store, ref, options));
+    const groups = await unlessDamaged(options.damaged, () =>
+      both([refs[0]!, refs[1]!], (ref) => loadTrajectories(store, ref, options)),
+    );
+    if (groups === null) continue;
     const { weights, task, episodes, clocksOnly } = groupDifference(...groups);
     if (!clocksOnly) counts.other++;
     for (const { episode: index, difference } of episodes) {

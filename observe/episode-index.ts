@@ -8,6 +8,8 @@ import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 import { runClaims } from '../store/run-claim.ts';
 import { stepPlaces } from '../store/step-facts.ts';
 import { findTrajectories } from '../store/trajectories.ts';
+import { unlessDamaged } from '../store/unless-damaged.ts';
+import { NO_REWARD } from './episode-rows.ts';
 import { FactCache } from './fact-cache.ts';
 import { endToEnd, packFacts, PackedFacts, Reader, withLength } from './packed-facts.ts';
 import type { FactsInStep } from './packed-facts.ts';
@@ -74,6 +76,8 @@ export interface Scanned {
 export class EpisodeIndex {
   readonly run: string;
   readonly reward: RewardSpec;
+  /** Why the run's spec cannot be read; empty where it can. */
+  readonly damaged: readonly string[];
   private readonly store: ObjectStore;
   private readonly cache: FactCache;
   private readonly identity: string;
@@ -82,7 +86,13 @@ export class EpisodeIndex {
   private constructor(
     store: ObjectStore,
     run: string,
-    of: { cache: FactCache; identity: string; reward: RewardSpec; blocks: Block[] },
+    of: {
+      cache: FactCache;
+      identity: string;
+      reward: RewardSpec;
+      blocks: Block[];
+      damaged: readonly string[];
+    },
   ) {
     this.store = store;
     this.run = run;
@@ -90,6 +100,7 @@ export class EpisodeIndex {
     this.identity = of.identity;
     this.reward = of.reward;
     this.blocks = of.blocks;
+    this.damaged = of.damaged;
   }
 
   /** Looks at which steps there are. A run that there is not has none. */
@@ -100,15 +111,23 @@ export class EpisodeIndex {
   ): Promise<EpisodeIndex> {
     // What is closed is known before what is there is listed: so everything of a closed step is in its list.
     const places = await stepPlaces(store, run, options);
+    const damaged: string[] = [];
     const [identity, claim, folders] = await Promise.all([
       runIdentity(store, run, options),
-      store.find(runKey(run), runClaims, options),
+      unlessDamaged(damaged, () => store.find(runKey(run), runClaims, options)),
       stepFolders(store, run, options),
     ]);
-    const reward = claim?.spec?.reward ?? { components: [], truncated: 'mask' };
+    const reward = claim?.spec?.reward ?? NO_REWARD;
     const isClosed = closedAmong(places.map(({ key }) => key));
     const blocks = blocksOf(folders.map((folder) => ({ ...folder, closed: isClosed(folder) })));
-    return new EpisodeIndex(store, run, { cache, identity, reward, blocks });
+    return new EpisodeIndex(store, run, {
+      cache,
+      // Without its spec nothing is known of what is success; that is not kept for when the spec is mended.
+      identity: damaged.length === 0 ? identity : `${identity}, without its spec`,
+      reward,
+      blocks,
+      damaged,
+    });
   }
 
   /** Steps of stages and evaluations that there are. */

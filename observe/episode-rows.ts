@@ -10,11 +10,15 @@ import { inParallel } from '../store/in-parallel.ts';
 import { batchKey } from '../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../store/object-store.ts';
 import { findTrajectories } from '../store/trajectories.ts';
+import { unlessDamaged } from '../store/unless-damaged.ts';
 import { groupsIn, inPortions, stepFolders } from './stored-groups.ts';
 import type { StepFolder, StoredGroup } from './stored-groups.ts';
 
 /** Groups that are read at a time. */
 const AT_ONCE = 8;
+
+/** Of a run without a spec, or whose spec cannot be read: what was paid stands in its episodes, and what for is not known. */
+export const NO_REWARD: RewardSpec = { components: [], truncated: 'mask' };
 
 /** One episode in numbers, where it stands, and what it taught. */
 export interface EpisodeRow extends EpisodeFacts {
@@ -31,6 +35,9 @@ export const componentsOf = ({ components, rules = [] }: RewardSpec): string[] =
   ...new Set([...components.map(({ verifier }) => verifier), ...rules.map(ruleName)]),
 ];
 
+/** `damaged`: groups and batches that cannot be read are left out, and why is added to it; without it they throw. */
+export type RowOptions = CallOptions & { damaged?: string[] };
+
 /**
  * Every stored episode of a run, a step of a stage or an evaluation at a time, in the order of their names. Where a
  * ladder has judged a group, what it said at that step counts.
@@ -39,7 +46,7 @@ export async function* episodesOf(
   store: ObjectStore,
   run: string,
   reward: RewardSpec,
-  options: CallOptions = {},
+  options: RowOptions = {},
 ): AsyncGenerator<EpisodeRow[]> {
   for (const step of await stepFolders(store, run, options)) {
     yield await rowsOfStep(store, run, step, reward, options);
@@ -55,13 +62,18 @@ export async function rowsOfStep(
   run: string,
   { stage, step, folder }: StepFolder,
   reward: RewardSpec,
-  { some, ...options }: CallOptions & { some?: readonly StoredGroup[] } = {},
+  { some, damaged, ...options }: RowOptions & { some?: readonly StoredGroup[] } = {},
 ): Promise<EpisodeRow[]> {
   const ref = some ? undefined : await store.head(batchKey(run, stage, step), options);
-  const advantages = ref ? new Advantages(await loadBatch(store, ref, options)) : null;
+  const batch = ref ? await unlessDamaged(damaged, () => loadBatch(store, ref, options)) : null;
+  const advantages = batch && new Advantages(batch);
   const rows: EpisodeRow[] = [];
   for (const portion of inPortions(some ?? (await groupsIn(store, folder, options)))) {
-    const read = await inParallel(portion, ({ key }) => findTrajectories(store, key, options), AT_ONCE);
+    const read = await inParallel(
+      portion,
+      ({ key }) => unlessDamaged(damaged, () => findTrajectories(store, key, options)),
+      AT_ONCE,
+    );
     for (const [i, { group }] of portion.entries()) {
       const judged = read[i];
       if (!judged) continue;

@@ -1,5 +1,6 @@
 import type { CallOptions } from '../store/object-store.ts';
 import type { EpisodeIndex, IndexedStep, Scanned } from './episode-index.ts';
+import { suggestion } from '../spec/strict.ts';
 import { ANY_ERROR, successOf } from './find-query.ts';
 import type { Query, Sort } from './find-query.ts';
 import type { FactsInStep, PackedFacts } from './packed-facts.ts';
@@ -20,6 +21,8 @@ export interface Findings extends Scanned {
   success: { successes: number; trials: number };
   /** Everything that was looked at, whether it matches or not: what there is to ask for. */
   there: { episodes: number; environments: string[]; levels: number[]; tools: string[] };
+  /** Names that were asked for and that there are not, with those that there are, in sentences. */
+  unknown: string[];
 }
 
 /** Rows of a page that comes after so many are not looked for: whoever goes so far asks for less, or exports. */
@@ -67,7 +70,27 @@ export async function find(
       levels: [...there.levels].toSorted((a, b) => a - b),
       tools: [...there.tools].toSorted(),
     },
+    unknown: [
+      ...unknownAmong('stage', query.stage, index.stages),
+      // What is not read yet may have others.
+      ...(scanned.missing > 0
+        ? []
+        : [
+            ...unknownAmong('environment', query.environment, [...there.environments]),
+            ...unknownAmong('tool', query.tool === undefined ? [] : [query.tool], [...there.tools]),
+          ]),
+    ],
   };
+}
+
+/** Of a list in a sentence. */
+const MOST_NAMED = 30;
+
+function unknownAmong(what: string, asked: readonly string[], valid: readonly string[]): string[] {
+  const there = valid.length === 0 ? 'there is none' : `there are: ${valid.slice(0, MOST_NAMED).join(', ')}`;
+  return asked
+    .filter((name) => !valid.includes(name))
+    .map((name) => `no episode has the ${what} ${JSON.stringify(name)}${suggestion(name, valid)} (${there})`);
 }
 
 /** What `matches` says of each row, column by column. */

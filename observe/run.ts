@@ -19,6 +19,8 @@ export interface RunView {
   /** What the run itself says; nothing while no worker is there to be asked. */
   progress: Look<Progress>;
   steps: Look<StoredStep[]>;
+  /** Why its spec, or facts of steps, are not here though they are there: they are damaged. */
+  unreadable: readonly string[];
 }
 
 /** How long a run is waited for: a page must not hang with its worker. */
@@ -88,11 +90,16 @@ export class RunObserver {
 
   private async observe(run: string, last: RunView | null): Promise<RunView> {
     const { store, temporal } = this.sources;
+    const damaged: string[] = [];
     const [execution, spec, steps] = await Promise.all([
       seen(() => executionOfRun(temporal, run), last?.execution),
       // A spec never changes.
-      seen(async () => last?.spec ?? specOfRun(store, run)),
-      seen(async () => (await stepsOf(store, run)).steps, last?.steps),
+      seen(async () => last?.spec ?? specOfRun(store, run, { damaged })),
+      seen(async () => {
+        const { steps: read, unreadable } = await stepsOf(store, run);
+        damaged.push(...unreadable.map(({ message }) => message));
+        return read;
+      }, last?.steps),
     ]);
     if (execution.value === null && spec.unknown === true && execution.problem === null) throw spec.error;
     const there = execution.value;
@@ -102,7 +109,9 @@ export class RunObserver {
         temporal.workflow.getHandle(there.workflowId, there.runId).query<Progress>('progress'),
       );
     }, last?.progress);
-    return { run, spec: spec.value, execution, progress, steps };
+    // Of a store that is away it is not known what is damaged now.
+    const unreadable = steps.problem === null ? damaged : (last?.unreadable ?? []);
+    return { run, spec: spec.value, execution, progress, steps, unreadable };
   }
 }
 

@@ -126,7 +126,8 @@ export async function whyOf(sources: Sources, name: string, now = Date.now()): P
 
 /** Throws `away` where the store does not know the run by this name, or is away as well. */
 async function storedOf({ store }: Sources, name: string, away: GradusError): Promise<Why> {
-  const last = async (): Promise<LastStep | null> => lastStep(store, name, await specOfRun(store, name));
+  const last = async (): Promise<LastStep | null> =>
+    lastStep(store, name, await specOfRun(store, name, { damaged: [] }));
   const known = await last().catch((error: unknown) => {
     throw isA(error, GradusError) ? away : error;
   });

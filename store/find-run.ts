@@ -1,12 +1,13 @@
-import { closest } from 'fastest-levenshtein';
 import { GradusError } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
-import { didYouMean } from '../spec/strict.ts';
+import { didYouMean, suggestion } from '../spec/strict.ts';
 import { rolloutsOfRun, runKey, runPrefix } from './keys.ts';
 import { runClaims } from './run-claim.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
+import { unlessDamaged } from './unless-damaged.ts';
 
-/** Throws GradusError('store', 'no-run') that names the nearest one unless the store holds something of the run. */
+/** Throws GradusError('store', 'no-run'), with the name that is near if one is, unless the store holds something of the run. */
 export async function assertRun(store: ObjectStore, run: string, options: CallOptions = {}): Promise<void> {
   const of = await store.listFolder(runPrefix(run), options);
   if (of.folders.length + of.keys.length > 0) return;
@@ -16,7 +17,9 @@ export async function assertRun(store: ObjectStore, run: string, options: CallOp
     'store',
     'no-run',
     `there is no run "${run}" in this store` +
-      (names.length === 0 ? ', and no other' : `; did you mean "${closest(run, names)}"?`),
+      (names.length === 0
+        ? ', and no other'
+        : suggestion(run, names) || `; "${commandLine('runs')}" lists those there are`),
   );
 }
 
@@ -35,12 +38,16 @@ export async function assertStage(
   throw new GradusError('store', 'no-stage', `no episodes of a stage "${stage}" of ${run} are kept${which}`);
 }
 
-/** The spec of a run; null of one that was imported. Throws as `assertRun` does. */
+/**
+ * The spec of a run; null of one that was imported, and of one whose spec is damaged where there is a list that takes why.
+ * Throws as `assertRun` does.
+ */
 export async function specOfRun(
   store: ObjectStore,
   run: string,
-  options: CallOptions = {},
+  { damaged, ...options }: CallOptions & { damaged?: string[] } = {},
 ): Promise<CurriculumSpec | null> {
   await assertRun(store, run, options);
-  return (await store.find(runKey(run), runClaims, options))?.spec ?? null;
+  const claim = await unlessDamaged(damaged, () => store.find(runKey(run), runClaims, options));
+  return claim?.spec ?? null;
 }

@@ -4,6 +4,7 @@ import type { LedgerPlace } from '../core/ladder/requests.ts';
 import { ledgerPages } from './ladder-codecs.ts';
 import { ledgerKey, ledgerPrefix } from './keys.ts';
 import type { CallOptions, ObjectStore } from './object-store.ts';
+import { unlessDamaged } from './unless-damaged.ts';
 
 /**
  * Writes a page of the ledger and adds it up; an attempt before this one may have written it already, and then that
@@ -21,15 +22,18 @@ export async function appendLedger(
   return addEntries({}, page.value);
 }
 
-/** Every entry of a run's ledger, in the order in which each writer wrote them. */
+/**
+ * Every entry of a run's ledger, in the order in which each writer wrote them. `damaged`: pages that cannot be read are left
+ * out, and why is added to it; without it they throw.
+ */
 export async function readLedger(
   store: ObjectStore,
   run: string,
-  options: CallOptions = {},
+  { damaged, ...options }: CallOptions & { damaged?: string[] } = {},
 ): Promise<LedgerEntry[]> {
   const pages: LedgerEntry[][] = [];
   for (const { key } of await store.list(ledgerPrefix(run), options)) {
-    pages.push((await store.find(key, ledgerPages, options)) ?? []);
+    pages.push((await unlessDamaged(damaged, () => store.find(key, ledgerPages, options))) ?? []);
   }
   return pages.flat();
 }

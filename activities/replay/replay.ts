@@ -1,4 +1,3 @@
-import { closest } from 'fastest-levenshtein';
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
@@ -10,6 +9,7 @@ import { forkEpisode } from './fork-episode.ts';
 import type { Fork, Forked } from './fork-episode.ts';
 import { replayEpisode } from './replay-episode.ts';
 import type { Replayed } from './replay-episode.ts';
+import { suggestion } from '../../spec/strict.ts';
 import { checkpointThatSampled, storedEpisode } from './stored-episode.ts';
 import type { EpisodePlace } from './stored-episode.ts';
 
@@ -55,7 +55,7 @@ export async function replay(
     throw new GradusError(
       'environment',
       'unknown',
-      `${ref.environment}, which a fork goes on in, is not known here; the nearest is ${closest(ref.environment, names)}. ` +
+      `${ref.environment}, which a fork goes on in, is not known here${suggestion(ref.environment, names) || '.'} ` +
         'One of your own is known where GRADUS_ENVIRONMENTS or package.json names its module',
     );
   }

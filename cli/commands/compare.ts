@@ -50,7 +50,7 @@ export function compare(): Command {
 }
 
 function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks: CommonTasks | null): void {
-  for (const message of unreadable) note(message);
+  for (const message of new Set([...unreadable, ...(tasks?.unreadable ?? [])])) note(message);
   const names = runs.map(({ run }) => run);
   print(
     table(
@@ -80,7 +80,8 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
       `Of these tasks ${both} are solved by both, ${first} by ${names[0]} alone, ${second} by ${names[1]} alone, ${neither} by neither.`,
     );
   }
-  if (spec.length === 0) print('Their specs are the same.');
+  if (spec === null) print('What their specs differ in is not known.');
+  else if (spec.length === 0) print('Their specs are the same.');
   else {
     print(
       table(

@@ -3,12 +3,13 @@ import { GradusError } from '../../core/errors.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { specOfRun } from '../../store/find-run.ts';
+import { NO_REWARD } from '../../observe/episode-rows.ts';
 import { groupAt } from '../../observe/group-at.ts';
 import { parsePlace, placeOf } from '../../observe/place.ts';
 import { messagesLine } from '../../observe/exports/messages.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { print } from '../printable.ts';
+import { note, print } from '../printable.ts';
 
 /** `gradus episode PLACE`: what one episode said, called, saw and was rewarded for. */
 export function episode(): Command {
@@ -18,7 +19,9 @@ export function episode(): Command {
     .action(
       (place: ReturnType<typeof parsePlace>, { json, ...options }: ConnectionOptions & { json?: boolean }) =>
         withStore(options, async (store) => {
-          const reward = (await specOfRun(store, place.run))?.reward ?? { components: [] };
+          const damaged: string[] = [];
+          const reward = (await specOfRun(store, place.run, { damaged }))?.reward ?? NO_REWARD;
+          for (const message of damaged) note(`left out: ${message}`);
           const found = await groupAt(store, place);
           const sampled = found?.group.episodes[place.episode];
           if (!found || !sampled) {

@@ -43,6 +43,7 @@ export function find(): Command {
         const query = queryIn(options);
         await assertRun(store, run);
         const index = await EpisodeIndex.open(store, run);
+        for (const message of index.damaged) note(`left out: ${message}`);
         await index.build({ progress: sayProgress() });
         if (query.text !== undefined) await printHits(store, index, { ...query, text: query.text }, options);
         else if (!(await exported(store, index, query, options))) {
@@ -115,7 +116,8 @@ async function printHits(
 }
 
 function printRows(run: string, findings: Findings, { json, limit }: FindOptions): void {
-  const { rows, total, success, meanReward, there, unreadable } = findings;
+  const { rows, total, success, meanReward, there, unreadable, unknown } = findings;
+  for (const message of unknown) note(message);
   for (const { key, message } of unreadable) note(`${key} could not be read: ${message}`);
   if (json === true) {
     for (const row of rows) print(JSON.stringify({ place: placeOf({ run, ...row }), ...row }));

@@ -1,7 +1,6 @@
 import process from 'node:process';
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
-import { closest } from 'fastest-levenshtein';
 import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
 import { GradusError } from '../../core/errors.ts';
@@ -13,6 +12,7 @@ import type { ConnectionOptions } from '../connection.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
 import { playEpisode } from '../play-episode.ts';
 import { printable } from '../../core/printable.ts';
+import { suggestion } from '../../spec/strict.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 import type { PlaySettings } from '../play-episode.ts';
 
@@ -103,7 +103,7 @@ async function environmentOf(name: string | undefined): Promise<HostedEnvironmen
   throw new GradusError(
     'environment',
     'unknown',
-    `no environment "${name}"; did you mean "${closest(name, names)}"? There are: ${names.join(', ')}. One of your own is known here when ` +
+    `no environment "${name}"${suggestion(name, names) || '.'} There are: ${names.join(', ')}. One of your own is known here when ` +
       'GRADUS_ENVIRONMENTS or package.json names its module, as for dev',
   );
 }

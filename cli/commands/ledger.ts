@@ -5,7 +5,7 @@ import { readLedger } from '../../store/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { print } from '../printable.ts';
+import { note, print } from '../printable.ts';
 
 /** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
 export function ledger(): Command {
@@ -15,7 +15,9 @@ export function ledger(): Command {
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
       withStore(options, async (store) => {
         await assertRun(store, run);
-        const entries = await readLedger(store, run);
+        const damaged: string[] = [];
+        const entries = await readLedger(store, run, { damaged });
+        for (const message of damaged) note(`left out: ${message}`);
         if (options.json === true) {
           for (const entry of entries) print(JSON.stringify(entry));
           return;

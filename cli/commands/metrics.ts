@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { specOfRun } from '../../store/find-run.ts';
-import { readSteps } from '../../store/step-facts.ts';
+import { stepsOf } from '../../observe/steps.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
@@ -21,8 +21,11 @@ export function metrics(): Command {
     .option('--parquet <file>', 'writes a Parquet file with a row for every stored episode')
     .action((run: string, options: MetricsOptions) =>
       withStore(options, async (store) => {
-        const spec = await specOfRun(store, run);
-        const steps = await readSteps(store, run);
+        const damaged: string[] = [];
+        const spec = await specOfRun(store, run, { damaged });
+        const { steps, unreadable } = await stepsOf(store, run);
+        damaged.push(...unreadable.map(({ message }) => message));
+        for (const message of damaged) note(`left out: ${message}`);
         if (options.json === true) {
           for (const step of steps) print(JSON.stringify({ ...step, figures: figuresOf(step) }));
         }
@@ -32,14 +35,16 @@ export function metrics(): Command {
           note(`${steps.length} steps in ${files.length} files below ${options.tensorboard}`);
         }
         if (options.parquet !== undefined) {
-          const { componentsOf, episodesOf } = await import('../../observe/episode-rows.ts');
+          const { componentsOf, episodesOf, NO_REWARD } = await import('../../observe/episode-rows.ts');
           const { writeParquet } = await import('../../observe/exports/parquet.ts');
-          const reward = spec?.reward ?? { components: [], truncated: 'mask' as const };
+          const reward = spec?.reward ?? NO_REWARD;
+          const damaged: string[] = [];
           const rows = await writeParquet(
             options.parquet,
             componentsOf(reward),
-            episodesOf(store, run, reward),
+            episodesOf(store, run, reward, { damaged }),
           );
+          for (const message of damaged) note(`left out: ${message}`);
           note(`${rows} episodes in ${options.parquet}`);
         }
         if (options.json === true || options.tensorboard !== undefined || options.parquet !== undefined)

@@ -112,9 +112,11 @@ export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcom
   if (isToolFailure(outcome)) return false;
   if (outcome.kind !== 'scored') return null;
   const decisive = specs.find((spec) => spec.role === 'outcome');
-  const said = outcome.components.find((component) => component.verifier === decisive?.verifier);
+  // Of a spec that cannot be read it is not known what counts.
+  if (decisive === undefined) return null;
+  const said = outcome.components.find((component) => component.verifier === decisive.verifier);
   // It is only measured, and had nothing to say.
-  if (said?.score === null && decisive?.weight === 0) return null;
+  if (said?.score === null && decisive.weight === 0) return null;
   return said?.passed ?? isFull(said?.score);
 }
 

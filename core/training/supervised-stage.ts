@@ -127,7 +127,7 @@ export async function superviseStage(
     if (!unjudged && rounds === 'left') return { kind: 'continue', reason: null, ...without };
     const reason = unjudged
       ? `no held-out episode of round ${round} could be judged: ${countsOf(outcomes)}${causesOf(incidents ?? [])}`
-      : `${stage.name} did not graduate in ${round} rounds: not every level succeeds ${least} of the time`;
+      : `${stage.name} did not graduate in ${round} round${round === 1 ? '' : 's'}: not every level succeeds ${least} of the time`;
     return { kind: 'stuck', reason, action: 'ask', question: questionOf(reason, rounds, stage) };
   }
 
@@ -193,7 +193,10 @@ function questionOf(
     answers: [
       rounds === 'left'
         ? { answer: 'continue', effect: 'do the next round' }
-        : { answer: 'more-rounds', effect: `give the stage ${maxRounds} more round(s)` },
+        : {
+            answer: 'more-rounds',
+            effect: `give the stage ${maxRounds} more round${maxRounds === 1 ? '' : 's'}`,
+          },
       { answer: 'advance', effect: 'go on to the next stage with the model as it is' },
       STOP,
     ],

@@ -16,6 +16,7 @@ import { Curves } from '../parts/chart.tsx';
 import { duration, Success } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
+import { Unreadable } from '../parts/unreadable.tsx';
 
 const MOST_ROWS = 200;
 /** Places to choose from: of a run of thousands of steps the newest. */
@@ -48,6 +49,8 @@ interface Asking {
   figures: 'curated' | 'all';
   at: Asked | null;
   tasks: 'all' | 'differing';
+  /** Where the runs part is looked for where facts differ, or in every stored episode. */
+  parting: 'facts' | 'episodes';
 }
 
 /** `/compare?runs=A,B`: what two to four runs differ in, what came of it, and where they part. */
@@ -71,15 +74,14 @@ export function comparePage(app: App, { sources }: Context): void {
     const tasks = at === null ? null : await commonTasks(store, asking.runs, at);
     const [first, ...others] = asking.runs as [string, ...string[]];
     const divergences: Divergence[] = [];
-    for (const other of others) divergences.push(await divergenceOf(store, [first, other]));
+    for (const other of others)
+      divergences.push(
+        await divergenceOf(store, [first, other], { episodes: asking.parting === 'episodes' }),
+      );
     return c.html(
       <Layout title={`Compare ${asking.runs.join(', ')}`}>
         <Choice asking={{ ...asking, at }} known={known} places={places} />
-        {compared.unreadable.map((message) => (
-          <p class="warning">
-            <Text value={message} max={500} />
-          </p>
-        ))}
+        <Unreadable of={[...compared.unreadable, ...(tasks?.unreadable ?? [])]} />
         <Overview compared={compared} />
         <h2>Where they part</h2>
         {divergences.map((divergence) => (
@@ -109,6 +111,7 @@ function askingOf(query: Record<string, string[]>): Asking {
     figures: one('figures') === 'all' ? 'all' : 'curated',
     at: stage === undefined ? null : { stage, step: Number(step) },
     tasks: one('tasks') === 'all' ? 'all' : 'differing',
+    parting: one('parting') === 'episodes' ? 'episodes' : 'facts',
   };
 }
 
@@ -117,7 +120,7 @@ const invalid = (message: string): GradusError => new GradusError('spec', 'compa
 const placeText = ({ stage, step }: Asked): string => `${stage}/${step}`;
 
 const Choice: FC<{ asking: Asking; known: readonly string[]; places: readonly Asked[] }> = ({
-  asking: { runs, by, figures, at, tasks },
+  asking: { runs, by, figures, at, tasks, parting },
   known,
   places,
 }) => (
@@ -152,6 +155,17 @@ const Choice: FC<{ asking: Asking; known: readonly string[]; places: readonly As
         </option>
         <option value="all" selected={figures === 'all'}>
           all
+        </option>
+      </select>
+    </label>
+    <label>
+      they part
+      <select name="parting">
+        <option value="facts" selected={parting === 'facts'}>
+          by the facts of steps
+        </option>
+        <option value="episodes" selected={parting === 'episodes'}>
+          by every stored episode (reads all of them)
         </option>
       </select>
     </label>
@@ -287,8 +301,9 @@ const Part: FC<{ divergence: Divergence }> = ({ divergence }) => {
         </p>
       )}
       <p class="note">
-        By the facts of steps and the weights after them; then by the groups, episodes and tokens of the step.
-        Every stored episode is compared by{' '}
+        {divergence.looked === 'episodes'
+          ? 'Every stored episode was compared, up to where they part. In a terminal: '
+          : 'By the facts of steps and the weights after them; then by the groups, episodes and tokens of the step. Every stored episode is compared when that is chosen above, and by '}
         <code class="command">{commandLine(`compare ${runs.join(' ')} --episodes`)}</code>.
       </p>
     </section>
@@ -298,7 +313,9 @@ const Part: FC<{ divergence: Divergence }> = ({ divergence }) => {
 const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } }) => (
   <>
     <h2>What their specs differ in</h2>
-    {spec.length === 0 ? (
+    {spec === null ? (
+      <p>That is not known: not all of them can be read.</p>
+    ) : spec.length === 0 ? (
       <p>In nothing but the run's name.</p>
     ) : (
       <Scroll label="spec differences">

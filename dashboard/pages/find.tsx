@@ -40,6 +40,7 @@ import { Num, percent } from '../parts/numbers.tsx';
 import { pageIn } from '../parts/pages.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
+import { Unreadable } from '../parts/unreadable.tsx';
 
 const ROWS = 50;
 /** A page does not wait longer for what is being read. */
@@ -99,7 +100,7 @@ export function findPage(app: App, context: Context): void {
         <Form asked={asked} findings={findings} stages={index.stages} />
         <Live id="found">
           {build && <Reading job={build} asked={asked} missing={findings.missing} />}
-          <Unreadable findings={findings} />
+          <Unreadable of={[...index.damaged, ...findings.unreadable.map(({ message }) => message)]} />
           {search ? (
             <Hits search={search} asked={asked} context={context} />
           ) : query.text !== undefined ? (
@@ -379,29 +380,20 @@ const Reading: FC<{ job: Job; asked: Asked; missing: number }> = ({ job, asked, 
   );
 };
 
-const Unreadable: FC<{ findings: Findings }> = ({ findings: { unreadable } }) =>
-  unreadable.length === 0 ? null : (
-    <details class="stale">
-      <summary>{unreadable.length} groups cannot be read, and are not among what is found</summary>
-      <ul>
-        {unreadable.slice(0, 20).map(({ message }) => (
-          <li>
-            <Text value={message} max={400} />
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-
 const Rows: FC<{ asked: Asked; findings: Findings }> = ({ asked, findings }) => {
   const { run, page } = asked;
-  const { rows, total, there, success, meanReward } = findings;
+  const { rows, total, there, success, meanReward, unknown } = findings;
   const first = (page - 1) * ROWS + 1;
   return (
     <>
       <h2>
         {total} of {there.episodes} episodes
       </h2>
+      {unknown.map((message) => (
+        <p class="note">
+          <Text value={message} max={1000} />
+        </p>
+      ))}
       <p class="note">
         {success.trials > 0 && (
           <>

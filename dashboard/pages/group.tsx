@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commonStart } from '../../observe/common-start.ts';
-import { rowsOfStep } from '../../observe/episode-rows.ts';
+import { NO_REWARD, rowsOfStep } from '../../observe/episode-rows.ts';
 import type { EpisodeRow } from '../../observe/episode-rows.ts';
 import { placeNumber } from '../../observe/place.ts';
 import type { Place } from '../../observe/place.ts';
@@ -16,6 +16,7 @@ import { Num } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
 import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
 import { Block, Text } from '../parts/text.tsx';
+import { Unreadable } from '../parts/unreadable.tsx';
 
 /** Samples of a task that a page has beside each other. */
 const BESIDE = 32;
@@ -33,7 +34,8 @@ export function groupPage(
     const { run, stage } = c.req.param();
     const step = placeNumber('step', c.req.param('step'));
     const number = placeNumber('group', c.req.param('group'));
-    const { spec } = await observer.look(run);
+    const { spec, unreadable } = await observer.look(run);
+    const damaged = [...unreadable];
     const folder = stepFolder(run, stage, step);
     const found = await storedGroup(sources.store, { run, stage, step, group: number });
     if (found === null) {
@@ -46,7 +48,9 @@ export function groupPage(
     const { group, last } = found;
     const [texts, rows] = await Promise.all([
       tokenizers.of(run),
-      spec && last < MOST_GROUPS ? rowsOfStep(sources.store, run, folder, spec.reward) : [],
+      last < MOST_GROUPS
+        ? rowsOfStep(sources.store, run, folder, spec?.reward ?? NO_REWARD, { damaged })
+        : [],
     ]);
     const place = { run, stage, step, group: number };
     // Whoever comes from an episode means its task.
@@ -67,6 +71,7 @@ export function groupPage(
         prev={number > 0 ? groupAt({ ...place, group: number - 1 }) : null}
         next={number < last ? groupAt({ ...place, group: number + 1 }) : null}
       >
+        <Unreadable of={damaged} />
         {group.tasks.length > 1 && (
           <form method="get" class="filters">
             <label>

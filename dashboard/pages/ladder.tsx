@@ -17,6 +17,7 @@ import { Figure } from '../parts/chart.tsx';
 import { amount, dollars, duration, Num, percent } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
+import { Unreadable } from '../parts/unreadable.tsx';
 
 /** `/runs/RUN/ladder`: who climbed, what it cost, how far each rung can be trusted, and what was left out. */
 export function ladderPage(app: App, { ladder }: Context & { ladder: LadderObserver }): void {
@@ -47,6 +48,7 @@ export function ladderPage(app: App, { ladder }: Context & { ladder: LadderObser
 
 const Ladder: FC<{ view: LadderView }> = ({ view }) => (
   <>
+    <Unreadable of={view.unreadable} />
     <Live id="funnel">
       <Funnel view={view} />
     </Live>

@@ -25,6 +25,7 @@ import { Curves } from '../parts/chart.tsx';
 import { duration, Num, percent, Reported, Success, Time } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
+import { Unreadable } from '../parts/unreadable.tsx';
 import { chartsOf } from '../run-charts.ts';
 import type { RunChart } from '../run-charts.ts';
 import { Scroll } from '../parts/scroll.tsx';
@@ -128,6 +129,9 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
       stale={staleOf(view)}
       live={execution.value?.closedAt === null || execution.problem !== null}
     >
+      <Live id="unreadable">
+        <Unreadable of={view.unreadable} />
+      </Live>
       <Live id="question">
         {progress.value?.question && (
           <QuestionOf run={run} question={progress.value.question} context={context} />
@@ -148,13 +152,20 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
           </>
         )}
       </Live>
-      {context.actions && execution.value?.closedAt === null && (
-        <div class="actions">
-          <Action to={`${runAt(run)}/pause`} token={context.formToken} label="Pause" />
-          <Action to={`${runAt(run)}/resume`} token={context.formToken} label="Resume" />
-          <a href={`${runAt(run)}/stop`}>Stop …</a>
-        </div>
-      )}
+      <Live id="actions">
+        {context.actions && execution.value?.closedAt === null && (
+          <div class="actions">
+            {signalsFor(view).map((signal) => (
+              <Action
+                to={`${runAt(run)}/${signal}`}
+                token={context.formToken}
+                label={signal === 'pause' ? 'Pause' : 'Resume'}
+              />
+            ))}
+            <a href={`${runAt(run)}/stop`}>Stop …</a>
+          </div>
+        )}
+      </Live>
       <nav aria-label="Of this run">
         <a href={`/find?run=${encodeURIComponent(run)}`}>Find episodes</a>
         {spec?.verification && (
@@ -195,6 +206,14 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
     </Layout>
   );
 };
+
+/** What does something to a run as it stands; of one that does not say how it stands, either may. */
+function signalsFor({ progress }: RunView): ('pause' | 'resume')[] {
+  if (progress.value === null || progress.problem !== null) return ['pause', 'resume'];
+  const { status } = progress.value;
+  if (status === 'paused') return ['resume'];
+  return status === 'stopping' ? [] : ['pause'];
+}
 
 const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> = ({
   run,

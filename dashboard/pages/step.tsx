@@ -5,7 +5,7 @@ import { HELD_OUT } from '../../core/names.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { comparedSamples, taskOf } from '../../observe/contrast.ts';
-import { rowsOfStep } from '../../observe/episode-rows.ts';
+import { NO_REWARD, rowsOfStep } from '../../observe/episode-rows.ts';
 import type { EpisodeRow } from '../../observe/episode-rows.ts';
 import { placeNumber } from '../../observe/place.ts';
 import type { RunObserver } from '../../observe/run.ts';
@@ -21,6 +21,7 @@ import { amount, duration, Num, Success } from '../parts/numbers.tsx';
 import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
+import { Unreadable } from '../parts/unreadable.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 
 /** Rows of a table, and groups that are read where a page reads no more. */
@@ -37,8 +38,9 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     const { run, stage } = c.req.param();
     const step = placeNumber('step', c.req.param('step'));
     const view = await observer.look(run);
-    const reward = view.spec?.reward;
-    const truncated = reward?.truncated ?? 'mask';
+    const reward = view.spec?.reward ?? NO_REWARD;
+    const damaged = [...view.unreadable];
+    const { truncated } = reward;
     const written = view.spec?.stages.find(({ name }) => name === stage);
     const greedy = written?.kind === 'rl' && written.plan.greedy;
     const folder = stepFolder(run, stage, step);
@@ -46,7 +48,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     const stored = await groupsIn(sources.store, folder.folder);
     const isLarge = stored.length > MOST_GROUPS;
     const some = isLarge ? { some: rowsOf(stored, page, ROWS) } : {};
-    const rows = reward === undefined ? [] : await rowsOfStep(sources.store, run, folder, reward, some);
+    const rows = await rowsOfStep(sources.store, run, folder, reward, { ...some, damaged });
     const paged: Paged = {
       run,
       page,
@@ -74,6 +76,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
         next={at < 0 ? null : beside(steps[at + 1])}
         stale={staleOf(view)}
       >
+        <Unreadable of={damaged} />
         {facts && <Facts run={run} facts={facts} evaluated={evaluated.length > 0} />}
         {facts?.rollout && view.spec && (
           <p>

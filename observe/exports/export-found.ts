@@ -4,7 +4,7 @@ import type { RewardSpec } from '../../core/spec.ts';
 import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
 import type { EpisodeIndex } from '../episode-index.ts';
 import { componentsOf, rowsOfStep } from '../episode-rows.ts';
-import type { EpisodeRow } from '../episode-rows.ts';
+import type { EpisodeRow, RowOptions } from '../episode-rows.ts';
 import { trajectoriesOf } from '../found-episodes.ts';
 import type { FoundInStep } from '../found-episodes.ts';
 import { stepFolder } from '../group-at.ts';
@@ -59,7 +59,7 @@ export function writeFoundParquet(
   store: ObjectStore,
   { run, reward }: { run: string; reward: RewardSpec },
   found: readonly FoundInStep[],
-  options: CallOptions = {},
+  options: RowOptions = {},
 ): Promise<number> {
   return writeParquet(file, componentsOf(reward), rows());
 

@@ -14,6 +14,7 @@ import { calibrationLists } from '../../store/ladder-codecs.ts';
 import { specOfRun } from '../../store/find-run.ts';
 import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
 import type { LadderStatus } from '../../workflows/ladder-state.ts';
+import { unlessDamaged } from '../../store/unless-damaged.ts';
 import { askLadder } from '../ask.ts';
 import type { Sources } from '../sources.ts';
 import { DeferredBook } from './deferred.ts';
@@ -60,6 +61,8 @@ export interface LadderView {
   calibrations: LadderCalibration[];
   deferred: DeferredView;
   ledger: LedgerSummary;
+  /** Spec, changes and calibrations that are damaged, and why. */
+  unreadable: readonly string[];
 }
 
 /** A ladder with a long history takes a moment to remember. */
@@ -97,29 +100,31 @@ export class LadderObserver {
    */
   async look(run: string, options: CallOptions = {}): Promise<LadderView | null> {
     const { store } = this.sources;
+    const damaged: string[] = [];
     const [spec, changes, book, calibrations, said] = await Promise.all([
-      specOfRun(store, run, options),
-      readChanges(store, run, options),
+      specOfRun(store, run, { ...options, damaged }),
+      unlessDamaged(damaged, () => readChanges(store, run, options)),
       this.ledgers.of(run, options),
-      lastCalibrations(store, run, options),
+      unlessDamaged(damaged, () => lastCalibrations(store, run, options)),
       askLadder(this.sources.temporal, run, PATIENCE_MS),
     ]);
     const status = said && statusShape.safeParse(said).success ? said : null;
     const summary = book.summary();
     const verification = spec?.verification;
-    if (!verification && summary.entries === 0) return null;
+    if (!verification && summary.entries === 0 && damaged.length === 0) return null;
     const stage = status?.stage ?? summary.lastStage;
     return {
       run,
       stage,
       rungs: rungsOf(verification, summary, status, (verifier) =>
-        accountOf(spec, changesThatHold(changes), summary, stage, verifier),
+        accountOf(spec, changesThatHold(changes ?? []), summary, stage, verifier),
       ),
       budgetsFrom: status ? 'workflow' : 'ledger',
       waiting: status?.waiting ?? null,
       calibrations: calibrationsOf(verification, calibrations, summary.pairs),
       deferred: await this.deferred(run, book, calibrations, options),
       ledger: summary,
+      unreadable: damaged,
     };
   }
 

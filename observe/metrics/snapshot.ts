@@ -93,7 +93,7 @@ export class MetricsReader {
   private async figuresOf(run: string): Promise<Figures | null> {
     const { store } = this.sources;
     try {
-      const last = await lastStep(store, run, await specOfRun(store, run));
+      const last = await lastStep(store, run, await specOfRun(store, run, { damaged: [] }));
       return last && figuresOf(last.step);
     } catch {
       // Away, which is measured; or damaged, which the pages of the run say.

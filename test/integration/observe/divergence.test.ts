@@ -178,7 +178,7 @@ test('runs are compared by their curves, what they were measured by, and the tas
     ['other-reward', 3],
     ['shorter', 2],
   ]);
-  expect(compared.spec.map(({ path, values }) => [path, values])).toEqual([
+  expect(compared.spec!.map(({ path, values }) => [path, values])).toEqual([
     ['reward.components[format].weight', ['0.2', '0.1', '0.2']],
     ['stages[rl].maxSteps', ['2', '2', '1']],
   ]);

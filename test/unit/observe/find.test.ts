@@ -65,6 +65,7 @@ test('what columns say of a row is what is said of its episode', () => {
 /** Steps that are there, without a store. */
 const indexOf = (steps: readonly IndexedStep[]): EpisodeIndex =>
   ({
+    stages: [...new Set(steps.map(({ stage }) => stage))],
     scan: async (visit: (step: IndexedStep) => void): Promise<Scanned> => {
       for (const step of steps) visit(step);
       return Promise.resolve({ steps: steps.length, missing: 0, unreadable: [] });

@@ -77,7 +77,7 @@ test('asks when its rounds are used up, and does what is answered', async () => 
     {
       reason: 'warm-start did not graduate in 4 rounds: not every level succeeds 40.0 % of the time',
       answers: [
-        { answer: 'more-rounds', effect: 'give the stage 4 more round(s)' },
+        { answer: 'more-rounds', effect: 'give the stage 4 more rounds' },
         { answer: 'advance', effect: 'go on to the next stage with the model as it is' },
         { answer: 'stop', effect: 'end the run with its checkpoint' },
       ],
