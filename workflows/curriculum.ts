@@ -30,7 +30,7 @@ import type { CurriculumResult, CurriculumState } from '../core/training/curricu
 import { ids } from '../core/names.ts';
 import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
-import type { CurriculumSpec } from '../core/spec.ts';
+import type { CurriculumSpec, VerificationSpec } from '../core/spec.ts';
 import type { Retrying } from '../core/retrying.ts';
 import { withChange } from '../core/run-change.ts';
 import type { KeptChange, RunChange } from '../core/run-change.ts';
@@ -47,6 +47,7 @@ import {
   decide,
   decided,
   ladderClosed,
+  ladderReopened,
   pause,
   progress,
   questionAsked,
@@ -79,6 +80,8 @@ const MOST_UNKNOWN = 8;
 const MOST_ALARMS = 8;
 /** Changes that it shows. */
 const MOST_CHANGES = 8;
+/** How often a ladder may end while a run that was reset takes it over. */
+const MOST_LADDERS = 5;
 
 /** Carried over continue-as-new, between stages. */
 interface Carried {
@@ -231,6 +234,35 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     }
   }
 
+  /**
+   * Starts the ladder, which outlives the run: verdicts may come days later. A run that was reset goes on with the one
+   * that it has, also where that has been told that the run is over; where it has just ended, with another one.
+   */
+  async function openLadder(run: string, verification: VerificationSpec): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await startChild<typeof ladder>('ladder', {
+          args: [{ run, verification, firstRunId: workflowInfo().firstExecutionRunId }],
+          workflowId: ids.ladder(run),
+          parentClosePolicy: ParentClosePolicy.ABANDON,
+          // A run that is cancelled tells it to end; a cancellation would cut off what it has to write down.
+          cancellationType: ChildWorkflowCancellationType.ABANDON,
+          typedSearchAttributes: searchAttributes({ run, stage: 'ladder' }),
+        });
+        return;
+      } catch (error) {
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      }
+      try {
+        await getExternalWorkflowHandle(ids.ladder(run)).signal(ladderReopened);
+        return;
+      } catch (error) {
+        if (isCancellation(error) || attempt === MOST_LADDERS) throw error;
+        log.info('the ladder of an earlier time has just ended', { reason: String(error) });
+      }
+    }
+  }
+
   async function train(): Promise<CurriculumResult> {
     const spec =
       carried?.spec ??
@@ -245,20 +277,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     upsertSearchAttributes(searchAttributes({ run: spec.run }));
 
     if (spec.verification) ladderId = ids.ladder(spec.run);
-    if (ladderId !== null && !carried) {
-      // It outlives the run: verdicts may come days later. A run that was reset goes on with the one that it has.
-      const starting = startChild<typeof ladder>('ladder', {
-        args: [{ run: spec.run, verification: spec.verification! }],
-        workflowId: ids.ladder(spec.run),
-        parentClosePolicy: ParentClosePolicy.ABANDON,
-        // A run that is cancelled tells it to end; a cancellation would cut off what it has to write down.
-        cancellationType: ChildWorkflowCancellationType.ABANDON,
-        typedSearchAttributes: searchAttributes({ run: spec.run, stage: 'ladder' }),
-      });
-      await starting.catch((error: unknown) => {
-        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      });
-    }
+    if (spec.verification && !carried) await openLadder(spec.run, spec.verification);
 
     return runCurriculum(
       {

@@ -38,6 +38,7 @@ import {
   climbFailed,
   climbWanted,
   ladderClosed,
+  ladderReopened,
   ladderSwept,
   runGone,
   verdictArrived,
@@ -50,6 +51,8 @@ export const ladderStatus = defineQuery<LadderStatus>('ladder');
 export interface LadderInput {
   run: string;
   verification: VerificationSpec;
+  /** The first execution of the run, which one that is reset has in common with those before it. */
+  firstRunId: string;
 }
 
 const key = (verifier: string, digest: string): string => `${verifier}/${digest}`;
@@ -67,7 +70,7 @@ const LEDGER_PAGE = 100;
  */
 export async function ladder(input: LadderInput, from?: LadderState): Promise<LadderStatus> {
   const parent = parentOf(from);
-  const { run, verification } = input;
+  const { run, verification, firstRunId } = input;
   const { rungs } = verification;
   const state = from ?? initialLadderState(rungs);
   /** What came and is not in the ledger yet. */
@@ -76,6 +79,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   let launching = false;
   /** The run has ended before its end: nothing more is asked or waited for. */
   let gone = false;
+  /** The run was reset after that. */
+  let reopened = false;
+  /** Steps of the run that was reset, for the ladder that is begun anew. */
+  const later: ClimbRequest[] = [];
   /** The step that is climbing. */
   let serving: ClimbRequest | null = null;
   /** The state is about to be carried over: what is not launched yet is launched from there. */
@@ -90,11 +97,20 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
 
   const handedOver = (): boolean => !launching && entries.length === 0;
 
-  listen(climbWanted, climbRequest, (request) => void state.requests.push(request));
+  listen(climbWanted, climbRequest, (request) => {
+    // Whose step climbs has not come to its end.
+    state.closed = false;
+    (reopened ? later : state.requests).push(request);
+  });
   setHandler(climbAwaited, () => undefined);
   setHandler(ladderClosed, () => void (state.closed = true));
+  setHandler(ladderReopened, () => {
+    state.closed = false;
+    reopened = gone;
+  });
   const lose = (): void => {
     gone = true;
+    reopened = false;
     // Of whom nobody is left, nothing can be asked.
     stopAsking();
   };
@@ -321,14 +337,17 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       state.totals = mergeTotals(state.totals, totals);
     }
     while (entries.length > 0) await writeDown();
+    if (reopened)
+      await continueAsNew<typeof ladder>(input, { ...initialLadderState(rungs), requests: later });
     return statusOf(rungs, state);
   }
 
   /** A run that was terminated tells nobody. */
   async function watchRun(): Promise<void> {
-    const execution = { workflowId: parent.workflowId, firstRunId: parent.runId };
+    const execution = { workflowId: parent.workflowId, firstRunId };
     for (;;) {
-      if (state.closed || gone) return;
+      await condition(() => gone || !state.closed);
+      if (gone) return;
       await sleep(WATCH_INTERVAL);
       const over = await runWatchActivities.isRunOver(execution);
       if (over && !state.closed) lose();

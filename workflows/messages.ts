@@ -100,6 +100,8 @@ export const climbed = defineSignal<[ClimbReply]>('climbed');
 export const climbFailed = defineSignal<[ClimbFailure]>('climbFailed');
 /** The run has come to its end: the ladder ends when nothing is waited for. */
 export const ladderClosed = defineSignal('ladderClosed');
+/** The run was reset: what it has told the ladder of its end holds no more. */
+export const ladderReopened = defineSignal('ladderReopened');
 /** The run failed or was cancelled: the ladder ends. */
 export const runGone = defineSignal('runGone');
 /** A sweep brought these verdicts. */

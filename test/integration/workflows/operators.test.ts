@@ -1,8 +1,11 @@
 import { WorkflowFailedError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createRunWatch } from '../../../activities/run-watch.ts';
 import { ids } from '../../../core/names.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
+import type { LadderInput } from '../../../workflows/ladder.ts';
 import type { LadderStatus } from '../../../workflows/ladder-state.ts';
 import { decide } from '../../../workflows/messages.ts';
 import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
@@ -51,10 +54,35 @@ afterAll(async () => {
   await lab?.stop();
 });
 
-const start = (run: string) =>
+const start = (run: string, rung: { wait?: boolean } = {}) =>
   lab.runs.start(
     run,
-    ladderSpec([{ verifier: 'near', passAtLeast: 0.5 }], { maxSteps: 2, groupsPerStep: 2 }),
+    ladderSpec([{ verifier: 'near', passAtLeast: 0.5, ...rung }], { maxSteps: 2, groupsPerStep: 2 }),
+  );
+
+/** Its newest execution, to where it had done nothing. */
+async function resetToBegin(handle: WorkflowHandle): Promise<void> {
+  const { runId } = await handle.describe();
+  const { events } = await lab.runs.client.workflow.getHandle(handle.workflowId, runId).fetchHistory();
+  const begun = events!.find((event) => event.workflowTaskCompletedEventAttributes)!;
+  await lab.runs.client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId: handle.workflowId, runId },
+    reason: 'to do it again',
+    workflowTaskFinishEventId: begun.eventId!,
+    requestId: runId,
+  });
+}
+
+const untilSignalled = (workflowId: string, signal: string) =>
+  until(
+    async () => {
+      const { events } = await lab.runs.client.workflow.getHandle(workflowId).fetchHistory();
+      const got = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
+      return got.includes(signal) || undefined;
+    },
+    20_000,
+    () => `${workflowId} is not told ${signal}`,
   );
 
 test.each(['cancel', 'terminate'] as const)(
@@ -120,15 +148,7 @@ test.each([
     await start(run);
     await untilBegun(lab.runs, ids.group(run, 'rl', 1, 1));
     const reset = lab.runs.client.workflow.getHandle(stage === null ? run : `${run}/${stage}`);
-    const { events } = await reset.fetchHistory();
-    const begun = events!.find((event) => event.workflowTaskCompletedEventAttributes)!;
-    await lab.runs.client.workflowService.resetWorkflowExecution({
-      namespace: 'default',
-      workflowExecution: { workflowId: reset.workflowId, runId: (await reset.describe()).runId },
-      reason: 'to do it again',
-      workflowTaskFinishEventId: begun.eventId!,
-      requestId: run,
-    });
+    await resetToBegin(reset);
     const again = lab.runs.client.workflow.getHandle<typeof curriculum>(run);
     await until(
       async () => {
@@ -147,6 +167,81 @@ test.each([
       20_000,
       () => 'nothing is begun anew',
     );
+    rollingOut.get(run)!.open();
+    expect(await again.result()).toMatchObject({ end: DONE, steps: 3 });
+  },
+);
+
+test.each([
+  ['has come to its end', 'ladderClosed'],
+  ['has failed', 'runGone'],
+] as const)(
+  'a run that %s and is reset while its ladder is still ending goes on with a ladder',
+  async (_, told) => {
+    const run = `reset-${told}`;
+    const ladder = lab.runs.client.workflow.getHandle(ids.ladder(run));
+    // What the ladder asks is under way for as long as it takes, and no step waits for it.
+    judging.set(ids.ladder(run), new Gate());
+    if (told === 'runGone') rollingOut.set(run, new Gate());
+    const handle = await start(run, { wait: false });
+    const stage = lab.runs.client.workflow.getHandle(`${run}/rl`);
+    if (told === 'runGone') {
+      await untilBegun(lab.runs, ids.group(run, 'rl', 1, 0));
+      rollingOut.get(run)!.open();
+      await until(
+        async () => (await ladder.query<LadderStatus>('ladder')).waiting || undefined,
+        20_000,
+        () => 'the ladder asks nothing',
+      );
+      await stage.terminate();
+      await expect(handle.result()).rejects.toThrow(WorkflowFailedError);
+    } else expect(await handle.result()).toMatchObject({ end: DONE });
+    await untilSignalled(ids.ladder(run), told);
+    const { runId: ending } = await ladder.describe();
+
+    rollingOut.set(run, new Gate());
+    await resetToBegin(handle);
+    await until(
+      async () => {
+        const { status } = await stage.describe();
+        return status.name === 'RUNNING' || undefined;
+      },
+      20_000,
+      () => 'the stage is not begun anew',
+    );
+    // Now it could end.
+    judging.get(ids.ladder(run))!.open();
+    await until(
+      async () => {
+        if (told === 'ladderClosed')
+          return (await ladder.query<LadderStatus>('ladder')).waiting === 0 || undefined;
+        const { status } = await lab.runs.client.workflow.getHandle(ladder.workflowId, ending).describe();
+        return status.name !== 'RUNNING' || undefined;
+      },
+      20_000,
+      () => 'the ladder still waits',
+    );
+    rollingOut.get(run)!.open();
+    const again = lab.runs.client.workflow.getHandle<typeof curriculum>(run);
+    expect(await again.result()).toMatchObject({ end: DONE, steps: 3 });
+    await ladder.result();
+
+    // Reset after that it has another ladder, which watches the run that there is now.
+    rollingOut.set(run, new Gate());
+    await resetToBegin(handle);
+    await until(
+      async () => {
+        const { status } = await ladder.describe();
+        return status.name === 'RUNNING' || undefined;
+      },
+      20_000,
+      () => 'no other ladder begins',
+    );
+    const { events } = await ladder.fetchHistory();
+    const [input] = events![0]!.workflowExecutionStartedEventAttributes!.input!.payloads!;
+    const { firstRunId } = JSON.parse(Buffer.from(input!.data!).toString()) as LadderInput;
+    const watch = createRunWatch(lab.runs);
+    expect(await watch.isRunOver({ workflowId: run, firstRunId })).toBe(false);
     rollingOut.get(run)!.open();
     expect(await again.result()).toMatchObject({ end: DONE, steps: 3 });
   },
