@@ -136,6 +136,8 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   };
   /** What the run does: null until its spec has been read. */
   let opened: CurriculumSpec | null = carried?.spec ?? null;
+  /** It continues as new when nobody is being answered any more. */
+  let leaving = false;
   /** Stages that have ended. */
   const over = new Set(carried?.state.stages.map(({ name }) => name));
   const retrying = new Map(carried?.retrying);
@@ -336,6 +338,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         shown.finished = state.stages;
         const verdict = await control.pass();
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+          leaving = true;
           await condition(allHandlersFinished);
           const { step, heldOut, seconds, learnerBackend, incidents, alarms, unknownSignals, changes } =
             shown;
@@ -471,7 +474,13 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       },
       {
         validator: (wanted: unknown) =>
-          refuse(opened === null ? refuseForm(wanted) : refuseAsItStands(wanted, opened)),
+          refuse(
+            leaving
+              ? 'the run is between two stages, and takes changes again in a moment: try again'
+              : opened === null
+                ? refuseForm(wanted)
+                : refuseAsItStands(wanted, opened),
+          ),
       },
     );
 
