@@ -14,6 +14,11 @@ import { print } from '../printable.ts';
 
 const RUN = 'its name in the store, or the id of its workflow';
 
+const YES = "do not ask back: the run's name once more";
+
+const confirmStop = (run: string, yes: string | undefined): Promise<void> =>
+  confirmName(run, yes, `${run} ends after the step in flight, for good.`);
+
 const DONE = {
   pause: 'it waits after the step in flight',
   resume: 'it goes on',
@@ -23,10 +28,10 @@ const DONE = {
 /** `gradus pause RUN`, `gradus resume RUN` and `gradus stop RUN`, which asks back. */
 export const signal = (name: keyof typeof DONE) => (): Command => {
   const command = withConnectionFlags(new Command(name)).argument('<run>', RUN);
-  if (name === 'stop') command.option('--yes <run>', "do not ask back: the run's name once more");
+  if (name === 'stop') command.option('--yes <run>', YES);
   return command.action(async (run: string, { yes, ...options }: ConnectionOptions & { yes?: string }) => {
     await withRunning(options, run, async (client, workflowId) => {
-      if (name === 'stop') await confirmName(run, yes, `${run} ends after the step in flight, for good.`);
+      if (name === 'stop') await confirmStop(run, yes);
       const { signalRun } = await import('../../operate/control.ts');
       await answered(client, workflowId, () => signalRun(client, workflowId, name));
       print(`${run}: ${DONE[name]}`);
@@ -34,17 +39,18 @@ export const signal = (name: keyof typeof DONE) => (): Command => {
   });
 };
 
-/** `gradus decide RUN [ANSWER]`: answers the question that a run waits with, or shows it. */
+/** `gradus decide RUN [ANSWER]`: answers the question that a run waits with, or shows it. It asks back before it stops. */
 export function decide(): Command {
   return withConnectionFlags(new Command('decide'))
     .argument('<run>', RUN)
     .argument('[answer]', `one of those that the question has: ${DECISIONS.join(', ')}`)
     .option('--question <id>', 'answer this question or none: somebody else may have been quicker')
+    .option('--yes <run>', `of the answer "stop", ${YES}`)
     .action(
       (
         run: string,
         answer: string | undefined,
-        { question, ...options }: ConnectionOptions & { question?: string },
+        { question, yes, ...options }: ConnectionOptions & { question?: string; yes?: string },
       ) =>
         withRunning(options, run, async (client, workflowId) => {
           const open =
@@ -52,6 +58,7 @@ export function decide(): Command {
               ? await openQuestion(client, workflowId)
               : question;
           if (answer === undefined) return;
+          if (answer === 'stop') await confirmStop(run, yes);
           const { answerQuestion } = await import('../../operate/control.ts');
           await answered(client, workflowId, () =>
             answerQuestion(client, workflowId, answer as Decision, open),

@@ -14,9 +14,12 @@ import { readRuns } from '../../../observe/runs.ts';
 import type { Sources } from '../../../observe/sources.ts';
 import { whyOf } from '../../../observe/why.ts';
 import type { Reason, Why } from '../../../observe/why.ts';
+import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
+import { runCommand } from '../../../infra/setup/command.ts';
 import { keepChange, readChanges } from '../../../store/changes.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
-import { gradusCommand } from '../../support/gradus-command.ts';
+import { COMMAND, gradusCommand } from '../../support/gradus-command.ts';
+import { ROOT } from '../../support/markdown.ts';
 import { digest, hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
@@ -274,6 +277,11 @@ test('what is tried again is told from what nobody serves, and both from a quest
   expect(closed).toMatchObject({ code: 0, stdout: 'the review is closed without a verdict\n' });
   await told({ kind: 'review', over: true });
 
+  const unsure = await gradus('decide', 'asks', 'stop', '--yes', 'other');
+  expect(unsure).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('nothing was done') as string,
+  });
   const wrong = await gradus('decide', 'asks', 'rollback');
   expect(wrong).toMatchObject({
     code: 1,
@@ -328,9 +336,9 @@ test('a run is started once, says its name, and a spec that the workers refuse i
   const file = path.join(lab.stateDir, 'spec.json');
   slow.set('begun', new Gate());
   await writeFile(file, JSON.stringify(spec()));
-  const begun = await gradus('start', file, '--id', 'begun', '--no-check');
+  const both = await Promise.all([1, 2].map(() => gradus('start', file, '--id', 'begun', '--no-check')));
+  const [begun, again] = both.toSorted((a, b) => Number(a.code) - Number(b.code));
   expect(begun).toMatchObject({ code: 0, stdout: 'begun\n' });
-  const again = await gradus('start', file, '--id', 'begun', '--no-check');
   expect(again).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('"begun" goes on already') as string,
@@ -348,4 +356,19 @@ test('a run is started once, says its name, and a spec that the workers refuse i
     code: 0,
     stdout: expect.stringMatching(/^watched\n.*steps 3, /s) as string,
   });
+
+  damaged.add('unwanted');
+  const unwanted = await lab.runs.start('unwanted', spec());
+  await lab.runs.progress(unwanted, ({ status }) => status === 'waiting');
+  const asked = await runCommand('bash', ['-c', `echo no | node ${COMMAND} decide unwanted stop`], {
+    env: { ...process.env, ...stackEnvironment(lab.stack) },
+    cwd: ROOT,
+  });
+  expect(asked).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('runs/x/batch is gone') as string,
+    stderr: expect.stringMatching(/for good\. Type "unwanted" to go on:[^]*nothing was done/) as string,
+  });
+  expect(await gradus('decide', 'unwanted', 'stop', '--yes', 'unwanted')).toMatchObject({ code: 0 });
+  await expect(unwanted.result()).resolves.toMatchObject({ end: 'stopped' });
 });
