@@ -19,6 +19,8 @@ export interface Deletion {
   /** Keys of all objects. */
   objects: string[];
   bytes: number;
+  /** Whose the name is; null where it is nobody's any more. */
+  owner: string | null;
   /** Why it is not deleted, in sentences; empty where it may be. */
   refusals: string[];
 }
@@ -59,6 +61,7 @@ export async function planDeletion({ store, temporal }: Sources, run: string): P
     executions,
     objects: objects.map(({ key }) => key),
     bytes: objects.reduce((sum, { bytes }) => sum + bytes, 0),
+    owner: ownerOf(claims.get(run) ?? null),
     refusals: [
       ...goingOn(executions),
       ...pinnedBy(
@@ -72,25 +75,46 @@ export async function planDeletion({ store, temporal }: Sources, run: string): P
 
 /**
  * Deletes what was planned: what Temporal has first, the claim to the name last, so that one which was interrupted is gone
- * on with by the same command. Throws GradusError('store', 'in-use') where something is in its way.
+ * on with by the same command. Throws GradusError('store', 'in-use') where something is in its way, and GradusError('store',
+ * 'another-run') where the name is another run's by now.
  */
 export async function deleteRun(
   sources: Sources,
-  { run, executions, objects, refusals }: Deletion,
+  { run, executions, objects, owner, refusals }: Deletion,
 ): Promise<void> {
   if (refusals.length > 0) throw new GradusError('store', 'in-use', refusals.join('\n'));
   const { store, temporal } = sources;
-  const claim = isFileName(run) ? runKey(run) : null;
   // The run itself last: it is what the others are found by.
   const parts = executions.filter(({ type }) => type !== 'curriculum');
   const runs = executions.filter(({ type }) => type === 'curriculum');
   for (const some of [parts, runs]) await inParallel(some, (one) => deleteExecution(temporal, one));
-  const pinned = claim === null ? [] : checkpointsNamed(await claimOf(store, claim));
-  await store.remove(objects.filter((key) => key !== claim));
+  if (!isFileName(run)) return;
+  const key = runKey(run);
+  const claim = await claimOf(store, key);
+  if (!isStillOf(run, owner, claim)) return;
+  await store.remove(objects.filter((one) => one !== key));
   // What it needed of other runs it needs no more.
-  await store.remove(pinned.map((other) => pinsKey(other, run)));
-  if (claim !== null) await store.remove([claim]);
+  await store.remove(checkpointsNamed(claim).map((other) => pinsKey(other, run)));
+  if (isStillOf(run, owner, await claimOf(store, key))) await store.remove([key]);
 }
+
+/**
+ * Whether a name is still whose it was. It is nobody's when somebody else has deleted the run at the same time, and then a
+ * run that begins may take it, whose objects have the same keys.
+ */
+function isStillOf(run: string, owner: string | null, claim: RunClaim | null): boolean {
+  const now = ownerOf(claim);
+  if (now === owner) return true;
+  if (now === null) return false;
+  throw new GradusError(
+    'store',
+    'another-run',
+    `${run} was deleted by somebody else, and another run has begun under its name: it was left as it is`,
+  );
+}
+
+const ownerOf = (claim: RunClaim | null): string | null =>
+  claim && (claim.execution ?? claim.import ?? 'unreadable');
 
 /** Everything that Temporal knows of the run of this name, and of no other one. */
 async function executionsOf(temporal: Client, run: string): Promise<Execution[]> {

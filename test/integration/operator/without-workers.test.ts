@@ -3,7 +3,6 @@ import path from 'node:path';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
-import type { CurriculumSpec } from '../../../core/spec.ts';
 import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { deleteRun, planDeletion } from '../../../operate/delete-run.ts';
@@ -15,14 +14,12 @@ import type { Sources } from '../../../observe/sources.ts';
 import { jsonCodec } from '../../../store/codec.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run-claim.ts';
-import { keepStepFacts } from '../../../store/step-facts.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
-import { parseSpec } from '../../../spec/parse-spec.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { keepForgottenRun } from '../../support/forgotten-run.ts';
+import type { Forgotten } from '../../support/forgotten-run.ts';
 import { COMMAND, gradusCommand } from '../../support/gradus-command.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { until } from '../../support/run-client.ts';
-import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
@@ -53,18 +50,7 @@ const start = (workflowId: string, run?: string, input: unknown = tinySpec()) =>
     }),
   });
 
-const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
-
-/** A run that only the store knows, after `steps` steps. */
-async function forgottenRun(run: string, steps: number, more: Partial<CurriculumSpec> = {}): Promise<void> {
-  const { model: _, ...spec } = parseSpec(tinySpec(), run, environments);
-  const claim = { execution: run, spec: { ...spec, model: { kind: 'scratch' }, ...more } as never };
-  await store.keep(runKey(run), runClaims, claim);
-  for (let step = 1; step <= steps; step++) {
-    const heldOut = step % 2 === 0 ? someHeldOut(step, 32) : null;
-    await keepStepFacts(store, run, someStep({ stageStep: step, step: step + 2, heldOut }));
-  }
-}
+const forgottenRun = (...args: Forgotten): Promise<void> => keepForgottenRun(store, ...args);
 
 const gradus = gradusCommand(installation.stack);
 const env = { ...process.env, ...stackEnvironment(installation.stack) };
