@@ -47,6 +47,8 @@ const [WIDTH, HEIGHT] = [360, 190];
 const PLOT = { left: 46, top: 14, right: WIDTH - 10, bottom: HEIGHT - 26 };
 /** More points than this are drawn as the lowest and the highest of each stretch of them. */
 const MOST_POINTS = 400;
+/** Two that are nearer to each other are drawn as one. */
+const MARK_WIDTH = 3;
 /** Lines that can be told apart without colours. */
 export const MOST_SERIES = 6;
 
@@ -116,7 +118,7 @@ export function lineChart(chart: LineChart): string {
             ],
     ),
     ...series.flatMap(({ points }, i) => pieces(thinned(points)).map((piece) => curve(piece, i))),
-    ...marks.map(({ x: at, kind, label: words }) => mark(x(at), kind, words)),
+    ...apart(marks, x).map(({ x: at, kind, label: words }) => mark(x(at), kind, words)),
     line(PLOT.left, PLOT.bottom, PLOT.right, PLOT.bottom, 'axis'),
   ]);
 
@@ -135,6 +137,20 @@ const under = (x: number, words: string, anchor: 'start' | 'middle' | 'end'): st
   text(x, HEIGHT - 8, words, { size: 11, anchor, className: 'muted' });
 
 /** An alarm is a triangle and a decision a diamond, so that colours are not needed. */
+/** Marks that would lie on each other are the first of them, which says how many more there are. */
+function apart(marks: readonly Mark[], x: (at: number) => number): Mark[] {
+  const places = new Map<string, { first: Mark; more: number }>();
+  for (const one of marks) {
+    const place = `${one.kind} ${Math.round(x(one.x) / MARK_WIDTH)}`;
+    const known = places.get(place);
+    if (known) known.more++;
+    else places.set(place, { first: one, more: 0 });
+  }
+  return [...places.values()].map(({ first, more }) =>
+    more === 0 ? first : { ...first, label: `${first.label}, and ${more} more right behind` },
+  );
+}
+
 function mark(x: number, kind: Mark['kind'], label: string): string {
   const top = PLOT.top - 2;
   const shape =

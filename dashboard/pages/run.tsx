@@ -32,8 +32,9 @@ import { Scroll } from '../parts/scroll.tsx';
 
 /** Nobody waits longer for a page, whether or not a run answers. */
 const ANSWERS_WITHIN_MS = 8000;
-/** Of what has happened that is seen at once. */
+/** Of what has happened that is seen at once, and behind it. */
 const MOST_NOTABLE = 6;
+const MOST_BEFORE = 500;
 const SIGNALS = ['pause', 'resume', 'stop'] as const;
 
 /** `/runs/RUN`: how a run stands, what it asks, and how it got there. */
@@ -415,6 +416,7 @@ const Charts: FC<{ charts: readonly RunChart[] }> = ({ charts }) => {
 /** Decisions, questions with their answers, and alarms, the newest first. */
 const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, steps }) => {
   const notable = steps.filter(({ alarms, decision }) => alarms.length > 0 || decision.kind !== 'continue');
+  const before = notable.slice(0, -MOST_NOTABLE);
   if (notable.length === 0) return null;
   return (
     <>
@@ -423,7 +425,12 @@ const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, step
       {notable.length > MOST_NOTABLE && (
         <details>
           <summary>What happened before</summary>
-          <HappenedIn run={run} steps={notable.slice(0, -MOST_NOTABLE).toReversed()} />
+          {before.length > MOST_BEFORE && (
+            <p>
+              The last {MOST_BEFORE} of {before.length} steps.
+            </p>
+          )}
+          <HappenedIn run={run} steps={before.slice(-MOST_BEFORE).toReversed()} />
         </details>
       )}
     </>

@@ -165,3 +165,18 @@ test('charts of the same stages have the same steps below them, and what happene
     }
   }
 });
+
+test('thousands of marks are as many as can be told apart, and each says how many it stands for', () => {
+  const marks = Array.from({ length: 5000 }, (_, x) => ({
+    x,
+    kind: x % 2 === 0 ? ('alarm' as const) : ('decision' as const),
+    label: `step ${x}`,
+  }));
+  const svg = chart(
+    marks.map(({ x }) => [x, 1]),
+    { marks },
+  );
+  const drawnMarks = [...svg.matchAll(/<g><title>step \d+(?:, and (\d+) more right behind)?<\/title>/g)];
+  expect(drawnMarks.length).toBeLessThan(250);
+  expect(drawnMarks.reduce((sum, [, more]) => sum + 1 + Number(more ?? 0), 0)).toBe(5000);
+});
