@@ -111,7 +111,8 @@ export const Layout: FC<LayoutProps> = ({
             {stale.map(({ source, problem, asOf }) => (
               <p class="stale" role="status">
                 {!problem.startsWith(`${source} does not answer`) && `${source} does not answer: `}
-                <Text value={problem} max={500} />{' '}
+                <Text value={problem} max={500} />
+                {problem.endsWith('.') ? ' ' : '. '}
                 {asOf === null ? (
                   'What only it knows is not shown.'
                 ) : (

@@ -11,6 +11,7 @@ import type { HeldOutFacts } from '../core/training/step-facts.ts';
 import type { Progress } from '../workflows/messages.ts';
 import { isFileName, runKey } from '../store/keys.ts';
 import { runClaims } from '../store/run-claim.ts';
+import { unlessDamaged } from '../store/unless-damaged.ts';
 import { askLadder, askProgress } from './ask.ts';
 import { listExecutions, numberAttribute, textAttribute } from './executions.ts';
 import type { Execution } from './executions.ts';
@@ -167,19 +168,23 @@ interface Look extends Sources {
 /** A row with what the run, its ladder and the store say. */
 async function lookUp(look: Look, listed: RunRow, progress: Progress | null): Promise<RunRow> {
   const { store, signal } = look;
+  const damaged: string[] = [];
   // Before its spec is read a run has no name in the store, though it answers.
   const run = progress === null ? listed.run : progress.phase === 'spec' ? null : progress.run;
   // Whoever starts a workflow may have written a name there that none in the store can have.
   const claim =
     run !== null && isFileName(run)
-      ? await orNull(look, () => store.find(runKey(run), runClaims, { signal }))
+      ? await orNull(look, () => unlessDamaged(damaged, () => store.find(runKey(run), runClaims, { signal })))
       : null;
   const row = { ...listed, run, ...(progress && toldBy(progress)) };
-  if (run === null || claim === null) return row;
-  if (row.workflowId === null && claim.spec === null) return { ...row, status: 'imported' };
+  damaged.forEach(look.problem);
+  if (run === null || (claim === null && damaged.length === 0)) return row;
+  // Of one whose claim is damaged its steps may be sound.
+  const spec = claim?.spec ?? null;
+  if (claim !== null && row.workflowId === null && spec === null) return { ...row, status: 'imported' };
   const [spend, facts] = await Promise.all([
-    claim.spec?.verification === undefined ? null : spendOf(look, run, progress !== null),
-    progress === null ? orNull(look, () => lastStep(store, run, claim.spec, { signal })) : null,
+    spec?.verification === undefined ? null : spendOf(look, run, progress !== null),
+    progress === null ? orNull(look, () => lastStep(store, run, spec, { signal })) : null,
   ]);
   return { ...row, ...(facts && byFacts(row, facts)), spend };
 }

@@ -209,7 +209,7 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
 };
 
 /** What does something to a run as it stands; of one that does not say how it stands, either may. */
-function signalsFor({ progress }: RunView): ('pause' | 'resume')[] {
+export function signalsFor({ progress }: Pick<RunView, 'progress'>): ('pause' | 'resume')[] {
   if (progress.value === null || progress.problem !== null) return ['pause', 'resume'];
   const { status } = progress.value;
   if (status === 'paused') return ['resume'];
@@ -255,6 +255,8 @@ const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> 
 function standingOf({ progress, execution, steps }: RunView): string {
   if (progress.value) return progress.value.status;
   if (execution.value) return statusOf(execution.value);
+  // One that does not answer may know it yet.
+  if (execution.problem !== null) return 'unknown';
   return (steps.value?.length ?? 0) > 0 ? 'forgotten by Temporal' : 'unknown';
 }
 

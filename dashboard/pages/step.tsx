@@ -310,7 +310,9 @@ const Groups: FC<{
                   <Num value={mean} />
                 </td>
                 <td class="number">
-                  {some.filter(({ success }) => success === true).length}/{some.length}
+                  {some.every(({ success }) => success === null)
+                    ? '–'
+                    : `${some.filter(({ success }) => success === true).length}/${some.length}`}
                 </td>
                 <td>
                   {some.slice(0, MOST_CHIPS).map((row) => (
@@ -390,7 +392,9 @@ const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows })
     if (some) some.push(row);
     else tasks.set(taskOf(row), [row]);
   }
-  const failed = [...tasks].filter(([, some]) => some.every(({ success }) => success !== true));
+  // Without the run's spec it is not known of any.
+  const isKnown = rows.some(({ success }) => success !== null);
+  const failed = [...tasks].filter(([, some]) => isKnown && some.every(({ success }) => success !== true));
   const lost = rows.filter(({ outcome }) => ['failed', 'abstained', 'pending'].includes(outcome));
   return (
     <>
