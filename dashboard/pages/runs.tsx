@@ -1,14 +1,9 @@
 import { raw } from 'hono/html';
 import type { FC } from 'hono/jsx';
-import { GradusError, isA } from '../../core/errors.ts';
-import { rate } from '../../core/statistics/intervals.ts';
 import { commandLine } from '../../core/installation.ts';
-import { total } from '../../core/training/stage-policy.ts';
+import { HeldOutCurves } from '../../observe/held-out-curves.ts';
 import { readRuns } from '../../observe/runs.ts';
 import type { RunRow, Runs } from '../../observe/runs.ts';
-import { stepsOf } from '../../observe/steps.ts';
-import { inParallel } from '../../store/in-parallel.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
 import { sparkline } from '../../svg/charts.ts';
 import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
@@ -25,11 +20,12 @@ const DRAWN = 20;
 
 /** `/`: all runs at a glance, those that wait for a person first. */
 export function runsPage(app: App, { sources }: Context): void {
+  const heldOut = new HeldOutCurves(sources.store);
   app.get('/', async (c) => {
     const asked = Number(c.req.query('limit') ?? LISTED);
     const limit = Number.isInteger(asked) && asked > 0 ? Math.min(asked, MOST_LISTED) : LISTED;
     const runs = await readRuns(sources, { limit });
-    const curves = await curvesOf(sources.store, runs);
+    const curves = await heldOut.of(drawnOf(runs));
     return c.html(
       <Layout title="Runs" live>
         <Live id="runs">
@@ -50,24 +46,12 @@ export function runsPage(app: App, { sources }: Context): void {
   });
 }
 
-type Curves = ReadonlyMap<RunRow, number[]>;
+type Curves = ReadonlyMap<string, number[]>;
 
-/** Held-out success from measurement to measurement. */
-async function curvesOf(store: ObjectStore, { rows, away }: Runs): Promise<Curves> {
-  const drawn = away.includes('store') ? [] : rows.filter(({ heldOut }) => heldOut !== null).slice(0, DRAWN);
-  const curves = await inParallel(drawn, async (row): Promise<[RunRow, number[]]> => {
-    // The row stands without its curve.
-    const { steps } = await stepsOf(store, row.run!).catch(withoutSteps);
-    const looks = steps.map(({ heldOut }) => total(heldOut?.arms ?? []));
-    return [row, looks.filter(({ trials }) => trials > 0).map(rate)];
-  });
-  return new Map(curves);
-}
-
-function withoutSteps(error: unknown): { steps: [] } {
-  if (isA(error, GradusError)) return { steps: [] };
-  throw error;
-}
+const drawnOf = ({ rows, away }: Runs): string[] =>
+  away.includes('store')
+    ? []
+    : rows.flatMap(({ run, heldOut }) => (run === null || heldOut === null ? [] : [run])).slice(0, DRAWN);
 
 const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all, away }, curves }) => {
   // Who does not answer may know some.
@@ -111,7 +95,11 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all, a
           </thead>
           <tbody>
             {rows.map((row) => (
-              <Row row={row} newest={isNewest(row, rows)} curve={curves.get(row) ?? []} />
+              <Row
+                row={row}
+                newest={isNewest(row, rows)}
+                curve={(row.run === null ? null : curves.get(row.run)) ?? []}
+              />
             ))}
           </tbody>
         </table>

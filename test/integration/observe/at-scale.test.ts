@@ -2,8 +2,10 @@ import { Client, Connection } from '@temporalio/client';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { madeGroup, madeSpec, MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
+import { noOutcomes } from '../../../core/episode/outcome.ts';
 import { divergenceText } from '../../../observe/divergence-words.ts';
 import { divergenceOf, MOST_LOOKS } from '../../../observe/divergence.ts';
+import { HeldOutCurves } from '../../../observe/held-out-curves.ts';
 import { RunObserver } from '../../../observe/run.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
 import { runKey } from '../../../store/keys.ts';
@@ -85,7 +87,7 @@ test('a group of more samples than a call has arguments has a step, and pages of
   const group = await ask(`/runs/large/groups/${MADE_STAGE}/4/0?page=2`);
   expect(group.text).toMatch(/Sample 32 /);
   expect(group.text).not.toMatch(/Sample 31 /);
-}, 120_000);
+}, 240_000);
 
 test('an episode of a thousand turns is shown a hundred at a time, the last ones too', async () => {
   const at = `/runs/large/episodes/${MADE_STAGE}/3/0/0`;
@@ -123,6 +125,25 @@ test('of more steps that differ than are looked into it is said how many were no
   expect(said).toContain('compare one other --episodes');
   const all = await divergenceOf(store, ['one', 'other'], { episodes: true });
   expect(divergenceText(all).join(' ')).not.toContain('were not');
+}, 60_000);
+
+test('the curve of a long run is not waited for, and is there for whoever looks again', async () => {
+  await claim('measured');
+  const arm = { environment: 'calculator', level: 1 };
+  const heldOut = {
+    arms: [{ arm, successes: 1, trials: 2 }],
+    outcomes: noOutcomes(),
+    meanReward: 0,
+    sampledTokens: 0,
+  };
+  for (const number of [1, 2])
+    await keepStepFacts(store, 'measured', someStep({ step: number, stageStep: number, heldOut }));
+  const curves = new HeldOutCurves(store, { patienceMs: 0 });
+  expect(await curves.of(['measured'])).toEqual(new Map());
+  // Those that are being read are not begun once more, nor too many of them.
+  expect(await curves.of(['measured', 'large', 'one', 'other', 'many'])).toEqual(new Map());
+  const patient = new HeldOutCurves(store, { patienceMs: 30_000 });
+  expect(await patient.of(['measured'])).toEqual(new Map([['measured', [0.5, 0.5]]]));
 }, 60_000);
 
 test('of long runs no more steps are kept than there is room for: of those that were looked at last', async () => {
