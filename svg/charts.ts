@@ -225,6 +225,10 @@ export function binsOf(values: readonly number[], parts: number, low?: number, h
   return bins;
 }
 
+/** A piece of a chart's line, for its legend. */
+export const lineSample = (i: number): string =>
+  `<svg class="sample" width="30" height="8" viewBox="0 0 30 8" aria-hidden="true"><polyline points="0,4 30,4" class="line-${i}"/></svg>`;
+
 /** A curve of the height of a line of text. */
 export function sparkline(label: string, values: readonly number[], low = 0, high = 1): string {
   const [width, height] = [96, 24];

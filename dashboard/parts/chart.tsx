@@ -1,6 +1,6 @@
 import { raw } from 'hono/html';
 import type { Child, FC } from 'hono/jsx';
-import { lineChart, MOST_SERIES, shortNumber } from '../../svg/charts.ts';
+import { lineChart, lineSample, MOST_SERIES, shortNumber } from '../../svg/charts.ts';
 import type { LineChart } from '../../svg/charts.ts';
 import { Scroll } from './scroll.tsx';
 
@@ -35,7 +35,8 @@ export const Curves: FC<{ heading: string; chart: Omit<LineChart, 'label'> & { l
       {shown.length > 1 && (
         <ul class="legend">
           {last.map(({ name, at }, i) => (
-            <li class={`key-${i}`}>
+            <li>
+              {raw(lineSample(i))}
               {name}
               {at && ` ${format(at[1]!)}`}
               {at && at[0] !== ends && ` (${unit} ${shortNumber(at[0])})`}
