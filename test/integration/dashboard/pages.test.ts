@@ -320,6 +320,8 @@ describe.runIf(hasChromium())('in a browser', () => {
       const seen = (text: string): Promise<void> => page.getByText(text, { exact: true }).waitFor();
       change('steps', '<details><summary>More</summary><p>of it</p></details>');
       await page.goto(at(`/runs/${WAITS}`));
+      // Its last line says whether it is followed: at the end of a page what is above would move with it.
+      await page.evaluate("document.querySelector('main').style.paddingBottom = '1000px'");
       await page.getByText('More', { exact: true }).click();
       const link = page.locator('[data-live="steps"] th a').first();
       const table = page.locator('[data-live="steps"] .scroll');
