@@ -448,7 +448,15 @@ describe.runIf(hasChromium())('in a browser', () => {
         await enter(page, 'Pause');
         await enter(page, 'advance');
         await isSo('paused');
-        await page.goto(at(`/runs/${WAITS}`));
+        // A page may be a second old.
+        await until(
+          async () => {
+            await page.goto(at(`/runs/${WAITS}`));
+            return (await page.locator('.status').innerText()) === 'paused' || undefined;
+          },
+          30_000,
+          () => 'no page says that the run is paused',
+        );
         await enter(page, 'Stop …');
         await enter(page, 'Leave it going');
         await isSo('paused');
