@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { messageOf } from '../core/errors.ts';
-import { watchAlerts } from '../observe/alerts.ts';
-import type { Alert, WatchOptions } from '../observe/alerts.ts';
+import { watchAlerts } from '../observe/runs/alerts.ts';
+import type { Alert, WatchOptions } from '../observe/runs/alerts.ts';
 import { postJson, webhookUrl } from '../operate/webhook.ts';
 import type { PostOptions } from '../operate/webhook.ts';
 import type { WorkerSettings } from '../workers/settings.ts';

@@ -94,8 +94,8 @@ export async function withTemporal<T>(
 ): Promise<T> {
   const { temporalAddress, namespace } = await settingsOf(options);
   const { Client } = await import('@temporalio/client');
-  const { openConnection } = await import('../observe/temporal-connection.ts');
-  const { fromTemporal } = await import('../observe/from-temporal.ts');
+  const { openConnection } = await import('../observe/temporal/temporal-connection.ts');
+  const { fromTemporal } = await import('../observe/temporal/from-temporal.ts');
   const { patiently } = await import('./patient-connection.ts');
   const connection = openConnection(temporalAddress);
   const client = new Client({ connection, namespace });
@@ -120,8 +120,8 @@ export async function withSources<T>(
 ): Promise<T> {
   const settings = await settingsOf(options);
   const { Client } = await import('@temporalio/client');
-  const { openConnection } = await import('../observe/temporal-connection.ts');
-  const { temporalError } = await import('../observe/temporal-away.ts');
+  const { openConnection } = await import('../observe/temporal/temporal-connection.ts');
+  const { temporalError } = await import('../observe/temporal/temporal-away.ts');
   const { ObjectStore } = await import('../store/object-store.ts');
   const connection = openConnection(settings.temporalAddress);
   const temporal = new Client({ connection, namespace: settings.namespace });

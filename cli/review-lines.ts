@@ -1,4 +1,4 @@
-import type { OpenReview } from '../observe/reviews.ts';
+import type { OpenReview } from '../observe/ladder/reviews.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { shortened } from './shortened.ts';
 

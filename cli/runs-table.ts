@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import type { RunRow } from '../observe/runs.ts';
+import type { RunRow } from '../observe/runs/runs.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { printable } from '../core/printable.ts';
 import { shortened } from './shortened.ts';

@@ -1,4 +1,4 @@
-import type { Presenter } from '../observe/presenter.ts';
+import type { Presenter } from '../observe/ladder/presenter.ts';
 import type { ReplayJobs } from '../observe/replay/jobs.ts';
 import type { Sources } from '../observe/sources.ts';
 import type { Hono } from 'hono';

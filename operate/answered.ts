@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
-import { temporalError } from '../observe/temporal-away.ts';
+import { temporalError } from '../observe/temporal/temporal-away.ts';
 
 const ANSWERS_WITHIN_MS = 20_000;
 

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { GradusError } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
-import { findExecution } from '../observe/find-execution.ts';
+import { findExecution } from '../observe/temporal/find-execution.ts';
 
 /**
  * The id of the workflow of a run that goes on, by that id or by the run's name in the store. Throws

@@ -9,7 +9,7 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { closedBecause } from '../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../core/ladder/opinions.ts';
-import { isUnreachable, temporalError } from '../observe/temporal-away.ts';
+import { isUnreachable, temporalError } from '../observe/temporal/temporal-away.ts';
 import type { ReviewState } from '../workflows/review-state.ts';
 
 interface Options {

@@ -4,9 +4,9 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import { GradusError } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { QUEUES } from '../core/names.ts';
-import { executionOf, textAttribute } from '../observe/executions.ts';
-import { isServed } from '../observe/pollers.ts';
-import { endOf } from '../observe/why.ts';
+import { executionOf, textAttribute } from '../observe/temporal/executions.ts';
+import { isServed } from '../observe/temporal/pollers.ts';
+import { endOf } from '../observe/runs/why.ts';
 import { sha256Hex } from '../store/digest.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 

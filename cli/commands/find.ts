@@ -5,13 +5,13 @@ import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { assertRun } from '../../store/find-run.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
-import { EpisodeIndex } from '../../observe/episode-index.ts';
-import { find as findEpisodes } from '../../observe/find.ts';
-import type { Findings } from '../../observe/find.ts';
-import { QUERY_NAMES, readQuery } from '../../observe/find-query.ts';
-import type { Query } from '../../observe/find-query.ts';
-import { WORDS } from '../../observe/find-words.ts';
-import { placeOf } from '../../observe/place.ts';
+import { EpisodeIndex } from '../../observe/find/episode-index.ts';
+import { find as findEpisodes } from '../../observe/find/find.ts';
+import type { Findings } from '../../observe/find/find.ts';
+import { QUERY_NAMES, readQuery } from '../../observe/find/find-query.ts';
+import type { Query } from '../../observe/find/find-query.ts';
+import { WORDS } from '../../observe/find/find-words.ts';
+import { placeOf } from '../../observe/episodes/place.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
@@ -79,7 +79,7 @@ async function exported(
   { parquet, jsonl, atif }: FindOptions,
 ): Promise<boolean> {
   if (parquet === undefined && jsonl === undefined && atif === undefined) return false;
-  const { foundIn } = await import('../../observe/found-episodes.ts');
+  const { foundIn } = await import('../../observe/find/found-episodes.ts');
   const { messageLines, writeAtif, writeFoundParquet } =
     await import('../../observe/exports/export-found.ts');
   const found = await foundIn(index, query);
@@ -103,7 +103,7 @@ async function printHits(
   query: Query & { text: string },
   { limit, json }: FindOptions,
 ): Promise<void> {
-  const { searchText } = await import('../../observe/search-text.ts');
+  const { searchText } = await import('../../observe/find/search-text.ts');
   let hits = 0;
   for await (const hit of searchText(store, index, query)) {
     const { place, where, turn, before, text, after } = hit;

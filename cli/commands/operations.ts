@@ -1,10 +1,10 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { saidInWords } from '../../observe/heartbeats.ts';
-import { readOperations } from '../../observe/operations.ts';
-import type { ActivityInFlight, Operations } from '../../observe/operations.ts';
-import { usageBelow } from '../../observe/usage.ts';
-import type { UsageReport } from '../../observe/usage.ts';
+import { saidInWords } from '../../observe/temporal/heartbeats.ts';
+import { readOperations } from '../../observe/operations/operations.ts';
+import type { ActivityInFlight, Operations } from '../../observe/operations/operations.ts';
+import { usageBelow } from '../../observe/operations/usage.ts';
+import type { UsageReport } from '../../observe/operations/usage.ts';
 import { assertRun } from '../../store/find-run.ts';
 import { runPrefix } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/object-store.ts';

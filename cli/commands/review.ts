@@ -21,7 +21,7 @@ const list = (): Command =>
     .option('--json', 'one JSON object a line')
     .action((options: ConnectionOptions & { json?: boolean }) =>
       withSources(options, async ({ temporal }) => {
-        const { openReviews } = await import('../../observe/reviews.ts');
+        const { openReviews } = await import('../../observe/ladder/reviews.ts');
         const { reviews, more } = await openReviews(temporal);
         if (options.json === true) {
           for (const one of reviews) print(JSON.stringify(one));

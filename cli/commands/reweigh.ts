@@ -2,9 +2,14 @@ import Table from 'cli-table3';
 import { Command } from 'commander';
 import type { BeforeAfter, ReweighedEpisode, ReweighedTask } from '../../core/algorithms/reweigh.ts';
 import { armName } from '../../core/names.ts';
-import { episodePlace, parseStepPlace, reproductionText, summaryOf } from '../../observe/reweigh-words.ts';
-import { reweighStep } from '../../observe/reweigh.ts';
-import type { ReweighedStep } from '../../observe/reweigh.ts';
+import {
+  episodePlace,
+  parseStepPlace,
+  reproductionText,
+  summaryOf,
+} from '../../observe/reweigh/reweigh-words.ts';
+import { reweighStep } from '../../observe/reweigh/reweigh.ts';
+import type { ReweighedStep } from '../../observe/reweigh/reweigh.ts';
 import { readSetting } from '../../spec/reward-changes.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';

@@ -53,8 +53,8 @@ async function watchIt(options: ConnectionOptions, workflowId: string, spec: unk
     await Promise.all([
       import('../watch-run.ts'),
       import('../curriculum-report.ts'),
-      import('../../observe/why.ts'),
-      import('../../observe/why-in-words.ts'),
+      import('../../observe/runs/why.ts'),
+      import('../../observe/runs/why-in-words.ts'),
       import('../until-interrupted.ts'),
     ]);
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);

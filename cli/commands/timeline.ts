@@ -1,9 +1,9 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { parsePlace } from '../../observe/place.ts';
-import { lossInWords, secondsInWords } from '../../observe/timeline-lanes.ts';
-import { readTimeline } from '../../observe/timeline.ts';
-import type { Timeline } from '../../observe/timeline.ts';
+import { parsePlace } from '../../observe/episodes/place.ts';
+import { lossInWords, secondsInWords } from '../../observe/timeline/timeline-lanes.ts';
+import { readTimeline } from '../../observe/timeline/timeline.ts';
+import type { Timeline } from '../../observe/timeline/timeline.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';

@@ -11,8 +11,8 @@ export function why(): Command {
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
       withSources(options, async (sources) => {
         const [{ whyOf }, { whyInWords }] = await Promise.all([
-          import('../../observe/why.ts'),
-          import('../../observe/why-in-words.ts'),
+          import('../../observe/runs/why.ts'),
+          import('../../observe/runs/why-in-words.ts'),
         ]);
         const said = await whyOf(sources, run);
         // It was asked for what only Temporal knows.

@@ -6,7 +6,7 @@ import { candidateLife, proposalOf } from '../../observe/ladder/candidate.ts';
 import type { CandidateLife, Proposal, SubjectView } from '../../observe/ladder/candidate.ts';
 import type { LadderObserver } from '../../observe/ladder/ladder.ts';
 import type { PlacedEntry } from '../../observe/ladder/ledger-book.ts';
-import type { Presentation } from '../../observe/presenter.ts';
+import type { Presentation } from '../../observe/ladder/presenter.ts';
 import { rolloutKey } from '../../store/keys.ts';
 import { loadTrajectories } from '../../store/trajectories.ts';
 import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../address.ts';

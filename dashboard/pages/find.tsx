@@ -9,12 +9,12 @@ import { createTarPacker } from 'modern-tar';
 import { OBSERVED_ERRORS } from '../../core/episode/facts.ts';
 import { GradusError } from '../../core/errors.ts';
 import { printable } from '../../core/printable.ts';
-import type { EpisodeIndex } from '../../observe/episode-index.ts';
+import type { EpisodeIndex } from '../../observe/find/episode-index.ts';
 import { atifFiles, messageLines, writeFoundParquet } from '../../observe/exports/export-found.ts';
-import { find, LAST_ROW } from '../../observe/find.ts';
-import type { Findings } from '../../observe/find.ts';
-import { FindJobs, MOST_HITS } from '../../observe/find-jobs.ts';
-import type { Job, TextSearch } from '../../observe/find-jobs.ts';
+import { find, LAST_ROW } from '../../observe/find/find.ts';
+import type { Findings } from '../../observe/find/find.ts';
+import { FindJobs, MOST_HITS } from '../../observe/find/find-jobs.ts';
+import type { Job, TextSearch } from '../../observe/find/find-jobs.ts';
 import {
   ANY_ERROR,
   ORDERS,
@@ -24,11 +24,11 @@ import {
   SPLITS,
   SUCCESS,
   wordsOf,
-} from '../../observe/find-query.ts';
-import type { Query, QueryName } from '../../observe/find-query.ts';
-import { WORDS } from '../../observe/find-words.ts';
-import { foundIn } from '../../observe/found-episodes.ts';
-import type { FoundInStep } from '../../observe/found-episodes.ts';
+} from '../../observe/find/find-query.ts';
+import type { Query, QueryName } from '../../observe/find/find-query.ts';
+import { WORDS } from '../../observe/find/find-words.ts';
+import { foundIn } from '../../observe/find/found-episodes.ts';
+import type { FoundInStep } from '../../observe/find/found-episodes.ts';
 import { assertRun } from '../../store/find-run.ts';
 import { assertKey } from '../../store/keys.ts';
 import { episodeAt, runAt, stepAt } from '../address.ts';

@@ -1,8 +1,8 @@
 import type { Json } from '../../core/json/json.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/spec.ts';
-import type { FoundEpisode } from '../found-episodes.ts';
-import { placeOf } from '../place.ts';
+import type { FoundEpisode } from '../find/found-episodes.ts';
+import { placeOf } from '../episodes/place.ts';
 import { callId, saidIn } from './messages.ts';
 
 /** Of the Agent Trajectory Interchange Format (Harbor's RFC 0001) this is the oldest version that has all that is told here. */

@@ -2,8 +2,8 @@ import type { Turn } from '../../core/episode/episode.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
-import type { FoundEpisode } from '../found-episodes.ts';
-import { placeOf } from '../place.ts';
+import type { FoundEpisode } from '../find/found-episodes.ts';
+import { placeOf } from '../episodes/place.ts';
 
 /** A message as OpenAI's API has it: the arguments of a call are text. */
 export interface PlainMessage extends Omit<ChatMessage, 'tool_calls'> {

@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises';
 import type { SchemaElement } from 'hyparquet';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
-import type { EpisodeRow } from '../episode-rows.ts';
+import type { EpisodeRow } from '../episodes/episode-rows.ts';
 
 type Cell = string | number | bigint | boolean | null;
 

@@ -15,7 +15,7 @@ import { specOfRun } from '../../store/find-run.ts';
 import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
 import type { LadderStatus } from '../../workflows/ladder-state.ts';
 import { unlessDamaged } from '../../store/unless-damaged.ts';
-import { askLadder } from '../ask.ts';
+import { askLadder } from '../temporal/ask.ts';
 import type { Sources } from '../sources.ts';
 import { DeferredBook } from './deferred.ts';
 import type { DeferredView } from './deferred.ts';

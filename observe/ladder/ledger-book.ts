@@ -6,7 +6,7 @@ import { ledgerPrefix } from '../../store/keys.ts';
 import { ledgerPages } from '../../store/ladder-codecs.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
-import { LADDER_WRITER } from '../spend.ts';
+import { LADDER_WRITER } from '../runs/spend.ts';
 import { PairBook } from './pairs.ts';
 import type { Pair } from './pairs.ts';
 

@@ -3,11 +3,11 @@ import { figuresOf } from '../../core/training/figures.ts';
 import type { Figures } from '../../core/training/figures.ts';
 import { specOfRun } from '../../store/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
-import { lastStep } from '../last-step.ts';
-import { readQueues } from '../queues.ts';
-import type { Queue } from '../queues.ts';
-import { readRuns } from '../runs.ts';
-import type { RunRow } from '../runs.ts';
+import { lastStep } from '../runs/last-step.ts';
+import { readQueues } from '../temporal/queues.ts';
+import type { Queue } from '../temporal/queues.ts';
+import { readRuns } from '../runs/runs.ts';
+import type { RunRow } from '../runs/runs.ts';
 import type { Sources } from '../sources.ts';
 import { LedgerSums } from './ledger-sums.ts';
 

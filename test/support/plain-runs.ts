@@ -11,8 +11,8 @@ import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { runCommand } from '../../infra/setup/command.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { ReplayJobs } from '../../observe/replay/jobs.ts';
-import { openConnection } from '../../observe/temporal-connection.ts';
-import { Presenter } from '../../observe/presenter.ts';
+import { openConnection } from '../../observe/temporal/temporal-connection.ts';
+import { Presenter } from '../../observe/ladder/presenter.ts';
 import { ROOT } from './markdown.ts';
 import { openTestStore } from './test-store.ts';
 

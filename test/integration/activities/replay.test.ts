@@ -20,7 +20,7 @@ import { OWN_LOADER } from '../../../engine/own-module.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
-import { placeOf } from '../../../observe/place.ts';
+import { placeOf } from '../../../observe/episodes/place.ts';
 import { ReplayJobs } from '../../../observe/replay/jobs.ts';
 import type { ReplayJob } from '../../../observe/replay/jobs.ts';
 import { applyRetention } from '../../../store/retention.ts';

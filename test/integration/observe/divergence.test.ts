@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
-import { askedOfAll, commonTasks, compareRuns } from '../../../observe/compare.ts';
-import { divergenceOf } from '../../../observe/divergence.ts';
-import { divergenceText } from '../../../observe/divergence-words.ts';
+import { askedOfAll, commonTasks, compareRuns } from '../../../observe/comparison/compare.ts';
+import { divergenceOf } from '../../../observe/comparison/divergence.ts';
+import { divergenceText } from '../../../observe/comparison/divergence-words.ts';
 import { rolloutKey } from '../../../store/keys.ts';
 import { keepTrajectories, loadTrajectories } from '../../../store/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';

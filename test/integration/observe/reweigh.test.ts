@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
 import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
-import { parseStepPlace } from '../../../observe/reweigh-words.ts';
-import { reweighStep } from '../../../observe/reweigh.ts';
-import type { ReweighedStep } from '../../../observe/reweigh.ts';
+import { parseStepPlace } from '../../../observe/reweigh/reweigh-words.ts';
+import { reweighStep } from '../../../observe/reweigh/reweigh.ts';
+import type { ReweighedStep } from '../../../observe/reweigh/reweigh.ts';
 import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/trajectories.ts';
 import type { Episode } from '../../../core/episode/episode.ts';
 import { isRewarded } from '../../../core/episode/outcome.ts';

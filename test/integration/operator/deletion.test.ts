@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import { deleteRun, planDeletion } from '../../../operate/delete-run.ts';
-import { readRuns } from '../../../observe/runs.ts';
+import { readRuns } from '../../../observe/runs/runs.ts';
 import type { Sources } from '../../../observe/sources.ts';
-import { whyOf } from '../../../observe/why.ts';
+import { whyOf } from '../../../observe/runs/why.ts';
 import { ObjectStore } from '../../../store/object-store.ts';
 import { pinCheckpoints } from '../../../store/retention.ts';
 import { keepForgottenRun } from '../../support/forgotten-run.ts';

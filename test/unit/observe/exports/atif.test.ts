@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
 import type { RolloutGroup } from '../../../../core/episode/episode.ts';
 import { atifFile, atifOf } from '../../../../observe/exports/atif.ts';
-import type { FoundEpisode } from '../../../../observe/found-episodes.ts';
+import type { FoundEpisode } from '../../../../observe/find/found-episodes.ts';
 
 const { reward } = madeSpec('made');
 const schema = JSON.parse(readFileSync('test/fixtures/atif/trajectory.schema.json', 'utf8')) as object;
