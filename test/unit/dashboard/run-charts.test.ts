@@ -40,6 +40,8 @@ test('a legend says where a number is from that is not of the last step', () => 
     ],
   };
   const html = (Curves({ heading: 'A chart', chart }) as { toString: () => string }).toString();
-  const [, ...legend] = html.split('<li ').map((item) => item.replaceAll(/^[^>]*>|<.*/gs, ''));
+  const legend = [...html.matchAll(/<li>(.*?)<\/li>/gs)].map(([, item]) =>
+    item!.replace(/<svg.*<\/svg>/s, ''),
+  );
   expect(legend).toEqual(['length 6', 'tool errors 1 (step 2)']);
 });
