@@ -7,13 +7,13 @@ import { note } from './printable.ts';
  * command. Throws GradusError('spec', 'not-confirmed') for another one.
  */
 export async function confirmName(name: string, given: string | undefined, what: string): Promise<void> {
-  if (given === undefined) note(`${what} Type ${JSON.stringify(name)} to go on:`);
+  if (given === undefined) note(`${what} Type ${JSON.stringify(name)} to confirm:`);
   const answer = given ?? (await firstLine());
   if (answer === name) return;
   throw new GradusError(
     'spec',
     'not-confirmed',
-    `${answer === null ? 'nothing was typed' : `${JSON.stringify(answer)} is not ${JSON.stringify(name)}`}: nothing was done`,
+    `${answer === null ? `nothing was typed (--yes ${name} says it in a script)` : `${JSON.stringify(answer)} is not ${JSON.stringify(name)}`}: nothing was done`,
   );
 }
 

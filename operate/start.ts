@@ -5,6 +5,7 @@ import { GradusError } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { QUEUES } from '../core/names.ts';
 import { executionOf, textAttribute } from '../observe/temporal/executions.ts';
+import type { Execution } from '../observe/temporal/executions.ts';
 import { isServed } from '../observe/temporal/pollers.ts';
 import { endOf } from '../observe/runs/why.ts';
 import { sha256Hex } from '../store/digest.ts';
@@ -54,7 +55,8 @@ const LOOK_MS = 100;
 
 /**
  * What a run is called in the store, once it has read its spec and claimed a name; null where it has not in this time.
- * Throws GradusError('spec', 'refused') with what was said, where it has ended before.
+ * Throws GradusError('spec', 'refused') with what was said, where it has ended before; nothing is left of it then, since
+ * whoever started it is told.
  */
 export async function claimedName(
   temporal: Client,
@@ -68,9 +70,17 @@ export async function claimedName(
     if (name !== null) return name;
     if (execution !== null && execution.closedAt !== null) {
       const why = (await endOf(temporal, execution)) ?? `it is ${execution.status}`;
-      throw new GradusError('spec', 'refused', why);
+      if (execution.status !== 'failed') throw new GradusError('spec', 'refused', why);
+      await forget(temporal, execution);
+      throw new GradusError('spec', 'refused', `${why}\nNothing of this run is kept.`);
     }
     await delay(LOOK_MS);
   }
   return null;
+}
+
+async function forget(temporal: Client, { workflowId, runId }: Execution): Promise<void> {
+  const { namespace } = temporal.options;
+  const workflowExecution = { workflowId, runId };
+  await temporal.workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
 }

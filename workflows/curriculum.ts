@@ -62,7 +62,7 @@ import { listen } from './listen.ts';
 import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
 import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVER } from './ports.ts';
 import { onlyContinued } from './refuse.ts';
-import { refuseChange, refuseForm } from './refuse-change.ts';
+import { isNews, refuseChange, refuseForm } from './refuse-change.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
 import type { supervised } from './supervised.ts';
@@ -473,14 +473,17 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         return made;
       },
       {
-        validator: (wanted: unknown) =>
-          refuse(
-            leaving
-              ? 'the run is between two stages, and takes changes again in a moment: try again'
-              : opened === null
-                ? refuseForm(wanted)
-                : refuseAsItStands(wanted, opened),
-          ),
+        validator: (wanted: unknown) => {
+          if (leaving)
+            refuse('the run is between two stages, and takes changes again in a moment: try again');
+          if (opened === null) {
+            refuse(refuseForm(wanted));
+            return;
+          }
+          refuse(refuseAsItStands(wanted, opened));
+          if (!isNews(wanted as RunChange, opened, control.changed))
+            refuse('this changes nothing: the run has these limits already');
+        },
       },
     );
 

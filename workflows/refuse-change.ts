@@ -1,6 +1,6 @@
 import { amount, between, natural, nullable, optional } from '../core/json/shape.ts';
 import type { Shape } from '../core/json/shape.ts';
-import type { BudgetChange } from '../core/run-change.ts';
+import type { BudgetChange, Changed, RunChange } from '../core/run-change.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
 import { mostThatCanBeShown, plannedLooks } from '../core/training/stage-policy.ts';
 import { nearest } from './nearest.ts';
@@ -52,6 +52,31 @@ export function refuseChange(
       return `"${name}" could not graduate any more: in ${plannedLooks(longer)} evaluations ${tasks} tasks show at most ${mostThatCanBeShown(longer).toFixed(4)}, and its goal is ${successAtLeast}. Choose fewer steps`;
   }
   return null;
+}
+
+/** Whether a change is one, where `changed` holds already. */
+export function isNews(
+  { budgets = {}, maxSteps = {} }: RunChange,
+  { stages, verification }: Pick<CurriculumSpec, 'stages' | 'verification'>,
+  changed: Changed,
+): boolean {
+  const stepsOf = (name: string): number | undefined => {
+    const stage = stages.find((one) => one.name === name);
+    return changed.maxSteps[name] ?? (stage?.kind === 'rl' ? stage.maxSteps : undefined);
+  };
+  const limitsOf = (verifier: string) => ({
+    ...verification?.rungs.find((rung) => rung.verifier === verifier)?.budget,
+    ...changed.budgets[verifier],
+  });
+  return (
+    Object.entries(maxSteps).some(([name, most]) => most !== stepsOf(name)) ||
+    Object.entries(budgets).some(([verifier, limits]) => {
+      const now = limitsOf(verifier);
+      return (Object.keys(limits) as (keyof BudgetChange)[]).some(
+        (limit) => (limits[limit] ?? null) !== (now[limit] ?? null),
+      );
+    })
+  );
 }
 
 /** The same, of what can be said without knowing the run. */

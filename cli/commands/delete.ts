@@ -3,7 +3,10 @@ import { GradusError } from '../../core/errors.ts';
 import { confirmName } from '../confirm.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { print } from '../printable.ts';
+import { note, print } from '../printable.ts';
+
+/** A person who sees nothing for longer wonders. */
+const SLOW_MS = 3000;
 
 /** `gradus delete RUN`: all that Temporal and the store have of a run, after asking. */
 export function deleteCommand(): Command {
@@ -22,7 +25,14 @@ export function deleteCommand(): Command {
           if (refusals.length > 0) throw new GradusError('store', 'in-use', refusals.join('\n'));
           await confirmName(run, yes, 'All of it will be gone, checkpoints and episodes too.');
           // While somebody made up their mind another run may have begun with a checkpoint of it.
-          await deleteRun(sources, await planDeletion(sources, run));
+          const slow = setTimeout(() => {
+            note('Temporal takes half a minute or so to delete what has only just ended …');
+          }, SLOW_MS);
+          try {
+            await deleteRun(sources, await planDeletion(sources, run));
+          } finally {
+            clearTimeout(slow);
+          }
           print(`${run} is deleted; verdicts of dearer tiers are for all runs, and stay`);
         },
         { patient: true },

@@ -133,7 +133,7 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
         reason === null ? outcome : `${outcome} (${reason})`,
         `reward ${reward === null ? '–' : reward.toFixed(3)}`,
         `${sampledTokens} tokens`,
-        `${turns} turns`,
+        `${turns} turn${turns === 1 ? '' : 's'}`,
         ...mistakes,
       ].join('  '),
     );

@@ -309,6 +309,17 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
           </dd>
         </>
       )}
+      {now?.checkpoint && (
+        <>
+          <dt>{execution.value?.closedAt === null ? 'newest checkpoint' : 'final checkpoint'}</dt>
+          <dd>
+            <code title={now.checkpoint.weights}>
+              {now.checkpoint.step}-{now.checkpoint.weights.slice(0, 12)}
+            </code>
+            , of step {now.checkpoint.step}
+          </dd>
+        </>
+      )}
       <dt>sampled</dt>
       <dd>
         <Num value={sampled} /> tokens to learn from

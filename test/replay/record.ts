@@ -50,7 +50,7 @@ try {
   await run.signal(pause);
   await runs.progress(run, ({ status }) => status === 'paused');
   // As many as it has: histories are small.
-  await run.executeUpdate(change, { args: [{ maxSteps: { rl: 2 } }] });
+  await run.executeUpdate(change, { args: [{ maxSteps: { rl: 3 } }] });
   await run.signal(resume);
   await run.result();
 

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { Context } from '@temporalio/activity';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startAlerting } from '../../../cli/alerting.ts';
@@ -327,7 +328,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
     end: 'stopped',
   });
   const over = await gradus('pause', 'retries');
-  expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('is over (completed)') as string });
+  expect(over).toMatchObject({ code: 1, stderr: expect.stringContaining('is over (stopped)') as string });
   await alerting.stop();
   hook.close();
 });
@@ -348,6 +349,7 @@ test('a run is started once, says its name, and a spec that the workers refuse i
   const refused = await gradus('start', file, '--id', 'refused', '--no-check');
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toContain('did you mean "calculator-ladder"');
+  expect(refused.stderr).toContain('Nothing of this run is kept.');
 
   slow.get('begun')!.open();
   await writeFile(file, JSON.stringify(spec()));
@@ -367,8 +369,23 @@ test('a run is started once, says its name, and a spec that the workers refuse i
   expect(asked).toMatchObject({
     code: 1,
     stdout: expect.stringContaining('runs/x/batch is gone') as string,
-    stderr: expect.stringMatching(/for good\. Type "unwanted" to go on:[^]*nothing was done/) as string,
+    stderr: expect.stringMatching(/for good\. Type "unwanted" to confirm:[^]*nothing was done/) as string,
   });
   expect(await gradus('decide', 'unwanted', 'stop', '--yes', 'unwanted')).toMatchObject({ code: 0 });
   await expect(unwanted.result()).resolves.toMatchObject({ end: 'stopped' });
+
+  // Temporal takes half a minute to delete what has only just ended.
+  const { workflow } = lab.runs.client;
+  await until(
+    () =>
+      workflow
+        .getHandle('refused')
+        .describe()
+        .then(
+          () => undefined,
+          (error: unknown) => (error instanceof WorkflowNotFoundError ? true : undefined),
+        ),
+    40_000,
+    () => 'the refused run is still there',
+  );
 });

@@ -116,7 +116,7 @@ test('the next run of that id is started, looked at, steered and deleted from th
   expect(await shell('gradus-decide')).toContain('my-run: advance');
   await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
   expect(await shell('gradus-set', stageOfTest)).toContain('change 1 of my-run');
-  expect((await progress()).changes).toMatchObject([{ maxSteps: { rl: 200 }, reason: 'it still learns' }]);
+  expect((await progress()).changes).toMatchObject([{ maxSteps: { rl: 300 }, reason: 'it still learns' }]);
   expect(await shell('gradus-stop')).toContain('it ends after the step in flight');
   expect(jsonIn(await shell('result'))).toMatchObject({ end: 'stopped' });
 

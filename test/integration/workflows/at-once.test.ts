@@ -91,7 +91,7 @@ test('of changes that people make while a run continues as new none is lost, and
   const refused: string[] = [];
   const person = async (who: number): Promise<void> => {
     for (let i = 1; !over.isOpen; i++) {
-      const wanted = { budgets: { near: { count: 1000 + i } }, reason: `${who}/${i}` };
+      const wanted = { budgets: { near: { count: 1000 + 10 * i + who } }, reason: `${who}/${i}` };
       const made = await outcomes([
         answered(client, 'changing', () => changeRun(client, 'changing', wanted)),
       ]);

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { nothingChanged } from '../../../core/run-change.ts';
+import type { RunChange } from '../../../core/run-change.ts';
 import type { CurriculumSpec } from '../../../core/spec.ts';
-import { refuseChange } from '../../../workflows/refuse-change.ts';
+import { isNews, refuseChange } from '../../../workflows/refuse-change.ts';
 import { stageSpec } from '../core/training/scripted-training.ts';
 
 const rungs = ['is-number', 'near', 'exact'].map((verifier) => ({ verifier }));
@@ -57,6 +59,26 @@ test('what is over, or was never there, cannot be changed', () => {
   expect(refuseChange({ budgets: { exact: { count: 1 } } }, without, new Set())).toContain(
     'the run has no ladder',
   );
+});
+
+test('limits that hold already, in the spec or by what was changed, are no change', () => {
+  const of = {
+    stages: [{ ...stageSpec, name: 'rl', maxSteps: 20 }],
+    verification: { rungs: [{ verifier: 'near' }, { verifier: 'exact', budget: { count: 9 } }] },
+  } as unknown as CurriculumSpec;
+  const changed = { newest: 1, budgets: { exact: { count: 5 } }, maxSteps: { rl: 30 } };
+  const first = (wanted: RunChange) => isNews(wanted, of, nothingChanged());
+  const then = (wanted: RunChange) => isNews(wanted, of, changed);
+  for (const same of [
+    { maxSteps: { rl: 20 } },
+    { budgets: { exact: { count: 9 } } },
+    { budgets: { exact: { usd: null } } },
+  ])
+    expect(first(same)).toBe(false);
+  expect(first({ maxSteps: { rl: 20 }, budgets: { exact: { count: null } } })).toBe(true);
+  expect(then({ maxSteps: { rl: 30 }, budgets: { exact: { count: 5 } } })).toBe(false);
+  expect(then({ maxSteps: { rl: 20 } })).toBe(true);
+  expect(then({ budgets: { exact: { count: 9 } } })).toBe(true);
 });
 
 test('a reason is a text that is not too long', () => {
