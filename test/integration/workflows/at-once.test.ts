@@ -212,7 +212,7 @@ test('who gives a verdict when the deadline has passed, or the review is closed,
   writing.set('slow', new Gate());
   const review = await beginReview('slow', 1);
   await expect
-    .poll(async () => (await showReview(client, review)).verdict, { timeout: 20_000 })
+    .poll(async () => (await showReview(client, review)).verdict, { timeout: 60_000 })
     .toMatchObject({ type: DEADLINE });
   const none = 'this review is closed without a verdict: 0 of 1 reviewers had answered when the time was up';
   // Its verdict is just being written down; then it is over.
