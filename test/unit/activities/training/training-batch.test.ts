@@ -56,7 +56,11 @@ const advantagesOf = ({ sequences }: { sequences: TrainSequence[] }) =>
 
 test('what others are only compared with is not counted as learnt', () => {
   const two = [group([scored(0), scored(1)]), group([scored(1), scored(0)])];
-  const { sequences } = trainingSequences(two, creditBy({ kind: 'kto' }));
+  const kto = creditBy({ kind: 'kto' });
+  // What succeeds is told by the outcome's verifier.
+  const outcome = { verifier: 'exact', role: 'outcome' as const, weight: 1, gatedBy: null };
+  const judged = { ...kto.reward, components: [outcome] };
+  const { sequences } = trainingSequences(two, { ...kto, reward: judged });
   // Each of the four after the other prompt, too: its prompt is as long.
   expect(sequences.filter(({ label }) => label === 0)).toHaveLength(4);
   expect(learntTokens(packBatch(sequences, once))).toBe(4 * 3);
