@@ -10,7 +10,7 @@ import { divergenceOf } from '../../observe/comparison/divergence.ts';
 import { divergenceText } from '../../observe/comparison/divergence-words.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { note, print } from '../printable.ts';
+import { noteDamage, print } from '../printable.ts';
 
 /** Spec differences that a table has; `--json` has all. */
 const MOST_ROWS = 40;
@@ -50,7 +50,7 @@ export function compare(): Command {
 }
 
 function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks: CommonTasks | null): void {
-  for (const message of new Set([...unreadable, ...(tasks?.unreadable ?? [])])) note(message);
+  noteDamage([...new Set([...unreadable, ...(tasks?.unreadable ?? [])])]);
   const names = runs.map(({ run }) => run);
   print(
     table(

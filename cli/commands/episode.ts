@@ -9,7 +9,7 @@ import { parsePlace, placeOf } from '../../observe/episodes/place.ts';
 import { messagesLine } from '../../observe/exports/messages.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { note, print } from '../printable.ts';
+import { noteDamage, print } from '../printable.ts';
 
 /** `gradus episode PLACE`: what one episode said, called, saw and was rewarded for. */
 export function episode(): Command {
@@ -21,7 +21,7 @@ export function episode(): Command {
         withStore(options, async (store) => {
           const damaged: string[] = [];
           const reward = (await specOfRun(store, place.run, { damaged }))?.reward ?? NO_REWARD;
-          for (const message of damaged) note(`left out: ${message}`);
+          noteDamage(damaged);
           const found = await groupAt(store, place);
           const sampled = found?.group.episodes[place.episode];
           if (!found || !sampled) {

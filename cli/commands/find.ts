@@ -15,7 +15,7 @@ import { placeOf } from '../../observe/episodes/place.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
-import { note, print } from '../printable.ts';
+import { note, noteDamage, print } from '../printable.ts';
 
 interface FindOptions extends ConnectionOptions {
   limit: number;
@@ -43,7 +43,7 @@ export function find(): Command {
         const query = queryIn(options);
         await assertRun(store, run);
         const index = await EpisodeIndex.open(store, run);
-        for (const message of index.damaged) note(`left out: ${message}`);
+        noteDamage(index.damaged);
         await index.build({ progress: sayProgress() });
         if (query.text !== undefined) await printHits(store, index, { ...query, text: query.text }, options);
         else if (!(await exported(store, index, query, options))) {

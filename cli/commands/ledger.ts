@@ -5,7 +5,7 @@ import { readLedger } from '../../store/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { note, print } from '../printable.ts';
+import { noteDamage, print } from '../printable.ts';
 
 /** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
 export function ledger(): Command {
@@ -17,7 +17,7 @@ export function ledger(): Command {
         await assertRun(store, run);
         const damaged: string[] = [];
         const entries = await readLedger(store, run, { damaged });
-        for (const message of damaged) note(`left out: ${message}`);
+        noteDamage(damaged);
         if (options.json === true) {
           for (const entry of entries) print(JSON.stringify(entry));
           return;

@@ -4,7 +4,7 @@ import { stepsOf } from '../../observe/runs/steps.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { note, print } from '../printable.ts';
+import { note, noteDamage, print } from '../printable.ts';
 
 interface MetricsOptions extends ConnectionOptions {
   json?: boolean;
@@ -25,7 +25,7 @@ export function metrics(): Command {
         const spec = await specOfRun(store, run, { damaged });
         const { steps, unreadable } = await stepsOf(store, run);
         damaged.push(...unreadable.map(({ message }) => message));
-        for (const message of damaged) note(`left out: ${message}`);
+        noteDamage(damaged);
         if (options.json === true) {
           for (const step of steps) print(JSON.stringify({ ...step, figures: figuresOf(step) }));
         }
@@ -45,7 +45,7 @@ export function metrics(): Command {
             componentsOf(reward),
             episodesOf(store, run, reward, { damaged }),
           );
-          for (const message of damaged) note(`left out: ${message}`);
+          noteDamage(damaged);
           note(`${rows} episodes in ${options.parquet}`);
         }
         if (options.json === true || options.tensorboard !== undefined || options.parquet !== undefined)

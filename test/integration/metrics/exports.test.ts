@@ -77,7 +77,7 @@ test('a run is read back whole: every round and step, with what was decided, ask
   ]);
   expect(steps[0]).toMatchObject({
     rollout: null,
-    decision: { kind: 'stuck', action: 'ask', question: { reason: expect.stringMatching(/1 rounds/) } },
+    decision: { kind: 'stuck', action: 'ask', question: { reason: expect.stringContaining('in 1 round:') } },
     answer: 'advance',
   });
   expect(steps[1]).toMatchObject({
