@@ -83,6 +83,7 @@ async function exported(
   const { messageLines, writeAtif, writeFoundParquet } =
     await import('../../observe/exports/export-found.ts');
   const found = await foundIn(index, query);
+  noteUnreadable((await index.scan(() => undefined)).unreadable);
   const count = found.flatMap(({ groups }) => groups).reduce((sum, { episodes }) => sum + episodes.length, 0);
   if (parquet !== undefined) {
     note(`${await writeFoundParquet(parquet, store, index, found)} episodes in ${parquet}`);
@@ -104,6 +105,7 @@ async function printHits(
   { limit, json }: FindOptions,
 ): Promise<void> {
   const { searchText } = await import('../../observe/find/search-text.ts');
+  noteUnreadable((await index.scan(() => undefined)).unreadable);
   let hits = 0;
   for await (const hit of searchText(store, index, query)) {
     const { place, where, turn, before, text, after } = hit;
@@ -115,10 +117,13 @@ async function printHits(
   if (json !== true) note(hits < limit ? `${hits} episodes` : `the first ${hits}; --limit shows more`);
 }
 
+const noteUnreadable = (unreadable: Findings['unreadable']): void =>
+  noteDamage(unreadable.map(({ key, message }) => `${key}: ${message}`));
+
 function printRows(run: string, findings: Findings, { json, limit }: FindOptions): void {
   const { rows, total, success, meanReward, there, unreadable, unknown } = findings;
   for (const message of unknown) note(message);
-  for (const { key, message } of unreadable) note(`${key} could not be read: ${message}`);
+  noteUnreadable(unreadable);
   if (json === true) {
     for (const row of rows) print(JSON.stringify({ place: placeOf({ run, ...row }), ...row }));
     return;
