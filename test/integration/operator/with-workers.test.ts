@@ -291,7 +291,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
   const decided = await gradus('decide', 'asks', 'continue');
   expect(decided).toMatchObject({ code: 0, stdout: expect.stringContaining('asks: continue') as string });
   await told({ kind: 'question', run: 'asks', over: true });
-  expect((await gradus('decide', 'asks', 'continue')).stderr).toMatch(/waits for no decision|is completed/);
+  expect((await gradus('decide', 'asks', 'continue')).stderr).toMatch(/waits for no decision|is over/);
 
   // A run that goes on takes other limits, waits, goes on, and ends.
   const set = await gradus(
