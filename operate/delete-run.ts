@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGrpcServiceError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { DAMAGE } from '../core/damage.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { listExecutions, quoted, textAttribute } from '../observe/temporal/executions.ts';
+import { isNotFound } from '../observe/temporal/describe.ts';
 import type { Execution } from '../observe/temporal/executions.ts';
 import type { Sources } from '../observe/sources.ts';
 import { inParallel } from '../store/in-parallel.ts';
@@ -194,7 +194,6 @@ function checkpointsNamed(claim: RunClaim | null): string[] {
   return [...new Set(keys.map((key) => key.split('/')[1]!))];
 }
 
-const NOT_FOUND = 5;
 /** A server that has much to do, or whose tasks of the workflow's end are still waiting, takes more than half a minute. */
 const GONE_WITHIN_MS = 120_000;
 
@@ -211,7 +210,7 @@ async function deleteExecution(temporal: Client, { workflowId, runId }: Executio
       await delay(50);
     }
   } catch (error) {
-    if (isGrpcServiceError(error) && (error.code as number) === NOT_FOUND) return;
+    if (isNotFound(error)) return;
     throw new GradusError(
       'infra',
       'temporal-delete',

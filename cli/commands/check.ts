@@ -1,3 +1,4 @@
+import { counted } from '../../core/counted.ts';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
@@ -70,5 +71,3 @@ function report({ environments, findings }: Checked): string {
   lines.push(`\n${counted(errors, 'error')}, ${counted(findings.length - errors, 'warning')}`);
   return lines.join('\n');
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;

@@ -3,6 +3,7 @@ import { rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
+import { counted } from '../../core/counted.ts';
 import { assertRun } from '../../store/find-run.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { EpisodeIndex } from '../../observe/find/episode-index.ts';
@@ -82,8 +83,9 @@ async function exported(
   const { foundIn } = await import('../../observe/find/found-episodes.ts');
   const { messageLines, writeAtif, writeFoundParquet } =
     await import('../../observe/exports/export-found.ts');
-  const found = await foundIn(index, query);
-  noteUnreadable((await index.scan(() => undefined)).unreadable);
+  const damaged: string[] = [];
+  const found = await foundIn(index, query, { damaged });
+  noteDamage(damaged);
   const count = found.flatMap(({ groups }) => groups).reduce((sum, { episodes }) => sum + episodes.length, 0);
   if (parquet !== undefined) {
     note(`${await writeFoundParquet(parquet, store, index, found)} episodes in ${parquet}`);
@@ -105,25 +107,23 @@ async function printHits(
   { limit, json }: FindOptions,
 ): Promise<void> {
   const { searchText } = await import('../../observe/find/search-text.ts');
-  noteUnreadable((await index.scan(() => undefined)).unreadable);
+  const damaged: string[] = [];
   let hits = 0;
-  for await (const hit of searchText(store, index, query)) {
+  for await (const hit of searchText(store, index, query, { damaged })) {
     const { place, where, turn, before, text, after } = hit;
     const at = turn === null ? where : `${where} ${turn}`;
     const line = `${placeOf(place)}  ${at}: ${`${before}»${text}«${after}`.replaceAll(/\s+/g, ' ')}`;
     print(json === true ? JSON.stringify({ ...hit, place: placeOf(place) }) : line);
     if (++hits >= limit) break;
   }
+  noteDamage(damaged);
   if (json !== true) note(hits < limit ? `${hits} episodes` : `the first ${hits}; --limit shows more`);
 }
-
-const noteUnreadable = (unreadable: Findings['unreadable']): void =>
-  noteDamage(unreadable.map(({ key, message }) => `${key}: ${message}`));
 
 function printRows(run: string, findings: Findings, { json, limit }: FindOptions): void {
   const { rows, total, success, meanReward, there, unreadable, unknown } = findings;
   for (const message of unknown) note(message);
-  noteUnreadable(unreadable);
+  noteDamage(unreadable.map(({ key, message }) => `${key}: ${message}`));
   if (json === true) {
     for (const row of rows) print(JSON.stringify({ place: placeOf({ run, ...row }), ...row }));
     return;
@@ -138,7 +138,7 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
         reason === null ? outcome : `${outcome} (${reason})`,
         `reward ${reward === null ? '–' : reward.toFixed(3)}`,
         `${sampledTokens} tokens`,
-        `${turns} turn${turns === 1 ? '' : 's'}`,
+        counted(turns, 'turn'),
         ...mistakes,
       ].join('  '),
     );

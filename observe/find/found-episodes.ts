@@ -16,15 +16,18 @@ export interface FoundInStep {
   groups: (StoredGroup & { episodes: number[] })[];
 }
 
-/** All that match, or the first so many, in the order of the run: small numbers, whose trajectories are read later. */
+/**
+ * All that match, or the first so many, in the order of the run: small numbers, whose trajectories are read later. Groups
+ * that cannot be read are added to `damaged`, with why.
+ */
 export async function foundIn(
   index: EpisodeIndex,
   query: Query,
-  { most = Infinity, ...options }: CallOptions & { most?: number } = {},
+  { most = Infinity, damaged = [], ...options }: CallOptions & { most?: number; damaged?: string[] } = {},
 ): Promise<FoundInStep[]> {
   const found: FoundInStep[] = [];
   let total = 0;
-  await index.scan((indexed) => {
+  const { unreadable } = await index.scan((indexed) => {
     const groups = new Map(
       indexed.groups.map((group) => [group.group, { ...group, episodes: [] as number[] }]),
     );
@@ -36,6 +39,7 @@ export async function foundIn(
     const some = [...groups.values()].filter(({ episodes }) => episodes.length > 0);
     if (some.length > 0) found.push({ stage: indexed.stage, step: indexed.step, groups: some });
   }, options);
+  damaged.push(...unreadable.map(({ key, message }) => `${key}: ${message}`));
   return found;
 }
 

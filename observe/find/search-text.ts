@@ -28,15 +28,20 @@ const AROUND = 60;
 
 /**
  * Episodes among those that match in which a text stands, upper and lower case alike: as they are found. It is plain
- * text, because a pattern that somebody writes can keep the process for ever.
+ * text, because a pattern that somebody writes can keep the process for ever. Groups that cannot be read are added to
+ * `damaged`, with why.
  */
 export async function* searchText(
   store: ObjectStore,
   index: EpisodeIndex,
   query: Query & { text: string },
-  { progress = () => {}, ...options }: CallOptions & { progress?: (at: SearchProgress) => void } = {},
+  {
+    progress = () => {},
+    damaged = [],
+    ...options
+  }: CallOptions & { progress?: (at: SearchProgress) => void; damaged?: string[] } = {},
 ): AsyncGenerator<TextHit> {
-  const found = await foundIn(index, query, options);
+  const found = await foundIn(index, query, { ...options, damaged });
   const at = { done: 0, total: found.reduce((sum, { groups }) => sum + groups.length, 0) };
   progress({ ...at });
   const readGroup = (): void => {

@@ -1,3 +1,4 @@
+import { counted } from '../../core/counted.ts';
 import { howLong } from '../../core/time/how-long.ts';
 import { saidInWords } from '../temporal/heartbeats.ts';
 import type { Said } from '../temporal/heartbeats.ts';
@@ -80,8 +81,6 @@ export function whyInWords(reason: Reason, now: number): string {
       return 'nothing is in flight: it waits for a clock or a message';
   }
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 const many = ({
   activity,
