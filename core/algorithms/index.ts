@@ -45,8 +45,10 @@ const METHODS = {
 
 export const METHOD_KINDS = Object.keys(METHODS) as (keyof typeof METHODS)[];
 
+type Schema = (typeof METHODS)[keyof typeof METHODS]['schema'];
+
 /** What a spec says of its method: the section of one of these, by its `kind`. */
-export type AlgorithmSpec = z.output<(typeof METHODS)[keyof typeof METHODS]['schema']>;
+export type AlgorithmSpec = z.output<Schema>;
 
 const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 
@@ -54,27 +56,10 @@ const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 const OFF_POLICY_WEIGHTED = OFF_POLICY.filter((kind) => 'importanceCap' in METHODS[kind].schema.shape);
 
 /** `stages[].algorithm`: GRPO where no `kind` is given. */
-export const algorithmSchema = z.discriminatedUnion('kind', [
-  grpo.schema,
-  dapo.schema,
-  gspo.schema,
-  cispo.schema,
-  rloo.schema,
-  reinforcePlusPlus.schema,
-  remax.schema,
-  ppo.schema,
-  vapo.schema,
-  starpo.schema,
-  vtrace.schema,
-  gigpo.schema,
-  process.schema,
-  rft.schema,
-  dpo.schema,
-  agentq.schema,
-  kto.schema,
-  opd.schema,
-  hindsight.schema,
-]);
+export const algorithmSchema = z.discriminatedUnion(
+  'kind',
+  Object.values(METHODS).map(({ schema }) => schema) as [Schema, ...Schema[]],
+);
 
 /** Those that read what single turns are paid. */
 export const READ_TURNS = METHOD_KINDS.filter((kind) => METHODS[kind].readsTurns);
