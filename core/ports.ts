@@ -88,7 +88,8 @@ export interface StepReport {
   meanReward: number | null;
   /** Of tasks that were drawn for the first time; null where none of them could be judged. */
   trainSuccess: number | null;
-  heldOut: { arms: ArmTally[]; step: number } | null;
+  /** `errorLeft` as in the facts of the step. */
+  heldOut: { arms: ArmTally[]; step: number; errorLeft?: number } | null;
   metrics: LearnerMetrics | null;
   backend: string | null;
   outcomes: OutcomeCounts;

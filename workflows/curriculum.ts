@@ -63,6 +63,7 @@ import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
 import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVER } from './ports.ts';
 import { onlyContinued } from './refuse.ts';
 import { isNews, refuseChange, refuseForm } from './refuse-change.ts';
+import type { Standing } from './refuse-change.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './stage.ts';
 import type { supervised } from './supervised.ts';
@@ -140,6 +141,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   let leaving = false;
   /** Stages that have ended. */
   const over = new Set(carried?.state.stages.map(({ name }) => name));
+  let looked: Standing['looked'] = null;
   const retrying = new Map(carried?.retrying);
   /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
   let questions: OpenQuestion[] = carried?.questions ?? [];
@@ -161,6 +163,8 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   listen(stepReported, stepReport, ({ secondsSince, ...step }) => {
     shown.step = step;
     shown.heldOut = step.heldOut ?? shown.heldOut;
+    if (step.heldOut?.errorLeft !== undefined)
+      looked = { stage: step.stage, step: step.stageStep, errorLeft: step.heldOut.errorLeft };
     shown.checkpoint = step.checkpoint;
     shown.learnerBackend = step.backend ?? shown.learnerBackend;
     shown.seconds = addTime(shown.seconds, secondsSince);
@@ -514,7 +518,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
 
     function refuseAsItStands(wanted: unknown, spec: CurriculumSpec): string | null {
       if (control.stopping) return 'the run is being stopped';
-      return refuseChange(wanted, spec, over);
+      return refuseChange(wanted, spec, { over, changed: control.changed, looked });
     }
   }
 }

@@ -127,7 +127,13 @@ export const stepReport = object<ReportedStep>({
   checkpoint: checkpointRef,
   meanReward: nullable(finite),
   trainSuccess: nullable(finite),
-  heldOut: nullable(object<NonNullable<StepReport['heldOut']>>({ arms: list(armTally), step: natural })),
+  heldOut: nullable(
+    object<NonNullable<StepReport['heldOut']>>({
+      arms: list(armTally),
+      step: natural,
+      errorLeft: optional(between(0, 1)),
+    }),
+  ),
   metrics: nullable(inside<LearnerMetrics>()),
   backend: nullable(text),
   outcomes: outcomeCounts,

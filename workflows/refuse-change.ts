@@ -2,7 +2,8 @@ import { amount, between, natural, nullable, optional } from '../core/json/shape
 import type { Shape } from '../core/json/shape.ts';
 import type { BudgetChange, Changed, RunChange } from '../core/run-change.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
-import { mostThatCanBeShown, plannedLooks } from '../core/training/stage-policy.ts';
+import { looksAfter } from '../core/training/shared-error.ts';
+import { mostThatCanBeShown } from '../core/training/stage-policy.ts';
 import { nearest } from './nearest.ts';
 
 const FIELDS = ['budgets', 'maxSteps', 'reason'];
@@ -17,11 +18,21 @@ const LIMITS: { [Limit in keyof Required<BudgetChange>]: Shape<number> } = {
 };
 const steps: Shape<number> = (value, at) => natural(value, at) ?? between(1, 1e6)(value, at);
 
-/** Why something is no change of a run that goes on, or null. `over`: its stages that have ended. */
+/** How a run stands that is to be changed. */
+export interface Standing {
+  /** Stages that have ended. */
+  over: ReadonlySet<string>;
+  /** What holds already. */
+  changed: Changed;
+  /** The latest evaluation that a stage's rules have judged, and what is left of their error. */
+  looked: { stage: string; step: number; errorLeft: number } | null;
+}
+
+/** Why something is no change of a run that goes on, or null. */
 export function refuseChange(
   wanted: unknown,
   { stages, verification }: Pick<CurriculumSpec, 'stages' | 'verification'>,
-  over: ReadonlySet<string>,
+  { over, changed, looked }: Standing,
 ): string | null {
   const malformed = refuseForm(wanted);
   if (malformed !== null) return malformed;
@@ -46,10 +57,17 @@ export function refuseChange(
     if (stage.kind !== 'rl')
       return `"${name}" is a supervised stage: when its rounds are used up it asks, and "more-rounds" gives it more`;
     if (over.has(name)) return `"${name}" is over`;
-    const longer = { ...stage, maxSteps: most };
+    if (most <= (changed.maxSteps[name] ?? stage.maxSteps)) continue;
+    const { step, errorLeft: left } = looked?.stage === name ? looked : { step: 0, errorLeft: 1 };
+    const looks = looksAfter({ ...stage, maxSteps: most }, step);
     const { successAtLeast, tasks } = stage.graduation;
-    if (most > stage.maxSteps && mostThatCanBeShown(longer) < successAtLeast)
-      return `"${name}" could not graduate any more: in ${plannedLooks(longer)} evaluations ${tasks} tasks show at most ${mostThatCanBeShown(longer).toFixed(4)}, and its goal is ${successAtLeast}. Choose fewer steps`;
+    const shown = mostThatCanBeShown(stage, { left, looks });
+    if (shown >= successAtLeast) continue;
+    const cannot = `"${name}" could not graduate any more`;
+    if (left === 0)
+      return `${cannot}: its planned evaluations have been made, and its error is spent on them. Write another stage`;
+    const spent = left === 1 ? '' : ` with ${(100 * left).toFixed(1)} % of its error left`;
+    return `${cannot}: in ${looks} evaluations${spent} ${tasks} tasks show at most ${shown.toFixed(4)}, and its goal is ${successAtLeast}. Choose fewer steps`;
   }
   return null;
 }

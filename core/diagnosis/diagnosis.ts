@@ -1,3 +1,4 @@
+import type { Share } from '../training/shared-error.ts';
 import type { Evidence } from './alarm.ts';
 import type { Series } from './series.ts';
 
@@ -11,8 +12,8 @@ export interface Setting {
   klTo: 'reference' | 'teachers';
   /** A ratio of whole sequences is clipped, so that being clipped is the rule and not a sign. */
   clipsSequences: boolean;
-  /** Evaluations that the stage makes if nothing ends it. */
-  looks: number;
+  /** What the look of this step, if it has one, may spend of an error that all looks of the stage share. */
+  look: Pick<Share, 'left' | 'looks'>;
 }
 
 /** A rule that names one thing that goes wrong. */

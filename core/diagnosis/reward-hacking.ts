@@ -1,3 +1,4 @@
+import { partOf } from '../training/shared-error.ts';
 import type { Evidence } from './alarm.ts';
 import type { Diagnosis, Setting } from './diagnosis.ts';
 import { before, now } from './series.ts';
@@ -10,7 +11,7 @@ const FALL = 0.1;
 const ERROR = 0.01;
 
 /** Of each of the bounds: one from below and one from above for every evaluation (ADR 0024). */
-export const boundError = ({ looks }: Pick<Setting, 'looks'>): number => ERROR / (2 * Math.max(1, looks));
+export const boundError = ({ look }: Pick<Setting, 'look'>): number => partOf(look, ERROR / 2);
 
 /**
  * The reward rises and what it stands for falls (seeds 004, 9.1). In training: the mean reward is up by a tenth of

@@ -1,6 +1,8 @@
 import type { Question } from '../question.ts';
 import type { BatchResult, EvaluationResult, TrainResult } from '../requests.ts';
 import type { RolloutSummary } from './evaluation.ts';
+import { leftOf } from './shared-error.ts';
+import type { SharedError } from './shared-error.ts';
 import type { StageDecision } from './stage-policy.ts';
 import type { BatchFacts, DecisionFacts, HeldOutFacts, RolloutFacts, StepFacts } from './step-facts.ts';
 
@@ -21,13 +23,15 @@ export const batchFacts = (made: BatchResult | null): BatchFacts | null =>
     ...(made.scales && { scales: made.scales }),
   };
 
-export const heldOutFacts = (measured: EvaluationResult | null): HeldOutFacts | null =>
+/** `error` is how the stage's looks share its errors after this one; a warm start has no such rules. */
+export const heldOutFacts = (measured: EvaluationResult | null, error?: SharedError): HeldOutFacts | null =>
   measured && {
     arms: measured.arms,
     outcomes: measured.outcomes,
     meanReward: measured.meanReward,
     sampledTokens: measured.sampledTokens,
     ...(measured.conduct && { conduct: measured.conduct }),
+    ...(error && { errorLeft: leftOf(error.every) }),
   };
 
 /** What was measured while learning, with the time that it took told apart. */

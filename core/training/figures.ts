@@ -22,6 +22,7 @@ export function figuresOf(step: StepFacts): Figures {
       : [
           ...ofSuccess('held-out', heldOut.arms),
           figure('reward/held-out', share(heldOut.meanReward, Number(rewardedCount(heldOut.outcomes) > 0))),
+          figure('graduation/error-left', heldOut.errorLeft ?? null),
         ]),
     ...ofLearner('learner/', learner ?? {}),
     ...(batch === null

@@ -6,17 +6,21 @@ import type { Setting } from '../diagnosis/diagnosis.ts';
 import { measured } from '../diagnosis/healthy.ts';
 import type { Healthy } from '../diagnosis/healthy.ts';
 import type { StageInput, StageState } from './stage.ts';
-import { plannedLooks } from './stage-policy.ts';
-import type { StageDecision } from './stage-policy.ts';
+import { plannedLooks } from './shared-error.ts';
+import type { SharedError } from './shared-error.ts';
+import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { StepFacts } from './step-facts.ts';
 
 /** What the diagnoses must know of a stage besides its facts. */
-export const settingOf = ({ spec: { reward, verification }, stage }: StageInput): Setting => ({
+export const settingOf = (
+  { spec: { reward, verification }, stage }: StageInput,
+  error: SharedError | undefined,
+): Setting => ({
   outcomeWeight: reward.components.find(({ role }) => role === 'outcome')?.weight ?? 1,
   lateEpisodes: (verification?.offerLateFor ?? 0) > 0,
   klTo: stage.plan.teachers.length > 0 ? 'teachers' : 'reference',
   clipsSequences: stage.plan.objective.kind === 'gspo',
-  looks: plannedLooks(stage),
+  look: error?.every ?? { left: 1, looks: plannedLooks(stage) },
 });
 
 export interface Heeded {
@@ -34,9 +38,9 @@ export function heedAlarms(
   input: StageInput,
   state: Pick<StageState, 'diagnosed' | 'healthy' | 'adjusted'>,
   facts: Omit<StepFacts, 'decision' | 'alarms'>,
-  decision: StageDecision,
+  { decision, history }: { decision: StageDecision; history: StageHistory },
 ): Heeded {
-  const { diagnosed, alarms } = diagnose(state.diagnosed, facts, settingOf(input));
+  const { diagnosed, alarms } = diagnose(state.diagnosed, facts, settingOf(input, history.error));
   const acted = act(alarms, input.stage.diagnosis, state.adjusted);
   const place = { checkpoint: facts.checkpoint, stageStep: facts.stageStep };
   const stands = Object.keys(diagnosed.standing).length > 0;

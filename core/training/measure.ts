@@ -48,5 +48,8 @@ export function decide(
   }
   const weighed = weighEvaluation(stage, before.history, { arms: evaluation.arms, ...at });
   // A policy that no longer explores is nothing to come back to, however well it does, unless it is done.
-  return before.decision.kind === 'continue' || weighed.decision.kind === 'graduate' ? weighed : before;
+  if (before.decision.kind === 'continue' || weighed.decision.kind === 'graduate') return weighed;
+  // It might have graduated, though, and that is spent.
+  const { error } = weighed.history;
+  return { ...before, history: { ...before.history, ...(error && { error }) } };
 }

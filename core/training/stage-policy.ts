@@ -5,6 +5,8 @@ import type { CheckpointRef } from '../refs.ts';
 import type { ArmTally } from '../requests.ts';
 import type { CollapseAction, PlateauAction, RlStageSpec, SupervisedStageSpec } from '../spec.ts';
 import { armName } from '../names.ts';
+import { paid, partOf, planned, plannedLooks } from './shared-error.ts';
+import type { Share, SharedError } from './shared-error.ts';
 
 // A stage looks at held-out success again and again, and each look is noisy: what is decided at one look in ten by
 // chance is decided by chance in most stages. So each rule has one error for all looks of the stage, 1 − its
@@ -19,6 +21,8 @@ export interface StageHistory {
   /** The latest evaluations, as many as a plateau has, oldest first. */
   recent: Proportion[];
   rollbacks: number;
+  /** What evaluations have spent of the errors of the rules; absent before the first. */
+  error?: SharedError;
 }
 
 export const noHistory = (): StageHistory => ({ best: null, shown: 0, recent: [], rollbacks: 0 });
@@ -43,12 +47,6 @@ export const toolFailuresOf = (tallies: readonly ArmTally[]): number =>
 
 const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
-/** Evaluations that the stage makes if nothing ends it: every so many steps, and after its last. */
-export const plannedLooks = ({
-  maxSteps,
-  graduation,
-}: Pick<RlStageSpec, 'maxSteps' | 'graduation'>): number => Math.ceil(maxSteps / graduation.everySteps);
-
 /** A collapse that shows without an evaluation: the policy no longer explores. `entropy` in nats a token, as estimated. */
 export function entropyCollapse(spec: Pick<RlStageSpec, 'collapse'>, entropy: number | null): StageDecision {
   if (entropy === null || entropy >= spec.collapse.entropyBelow) return { kind: 'continue' };
@@ -68,42 +66,46 @@ export function weighEvaluation(
   const { checkpoint, step } = evaluation;
   const proportion = total(evaluation.arms);
   const success = rate(proportion);
+  const error = planned(spec, history, step);
+  const recent = [...history.recent, proportion].slice(-spec.plateau.evaluations);
   const next: StageHistory = {
     best:
       history.best === null || success > history.best.success ? { success, checkpoint, step } : history.best,
-    shown: Math.max(history.shown, lowerBound(proportion, boundError(spec))),
-    recent: [...history.recent, proportion].slice(-spec.plateau.evaluations),
+    shown: Math.max(history.shown, lowerBound(proportion, boundError(spec, error))),
+    recent,
     rollbacks: history.rollbacks,
+    error: paid(error, recent.length === spec.plateau.evaluations),
   };
   const toolFailures = toolFailuresOf(evaluation.arms);
-  const decision = graduates(spec, proportion) ??
-    collapses(spec, history, proportion, toolFailures) ??
-    levelsOff(spec, next) ?? { kind: 'continue' };
+  const decision = graduates(spec, error, proportion) ??
+    collapses(spec, error, history, proportion, toolFailures) ??
+    levelsOff(spec, error, next) ?? { kind: 'continue' };
   if (decision.kind === 'continue' || toolFailures === 0) return { decision, history: next };
   const reason = `${decision.reason}; ${toolFailures} of ${proportion.trials} episodes failed at a tool, which is no success`;
   return { decision: { ...decision, reason }, history: next };
 }
 
-/** The least success in a look of `trials` tasks, all of them solved, that a stage can still show by. */
-export const mostThatCanBeShown = (spec: Pick<RlStageSpec, 'maxSteps' | 'graduation'>): number =>
-  lowerBound({ successes: spec.graduation.tasks, trials: spec.graduation.tasks }, graduationError(spec));
-
-const graduationError = (spec: Pick<RlStageSpec, 'maxSteps' | 'graduation'>): number =>
-  (1 - spec.graduation.confidence) / plannedLooks(spec);
+/** The least success that a stage can still show: in the look of `share`, by all of its tasks solved. */
+export const mostThatCanBeShown = (
+  { graduation: { tasks, confidence } }: Pick<RlStageSpec, 'graduation'>,
+  share: Pick<Share, 'left' | 'looks'>,
+): number => lowerBound({ successes: tasks, trials: tasks }, partOf(share, 1 - confidence));
 
 /** An exact binomial test that the success of this checkpoint is below the goal. */
-function graduates(spec: Rules, proportion: Proportion): StageDecision | null {
+function graduates(spec: Rules, { every }: SharedError, proportion: Proportion): StageDecision | null {
   const { successAtLeast, confidence } = spec.graduation;
-  const error = graduationError(spec);
+  const error = partOf(every, 1 - confidence);
   if (successAtLeast > 0 && chanceOfAtLeast(proportion, successAtLeast) > error) return null;
+  const bound = percent(lowerBound(proportion, error));
   return {
     kind: 'graduate',
-    reason: `held-out success ${percent(rate(proportion))}, lower bound ${percent(lowerBound(proportion, error))} at ${percent(confidence)} confidence in ${plannedLooks(spec)} evaluations`,
+    reason: `held-out success ${percent(rate(proportion))}, lower bound ${bound} at ${percent(confidence)} confidence in ${plannedLooks(spec)} evaluations`,
   };
 }
 
 /** Of each of the bounds of a collapse: one from below and one from above for every look. */
-const boundError = (spec: Rules): number => (1 - spec.collapse.confidence) / (2 * plannedLooks(spec));
+const boundError = (spec: Rules, { every }: SharedError): number =>
+  partOf(every, (1 - spec.collapse.confidence) / 2);
 
 /**
  * The bounds of all looks hold together, so the largest lower one is a lower one of the best success, however the best
@@ -112,12 +114,14 @@ const boundError = (spec: Rules): number => (1 - spec.collapse.confidence) / (2 
  */
 function collapses(
   spec: Rules,
+  error: SharedError,
   { best, shown }: StageHistory,
   proportion: Proportion,
   toolFailures: number,
 ): StageDecision | null {
   const { successBelowBest, action, confidence } = spec.collapse;
-  const hasFallen = (of: Proportion): boolean => upperBound(of, boundError(spec)) < successBelowBest * shown;
+  const hasFallen = (of: Proportion): boolean =>
+    upperBound(of, boundError(spec, error)) < successBelowBest * shown;
   if (best === null || !hasFallen(proportion)) return null;
   const fallsWithoutThem = hasFallen({ ...proportion, trials: proportion.trials - toolFailures });
   return {
@@ -131,12 +135,15 @@ function collapses(
  * No gain that is worth the while from the first half of the latest evaluations to the second. The bound of the
  * difference adds the squares of the halves' own distances to their bounds (Newcombe 1998, method 10, with exact ones).
  */
-function levelsOff(spec: Rules, { best, recent }: StageHistory): StageDecision | null {
+function levelsOff(
+  spec: Rules,
+  { windows }: SharedError,
+  { best, recent }: StageHistory,
+): StageDecision | null {
   const { evaluations, minImprovement, action, confidence } = spec.plateau;
   if (recent.length < evaluations) return null;
   const [earlier, later] = [recent.slice(0, evaluations / 2), recent.slice(evaluations / 2)].map(total);
-  const looks = Math.max(1, plannedLooks(spec) - evaluations + 1);
-  const error = (1 - confidence) / looks;
+  const error = partOf(windows, 1 - confidence);
   const gain = rate(later!) - rate(earlier!);
   const slack = Math.hypot(
     upperBound(later!, error) - rate(later!),

@@ -22,6 +22,7 @@ import { heedAlarms } from './heed-alarms.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
 import { entropyCollapse, noHistory } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
+import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
 import { batchFacts, decisionFacts, heldOutFacts, learnerFacts, rolloutFacts } from './facts-of.ts';
@@ -221,8 +222,8 @@ async function stageStep(
   const unmeasured = { decision: entropyCollapse(stage, sampledEntropy(summary)), history: state.history };
   const decided =
     evaluation === null ? unmeasured : decide(input, unmeasured, evaluation, { checkpoint, step: stageStep });
-  const facts = factsOf(learnt, evaluation);
-  const heeded = heedAlarms(input, state, facts, decided.decision);
+  const facts = factsOf(learnt, evaluation, decided.history.error);
+  const heeded = heedAlarms(input, state, facts, decided);
 
   return {
     decision: heeded.decision,
@@ -241,6 +242,7 @@ async function stageStep(
   function factsOf(
     learnt: Learnt | null,
     evaluation: EvaluationResult | null,
+    error?: SharedError,
   ): Omit<StepFacts, 'decision' | 'alarms'> {
     const trained = learnt?.trained ?? null;
     const spans = [...collected.spans, ...(learnt?.spans ?? []), ...(evaluation?.spans ?? [])];
@@ -254,7 +256,7 @@ async function stageStep(
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       rollout: rolloutFacts(summary, collected.otherTokens),
       batch: batchFacts(learnt?.batch ?? null),
-      heldOut: heldOutFacts(evaluation),
+      heldOut: heldOutFacts(evaluation, error),
       estimates,
       adjusted: state.adjusted,
       ...(input.change !== undefined && { change: input.change }),

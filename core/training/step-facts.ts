@@ -147,6 +147,8 @@ export interface HeldOutFacts {
   sampledTokens: number;
   /** How the tasks were solved. */
   conduct?: ArmConduct[];
+  /** Part of the stage's error (1 − confidence) that its evaluations up to this one have left; absent in a warm start. */
+  errorLeft?: number;
 }
 
 /** What followed from the step. */

@@ -26,7 +26,11 @@ export function reportOf(facts: StepFacts): StepReport {
           ? null
           : rollout.rewardSum / rollout.rewardCount,
     trainSuccess: rollout === null || rollout.arms.length === 0 ? null : rate(total(rollout.arms)),
-    heldOut: heldOut === null ? null : { arms: heldOut.arms, step: stageStep },
+    heldOut: heldOut && {
+      arms: heldOut.arms,
+      step: stageStep,
+      ...(heldOut.errorLeft !== undefined && { errorLeft: heldOut.errorLeft }),
+    },
     metrics: learner === null ? null : { ...learner, seconds: circumstances.learnerSeconds ?? 0 },
     outcomes: rollout?.outcomes ?? noOutcomes(),
     degenerateGroups: batch?.degenerateGroups ?? 0,

@@ -4,7 +4,8 @@ import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/a
 import type { CriticPlan, MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
 import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
-import { mostThatCanBeShown, plannedLooks } from '../../../core/training/stage-policy.ts';
+import { mostThatCanBeShown } from '../../../core/training/stage-policy.ts';
+import { plannedLooks } from '../../../core/training/shared-error.ts';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../../core/fields.ts';
 import { didYouMean } from '../../strict.ts';
@@ -187,11 +188,12 @@ export function checkRlStage(
       refuse([...at, 'budgets', verifier], `no rung has this verifier${didYouMean(verifier, rungs)}`);
   }
   const { tasks, confidence, successAtLeast } = stage.graduation;
-  const reachable = mostThatCanBeShown(stage);
+  const looks = plannedLooks(stage);
+  const reachable = mostThatCanBeShown(stage, { left: 1, looks });
   if (reachable < successAtLeast) {
     refuse(
       [...at, 'graduation', 'successAtLeast'],
-      `${tasks} tasks at ${confidence} confidence in ${plannedLooks(stage)} evaluations show at most ${reachable.toFixed(4)}: raise graduation.tasks, measure less often, or lower this`,
+      `${tasks} tasks at ${confidence} confidence in ${looks} evaluations show at most ${reachable.toFixed(4)}: raise graduation.tasks, measure less often, or lower this`,
     );
   }
   const arms = armsOf(stage.tasks).length;

@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { nothingChanged } from '../../../core/run-change.ts';
 import type { RunChange } from '../../../core/run-change.ts';
 import type { CurriculumSpec } from '../../../core/spec.ts';
 import { isNews, refuseChange } from '../../../workflows/refuse-change.ts';
+import type { Standing } from '../../../workflows/refuse-change.ts';
 import { stageSpec } from '../core/training/scripted-training.ts';
 
 const rungs = ['is-number', 'near', 'exact'].map((verifier) => ({ verifier }));
@@ -14,8 +15,17 @@ const spec = {
   ],
   verification: { rungs },
 } as unknown as CurriculumSpec;
-const refused = (wanted: unknown, over: string[] = [], of: Partial<CurriculumSpec> = {}): string | null =>
-  refuseChange(wanted, { ...spec, ...of }, new Set(over));
+const refused = (
+  wanted: unknown,
+  over: string[] = [],
+  of: Partial<CurriculumSpec> = {},
+  standing: Partial<Standing> = {},
+): string | null =>
+  refuseChange(
+    wanted,
+    { ...spec, ...of },
+    { over: new Set(over), changed: nothingChanged(), looked: null, ...standing },
+  );
 
 test.each([
   [{ budgets: { exact: { count: 0 } } }],
@@ -56,7 +66,8 @@ test('what is over, or was never there, cannot be changed', () => {
     'no stage is left that could spend anything',
   );
   const { verification: _, ...without } = spec;
-  expect(refuseChange({ budgets: { exact: { count: 1 } } }, without, new Set())).toContain(
+  const standing = { over: new Set<string>(), changed: nothingChanged(), looked: null };
+  expect(refuseChange({ budgets: { exact: { count: 1 } } }, without, standing)).toContain(
     'the run has no ladder',
   );
 });
@@ -87,24 +98,46 @@ test('a reason is a text that is not too long', () => {
   );
 });
 
-test('a stage gets no more steps than it can still graduate in', () => {
-  const stages = [
-    {
-      ...stageSpec,
-      name: 'rl',
-      maxSteps: 2,
-      graduation: {
-        ...stageSpec.graduation,
-        tasks: 32,
-        everySteps: 1,
-        confidence: 0.9,
-        successAtLeast: 0.85,
-      },
-    },
-  ];
-  const of = { stages } as Partial<CurriculumSpec>;
-  expect(refused({ maxSteps: { rl: 3 } }, [], of)).toBeNull();
-  expect(refused({ maxSteps: { rl: 300 } }, [], of)).toMatch(
-    /^"rl" could not graduate any more: in 300 evaluations 32 tasks show at most 0\.7\d+, and its goal is 0\.85\./,
-  );
+describe('a stage gets no more steps than it can still graduate in', () => {
+  const graduation = {
+    ...stageSpec.graduation,
+    tasks: 32,
+    everySteps: 1,
+    confidence: 0.9,
+    successAtLeast: 0.85,
+  };
+  const of = { stages: [{ ...stageSpec, name: 'rl', maxSteps: 4, graduation }] } as Partial<CurriculumSpec>;
+  const to = (rl: number, standing: Partial<Standing> = {}) =>
+    refused({ maxSteps: { rl } }, [], of, standing);
+  const after = (step: number, errorLeft: number, stage = 'rl') => ({ looked: { stage, step, errorLeft } });
+  const changedTo = (rl: number) => ({ changed: { ...nothingChanged(), newest: 1, maxSteps: { rl } } });
+
+  test('in all of its evaluations together', () => {
+    // 0.85^32 is 0.0055, and the error of each of 18 looks is 0.0056.
+    expect(to(18)).toBeNull();
+    expect(to(19)).toMatch(
+      /^"rl" could not graduate any more: in 19 evaluations 32 tasks show at most 0\.84\d+, and its goal is 0\.85\. Choose fewer steps$/,
+    );
+  });
+
+  test('where evaluations have spent a part of its error, in those that are left with the rest of it', () => {
+    // After three of four looks a quarter of the error is left: 0.025 for four looks, and not for five.
+    expect(to(7, after(3, 0.25))).toBeNull();
+    expect(to(8, after(3, 0.25))).toMatch(
+      /any more: in 5 evaluations with 25\.0 % of its error left 32 tasks show at most/,
+    );
+    expect(to(18, after(3, 0.25, 'another'))).toBeNull();
+  });
+
+  test('and none where nothing is left of it, in words that say so', () => {
+    expect(to(5, after(4, 0))).toBe(
+      '"rl" could not graduate any more: its planned evaluations have been made, and its error is spent on them. Write another stage',
+    );
+  });
+
+  test('it may be cut short whatever can be shown', () => {
+    expect(to(3, after(2, 0))).toBeNull();
+    expect(to(30, { ...changedTo(40), ...after(2, 0.5) })).toBeNull();
+    expect(to(30, { ...changedTo(20), ...after(2, 0.5) })).toMatch(/any more/);
+  });
 });

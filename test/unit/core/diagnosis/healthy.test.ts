@@ -18,7 +18,9 @@ test.each([
 ])('of healthy stages of %s one in a hundred raises an alarm, if any', (_, shape) => {
   const raised = new Map<string, number>();
   for (let seed = 0; seed < STAGES; seed++) {
-    const alarms = alarmsOf(stageOf(seed, undefined, shape), { looks: shape.steps / shape.everySteps });
+    const alarms = alarmsOf(stageOf(seed, undefined, shape), {
+      look: { left: 1, looks: shape.steps / shape.everySteps },
+    });
     for (const name of new Set(alarms.map((alarm) => alarm.name))) {
       raised.set(name, (raised.get(name) ?? 0) + 1);
     }

@@ -19,7 +19,7 @@ export const setting: Setting = {
   lateEpisodes: false,
   klTo: 'reference',
   clipsSequences: false,
-  looks: 20,
+  look: { left: 1, looks: 20 },
 };
 
 const EPISODES = 512;

@@ -140,7 +140,7 @@ test('a stage that is carried elsewhere as JSON after any step does the same', a
 
 test('diagnoses are told what is clipped and what the KL is measured to', () => {
   const of = (written: Parameters<typeof algorithmWith>[0]) => {
-    const { clipsSequences, klTo } = settingOf(stageInput(algorithmWith(written)));
+    const { clipsSequences, klTo } = settingOf(stageInput(algorithmWith(written)), undefined);
     return [clipsSequences, klTo];
   };
   expect(of({ kind: 'grpo' })).toEqual([false, 'reference']);

@@ -5,9 +5,9 @@ import {
   entropyCollapse,
   weighEvaluation,
   noHistory,
-  plannedLooks,
   everyArmSucceeds,
 } from '../../../../core/training/stage-policy.ts';
+import { plannedLooks } from '../../../../core/training/shared-error.ts';
 import type { StageHistory } from '../../../../core/training/stage-policy.ts';
 import type { RlStageSpec } from '../../../../core/spec.ts';
 import { arm, checkpoint, stageSpec } from './scripted-training.ts';
