@@ -6,16 +6,19 @@ import type { Dialect } from '../../engine/dialect/contract.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { verdictsIn, verifiersOf } from '../verification/verify-episodes.ts';
-import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import type { Asker } from '../../environments/host/hosted-environment.ts';
+import type { Speaking } from '../rollout/policy-pool.ts';
 
 /**
- * The failed episodes that solved another task, as a group of one episode a task: each is learnt behind the prompt of the
- * task that it did solve. Environments that say nothing of other tasks are not asked; an episode whose other task the
- * verifiers do not confirm is left out. `null` where none is left.
+ * The failed episodes that solved another task, each to be learnt behind the prompt of the task that it did solve. Samples of
+ * a task that solved the same other one stay together, so that a method takes no more of them than of any task: the mistakes
+ * that are made most often would be learnt most. Environments that say nothing of other tasks are not asked; an episode whose
+ * other task the verifiers do not confirm is left out, and so is one whose other task asks what it was asked and failed.
+ * `null` where none is left.
  */
 export async function relabelled(
   environments: Environments,
-  dialectFor: (environment: HostedEnvironment) => Dialect,
+  dialectFor: (environment: Speaking) => Dialect,
   groups: readonly RolloutGroup[],
   { reward }: Pick<RelabelRequest, 'reward'>,
   asker: Asker,
@@ -39,22 +42,33 @@ export async function relabelled(
       // What went wrong there was told to the asker.
       if (answer === null || answer instanceof GradusError) return;
       const { task, episode } = asked[i]!;
+      if (answer.prompt === task.prompt) return;
       const outcome = composeReward(reward, verdictsIn(answer.said, reward));
       if (succeeded(components, outcome) !== true) return;
       const { prompt } = answer;
-      const learntBehind = dialectFor(environment).promptTokens([{ role: 'user', content: prompt }]);
+      const dialect = dialectFor(task.tools ? { tools: task.tools } : environment);
+      const learntBehind = dialect.promptTokens([{ role: 'user', content: prompt }]);
       found.set(episode, { task: { ...task, prompt, learntBehind }, episode: { ...episode, outcome } });
     });
   }
   const first = failed.find(({ episode }) => found.has(episode))?.group;
   if (!first) return null;
-  const kept = failed.flatMap(({ episode }) => found.get(episode) ?? []);
+  const solved = new Map<string, { task: GroupTask; episodes: Episode[] }>();
+  for (const { group, episode } of failed) {
+    const other = found.get(episode);
+    if (!other) continue;
+    const name = JSON.stringify([group.id, episode.task, other.task.prompt]);
+    const alike = solved.get(name) ?? { task: other.task, episodes: [] };
+    alike.episodes.push(other.episode);
+    solved.set(name, alike);
+  }
+  const tasks = [...solved.values()];
   return {
     id: 'relabelled',
     weights: first.weights,
     temperature: first.temperature,
     ...(first.sampled && { sampled: first.sampled }),
-    tasks: kept.map(({ task }) => task),
-    episodes: kept.map(({ episode }, task) => ({ ...episode, task })),
+    tasks: tasks.map(({ task }) => task),
+    episodes: tasks.flatMap(({ episodes }, task) => episodes.map((episode) => ({ ...episode, task }))),
   };
 }

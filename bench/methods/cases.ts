@@ -121,14 +121,22 @@ const TURNS_PAID = {
   rules: [{ kind: 'process', verifier: 'sub-goals', by: 'turns', weight: 0.1 }],
 };
 
-export const METHOD_CASES: readonly Case[] = METHOD_KINDS.map((kind) => {
-  const { algorithm, ...stage } = CONSTANTS[kind] ?? {};
-  return caseOf(
-    kind,
-    { ...stage, algorithm: { kind, ...algorithm } },
-    kind === 'process' ? { reward: TURNS_PAID } : {},
-  );
+/** `rft`, and what failed is imitated as well where it solved another task: the same samples, none with hints. */
+const RELABELLED = caseOf('hindsight-relabel', {
+  algorithm: { kind: 'hindsight', corrections: 0, relabel: true },
 });
+
+export const METHOD_CASES: readonly Case[] = [
+  ...METHOD_KINDS.map((kind) => {
+    const { algorithm, ...stage } = CONSTANTS[kind] ?? {};
+    return caseOf(
+      kind,
+      { ...stage, algorithm: { kind, ...algorithm } },
+      kind === 'process' ? { reward: TURNS_PAID } : {},
+    );
+  }),
+  RELABELLED,
+];
 
 /** Observations count as if the policy had sampled them, with the advantage of the token before. */
 export function unmasked(batch: TrainBatch): TrainBatch {

@@ -108,6 +108,39 @@ export function steps(expression: Expression): Step[] {
   return all;
 }
 
+/** Every expression whose `steps` are these operations, in this order: such as 12+7 and 19*3 of (12+7)*3. */
+export function expressionsOf(operations: readonly Operation[]): Operation[] {
+  const [last, ...before] = operations.toReversed();
+  let found = last ? [last] : [];
+  for (const operation of before) {
+    const result = evaluate(operation);
+    const text = printExpression(operation);
+    found = found.flatMap((expression) =>
+      [...unfolded(expression, result, operation)].filter((one) => {
+        const first = nextStep(one)!;
+        return printExpression(first.operation) === text && isSame(first.remaining, expression);
+      }),
+    );
+  }
+  return found;
+}
+
+/** `expression` with `operation` where it has the number `result`, at each such place. */
+function* unfolded(
+  { operator, left, right }: Operation,
+  result: bigint,
+  operation: Operation,
+): Generator<Operation> {
+  for (const other of unfoldedSide(left, result, operation)) yield { operator, left: other, right };
+  for (const other of unfoldedSide(right, result, operation)) yield { operator, left, right: other };
+}
+
+const unfoldedSide = (side: Expression, result: bigint, operation: Operation): Iterable<Operation> =>
+  typeof side !== 'bigint' ? unfolded(side, result, operation) : side === result ? [operation] : [];
+
+const isSame = (one: Expression, other: Expression): boolean =>
+  printExpression(one) === printExpression(other);
+
 function within(value: bigint): bigint {
   if (value > NUMBER_LIMIT || value < -NUMBER_LIMIT) throw new ToolRefusal('number too large');
   return value;

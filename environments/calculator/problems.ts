@@ -99,14 +99,16 @@ function acceptable(expression: Operation, limit: number, negative: boolean): bo
 function chain(shape: Level, count: number, random: RandomStream): Expression {
   let expression: Expression = BigInt(random.int(1, shape.operand));
   for (let i = 0; i < count; i++) {
-    // A story has times first or last, a division last.
-    const fitting: Operator[] =
-      i === count - 1 ? ['+', '-', '*', '/'] : i === 0 ? ['+', '-', '*'] : ['+', '-'];
+    const fitting = fittingAt(i, count);
     const operators = shape.operators.filter((operator) => fitting.includes(operator));
     expression = combine(shape, operators, expression, BigInt(random.int(1, shape.operand)), random);
   }
   return expression;
 }
+
+/** A story has times first or last, a division last. */
+const fittingAt = (i: number, count: number): Operator[] =>
+  i === count - 1 ? ['+', '-', '*', '/'] : i === 0 ? ['+', '-', '*'] : ['+', '-'];
 
 function tree(shape: Level, count: number, random: RandomStream): Expression {
   if (count === 0) return BigInt(random.int(1, shape.operand));
@@ -150,19 +152,75 @@ function divisorsOf(expression: Expression, largest: number): bigint[] {
 }
 
 /** Every expression of one operation with this operator that the level allows and the split has. */
-function singleOperations({ operand, factor, negative }: Level, operator: Operator, split: Split): string[] {
-  const allowed: Record<Operator, (left: number, right: number) => boolean> = {
-    '+': () => true,
-    '-': (left, right) => negative || left >= right,
-    '*': (left, right) => right > 1 && left > 1 && (right <= factor || left <= factor),
-    '/': (left, right) => right > 1 && right <= factor && left % right === 0,
-  };
+function singleOperations(level: Level, operator: Operator, split: Split): string[] {
   const found: string[] = [];
-  for (let left = 1; left <= operand; left++) {
-    for (let right = 1; right <= operand; right++) {
+  for (let left = 1; left <= level.operand; left++) {
+    for (let right = 1; right <= level.operand; right++) {
       const expression = `${left}${operator}${right}`;
-      if (allowed[operator](left, right) && splitOf(expression) === split) found.push(expression);
+      if (isSingle(level, { operator, left, right }) && splitOf(expression) === split) found.push(expression);
     }
   }
   return found;
+}
+
+function isSingle(
+  { operand, factor, negative }: Level,
+  { operator, left, right }: { operator: Operator; left: number; right: number },
+): boolean {
+  if (Math.min(left, right) < 1 || Math.max(left, right) > operand) return false;
+  if (operator === '+') return true;
+  if (operator === '-') return negative || left >= right;
+  if (operator === '*') return right > 1 && left > 1 && (right <= factor || left <= factor);
+  return right > 1 && right <= factor && left % right === 0;
+}
+
+/** Whether a problem at (split, level) can be this expression, as it is written. */
+export function mayBeAsked(split: Split, level: number, expression: Operation): boolean {
+  const shape = LEVELS.find((one) => one.level === level);
+  if (shape === undefined || splitOf(printExpression(expression)) !== split) return false;
+  const [fewest, most] = shape.operations;
+  const count = operationsOf(expression).length;
+  if (count < fewest || count > most) return false;
+  if (level === 1)
+    return shape.operators.includes(expression.operator) && isSingle(shape, inNumbers(expression));
+  return (
+    (shape.asWritten ? isChain(shape, expression) : isTree(shape, expression)) &&
+    nestingOf(printExpression(expression)) <= shape.nesting &&
+    acceptable(expression, shape.limit, shape.negative)
+  );
+}
+
+/** Those within it, and itself last. */
+const operationsOf = (expression: Expression): Operation[] =>
+  typeof expression === 'bigint'
+    ? []
+    : [...operationsOf(expression.left), ...operationsOf(expression.right), expression];
+
+const inNumbers = ({ operator, left, right }: Operation) => ({
+  operator,
+  left: Number(left),
+  right: Number(right),
+});
+
+/** What `chain` may draw. */
+function isChain(shape: Level, expression: Operation): boolean {
+  const links = operationsOf(expression);
+  return (
+    links.every(({ operator, left, right }, i) => {
+      const fitting = fittingAt(i, links.length);
+      const isNext = i === 0 ? typeof left === 'bigint' : left === links[i - 1];
+      return isNext && typeof right === 'bigint' && fitting.includes(operator);
+    }) && isTree(shape, expression)
+  );
+}
+
+/** What `tree` may draw. */
+function isTree(shape: Level, expression: Expression): boolean {
+  if (typeof expression === 'bigint') return expression >= 1n && expression <= BigInt(shape.operand);
+  const { operator, left, right } = expression;
+  const isFactor = (side: Expression) =>
+    typeof side === 'bigint' && side >= 2n && side <= BigInt(shape.factor);
+  if (!shape.operators.includes(operator) || !isTree(shape, left) || !isTree(shape, right)) return false;
+  if (operator === '*') return isFactor(typeof right === 'bigint' ? right : left);
+  return operator !== '/' || (isFactor(right) && evaluate(left) !== 0n);
 }

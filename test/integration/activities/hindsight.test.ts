@@ -4,6 +4,10 @@ import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import type { GroupRequest } from '../../../core/requests.ts';
+import { relabelled } from '../../../activities/training/relabel.ts';
+import type { Speaking } from '../../../activities/rollout/policy-pool.ts';
+import { openDialect } from '../../../engine/dialect/open-dialect.ts';
+import { calculatorTool } from '../../../environments/calculator/tool.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/calculator/environment.ts';
 import { defineEnvironment } from '../../../environments/contract.ts';
@@ -31,11 +35,11 @@ const environments = inThisProcess([environment]);
 const ref = (index: number) => ({ environment: 'echo', split: 'train' as const, level: 1, index });
 
 /** One group of two samples a task, which all say the same. */
-async function rollOut(run: string, saying: string, over: Partial<GroupRequest> = {}) {
+async function rollOut(run: string, saying: string, over: Partial<GroupRequest> = {}, by = environments) {
   const group = groupRequest(run, [ref(0), ref(1)], { samples: 2, ...over });
   const policies = poolSaying(saying);
-  const { part } = await createRollout({ store, policies, environments }).advance({ group }, signal);
-  const verification = createVerification({ store, environments });
+  const { part } = await createRollout({ store, policies, environments: by }).advance({ group }, signal);
+  const verification = createVerification({ store, environments: by });
   return verification.verifyGroup({ group, part, followed: [] }, signal);
 }
 const settings = creditBy({ kind: 'hindsight', ownSuccesses: false });
@@ -92,7 +96,16 @@ test('an episode that solved another task is learnt behind the prompt of that on
 
   const group = await loadTrajectories(store, (await relabel('relabelled', '<answer>7</answer>'))!);
   expect(group.episodes).toHaveLength(4);
-  expect(group.tasks.map(({ prompt }) => prompt)).toEqual(Array(4).fill('Say 7'));
+  // The samples of a task that solved the same other one are no more than of any task.
+  expect(group.tasks.map(({ prompt }) => prompt)).toEqual(Array(2).fill('Say 7'));
+  expect(group.episodes.map(({ task, sample }) => [task, sample])).toEqual([
+    [0, 0],
+    [0, 1],
+    [1, 0],
+    [1, 1],
+  ]);
+  const single = { ...creditBy({ kind: 'hindsight', mostPerTask: 1 }), reward: rewarded.reward };
+  expect(trainingSequences([group], single).sequences).toHaveLength(2);
   const { sequences } = trainingSequences([group], rewarded);
   expect(sequences.map(({ tokens }) => textOf(tokens).includes('Say 7'))).toEqual(Array(4).fill(true));
   expect(textOf(sequences[0]!.tokens)).not.toContain('Say 21');
@@ -100,4 +113,23 @@ test('an episode that solved another task is learnt behind the prompt of that on
   // A success needs no other task, and what the verifiers do not confirm is none.
   expect(await relabel('solved', '<answer>21</answer>')).toBeNull();
   expect(await relabel('unconfirmed', '<answer>8</answer>')).toBeNull();
+  // What an episode was asked, and failed, is no other task, whatever its answer is said to be.
+  const other = await loadTrajectories(store, (await relabel('repeated', '<answer>21 (0)</answer>'))!);
+  expect(other.tasks.map(({ ref }) => ref)).toEqual([ref(1)]);
+});
+
+test('a task that has its own tools is another task with these, too', async () => {
+  const own = { ...calculatorTool, name: 'own' };
+  const task = environment.task;
+  const owning = inThisProcess([{ ...environment, task: (at) => ({ ...task(at), tools: [own] }) }]);
+  const { trajectories } = await rollOut('own-tools', '<answer>7</answer>', {}, owning);
+  const groups = [await loadTrajectories(store, trajectories!)];
+  const spoken: string[][] = [];
+  const dialectFor = ({ tools }: Speaking) => {
+    spoken.push(tools.map(({ described }) => described.name));
+    return openDialect(tokenizer, {}, []);
+  };
+  const { reward } = groupRequest('', []);
+  expect((await relabelled(owning, dialectFor, groups, { reward }, { signal }))?.tasks).toHaveLength(2);
+  expect(new Set(spoken.flat())).toEqual(new Set(['own']));
 });
