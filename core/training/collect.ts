@@ -278,7 +278,8 @@ async function relabel(
   step: number,
   rolledOut: readonly GroupResult[],
 ): Promise<RelabelResult | null> {
-  const groups = trajectoriesOf(rolledOut.filter(({ failedTasks }) => failedTasks.length > 0));
+  const failed = rolledOut.filter(({ arms }) => arms.some(({ successes, trials }) => successes < trials));
+  const groups = trajectoriesOf(failed);
   if (!stage.plan.hindsight?.relabel || groups.length === 0) return null;
   const { run, reward } = spec;
   return ports.relabel({ run, stage: stage.name, step, groups, reward, checkpoint });

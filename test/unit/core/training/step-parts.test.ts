@@ -213,16 +213,24 @@ describe('hindsight', () => {
     expect(ports.trained[0]).not.toHaveProperty('teachers');
   });
 
+  /** The first group has samples that failed as well, of tasks that are solved more often than not. */
+  const solving: Script['group'] = ({ tasks, group }) => ({
+    arms: [
+      { arm: { environment: 'calculator', level: tasks[0]!.level }, successes: group === 0 ? 6 : 8, trials: 8 },
+    ],
+  });
+
   test('asks nothing where nothing failed', async () => {
-    const ports = await train({ kind: 'hindsight', relabel: true }, {});
+    const group: Script['group'] = (request) => solving({ ...request, group: 1 });
+    const ports = await train({ kind: 'hindsight', relabel: true }, { group });
     expect(ports.rollouts).toHaveLength(1);
     expect(ports.relabelled).toEqual([]);
   });
 
-  test('looks for other tasks that failed episodes solved', async () => {
-    const ports = await train({ kind: 'hindsight', corrections: 0, relabel: true }, { group: failing });
+  test('looks for other tasks that failed episodes solved, however often their own are solved', async () => {
+    const ports = await train({ kind: 'hindsight', corrections: 0, relabel: true }, { group: solving });
     expect(ports.rollouts).toHaveLength(1);
-    expect(ports.relabelled).toMatchObject([{ step: 1, groups: [{ key: 'rl/1/0' }, { key: 'rl/1/2' }] }]);
+    expect(ports.relabelled).toMatchObject([{ step: 1, groups: [{ key: 'rl/1/0' }] }]);
     expect(ports.batches[0]!.groups.at(-1)!.key).toBe('relabelled/1');
   });
 });
