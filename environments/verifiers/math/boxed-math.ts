@@ -21,7 +21,7 @@ export interface BoxedMathOptions {
 export function boxedMath({ bare = false, lowestTerms = true }: BoxedMathOptions = {}): FastVerifier {
   return {
     name: 'boxed-math',
-    version: `3;bare=${bare};lowestTerms=${lowestTerms}`,
+    version: `4;bare=${bare};lowestTerms=${lowestTerms}`,
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, answer }) => {

@@ -9,6 +9,8 @@ export type MathValue =
   | { kind: 'tuple'; brackets: string; items: MathValue[] }
   /** In any order: `\{1, 2\}`, or `1, 2` without brackets. */
   | { kind: 'set'; items: MathValue[] }
+  /** In a set of several unknowns, as in `x = 1, y = 2`. */
+  | { kind: 'named'; name: string; value: MathValue }
   | { kind: 'text'; text: string };
 
 /** Longest answer that is read, in characters, most items of a list, and deepest list in lists. */
@@ -33,9 +35,10 @@ function readPart(text: string, depth: number): MathValue {
   return { kind: 'text', text: lettersOf(bare) };
 }
 
+const NAMED = /^(\\?[A-Za-z]{1,8})\s*(?:=|\\in(?![A-Za-z]))\s*([^=]+)$/su;
+
 /** `x = 5` says 5. */
-const withoutName = (text: string): string =>
-  /^\\?[A-Za-z]{1,8}\s*(?:=|\\in(?![A-Za-z]))\s*([^=]+)$/su.exec(text)?.[1] ?? text;
+const withoutName = (text: string): string => NAMED.exec(text)?.[2] ?? text;
 
 /** What stands in a frame around all of it: `\text{5}` and `{5}` say 5. */
 function unframed(text: string): string {
@@ -46,7 +49,7 @@ function unframed(text: string): string {
 
 function readList(text: string, depth: number): MathValue | null {
   const set = /^\\\{(.*)\\\}$/su.exec(text);
-  const bracketed = /^([([])(.*)([)\]])$/su.exec(text);
+  const bracketed = isOne(text) ? /^([([])(.*)([)\]])$/su.exec(text) : null;
   const inner = (set?.[1] ?? bracketed?.[2] ?? text).trim();
   const parts = topLevelParts(inner);
   // Brackets that do not belong together, as in `(1,2) \cup (3,4)`.
@@ -56,8 +59,18 @@ function readList(text: string, depth: number): MathValue | null {
   }
   const items = parts.map((part) => readPart(part, depth + 1));
   if (bracketed && !set) return { kind: 'tuple', brackets: `${bracketed[1]}${bracketed[3]}`, items };
-  return { kind: 'set', items };
+  const names = parts.map((part) => NAMED.exec(part.trim())?.[1]);
+  if (new Set(names).size === 1) return { kind: 'set', items };
+  return {
+    kind: 'set',
+    items: items.map((value, i) =>
+      names[i] === undefined ? value : { kind: 'named', name: names[i], value },
+    ),
+  };
 }
+
+/** Not several: `(1,2), (3,4)` begins with a bracket and ends with another one's. */
+const isOne = (text: string): boolean => topLevelParts(text)?.length === 1;
 
 /** Split at commas outside of brackets; null where brackets do not match up. */
 function topLevelParts(text: string): string[] | null {
@@ -87,6 +100,9 @@ const lettersOf = (text: string): string =>
 
 /** Whether an answer says what is expected. Items of sets are matched one to one, in any order. */
 export function sameValue(expected: MathValue, given: MathValue, options: { lowestTerms: boolean }): boolean {
+  if (expected.kind === 'named' && given.kind === 'named' && expected.name !== given.name) return false;
+  if (expected.kind === 'named') return sameValue(expected.value, given, options);
+  if (given.kind === 'named') return sameValue(expected, given.value, options);
   if (expected.kind === 'number' && given.kind === 'number') return sameNumber(expected, given, options);
   if (expected.kind === 'text' && given.kind === 'text') return expected.text === given.text;
   if (expected.kind === 'tuple' && given.kind === 'tuple') {
@@ -132,6 +148,8 @@ export function canonicalValue(value: MathValue): string {
       return `${value.brackets[0]}${value.items.map(canonicalValue).join(',')}${value.brackets[1]}`;
     case 'set':
       return `{${value.items.map(canonicalValue).toSorted().join(',')}}`;
+    case 'named':
+      return `${value.name}=${canonicalValue(value.value)}`;
     default:
       return value.text;
   }

@@ -113,7 +113,9 @@ function readUnit(text: string, currency: string): string | null | undefined {
   const exponent = /^(?:\^(?:\{([23])\}|([23])))?$/u.exec(power);
   if (!exponent || !/^[A-Za-z][A-Za-z./ ]{0,40}$/u.test(words)) return undefined;
   if (!written && !words.split(/\s+/u).every((word) => UNIT_WORD.test(word))) return undefined;
-  const name = words.toLowerCase().replace(/\s+/gu, ' ').replace(/\.$/u, '');
+  const plain = words.toLowerCase().replace(/\s+/gu, ' ').replace(/\.$/u, '');
+  // Mega and milli are told apart by their case alone.
+  const name = /^M[A-Za-z]$/u.test(words) ? `M${plain.slice(1)}` : plain;
   if (/^percents?$/u.test(name)) return '%';
   if (/^degrees?$/u.test(name)) return 'deg';
   if (/^dollars?$/u.test(name)) return '$';

@@ -16,10 +16,12 @@ export function plainLatex(latex: string): string {
       .replace(/\\[()[\]]/gu, '')
       .replace(/(?<!\\)\$/gu, '')
       .replace(/\\!/gu, '')
+      // Thousands, which a comma alone could not be told from in a list.
+      .replace(/(?<=\d)\{,\}(?=\d{3}(?!\d))/gu, "'")
       .replace(/\{,\}/gu, ',')
       .replace(/\\[,;: ]|~|\\q?quad(?![A-Za-z])/gu, ' ')
       .replace(/\\(?:text(?:bf|it|rm|normal)?|mathrm|mathbf|mbox)\s*\{/gu, '\\text{')
-      .replace(/\\text\{\s*(?:and|or)\s*\}/gu, ',')
+      .replace(/\\text\{\s*(?:and|or)\s*\}/gu, ', ')
       .replace(/\\[dtc]frac(?![A-Za-z])/gu, '\\frac')
       .replace(/\\frac\s*(\d)/gu, '\\frac{$1}')
       .replace(/(\\frac\{[^{}]*\})\s*(\d)/gu, '$1{$2}')

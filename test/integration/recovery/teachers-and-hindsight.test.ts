@@ -25,7 +25,11 @@ const student = {
   ...tiny,
   model: { from: 'teacher@1' },
   stages: [
-    { ...stage, name: 'corrected', algorithm: { kind: 'hindsight', teacher: 'teacher', minibatch: 32 } },
+    {
+      ...stage,
+      name: 'corrected',
+      algorithm: { kind: 'hindsight', teacher: 'teacher', relabel: true, minibatch: 32 },
+    },
     {
       ...stage,
       name: 'offline',

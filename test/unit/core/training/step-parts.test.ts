@@ -216,7 +216,11 @@ describe('hindsight', () => {
   /** The first group has samples that failed as well, of tasks that are solved more often than not. */
   const solving: Script['group'] = ({ tasks, group }) => ({
     arms: [
-      { arm: { environment: 'calculator', level: tasks[0]!.level }, successes: group === 0 ? 6 : 8, trials: 8 },
+      {
+        arm: { environment: 'calculator', level: tasks[0]!.level },
+        successes: group === 0 ? 6 : 8,
+        trials: 8,
+      },
     ],
   });
 

@@ -152,6 +152,37 @@ describe('in a box', () => {
     expect(await score('6/8', '6/8')).toBe(1);
   });
 
+  test('an unknown that is named has its own value', async () => {
+    expect(await score('x = 1, y = 2', 'x = 1, y = 2')).toBe(1);
+    expect(await score('y=2\\text{ and }x=1', 'x = 1, y = 2')).toBe(1);
+    expect(await score('x = 2, y = 1', 'x = 1, y = 2')).toBe(0);
+    expect(await score('1, 2', 'x = 1, y = 2')).toBe(1);
+    expect(await score('x = 2, x = 1', 'x = 1, x = 2')).toBe(1);
+    expect(await score('2, 1', 'x = 1, x = 2')).toBe(1);
+  });
+
+  test('what a list names are no thousands of each other, and thousands are no lists', async () => {
+    expect(await score('12345', '12\\text{ or }345')).toBe(0);
+    expect(await score('345\\text{ or }12', '12\\text{ or }345')).toBe(1);
+    expect(await score('12,345', '12 \\text{ and } 345')).toBe(0);
+    expect(await score('1{,}555, \\frac{1}{2}', '\\{0.5, 1555\\}')).toBe(1);
+    expect(await score('(1, 0)', '(1{,}000, 0)')).toBe(0);
+    expect(await score('123', '0{,}123')).toBe(0);
+  });
+
+  test('points are told in any order, and intervals that are joined in one', async () => {
+    expect(await score('(3,4), (1,2)', '(1,2), (3,4)')).toBe(1);
+    expect(await score('(3,4), (2,1)', '(1,2), (3,4)')).toBe(0);
+    expect(await score('(1,2) \\cup (3,4)', '(1, 2) \\cup (3, 4)')).toBe(1);
+    expect(await score('(1,2) \\cup (3,4)', '(1,2), (3,4)')).toBe(0);
+  });
+
+  test('mega is not milli', async () => {
+    expect(await score('5 \\text{ MW}', '5 \\text{ mW}')).toBe(0);
+    expect(await score('5 \\text{ mw}', '5 \\text{ mW}')).toBe(1);
+    expect(await score('5 \\text{ CM}', '5 \\text{ cm}')).toBe(1);
+  });
+
   test('what comes down to the same has one canonical form', async () => {
     const forms = ['0.5', '\\frac{1}{2}', '1/2', '.50', '½', 'x = 0.5'];
     const said = await Promise.all(
