@@ -59,6 +59,7 @@ export const hindsight: Method<typeof schema> = {
           teacher: spec.teacher ?? null,
           relabel: spec.relabel,
         },
+        contrast: 'none',
       },
     ),
   credit: (groups, { ownSuccesses, mostPerTask }) =>

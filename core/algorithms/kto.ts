@@ -30,7 +30,11 @@ export const kto: Method<typeof schema> = {
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { beta, desirableWeight, undesirableWeight } = spec;
-    return planOf(spec, { kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight });
+    return planOf(
+      spec,
+      { kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight },
+      { contrast: 'step' },
+    );
   },
   credit: (groups) => {
     const judged = groups.flatMap(({ samples }, group) => {

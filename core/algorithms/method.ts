@@ -77,6 +77,11 @@ export interface Plan {
   hindsight: HindsightPlan | null;
   /** How often more tasks are drawn in place of those that teach nothing, at most; 0: never. */
   refills: number;
+  /**
+   * What must differ for something to be learnt: rewards of all samples of a `step`, or of `none`. Absent: of the samples
+   * of one task.
+   */
+  contrast?: 'step' | 'none';
 }
 
 export interface CriticPlan {

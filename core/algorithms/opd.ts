@@ -72,7 +72,7 @@ export const opd: Method<typeof schema> = {
         divergence: divergenceOf(spec),
         teacherWeights: weightsOf(spec),
       },
-      { movesAll: true, teachers: spec.teachers.map(({ from }) => from) },
+      { movesAll: true, teachers: spec.teachers.map(({ from }) => from), contrast: 'none' },
     );
   },
   credit: (groups, { teachers }) =>

@@ -51,6 +51,7 @@ export const ppo: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective(spec, sampling), {
       critic: spec.critic,
+      contrast: 'step',
       scores: criticScores(spec),
     }),
   credit: (groups, spec) =>

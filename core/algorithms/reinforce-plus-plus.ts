@@ -46,6 +46,7 @@ export const reinforcePlusPlus: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
       scores: spec.klCoefficient > 0 ? ['reference'] : [],
+      ...(spec.baseline === 'none' && { contrast: 'step' }),
     }),
   credit: (groups, { baseline, klCoefficient }) => {
     const shaped = groups.flatMap((group, g) =>

@@ -33,7 +33,7 @@ export const rft: Method<typeof schema> = {
   readsTurns: false,
   whole: true,
   offPolicy: true,
-  plan: (spec) => planOf(spec, { kind: 'supervised' }),
+  plan: (spec) => planOf(spec, { kind: 'supervised' }, { contrast: 'step' }),
   credit: (groups, { mostPerTask, negatives }) =>
     groups.flatMap(({ samples }, group) => {
       const lessons = (succeeded: boolean, weight: number): Lesson[] =>

@@ -44,6 +44,7 @@ export const vapo: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
       critic: spec.critic,
+      contrast: 'step',
       scores: criticScores(spec),
     }),
   credit: (groups, spec) =>

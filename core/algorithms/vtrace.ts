@@ -44,6 +44,7 @@ export const vtrace: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, importanceCap: 0, importanceRule: 'truncate' }, sampling), {
       critic: spec.critic,
+      contrast: 'step',
       scores: criticScores(spec, ['policy']),
     }),
   credit: (groups, spec) =>

@@ -46,12 +46,15 @@ export const undiagnosed = (): Diagnosed => ({ series: noSeries(), standing: {} 
  */
 export function diagnose(
   { series, standing }: Diagnosed,
-  facts: Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut'>,
+  facts: Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut'> &
+    Partial<Pick<StepFacts, 'estimates'>>,
   setting: Setting,
 ): { diagnosed: Diagnosed; alarms: Alarm[] } {
   const { stageStep } = facts;
   const heldOut = facts.heldOut === null ? null : total(facts.heldOut.arms);
-  const step = { stageStep, signals: signalsOf(facts), heldOut };
+  const told = signalsOf(facts);
+  const signals = setting.temperatureMoves ? { ...told, entropy: null } : told;
+  const step = { stageStep, signals, heldOut, estimates: facts.estimates ?? {} };
   const next: Diagnosed = { series: extended(series, step, boundError(setting)), standing: {} };
   const alarms: Alarm[] = [];
   for (const name of DIAGNOSES) {

@@ -12,6 +12,10 @@ export interface Setting {
   klTo: 'reference' | 'teachers';
   /** A ratio of whole sequences is clipped, so that being clipped is the rule and not a sign. */
   clipsSequences: boolean;
+  /** What must differ in rewards for something to be learnt (`Plan.contrast`). */
+  contrast: 'task' | 'step' | 'none';
+  /** The temperature of sampling is on its way from one to another, and the entropy with it. */
+  temperatureMoves: boolean;
   /** What the look of this step, if it has one, may spend of an error that all looks of the stage share. */
   look: Pick<Share, 'left' | 'looks'>;
 }

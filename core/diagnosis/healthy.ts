@@ -18,9 +18,14 @@ export interface Healthy {
 
 export const noneHealthy = (): Healthy => ({ sure: null, candidate: null });
 
-/** After a measurement; `alarmed` where an alarm stands. */
-export function measured({ sure, candidate }: Healthy, place: Place, alarmed: boolean): Healthy {
-  if (alarmed) return { sure, candidate };
+/** After a step in which an alarm stands: what is too young by then never had a window without one behind it. */
+export const alarmed = ({ sure, candidate }: Healthy, stageStep: number): Healthy =>
+  candidate !== null && isOld(candidate, stageStep)
+    ? { sure: candidate, candidate: null }
+    : { sure, candidate: null };
+
+/** After a measurement in which none stands. */
+export function measured({ sure, candidate }: Healthy, place: Place): Healthy {
   if (candidate === null) return { sure, candidate: place };
   return isOld(candidate, place.stageStep) ? { sure: candidate, candidate: place } : { sure, candidate };
 }

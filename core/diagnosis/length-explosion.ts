@@ -35,6 +35,8 @@ export const lengthExplosion: Diagnosis = {
     function withoutGain(): Evidence | null {
       const [start, success] = [before(series, 'success'), now(series, 'success')];
       if (start === null || success === null || success > start + GAIN) return null;
+      // Success stays where it is, too, where harder and longer tasks are drawn as soon as the easy ones are solved.
+      if (series.gain !== null && series.gain > GAIN) return null;
       return { what: 'success in training', now: success, before: start, limit: start + GAIN };
     }
   },

@@ -1,6 +1,7 @@
 import { lowerBound, upperBound } from '../statistics/binomial.ts';
 import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
+import type { ArmEstimates } from '../training/task-draw.ts';
 import { SIGNALS } from './signals.ts';
 import type { Signal, Signals } from './signals.ts';
 
@@ -23,6 +24,10 @@ export interface Series {
   /** The latest measurement on held-out tasks, and the one that showed most; null where there was none. */
   look: Look | null;
   best: Look | null;
+  /** Success of each arm when the stage had begun; null until it has. */
+  arms: Record<string, number> | null;
+  /** By what that has risen since, in the mean over the arms as they are drawn now; null where there are not several. */
+  gain: number | null;
 }
 
 /** Success on held-out tasks with its exact bounds, and the training reward at that time: the median of the latest steps. */
@@ -42,14 +47,16 @@ export const noSeries = (): Series => ({
   recent: ofEach(() => []),
   look: null,
   best: null,
+  arms: null,
+  gain: null,
 });
 
 const rounded = (x: number | null): number | null => (x === null ? null : Number(x.toPrecision(5)));
 
 /** The series with one step more; `heldOut` where the step was measured. `error` is that of each bound. */
 export function extended(
-  { first, recent, look, best }: Series,
-  step: { stageStep: number; signals: Signals; heldOut: Proportion | null },
+  { first, recent, look, best, arms }: Series,
+  step: { stageStep: number; signals: Signals; heldOut: Proportion | null; estimates: ArmEstimates },
   error: number,
 ): Series {
   const values = ofEach((signal) => rounded(step.signals[signal]));
@@ -61,6 +68,8 @@ export function extended(
     recent: ofEach((signal) => [...recent[signal], values[signal]].slice(-WINDOW)),
     look,
     best,
+    arms: arms ?? (first.success.length === REFERENCE ? ratesOf(step.estimates) : null),
+    gain: arms ? gainOf(arms, step.estimates) : null,
   };
   if (step.heldOut === null || step.heldOut.trials === 0) return next;
   next.look = {
@@ -72,6 +81,18 @@ export function extended(
   };
   if (best === null || next.look.low > best.low) next.best = next.look;
   return next;
+}
+
+const ratesOf = (estimates: ArmEstimates): Record<string, number> =>
+  Object.fromEntries(Object.entries(estimates).map(([name, estimate]) => [name, rounded(rate(estimate))!]));
+
+function gainOf(before: Record<string, number>, estimates: ArmEstimates): number | null {
+  const arms = Object.entries(estimates).filter(([name]) => before[name] !== undefined);
+  const trials = arms.reduce((sum, [, arm]) => sum + arm.trials, 0);
+  if (arms.length < 2 || trials === 0) return null;
+  return rounded(
+    arms.reduce((sum, [name, arm]) => sum + arm.successes - arm.trials * before[name]!, 0) / trials,
+  );
 }
 
 /** After the policy has been exchanged for an earlier one: what it was like lately is of another one. */

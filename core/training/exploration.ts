@@ -29,6 +29,10 @@ function onLine(
   return from + level * (to - from);
 }
 
+/** Whether the temperature of this step is not yet the one that the stage goes on with, as its schedule says. */
+export const temperatureMoves = ({ exploration }: Pick<RlStageSpec, 'exploration'>, step: number): boolean =>
+  step <= (exploration?.temperature?.steps ?? 0);
+
 /** The objective of a step: log-probs are those of the temperature that sampled. */
 export const objectiveAt = (objective: Objective, { temperature }: SamplingSpec): Objective =>
   'temperature' in objective ? { ...objective, temperature } : objective;

@@ -3,8 +3,9 @@ import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
 import { diagnose } from '../diagnosis/diagnose.ts';
 import type { Diagnosed } from '../diagnosis/diagnose.ts';
 import type { Setting } from '../diagnosis/diagnosis.ts';
-import { measured } from '../diagnosis/healthy.ts';
+import { alarmed, measured } from '../diagnosis/healthy.ts';
 import type { Healthy } from '../diagnosis/healthy.ts';
+import { temperatureMoves } from './exploration.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { plannedLooks } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';
@@ -14,12 +15,15 @@ import type { StepFacts } from './step-facts.ts';
 /** What the diagnoses must know of a stage besides its facts. */
 export const settingOf = (
   { spec: { reward, verification }, stage }: StageInput,
+  stageStep: number,
   error: SharedError | undefined,
 ): Setting => ({
   outcomeWeight: reward.components.find(({ role }) => role === 'outcome')?.weight ?? 1,
   lateEpisodes: (verification?.offerLateFor ?? 0) > 0,
   klTo: stage.plan.teachers.length > 0 ? 'teachers' : 'reference',
   clipsSequences: stage.plan.objective.kind === 'gspo',
+  contrast: stage.plan.contrast ?? 'task',
+  temperatureMoves: temperatureMoves(stage, stageStep),
   look: error?.every ?? { left: 1, looks: plannedLooks(stage) },
 });
 
@@ -40,7 +44,11 @@ export function heedAlarms(
   facts: Omit<StepFacts, 'decision' | 'alarms'>,
   { decision, history }: { decision: StageDecision; history: StageHistory },
 ): Heeded {
-  const { diagnosed, alarms } = diagnose(state.diagnosed, facts, settingOf(input, history.error));
+  const { diagnosed, alarms } = diagnose(
+    state.diagnosed,
+    facts,
+    settingOf(input, facts.stageStep, history.error),
+  );
   const acted = act(alarms, input.stage.diagnosis, state.adjusted);
   const place = { checkpoint: facts.checkpoint, stageStep: facts.stageStep };
   const stands = Object.keys(diagnosed.standing).length > 0;
@@ -52,7 +60,11 @@ export function heedAlarms(
     alarms: acted.alarms,
     state: {
       diagnosed,
-      healthy: facts.heldOut === null ? state.healthy : measured(state.healthy, place, stands),
+      healthy: stands
+        ? alarmed(state.healthy, facts.stageStep)
+        : facts.heldOut === null
+          ? state.healthy
+          : measured(state.healthy, place),
       adjusted: acted.adjusted,
     },
   };

@@ -3,7 +3,13 @@ import { act, asSpecified, heededText } from '../../../../core/diagnosis/act.ts'
 import type { Rules } from '../../../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../../../core/diagnosis/alarm.ts';
 import type { Alarm, DiagnosisName } from '../../../../core/diagnosis/alarm.ts';
-import { afterRollback, lastHealthy, measured, noneHealthy } from '../../../../core/diagnosis/healthy.ts';
+import {
+  afterRollback,
+  alarmed,
+  lastHealthy,
+  measured,
+  noneHealthy,
+} from '../../../../core/diagnosis/healthy.ts';
 import { checkpoint } from '../training/scripted-training.ts';
 
 const alarm = (name: DiagnosisName): Alarm => ({
@@ -76,7 +82,7 @@ describe('an alarm', () => {
 describe('the last healthy checkpoint', () => {
   const at = (stageStep: number) => ({ checkpoint: checkpoint(`rl-${stageStep}`, stageStep), stageStep });
   const after = (...steps: number[]) =>
-    steps.reduce((healthy, step) => measured(healthy, at(step), false), noneHealthy());
+    steps.reduce((healthy, step) => measured(healthy, at(step)), noneHealthy());
 
   test('is the newest that has a window of steps without an alarm behind it', () => {
     expect(lastHealthy(after(10, 20), 25)).toEqual(at(10));
@@ -89,8 +95,15 @@ describe('the last healthy checkpoint', () => {
     expect(lastHealthy(after(10), 12)).toBeNull();
   });
 
-  test('is none that was measured while an alarm stood', () => {
-    expect(measured(after(10), at(20), true)).toEqual(after(10));
+  test('is none that an alarm came soon after, whenever that was gone', () => {
+    // At 14 an alarm: of 10 only four steps without one were known.
+    expect(lastHealthy(alarmed(after(10), 14), 30)).toBeNull();
+    expect(lastHealthy(alarmed(after(1, 10), 14), 30)).toEqual(at(1));
+    expect(lastHealthy(measured(alarmed(after(1, 10), 14), at(30)), 60)).toEqual(at(30));
+  });
+
+  test('stays it after later alarms', () => {
+    expect(lastHealthy(alarmed(alarmed(after(10, 20), 28), 29), 40)).toEqual(at(20));
   });
 
   test('stays what it is after a roll-back to it', () => {

@@ -5,6 +5,7 @@ import { diagnose, rolledBack, undiagnosed } from '../../../../core/diagnosis/di
 import { now } from '../../../../core/diagnosis/series.ts';
 import { SIGNALS, signalsOf } from '../../../../core/diagnosis/signals.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
+import type { Setting } from '../../../../core/diagnosis/diagnosis.ts';
 import { alarmsOf, factsOf, setting, stageOf } from './stages.ts';
 
 const looping = (step: number) => factsOf(step, { repeated: 0.9 });
@@ -38,6 +39,56 @@ describe('no alarm', () => {
       return facts;
     });
     expect(alarmsOf(stage)).toEqual([]);
+  });
+
+  test('of no contrast is raised where a method has something to learn without it', () => {
+    const named = (success: number, contrast: Setting['contrast']) =>
+      alarmsOf(
+        steps(30).map((step) => factsOf(step, { equal: 0.97, success })),
+        { contrast },
+      ).map(({ name }) => name);
+    // Each task is solved by all samples or by none, and half of them are: that is contrast between tasks.
+    expect(named(0.5, 'task')).toContain('no-contrast');
+    expect(named(0.5, 'step')).toEqual([]);
+    expect(named(0.02, 'step')).toContain('no-contrast');
+    // A teacher, or a hint, teaches what no sample can do.
+    expect(named(0, 'none')).toEqual([]);
+  });
+
+  test('of entropy is raised by a temperature that the spec lowers, and it is told again from where that stays', () => {
+    const cooling = (step: number) => Math.max(0.05, 1 - step / 30);
+    const collapsing = (step: number) => (step < 60 ? cooling(step) : 0.001);
+    const of = (entropy: (step: number) => number) => {
+      let diagnosed = undiagnosed();
+      return steps(80).flatMap((step) => {
+        const told = { ...setting, temperatureMoves: step <= 30 };
+        const result = diagnose(diagnosed, factsOf(step, { entropy: entropy(step), success: 0.5 }), told);
+        diagnosed = result.diagnosed;
+        return result.alarms.map(({ name, stageStep }) => [name, stageStep]);
+      });
+    };
+    expect(of(cooling)).toEqual([]);
+    expect(of(collapsing)).toEqual([['entropy-collapse', 64]]);
+  });
+
+  /** A stage whose tasks are drawn by p (1 − p): first the short ones, then those of three calls. */
+  const climbing = (long: (step: number) => number) =>
+    steps(80).map((step) => {
+      const part = Math.min(0.95, 0.1 + step / 60);
+      const success = 0.5;
+      const arms = { short: 0.5 + Math.min(0.45, step / 60), long: long(step) };
+      return {
+        ...factsOf(step, { success, length: 20 * (1 - part) + 60 * part }),
+        estimates: {
+          'calculator-1': { successes: (1 - part) * 100 * arms.short, trials: (1 - part) * 100 },
+          'calculator-3': { successes: part * 100 * arms.long, trials: part * 100 },
+        },
+      };
+    });
+
+  test('of length is raised where longer tasks are drawn as the short ones are solved, and each arm gets better', () => {
+    expect(alarmsOf(climbing((step) => Math.min(0.6, 0.05 + step / 100)))).toEqual([]);
+    expect(alarmsOf(climbing(() => 0.05))[0]?.name).toBe('length-explosion');
   });
 });
 

@@ -19,6 +19,8 @@ export const setting: Setting = {
   lateEpisodes: false,
   klTo: 'reference',
   clipsSequences: false,
+  contrast: 'task',
+  temperatureMoves: false,
   look: { left: 1, looks: 20 },
 };
 

@@ -140,10 +140,57 @@ test('a stage that is carried elsewhere as JSON after any step does the same', a
 
 test('diagnoses are told what is clipped and what the KL is measured to', () => {
   const of = (written: Parameters<typeof algorithmWith>[0]) => {
-    const { clipsSequences, klTo } = settingOf(stageInput(algorithmWith(written)), undefined);
+    const { clipsSequences, klTo } = settingOf(stageInput(algorithmWith(written)), 1, undefined);
     return [clipsSequences, klTo];
   };
   expect(of({ kind: 'grpo' })).toEqual([false, 'reference']);
   expect(of({ kind: 'gspo' })).toEqual([true, 'reference']);
   expect(of({ kind: 'opd', teachers: [{ from: 'teacher' }] })).toEqual([false, 'teachers']);
+});
+
+test('diagnoses are told what must differ for a method to learn, and until when the temperature is on its way', () => {
+  const of = (written: Parameters<typeof algorithmWith>[0]) =>
+    settingOf(stageInput(algorithmWith(written)), 1, undefined).contrast;
+  for (const kind of ['grpo', 'dapo', 'rloo', 'gigpo', 'dpo', 'starpo-s'] as const)
+    expect(of({ kind })).toBe('task');
+  for (const kind of ['ppo', 'vapo', 'vtrace', 'rft', 'kto'] as const) expect(of({ kind })).toBe('step');
+  expect(of({ kind: 'reinforce++' })).toBe('task');
+  expect(of({ kind: 'reinforce++', baseline: 'none' })).toBe('step');
+  expect(of({ kind: 'hindsight' })).toBe('none');
+  expect(of({ kind: 'opd', teachers: [{ from: 'teacher' }] })).toBe('none');
+  const cooled = stageInput({
+    exploration: { temperature: { from: 1.5, to: 0.5, steps: 10 }, toolChoice: 0 },
+  });
+  const moves = (step: number) => settingOf(cooled, step, undefined).temperatureMoves;
+  expect([moves(1), moves(10), moves(11)]).toEqual([true, true, false]);
+});
+
+test('a checkpoint that an alarm came soon after is no healthy one, though that alarm is gone by the next measurement', async () => {
+  // Tools that there are not are called in the steps 13 to 17; loops begin at 37, whose alarm goes back.
+  const training = new ScriptedTraining({
+    heldOut: [0.3, 0.6, 0.5],
+    group: ({ step }) => ({
+      behaviour: {
+        ...noBehaviour(),
+        episodes: 8,
+        rewardGroups: 1,
+        rewardVariance: 0.25,
+        calls: { calculator: 10 },
+        unknownTools: step > 12 && step <= 17 ? 9 : 0,
+        repeatedCalls: step > 36 ? 9 : 0,
+      },
+    }),
+  });
+  const input = stageWith({ loops: ['rollback'] }, 42);
+  const graduation = { ...input.stage.graduation, everySteps: 12 };
+  await trainStage(training, { ...input, stage: { ...input.stage, graduation } }, null, go);
+  const raised = training.facts.flatMap(({ stageStep, alarms }) =>
+    alarms.map(({ name }) => [name, stageStep]),
+  );
+  expect(raised.slice(0, 2)).toEqual([
+    ['tool-hallucination', 16],
+    ['loops', 40],
+  ]);
+  // That of step 12 had four steps without an alarm behind it, and that of 36 as many: the best measured one is left.
+  expect(training.trained[40]!.parent.weights).toBe('rl-24');
 });
