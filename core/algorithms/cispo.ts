@@ -25,6 +25,7 @@ export const cispo: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  ignoresScale: () => true,
   offPolicy: false,
   plan: (spec, sampling) => {
     const { clipRatioHigh, entropyBonus: bonus, maxRefills } = spec;

@@ -34,6 +34,7 @@ export const dapo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
+  ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), { refills: spec.maxRefills }),

@@ -36,6 +36,7 @@ export const dpo: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  ignoresScale: () => true,
   whole: true,
   offPolicy: true,
   plan: (spec, sampling) => {

@@ -44,6 +44,7 @@ export const grpo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
+  ignoresScale: ({ scaleRewards }) => scaleRewards === 'group',
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
   credit: (groups, { scaleRewards }) => groupRelative(groups, scaleRewards),

@@ -24,6 +24,7 @@ export const gspo: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  ignoresScale: () => true,
   offPolicy: false,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);

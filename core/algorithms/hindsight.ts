@@ -46,6 +46,7 @@ const schema = z.strictObject({
 export const hindsight: Method<typeof schema> = {
   schema,
   readsTurns: false,
+  ignoresScale: () => true,
   whole: true,
   perGroup: false,
   offPolicy: false,

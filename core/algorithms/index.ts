@@ -69,6 +69,8 @@ const methodOf = ({ kind }: AlgorithmSpec) => METHODS[kind] as unknown as Method
 
 export const readsTurns = (spec: AlgorithmSpec): boolean => methodOf(spec).readsTurns;
 
+export const ignoresScale = (spec: AlgorithmSpec): boolean => methodOf(spec).ignoresScale?.(spec) ?? false;
+
 export const learnsWhole = (spec: AlgorithmSpec): boolean => methodOf(spec).whole === true;
 
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>

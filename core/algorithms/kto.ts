@@ -25,6 +25,7 @@ export const kto: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  ignoresScale: () => true,
   whole: true,
   offPolicy: true,
   plan: (spec, sampling) => {

@@ -20,6 +20,11 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   readonly whole?: boolean;
   /** Credit reads the rewards of single turns. */
   readonly readsTurns: boolean;
+  /**
+   * Credit is the same on any scale of an environment's rewards: it goes by the group's own, by their order, by success,
+   * or by none. Absent: it is not.
+   */
+  ignoresScale?(spec: Spec): boolean;
   /** The section of the spec, strict. */
   readonly schema: Schema;
   /** What a stage needs to know; made once, when the spec is read. */

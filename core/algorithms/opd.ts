@@ -59,6 +59,7 @@ export const opd: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) => {
     const { temperature, maxCompletionTokens } = ofSamples(sampling);

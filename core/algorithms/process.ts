@@ -48,6 +48,7 @@ export const process: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: true,
+  ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
   credit: (groups, { over, outcomeShare, gamma }) =>

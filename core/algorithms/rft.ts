@@ -31,6 +31,7 @@ export const rft: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  ignoresScale: () => true,
   whole: true,
   offPolicy: true,
   plan: (spec) => planOf(spec, { kind: 'supervised' }, { contrast: 'step' }),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Rung } from '../../core/ladder/policy.ts';
 import type { Refuse, SpecEnvironment } from '../check.ts';
+import { ignoresScale } from '../../core/algorithms/index.ts';
 import type { AlgorithmSpec } from '../../core/algorithms/index.ts';
 import { amount, givenName, positive } from '../../core/fields.ts';
 import { didYouMean } from '../strict.ts';
@@ -172,26 +173,6 @@ export function checkReward(
       ['reward', 'normalization'],
       'does nothing where all stages divide by the deviation of the group, or only ask which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
     );
-  }
-}
-
-/** Whether credit is the same on any scale of an environment's rewards: by the group's own, by their order, by success, or by none. */
-function ignoresScale(algorithm: AlgorithmSpec): boolean {
-  switch (algorithm.kind) {
-    case 'grpo':
-      return algorithm.scaleRewards === 'group';
-    case 'dapo':
-    case 'gspo':
-    case 'cispo':
-    case 'process':
-    case 'dpo':
-    case 'kto':
-    case 'rft':
-    case 'hindsight':
-    case 'opd':
-      return true;
-    default:
-      return false;
   }
 }
 
