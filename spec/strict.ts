@@ -27,14 +27,24 @@ export function parseStrictly<Schema extends z.ZodType>(
   );
 }
 
+/** So many are enough to begin with, and so many characters: a refusal passes through the control plane. */
+const MOST_PROBLEMS = 50;
+const LONGEST_PROBLEM = 2000;
+
 export function refusal(what: string, problems: readonly Problem[]): GradusError {
-  const lines = problems.map(({ path, message }) => `  ${showPath(path, what)}: ${message}`);
+  const lines = problems
+    .slice(0, MOST_PROBLEMS)
+    .map(({ path, message }) => cut(`  ${showPath(path, what)}: ${message}`));
+  if (problems.length > MOST_PROBLEMS) lines.push(`  and ${problems.length - MOST_PROBLEMS} more problems`);
   return new GradusError(
     'spec',
     'invalid',
     `${what} was refused before anything was spent.\n${lines.join('\n')}`,
   );
 }
+
+const cut = (line: string): string =>
+  line.length <= LONGEST_PROBLEM ? line : `${line.slice(0, LONGEST_PROBLEM)}… (${line.length} characters)`;
 
 function showPath(path: Path, what: string): string {
   if (path.length === 0) return `(${what})`;
@@ -122,7 +132,9 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
   const fields = [...new Set(objects.flatMap(({ shape }) => Object.keys(shape)))];
   const below = objects.flatMap(({ shape }) =>
     Object.entries(shape).flatMap(([field, schema]) =>
-      objectsOf(schema, inside(value, field)).some((section) => key in section.shape) ? [field] : [],
+      objectsOf(schema, inside(value, field)).some(({ shape: own }) => Object.hasOwn(own, key))
+        ? [field]
+        : [],
     ),
   );
   const where =
@@ -137,7 +149,8 @@ function ofOtherKinds(key: string, owner: Schema, value: unknown): string[] {
   if (!(union instanceof z.ZodDiscriminatedUnion)) return [];
   const meant = branchesOf(union, value);
   const having = union.options.filter(
-    (option) => !meant.includes(option) && objectsOf(option, value).some(({ shape }) => key in shape),
+    (option) =>
+      !meant.includes(option) && objectsOf(option, value).some(({ shape }) => Object.hasOwn(shape, key)),
   );
   if (having.length === 0) return [];
   const { discriminator } = union.def;

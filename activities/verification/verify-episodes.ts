@@ -9,6 +9,7 @@ import { ensembleVerdict } from '../../core/reward/ensemble.ts';
 import type { JudgedSample } from '../../core/reward/rule.ts';
 import { isOfGroup, ruleName, ruleVerdicts } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/spec.ts';
+import { Turns } from '../../engine/in-pieces.ts';
 import type { Said } from '../../environments/host/asks.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
@@ -45,7 +46,9 @@ export async function verifyAll(
       continue;
     }
     const { environment } = one.ref;
-    byEnvironment.set(environment, [...(byEnvironment.get(environment) ?? []), one]);
+    const members = byEnvironment.get(environment);
+    if (members) members.push(one);
+    else byEnvironment.set(environment, [one]);
   }
   await Promise.all(
     [...byEnvironment].map(async ([name, members]) => {
@@ -53,20 +56,22 @@ export async function verifyAll(
       members.forEach((one, i) => heard.set(one, verdictsOrFailure(one, said[i]!, reward)));
     }),
   );
-  const ruled = rulesOf(episodes, heard, reward);
+  const ruled = await rulesOf(episodes, heard, reward, asker.signal);
   return episodes.map((one) => outcomeOf(one, heard.get(one)!, ruled.get(one) ?? [], reward));
 }
 
 /**
  * What the rules say, by the samples of each task. They shape what is learnt from: what is held out is judged by
  * verifiers alone. An episode that failed, by infrastructure or because nobody could be asked about it, says nothing of
- * the policy: it is none of the samples.
+ * the policy: it is none of the samples. The event loop turns between tasks: of hundreds of samples one can take a tenth
+ * of a second.
  */
-function rulesOf(
+async function rulesOf(
   episodes: readonly Unverified[],
   heard: ReadonlyMap<Unverified, VerdictOfVerifier[] | Outcome>,
   { rules = [] }: RewardSpec,
-): Map<Unverified, VerdictOfVerifier[]> {
+  signal: AbortSignal,
+): Promise<Map<Unverified, VerdictOfVerifier[]>> {
   const ruled = new Map<Unverified, VerdictOfVerifier[]>();
   if (rules.length === 0) return ruled;
   const byTask = new Map<number, (JudgedSample & { of: Unverified })[]>();
@@ -74,9 +79,14 @@ function rulesOf(
     const verdicts = heard.get(of)!;
     if (of.ref.split !== 'train' || !isVerdicts(verdicts)) continue;
     const { task } = of.episode;
-    byTask.set(task, [...(byTask.get(task) ?? []), { of, episode: of.episode, verdicts }]);
+    const samples = byTask.get(task);
+    const sample = { of, episode: of.episode, verdicts };
+    if (samples) samples.push(sample);
+    else byTask.set(task, [sample]);
   }
+  const turns = new Turns(signal);
   for (const samples of byTask.values()) {
+    if (turns.due) await turns.take();
     // Who is judged anew by a dearer rung is so alone, and would be unlike all others: what was said of it stays.
     const alone = samples.some(({ of }) => of.climbed);
     const speaking = alone ? rules.filter((rule) => !isOfGroup(rule)) : rules;

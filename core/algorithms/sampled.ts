@@ -13,8 +13,11 @@ export const rewardedOf = ({ samples }: Pick<CreditGroup, 'samples'>): { sample:
   samples.flatMap((of, sample) => (isRewarded(of) ? [{ sample, of }] : []));
 
 /** Places of the sampled tokens [N] in a completion, in order. */
-export const sampledAt = ({ mask }: Pick<Sample, 'mask'>): number[] =>
-  mask.flatMap((bit, at) => (bit === 1 ? [at] : []));
+export function sampledAt({ mask }: Pick<Sample, 'mask'>): number[] {
+  const places: number[] = [];
+  mask.forEach((bit, at) => bit === 1 && places.push(at));
+  return places;
+}
 
 /** Of the sampled tokens [N], what `perToken` [T] says. */
 export const atSampled = (places: readonly number[], perToken: ArrayLike<number>): number[] =>

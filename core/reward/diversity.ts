@@ -43,11 +43,23 @@ function meanUnlikeness(counts: ReadonlyMap<string, number>): Map<string, number
   const texts = [...counts].map(([text, count]) => ({ text, count, grams: trigramsOf(text) }));
   // A sample is not compared with itself, but with the others that say the same.
   const alike = texts.map(({ count }) => count - 1);
+  // Places of the texts so far that have it: most have little in common, and are not gone through pair by pair.
+  const having = new Map<string, number[]>();
   texts.forEach((one, i) => {
-    texts.slice(0, i).forEach((other, j) => {
-      const shared = jaccard(one.grams, other.grams);
-      alike[i]! += other.count * shared;
-      alike[j]! += one.count * shared;
+    const shared = new Uint32Array(i);
+    for (const gram of one.grams) {
+      const places = having.get(gram);
+      if (!places) having.set(gram, [i]);
+      else {
+        for (const place of places) shared[place]!++;
+        places.push(i);
+      }
+    }
+    shared.forEach((common, j) => {
+      const other = texts[j]!;
+      const similarity = common / (one.grams.size + other.grams.size - common);
+      alike[i]! += other.count * similarity;
+      alike[j]! += one.count * similarity;
     });
   });
   const others = texts.reduce((sum, { count }) => sum + count, 0) - 1;
@@ -59,10 +71,4 @@ function meanUnlikeness(counts: ReadonlyMap<string, number>): Map<string, number
 function trigramsOf(text: string): Set<string> {
   const padded = `\u0002\u0002${text.slice(0, COMPARED)}\u0003`;
   return new Set(Array.from({ length: padded.length - 2 }, (_, i) => padded.slice(i, i + 3)));
-}
-
-function jaccard(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
-  let shared = 0;
-  for (const gram of one) if (other.has(gram)) shared++;
-  return shared / (one.size + other.size - shared);
 }
