@@ -23,7 +23,14 @@ const LETTERS =
  * `.2` are put behind names, and a key with `..` in it is none.
  */
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
-export const name = z.string().max(100, 'has at most 100 characters').regex(NAME, LETTERS);
+export const name = z
+  .string()
+  .max(100, 'has at most 100 characters')
+  .regex(NAME, LETTERS)
+  // What is kept by stage is asked for by its name.
+  .refine((text) => !(text in {}), {
+    error: ({ input }) => `every object has a "${String(input)}": choose another name`,
+  });
 /** Of a run that is there: its number may stand behind its name. */
 export const runName = z.string().max(110, 'has at most 110 characters').regex(NAME, LETTERS);
 /** `RUN` or `RUN@STEP`: the last checkpoint of a run, or one of its others. */

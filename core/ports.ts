@@ -18,6 +18,7 @@ import type {
   ScoreResult,
   Span,
   StoredRequest,
+  StoredResult,
   TrainRequest,
   TrainResult,
 } from './requests.ts';
@@ -43,7 +44,7 @@ export interface TrainingPorts {
   /** Rolls out and verifies groups, some at a time; a group that failed as a whole comes back with `failure`. */
   rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
   /** The same of tasks whose episodes are stored. Only asked where a stage collects so. */
-  stored(request: StoredRequest): Promise<GroupResult[]>;
+  stored(request: StoredRequest): Promise<StoredResult>;
   /** Only asked where the method's plan relabels. */
   relabel(request: RelabelRequest): Promise<RelabelResult>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;

@@ -242,6 +242,12 @@ export interface StoredRequest {
   checkpoint: CheckpointRef;
 }
 
+/** What was taken, counted over all of it: a step may take tasks of thousands of groups. */
+export interface StoredResult extends Omit<GroupResult, 'trajectories' | 'failure' | 'incidents'> {
+  /** Kept as groups of the step. */
+  groups: BlobRef[];
+}
+
 /** How a batch is cut into the updates of a learner step. */
 export interface UpdatePlan {
   /** Sequences per optimizer update at most; a step's updates have the same number, give or take one. */

@@ -5,12 +5,14 @@ import { GradusError } from '../../core/errors.ts';
 import { armName, groupId } from '../../core/names.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { GroupResult, StoredRequest } from '../../core/requests.ts';
+import type { GroupResult, StoredRequest, StoredResult } from '../../core/requests.ts';
+import { summarize } from '../../core/training/evaluation.ts';
 import type { CurriculumSpec } from '../../core/spec.ts';
 import { loadModelFiles, textOf } from '../../store/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import type { ModelFiles } from '../../store/checkpoints.ts';
 import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { refuseStoredTasks } from '../../spec/sections/collect.ts';
 import { didYouMean } from '../../spec/strict.ts';
 import { assertStage, specOfRun } from '../../store/find-run.ts';
 import { copyImages } from '../../store/images.ts';
@@ -45,6 +47,8 @@ export async function assertStored(
     const learns = `${stage.name} learns from episodes of ${run}, which were`;
     if (!isDeepStrictEqual({ ...spec.reward, truncated: null }, { ...reward, truncated: null }))
       throw refused(`${learns} judged by another reward: give this run the same`);
+    const tooMany = refuseStoredTasks(stage.groupsPerStep, source.numGenerations);
+    if (tooMany !== null) throw refused(`groupsPerStep of ${stage.name} ${tooMany}`);
     const [here, there] = [sampling.topK, spec.sampling.topK];
     if (here > 0 && there > here)
       throw refused(`${learns} sampled among ${there} tokens: raise sampling.topK to that, or set it to 0`);
@@ -84,30 +88,32 @@ export async function collectStored(
   store: ObjectStore,
   request: StoredRequest,
   signal: AbortSignal,
-): Promise<GroupResult[]> {
+): Promise<StoredResult> {
   const start = Date.now();
   const { run, stage, step, reward } = request;
   const key = storedKey(run, stage);
   const source =
     (await store.find(key, sources, { signal })) ??
     (await store.keep(key, sources, await sourceOf(store, request, signal), { signal })).value;
-  const results: GroupResult[] = [];
+  const groups: BlobRef[] = [];
+  const counts: GroupResult[] = [];
   for (const [place, tasks] of drawStored(source, request)) {
     const { ref, rounds = [] } = source[place]!;
     const [stored, ...grown] = await Promise.all(
       [ref, ...rounds].map((each) => loadTrajectories(store, each, { signal })),
     );
     const whole = { ...stored!, episodes: [stored!, ...grown].flatMap(({ episodes }) => episodes) };
-    const id = groupId(results.length);
+    const id = groupId(groups.length);
     const group = taken(whole, tasks, id);
     await copyImages(store, group, request.from.run, run, { signal });
     const kept = await keepTrajectories(store, { run, stage, step }, group, { signal });
-    const counts = await tally(reward, kept.value, signal);
+    groups.push(kept.ref);
     // Another step has sampled them, and paid for it.
-    results.push({ trajectories: kept.ref, ...counts, sampledTokens: 0, sampledLogprob: 0, spans: [] });
+    const counted = await tally(reward, kept.value, signal);
+    counts.push({ trajectories: null, ...counted, sampledTokens: 0, sampledLogprob: 0, spans: [] });
   }
-  const [first, ...rest] = results;
-  return [{ ...first!, spans: [{ part: 'data', start, end: Date.now() }] }, ...rest];
+  const { failures: _, incidents: __, ...sum } = summarize(counts);
+  return { ...sum, groups, spans: [{ part: 'data', start, end: Date.now() }] };
 }
 
 /**

@@ -5,6 +5,10 @@ import type { Lesson, Method, MethodContext } from './method.ts';
 import type { Divergence } from './objective.ts';
 import { ofSamples, passes, planOf, tokenMean } from './surrogate.ts';
 
+/** So near to 0 or 1 that what float32 rounds off the mixture is more than what is left to learn. */
+const LEAST_JSD_BETA = 1e-3;
+const NO_MIXTURE = `must be from ${LEAST_JSD_BETA} to ${1 - LEAST_JSD_BETA}: choose forward-kl below and reverse-kl above`;
+
 /**
  * OPD, on-policy distillation (Agarwal et al. 2024, "GKD", arXiv 2306.13649, eq. 1 and algorithm 1 with λ = 1; Lu and
  * Thinking Machines Lab 2025): the student q samples, and learns at each of its tokens from the distribution of a teacher p
@@ -43,8 +47,8 @@ const schema = z.strictObject({
     ),
   beta: z
     .number()
-    .gt(0)
-    .lt(1)
+    .min(LEAST_JSD_BETA, NO_MIXTURE)
+    .max(1 - LEAST_JSD_BETA, NO_MIXTURE)
     .optional()
     .describe(
       "Of jsd: the teacher's part of the mixture; near 0 as forward-kl, near 1 as reverse-kl. Default 0.5.",

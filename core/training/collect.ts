@@ -49,7 +49,7 @@ async function takeStored(
   step: number,
   { run = spec.run, stage: name, steps }: Extract<CollectSpec, { kind: 'stored' }>,
 ): Promise<Collected> {
-  const groups = await ports.stored({
+  const { groups, ...counts } = await ports.stored({
     run: spec.run,
     seed: spec.seed,
     stage: stage.name,
@@ -61,14 +61,14 @@ async function takeStored(
     checkpoint,
   });
   return {
-    summary: summarize(groups),
-    groups: trajectoriesOf(groups),
+    summary: summarize([{ trajectories: null, ...counts }]),
+    groups,
     offered: [],
     moves: [],
     greedy: [],
     otherTokens: 0,
     failures,
-    spans: groups.flatMap(({ spans }) => spans),
+    spans: counts.spans,
   };
 }
 

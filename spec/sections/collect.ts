@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { amount, count, name, runName } from '../../core/fields.ts';
+import { MOST_EPISODES } from '../../core/algorithms/surrogate.ts';
+import type { Rules } from '../../core/diagnosis/act.ts';
+import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
 import { armName } from '../../core/names.ts';
 import { isOfGroup } from '../../core/reward/rules.ts';
 import type { Refuse } from '../check.ts';
@@ -60,6 +63,18 @@ export type CollectSpec = z.output<typeof collectSchema>;
 
 const MOST_ROUNDS = 64;
 
+/** Of a step, each of which may lie in a group of its own: the names of all pass through one history event. */
+const MOST_STORED_TASKS = 4096;
+
+/** Why a step cannot take so many stored tasks, of so many samples each where that is known; null where it can. */
+export function refuseStoredTasks(tasks: number, samples = 1): string | null {
+  if (tasks > MOST_STORED_TASKS)
+    return `takes ${tasks} stored tasks a step, at most ${MOST_STORED_TASKS}: lower it and take more steps`;
+  if (tasks * samples > MOST_EPISODES)
+    return `takes ${tasks * samples} stored episodes a step, for each task has ${samples}, at most ${MOST_EPISODES}: lower it and take more steps`;
+  return null;
+}
+
 /** Rounds after the first in which the samples of a task are drawn. */
 export const roundsOf = (collect: CollectSpec, numGenerations: number): number =>
   collect.kind === 'tree' ? Math.max(0, Math.ceil((numGenerations - collect.roots) / collect.branches)) : 0;
@@ -70,11 +85,24 @@ export interface EarlierStage {
   name: string;
   tasks: WrittenTasks;
   maxSteps?: number;
+  numGenerations?: number;
 }
 
 /** `earlier` are the stages of the run before this one. */
 export function checkCollect(
-  { collect, numGenerations, tasks }: { collect: CollectSpec; numGenerations: number; tasks: WrittenTasks },
+  {
+    collect,
+    groupsPerStep,
+    numGenerations,
+    tasks,
+    diagnosis,
+  }: {
+    collect: CollectSpec;
+    groupsPerStep: number;
+    numGenerations: number;
+    tasks: WrittenTasks;
+    diagnosis: Rules;
+  },
   {
     verification,
     sampling,
@@ -146,6 +174,17 @@ export function checkCollect(
       `"${stage}" is no earlier stage with episodes${didYouMean(stage, names)}; one of another run needs its run`,
     );
   const source = run === undefined ? sources.find((one) => one.name === stage) : undefined;
+  const ofStage = at.slice(0, -1);
+  const tooMany = refuseStoredTasks(groupsPerStep, source?.numGenerations);
+  if (tooMany !== null) refuse([...ofStage, 'groupsPerStep'], tooMany);
+  for (const alarm of DIAGNOSES) {
+    const place = diagnosis[alarm].indexOf('explore');
+    if (place >= 0)
+      refuse(
+        [...ofStage, 'diagnosis', alarm, place],
+        'raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
+      );
+  }
   if (!source) return;
   const { maxSteps = Infinity } = source;
   if ((steps?.from ?? 1) > maxSteps)

@@ -1,6 +1,7 @@
 import type { ModelConfig } from '../../model-config.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import type { ComputeSettings, KeptSets, ScoredBatch } from '../contract.ts';
+import { FirstFit } from './first-fit.ts';
 
 /**
  * Ragged sequences laid into rows of equal length. Several short ones share a row (attention keeps them apart), so
@@ -66,14 +67,8 @@ export function packRows(
     .filter((sequence) => positionsOf(offsets, sequence) > 0)
     .toSorted((a, b) => positionsOf(offsets, b) - positionsOf(offsets, a));
   const contents: number[][] = [];
-  const free: number[] = [];
-  for (const sequence of byLength) {
-    const needed = positionsOf(offsets, sequence);
-    let row = free.findIndex((room) => room >= needed);
-    if (row < 0) row = contents.push([]) - 1;
-    contents[row]!.push(sequence);
-    free[row] = (free[row] ?? length) - needed;
-  }
+  const rows = new FirstFit(byLength.length, length);
+  for (const sequence of byLength) (contents[rows.put(positionsOf(offsets, sequence))] ??= []).push(sequence);
   const most = Math.max(1, Math.floor(positions / length));
   const unit = most < parts ? 1 : parts;
   const full = Math.floor(most / unit) * unit;

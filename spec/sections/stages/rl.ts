@@ -135,7 +135,7 @@ export function checkRlStage(
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
   const plan = planAlgorithm(stage.algorithm, sampling);
-  checkStepSize(stage, plan, at, refuse);
+  if (stage.collect.kind !== 'stored') checkStepSize(stage, plan, at, refuse);
   if (stage.exploration && stage.collect.kind === 'stored')
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
   const schedule = stage.exploration?.temperature;

@@ -64,8 +64,8 @@ const request = async (run: string, over: Partial<StoredRequest> = {}): Promise<
   ...over,
 });
 
-const tasksOf = async (groups: Awaited<ReturnType<typeof curriculum.collectStored>>) => {
-  const loaded = await Promise.all(groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)));
+const tasksOf = async ({ groups }: Awaited<ReturnType<typeof curriculum.collectStored>>) => {
+  const loaded = await Promise.all(groups.map((group) => loadTrajectories(store, group)));
   return loaded.flatMap(({ weights, tasks, episodes }) =>
     tasks.map(({ ref, ...rest }, place) => ({
       weights,
@@ -80,11 +80,10 @@ test('a step takes whole tasks, as they were sampled and judged, and counts them
   for (const step of [1, 2, 3]) await keep('whole', step);
   await keep('whole', 1, 'group-0000.late-rl-2');
   const asked = await request('whole', { count: 6 });
-  const groups = await curriculum.collectStored(asked, signal);
-  expect(
-    groups.map(({ outcomes: { scored }, rewardSum, sampledTokens }) => [scored, rewardSum, sampledTokens]),
-  ).toEqual(groups.map(() => [4, 2, 0]));
-  const tasks = await tasksOf(groups);
+  const taken = await curriculum.collectStored(asked, signal);
+  expect(taken.groups).toHaveLength(3);
+  expect(taken).toMatchObject({ outcomes: { scored: 12 }, rewardSum: 6, rewardCount: 12, sampledTokens: 0 });
+  const tasks = await tasksOf(taken);
   expect(tasks.map(({ task }) => task).toSorted()).toEqual(['1/1', '1/2', '1/3', '2/1', '2/2', '2/3']);
   for (const { weights, task, rest, episodes } of tasks) {
     expect(weights).toBe(`weights-${task.at(-1)}`);
@@ -94,13 +93,20 @@ test('a step takes whole tasks, as they were sampled and judged, and counts them
   }
 });
 
+test('of many groups their names pass through the control plane, and one count of all', async () => {
+  for (let step = 1; step <= 40; step++) await keep('wide', step);
+  const taken = await curriculum.collectStored(await request('wide', { count: 80 }), signal);
+  expect(taken).toMatchObject({ rewardCount: 160, behaviour: { episodes: 160 } });
+  expect(taken.groups).toHaveLength(40);
+  expect(JSON.stringify(taken).length).toBeLessThan(40 * 300);
+});
+
 test('what there is to draw from is written down at the first step: later episodes change nothing', async () => {
   for (const step of [1, 2, 3]) await keep('frozen', step);
   const asked = await request('frozen');
   const first = await curriculum.collectStored(asked, signal);
   await keep('frozen', 4);
-  const references = (groups: typeof first) => groups.map(({ trajectories }) => trajectories);
-  expect(references(await curriculum.collectStored(asked, signal))).toEqual(references(first));
+  expect((await curriculum.collectStored(asked, signal)).groups).toEqual(first.groups);
   const all = await Promise.all(
     [1, 2, 3].map(async (step) => tasksOf(await curriculum.collectStored({ ...asked, step }, signal))),
   );

@@ -79,7 +79,7 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
   await keep(7, 'train', 1, { group: 5, firstSample: 2 });
   const from = { kind: 'stored', run: 'source', stage: 'rl' };
   const spec = await open('offline', { name: 'offline', algorithm: { kind: 'rft' }, collect: from });
-  const groups = await curriculum.collectStored(
+  const { groups } = await curriculum.collectStored(
     {
       run: spec.run,
       seed: 1,
@@ -93,7 +93,7 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
     },
     signal,
   );
-  const taken = await Promise.all(groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)));
+  const taken = await Promise.all(groups.map((group) => loadTrajectories(store, group)));
   expect(taken.flatMap(({ tasks }) => tasks.map(({ ref }) => ref.index)).toSorted((a, b) => a - b)).toEqual([
     1, 5,
   ]);

@@ -76,6 +76,16 @@ describe('refuses', () => {
       'stages[2].algorithm.maxRefills: does nothing where no task is sampled: set it to 0',
     ],
     [
+      'an alarm that raises the temperature of what nobody samples',
+      { diagnosis: { loops: ['note', 'explore'] } },
+      'stages[2].diagnosis.loops[1]: raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
+    ],
+    [
+      'more tasks than one event can name',
+      { groupsPerStep: 4097 },
+      'stages[2].groupsPerStep: takes 4097 stored tasks a step, at most 4096: lower it and take more steps',
+    ],
+    [
       'a stage that comes later',
       { collect: { kind: 'stored', stage: 'offline' } },
       'stages[2].collect.stage: "offline" is no earlier stage with episodes',

@@ -122,6 +122,25 @@ describe('what stands in the wrong place is refused with the right one:', () => 
   });
 });
 
+test('what every object of JavaScript has is no field of any section', () => {
+  const written = (key: string) => JSON.parse(`{ "${key}": 1 }`) as object;
+  expect(problems([supervised, rl], written('toString'))[0]).toMatch(/^toString: unknown field; valid: /);
+  expect(problems([supervised, { ...rl, ...written('constructor') }])[0]).toMatch(
+    /^stages\[1\]\.constructor: unknown field; valid: /,
+  );
+  expect(problems([supervised, { ...rl, name: 'constructor' }])).toEqual([
+    'stages[1].name: every object has a "constructor": choose another name',
+  ]);
+});
+
+test('a refusal has room for what a person reads, whatever is wrong', () => {
+  const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`${'x'.repeat(50)}${i}`, 1]));
+  const lines = problems([supervised, rl], { ...many, ['y'.repeat(1_000_000)]: 1 });
+  expect(lines).toHaveLength(51);
+  expect(lines.at(-1)).toBe('and 99951 more problems');
+  expect(problems([supervised, rl], { ['y'.repeat(1_000_000)]: 1 })[0]!.length).toBeLessThan(3000);
+});
+
 test('a union that no field tells apart names what is wrong with the branch that got furthest', () => {
   const union = z.strictObject({
     rule: z.union([

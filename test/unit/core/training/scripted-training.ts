@@ -17,6 +17,7 @@ import type {
   ScoreRequest,
   ScoreResult,
   StoredRequest,
+  StoredResult,
   TrainRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
@@ -159,7 +160,7 @@ export class ScriptedTraining implements TrainingPorts {
     }));
   }
 
-  async stored(request: StoredRequest): Promise<GroupResult[]> {
+  async stored(request: StoredRequest): Promise<StoredResult> {
     this.takenFromStore.push(request);
     const { run, stage, arms, count } = request;
     const tasks = Array.from({ length: count }, (_, index) => ({
@@ -170,8 +171,8 @@ export class ScriptedTraining implements TrainingPorts {
     const places = { group: 0, firstTask: 0, retries: 0, samples: 8 };
     const { step, seed, checkpoint: policy, reward: judged } = request;
     const asked = { run, stage, step, seed, checkpoint: policy, reward: judged, sampling, tasks, ...places };
-    const [group] = this.answer([asked]);
-    return [{ ...group!, sampledTokens: 0, sampledLogprob: 0 }];
+    const { trajectories, ...counts } = this.answer([asked])[0]!;
+    return { ...counts, groups: [trajectories!], sampledTokens: 0, sampledLogprob: 0 };
   }
 
   async relabel(request: RelabelRequest): Promise<RelabelResult> {
