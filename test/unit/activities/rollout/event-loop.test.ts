@@ -81,14 +81,12 @@ describe('keeps the event loop for less than 200 ms at a time', () => {
     const episodes = Array.from({ length: 6 * 256 }, (_, i) => ({
       ref: { environment: 'essays', split: 'train' as const, level: 1, index: i % 6 },
       episode: {
-        ...{
-          sample: Math.floor(i / 6),
-          task: i % 6,
-          tokens: [1],
-          mask: [1 as const],
-          logprobs: [-1],
-          turns: [],
-        },
+        sample: Math.floor(i / 6),
+        task: i % 6,
+        tokens: [1],
+        mask: [1 as const],
+        logprobs: [-1],
+        turns: [],
         status: { kind: 'answered' as const, answer: essay() },
       },
     }));
