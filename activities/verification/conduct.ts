@@ -36,7 +36,8 @@ function ofEpisode({ mask, turns, status }: Episode, solved: boolean): Conduct {
   );
   const multiStep = new Set(calls.map(({ call }) => canonicalJson([call.name, call.arguments]))).size >= 2;
   const erred = turns.some(({ observation }) => observation?.error !== undefined);
-  const compliant = status.kind === 'answered' && turns.every(({ action }) => action.kind !== 'malformed');
+  const over = status.kind === 'answered' || status.kind === 'ended';
+  const compliant = over && turns.every(({ action }) => action.kind !== 'malformed');
   return {
     ...noConduct(),
     episodes: 1,

@@ -15,7 +15,7 @@ export interface Conduct {
   solvedTokens: number;
   /** Sampled tokens of all. */
   tokens: number;
-  /** Ended with an answer, and every turn was a call or an answer. */
+  /** Ended with an answer or by their environment, and every turn was a call or an answer. */
   compliant: number;
   /** Calls, and those that a tool answered without an error. */
   calls: number;

@@ -9,7 +9,7 @@ import type { Conduct } from './conduct.ts';
  * Parts are in [0, 1], more is better; null where no episode had the occasion. What is counted is in `Conduct`.
  */
 export interface Dimensions {
-  /** Format compliance: episodes that ended with an answer, every turn of which was a call or an answer. */
+  /** Format compliance: episodes that an answer or their environment ended, every turn of which was a call or an answer. */
   instruction: number | null;
   /** Calls that a tool answered without an error. */
   tools: number | null;

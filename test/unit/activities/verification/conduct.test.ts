@@ -55,6 +55,15 @@ const group = (episodes: Episode[], levels: number[], split: Split = 'test'): Ro
 });
 
 describe('how tasks were gone about', () => {
+  test('an episode that its environment ends kept to the form, if every turn of it did', () => {
+    const ended: EpisodeStatus = { kind: 'ended' };
+    const episodes = [
+      episode(0, 0, [call(1), call(2)], outcome(1), ended),
+      episode(0, 1, [malformed, call(2)], outcome(1), ended),
+    ];
+    expect(conductOf(reward, group(episodes, [1]))).toMatchObject([{ episodes: 2, compliant: 1 }]);
+  });
+
   test('is counted by level, over the episodes of which success can be told', () => {
     const episodes = [
       // Solved after an error, with two different calls.
