@@ -1,5 +1,6 @@
 import { DAMAGE } from '../core/damage.ts';
 import { GradusError } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { readManifest } from './checkpoints.ts';
 import { checkpointsPrefix } from './keys.ts';
@@ -78,7 +79,7 @@ export async function checkpointOf(
     'store',
     'no-checkpoint',
     steps.length === 0
-      ? `the run "${run}" has no checkpoint in this store: name another one; \`gradus import\` brings one in`
+      ? `the run "${run}" has no checkpoint in this store: name another one, or bring one in by "${commandLine('import')}"`
       : `the run "${run}" has no checkpoint of step ${step}; there are: ${steps.join(', ')}`,
   );
 }

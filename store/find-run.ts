@@ -34,7 +34,10 @@ export async function assertStage(
   const { folders } = await store.listFolder(above, options);
   const stages = folders.map((folder) => folder.slice(above.length, -1));
   if (stages.includes(stage)) return;
-  const which = stages.length === 0 ? ', and of no other' : didYouMean(stage, stages);
+  const which =
+    stages.length === 0
+      ? ', and of no other: none of its steps has rolled out yet'
+      : didYouMean(stage, stages);
   throw new GradusError('store', 'no-stage', `no episodes of a stage "${stage}" of ${run} are kept${which}`);
 }
 

@@ -74,7 +74,7 @@ test('one that is not there is refused when the run is opened', async () => {
   await expect(open('unknown', [{ from: 'nobody' }])).rejects.toMatchObject({
     type: 'no-checkpoint',
     retryable: false,
-    message: expect.stringContaining('"nobody"') as string,
+    message: expect.stringMatching(/"nobody".*"npm run gradus -- import"/) as string,
   });
 });
 

@@ -102,7 +102,7 @@ test.each([
   [
     'a stage of a run that has kept nothing',
     { run: 'fast-only', verifier: 'dft', version: '1', stage: 'rl' },
-    'no episodes of a stage "rl" of fast-only are kept, and of no other',
+    'no episodes of a stage "rl" of fast-only are kept, and of no other: none of its steps has rolled out yet',
   ],
 ])('a re-verification with %s is refused for good', async (_, written, message) => {
   const refused = reverified(written);
