@@ -24,7 +24,8 @@ interface Student {
  * - forward KL(p ‖ q): q − p,
  * - JSD, m = β p + (1 − β) q: (1 − β) q (log q/m − KL(q ‖ m)).
  *
- * Of what is [N, V] only this slope is kept for the gradient, and the student's half of that is a product [N, d].
+ * Of what is [N, V] only this slope is kept for the gradient, and the student's half of that is a product [N, d]; all else
+ * is let go of as soon as it has been read, for with a large vocabulary each such matrix is half a gigabyte.
  */
 export function divergenceFrom(
   backend: Backend,
@@ -36,14 +37,15 @@ export function divergenceFrom(
   const { tf } = backend;
   let facts: { logprobs: Tensor1D; entropy: Tensor1D } | undefined;
   const forward = (hidden: Tensor2D, head: Tensor2D) => {
-    const unmasked = product(backend, hidden, head, false, true, true);
-    const logits = mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask));
-    const logq = tf.logSoftmax(logits);
+    const logq = tf.tidy(() => {
+      const unmasked = product(backend, hidden, head, false, true, true);
+      return tf.logSoftmax(mask === undefined ? unmasked : tf.add<Tensor2D>(unmasked, tf.tensor1d(mask)));
+    });
     const q = tf.exp(logq);
-    const { value, slope } = valueAndSlope(backend, { q, logq }, teacher, divergence);
+    const { value, slope } = tf.tidy(() => valueAndSlope(backend, { q, logq }, teacher, divergence));
     facts = {
-      logprobs: tf.keep(tf.sum(tf.mul(oneHot(tf, targets, head.shape[0]), logq), -1)),
-      entropy: tf.keep(tf.neg(tf.sum(tf.mul(q, logq), -1))),
+      logprobs: tf.keep(tf.tidy(() => tf.sum(tf.mul(oneHot(tf, targets, head.shape[0]), logq), -1))),
+      entropy: tf.keep(tf.tidy(() => tf.neg(tf.sum(tf.mul(q, logq), -1)))),
     };
     return { value, slope, pull: product(backend, slope, head, false, false) };
   };

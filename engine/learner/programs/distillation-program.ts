@@ -44,27 +44,26 @@ export function distillationProgram(
       const parts = partsOf(backend, inputs.slice(all), 0);
       const sharesOf = shares.map((share) => tf.split<Tensor1D>(share, parts.length));
       // What has no gradient is computed before any is taken: nothing of it is kept.
-      const taught = parts.map((part, at) => {
-        let from = count;
-        return mixtureOf(
-          backend,
-          teachers.map((teacher, t) => {
-            const tensors = inputs.slice(from, (from += parametersOf[t]!.length));
-            const named = new Map(parametersOf[t]!.map(([name], i) => [name, tensors[i]!]));
-            const { hidden, head } = hiddenOf(
-              backend,
-              { config: teacher, compute },
-              named,
-              part,
-              temperature,
-            );
-            const logits = product(backend, hidden, head, false, true, true);
-            const low = tokenMask(teacher);
-            const masked = low === undefined ? logits : tf.add<typeof logits>(logits, tf.tensor1d(low));
-            return { logprobs: tf.logSoftmax(masked), share: sharesOf[t]![at]! };
-          }),
-        );
-      });
+      const logprobsOf = (teacher: ModelConfig, named: ReadonlyMap<string, Tensor>, part: Part) =>
+        tf.tidy(() => {
+          const { hidden, head } = hiddenOf(backend, { config: teacher, compute }, named, part, temperature);
+          const logits = product(backend, hidden, head, false, true, true);
+          const low = tokenMask(teacher);
+          return tf.logSoftmax(low === undefined ? logits : tf.add<typeof logits>(logits, tf.tensor1d(low)));
+        });
+      const taught = parts.map((part, at) =>
+        tf.tidy(() => {
+          let from = count;
+          return mixtureOf(
+            backend,
+            teachers.map((teacher, t) => {
+              const tensors = inputs.slice(from, (from += parametersOf[t]!.length));
+              const named = new Map(parametersOf[t]!.map(([name], i) => [name, tensors[i]!]));
+              return { logprobs: logprobsOf(teacher, named, part), share: sharesOf[t]![at]! };
+            }),
+          );
+        }),
+      );
       let metrics: Tensor[] = [];
       const loss = (...trained: Tensor[]): Scalar => {
         const tensors = [...inputs.slice(0, frozen), ...trained];
