@@ -34,6 +34,9 @@ export const SETTING: Setting = {
   tasks: 400,
 };
 
+/** The same for longer, by when seeds differ less than what methods bring. */
+export const LONG: Setting = { ...SETTING, budget: 240_000, looks: 8 };
+
 /** The same with three calls, each of which may fail the episode. */
 export const MANY_TURNS: Setting = {
   ...SETTING,

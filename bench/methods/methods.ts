@@ -1,7 +1,7 @@
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, pairedDifference } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';
-import { METHOD_CASES, quickly, SETTING } from './cases.ts';
+import { LONG, METHOD_CASES, quickly } from './cases.ts';
 import { chosen, compare, seedsOf } from './comparison.ts';
 
 /**
@@ -14,7 +14,7 @@ export async function* methodsBench(options: BenchOptions): AsyncGenerator<Bench
     {
       name: 'methods',
       title: 'What each method learns',
-      setting: options.quick ? quickly(SETTING) : SETTING,
+      setting: options.quick ? quickly(LONG) : LONG,
       cases: METHOD_CASES,
       only: new Set(cases.map(({ name }) => name)),
       seeds: seedsOf(options),

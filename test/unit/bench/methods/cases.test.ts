@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GROUPS } from '../../../../bench/methods/claims.ts';
-import { METHOD_CASES, SETTING, unmasked } from '../../../../bench/methods/cases.ts';
+import { LONG, METHOD_CASES, unmasked } from '../../../../bench/methods/cases.ts';
 import { trialSpec } from '../../../../bench/methods/trial.ts';
 import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';
 import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
@@ -11,7 +11,7 @@ const environments = inThisProcess(builtInEnvironments);
 
 test('every method has a case, and every case is a spec that is accepted', () => {
   expect(METHOD_CASES.map(({ name }) => name)).toEqual([...METHOD_KINDS, 'hindsight-relabel']);
-  const all = [{ setting: SETTING, cases: METHOD_CASES }, ...GROUPS];
+  const all = [{ setting: LONG, cases: METHOD_CASES }, ...GROUPS];
   for (const { setting, cases } of all) {
     for (const one of cases) {
       const { stages } = parseSpec(trialSpec(setting, one, 11, 'warm'), 'run', environments);
