@@ -23,13 +23,17 @@ const STYLE = `
 }
 `;
 
-/** Success over sampled tokens: the mean of the seeds, and a band from the lowest to the highest of them. */
+/**
+ * Success over sampled tokens: the mean of the seeds, and a band from the lowest to the highest of them. A panel is there
+ * where its first case, which it is about, was run.
+ */
 export function curvesPage(
   { title, lines }: { title: string; lines: readonly string[] },
-  panels: readonly Panel[],
+  all: readonly Panel[],
   trials: readonly Trial[],
   budget: number,
 ): string {
+  const panels = all.filter(({ cases: [about] }) => trials.some((trial) => trial.case === about));
   const rows = Math.ceil(panels.length / COLUMNS);
   const top = MARGIN + 44 + lines.length * 20;
   const columns = Math.min(COLUMNS, Math.max(2, panels.length));

@@ -32,6 +32,16 @@ test('a line is the mean of the seeds, and its band goes from the lowest to the 
   expect(svg).toContain('<path d="M 0 66 L 108 0 L 108 66 L 0 99 Z" class="first-band"/>');
 });
 
+test('what was not run has no chart of what it is compared with alone', () => {
+  const panels = ['grpo', 'ppo'].map((heading) => ({
+    heading,
+    cases: [heading, 'grpo'].slice(0, 1 + Number(heading !== 'grpo')),
+  }));
+  const svg = curvesPage({ title: 'A title', lines: [] }, panels, [trial('grpo', 1, [0.5, 1])], 1000);
+  expect(points(svg)).toHaveLength(1);
+  expect(svg).not.toContain('ppo');
+});
+
 test('a chart without trials is well-formed, and so is one whose seeds got differently far', () => {
   expect(xmlProblem(page([]))).toBeUndefined();
   const svg = page([trial('grpo', 1, [0.5, 1, 1]), trial('grpo', 2, [0.5, 1])], ['grpo']);
