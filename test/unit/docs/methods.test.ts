@@ -6,14 +6,19 @@ import { ROOT } from '../../support/markdown.ts';
 
 const page = readFileSync(path.join(ROOT, 'docs/methods.md'), 'utf8');
 
+interface Row {
+  kind: string;
+  cells: string[];
+}
+
 /** Cells of the rows that begin with the name of a method, table by table. */
-const rows = [...page.matchAll(/^\| \[?`([^`]+)`[^|]*\|(.*)\|$/gm)].map(([, kind, cells]) => ({
-  kind: kind!,
-  cells: cells!.split('|').map((cell) => cell.trim()),
-}));
-const ofMethods = rows.filter(({ kind }) => kind !== 'kind');
-const firstTable = ofMethods.slice(0, METHOD_KINDS.length);
-const secondTable = ofMethods.slice(METHOD_KINDS.length);
+const [firstTable, secondTable] = page
+  .split('### Fields of each')
+  .map((part) =>
+    [...part.matchAll(/^\| \[?`([^`]+)`[^|]*\|(.*)\|$/gm)]
+      .map(([, kind, cells]) => ({ kind: kind!, cells: cells!.split('|').map((cell) => cell.trim()) }))
+      .filter(({ kind }) => kind !== 'kind'),
+  ) as [Row[], Row[]];
 
 const GROUPS: Record<string, string[]> = {
   clip: ['clipRatioLow', 'clipRatioHigh'],
