@@ -1,7 +1,7 @@
 import { partOf } from '../training/shared-error.ts';
 import type { Evidence } from './alarm.ts';
 import type { Diagnosis, Setting } from './diagnosis.ts';
-import { before, now } from './series.ts';
+import { before, now, WINDOW } from './series.ts';
 import type { Series } from './series.ts';
 
 /** Of the weight of the outcome. */
@@ -17,7 +17,8 @@ export const boundError = ({ look }: Pick<Setting, 'look'>): number => partOf(lo
  * The reward rises and what it stands for falls (seeds 004, 9.1). In training: the mean reward is up by a tenth of
  * what an outcome is worth, and success down by a tenth, so it is paid for something else. On held-out tasks, where
  * `evaluateBy` may ask a dearer verifier than training does: success is below the best that was shown, by exact bounds
- * for all evaluations together, while the training reward is no lower than it was then. Where one verifier judges
+ * for all evaluations together, and has been for a window of steps, whose training reward is no lower than it was then: a
+ * policy that has bad moments has them in both. Where one verifier judges
  * both, and it has the loophole, both rise, and nobody here can see it.
  */
 export const rewardHacking: Diagnosis = {
@@ -39,9 +40,9 @@ function inTraining(series: Series, { outcomeWeight }: Setting): Evidence[] | nu
   ];
 }
 
-function onHeldOutTasks({ look, best }: Series): Evidence[] | null {
+function onHeldOutTasks({ look, best, fell }: Series): Evidence[] | null {
   if (look === null || best === null || look.reward === null || best.reward === null) return null;
-  if (look.reward < best.reward || look.high >= best.low) return null;
+  if (fell === null || look.stageStep - fell < WINDOW || look.reward < best.reward) return null;
   return [
     { what: 'mean reward', now: look.reward, before: best.reward, limit: best.reward },
     { what: 'held-out success', now: look.success, before: best.success, limit: best.low },

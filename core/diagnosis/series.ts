@@ -5,7 +5,7 @@ import type { ArmEstimates } from '../training/task-draw.ts';
 import { SIGNALS } from './signals.ts';
 import type { Signal, Signals } from './signals.ts';
 
-// A diagnosis compares what a signal is now with what the stage began with. Both are medians, which a spike or two do
+// A diagnosis compares what a signal is now with what the stage began with. Both are medians (but see `BY_MEAN`), which a spike or two do
 // not move, of values that are known; where too few are, nothing can be said, and nothing is.
 
 /** Known values that the stage begins with. */
@@ -24,6 +24,8 @@ export interface Series {
   /** The latest measurement on held-out tasks, and the one that showed most; null where there was none. */
   look: Look | null;
   best: Look | null;
+  /** Step of the first of the latest measurements that are all below the best one; null where the latest is not. */
+  fell: number | null;
   /** Success of each arm when the stage had begun; null until it has. */
   arms: Record<string, number> | null;
   /** By what that has risen since, in the mean over the arms as they are drawn now; null where there are not several. */
@@ -47,6 +49,7 @@ export const noSeries = (): Series => ({
   recent: ofEach(() => []),
   look: null,
   best: null,
+  fell: null,
   arms: null,
   gain: null,
 });
@@ -55,7 +58,7 @@ const rounded = (x: number | null): number | null => (x === null ? null : Number
 
 /** The series with one step more; `heldOut` where the step was measured. `error` is that of each bound. */
 export function extended(
-  { first, recent, look, best, arms }: Series,
+  { first, recent, look, best, fell, arms }: Series,
   step: { stageStep: number; signals: Signals; heldOut: Proportion | null; estimates: ArmEstimates },
   error: number,
 ): Series {
@@ -68,6 +71,7 @@ export function extended(
     recent: ofEach((signal) => [...recent[signal], values[signal]].slice(-WINDOW)),
     look,
     best,
+    fell,
     arms: arms ?? (first.success.length === REFERENCE ? ratesOf(step.estimates) : null),
     gain: arms ? gainOf(arms, step.estimates) : null,
   };
@@ -79,6 +83,7 @@ export function extended(
     high: upperBound(step.heldOut, error),
     reward: now(next, 'reward'),
   };
+  next.fell = best !== null && next.look.high < best.low ? (fell ?? step.stageStep) : null;
   if (best === null || next.look.low > best.low) next.best = next.look;
   return next;
 }
@@ -100,6 +105,7 @@ export const withoutRecent = (series: Series): Series => ({
   ...series,
   recent: ofEach(() => []),
   look: null,
+  fell: null,
 });
 
 function median(values: readonly number[]): number {
@@ -108,19 +114,28 @@ function median(values: readonly number[]): number {
   return (sorted[Math.ceil(half) - 1]! + sorted[Math.floor(half)]!) / 2;
 }
 
+/**
+ * Of a step with few groups these are so coarse that their median jumps from end to end, so they are told by their mean:
+ * both are bounded, and what they are asked for no single step can bring about.
+ */
+const BY_MEAN: ReadonlySet<Signal> = new Set(['equal', 'variance']);
+
+const middle = (signal: Signal, values: readonly number[]): number =>
+  BY_MEAN.has(signal) ? values.reduce((sum, value) => sum + value, 0) / values.length : median(values);
+
 /** What is known of the latest steps, oldest first. */
 export const known = ({ recent }: Series, signal: Signal): number[] =>
   recent[signal].filter((value): value is number => value !== null);
 
-/** The median of the latest steps; null where fewer than `ENOUGH` of them are known. */
+/** What the latest steps are in the median, or mean; null where fewer than `ENOUGH` of them are known. */
 export function now(series: Series, signal: Signal): number | null {
   const values = known(series, signal);
-  return values.length < ENOUGH ? null : median(values);
+  return values.length < ENOUGH ? null : middle(signal, values);
 }
 
-/** The median of what the stage began with; null until that is complete. */
+/** Likewise what the stage began with; null until that is complete. */
 export const before = ({ first }: Series, signal: Signal): number | null =>
-  first[signal].length < REFERENCE ? null : median(first[signal]);
+  first[signal].length < REFERENCE ? null : middle(signal, first[signal]);
 
 /** Whether the policy can do what it is asked: then few groups have contrast and little is left to explore. */
 export const MASTERED = 0.9;

@@ -1,4 +1,3 @@
-import { rate } from '../statistics/intervals.ts';
 import { equalGroups } from '../training/figures.ts';
 import { total } from '../training/stage-policy.ts';
 import type { StepFacts } from '../training/step-facts.ts';
@@ -58,7 +57,7 @@ export function signalsOf({
   const calls = rollout === null ? 0 : callsOf(rollout);
   return {
     reward: rollout && share(rollout.rewardSum, rollout.rewardCount),
-    success: tasks.trials === 0 ? null : rate(tasks),
+    success: share(tasks.successes, tasks.trials),
     variance: rollout && share(rollout.rewardVariance, rollout.rewardGroups),
     equal: equalGroups({ rollout, batch }),
     entropy: rollout && share(-rollout.sampledLogprob, rollout.sampledTokens),

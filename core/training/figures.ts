@@ -14,7 +14,7 @@ export type Figures = Record<string, number>;
  * are in tokens, times in seconds, log-probs in nats.
  */
 export function figuresOf(step: StepFacts): Figures {
-  const { rollout, batch, learner, heldOut, circumstances } = step;
+  const { rollout, batch, learner, heldOut, estimates, adjusted, circumstances } = step;
   const figures: [name: string, value: number | null][] = [
     ...(rollout === null ? [] : ofRollout(rollout, batch)),
     ...(heldOut === null
@@ -24,13 +24,19 @@ export function figuresOf(step: StepFacts): Figures {
           figure('reward/held-out', share(heldOut.meanReward, Number(rewardedCount(heldOut.outcomes) > 0))),
           figure('graduation/error-left', heldOut.errorLeft ?? null),
         ]),
-    ...ofLearner('learner/', learner ?? {}),
+    ...numbersOf('learner/', learner ?? {}),
+    figure('learner/seconds', circumstances.learnerSeconds),
+    ...Object.entries(estimates).map(([arm, { successes, trials }]) =>
+      figure(`estimate/${arm}`, share(successes, trials)),
+    ),
+    ...numbersOf('adjusted/', adjusted ?? {}),
     ...(batch === null
       ? []
       : [
           figure('batch/sequences', batch.sequences),
           figure('batch/tokens', batch.tokens),
           figure('batch/masked-share', share(batch.maskedTokens, batch.tokens)),
+          figure('batch/groups-without-contrast', batch.degenerateGroups),
         ]),
     figure('alarms/count', step.alarms.length),
     ...Object.entries(circumstances.seconds).map(([part, seconds]) => figure(`seconds/${part}`, seconds)),
@@ -66,6 +72,8 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
     ]),
     ...ofSuccess('train', rollout.arms),
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
+    figure('episodes/count', episodes || null),
+    figure('episodes/sampled-tokens', sampledToLearn({ rollout }) || null),
     // Of stored episodes nothing was sampled here.
     figure('episodes/tokens', rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, episodes)),
     figure('episodes/longest', episodes === 0 ? null : rollout.longest),
@@ -90,13 +98,13 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
   ];
 }
 
-/** Whatever a method measures, by the names that it has in code. */
-const ofLearner = (before: string, measured: object): [string, number | null][] =>
+/** All numbers of an object, by the names that they have in code. */
+const numbersOf = (before: string, measured: object): [string, number | null][] =>
   Object.entries(measured).flatMap(([name, value]: [string, unknown]) =>
     typeof value === 'number'
       ? [figure(`${before}${kebab(name)}`, value)]
       : typeof value === 'object' && value !== null
-        ? ofLearner(`${before}${kebab(name)}-`, value)
+        ? numbersOf(`${before}${kebab(name)}-`, value)
         : [],
   );
 

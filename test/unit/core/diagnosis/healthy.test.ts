@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { DIAGNOSES } from '../../../../core/diagnosis/alarm.ts';
-import { alarmsOf, stageOf } from './stages.ts';
+import { RandomStream } from '../../../../core/random.ts';
+import { alarmsOf, factsOf, stageOf } from './stages.ts';
+import type { Told } from './stages.ts';
 
 // What is promised of each diagnosis: it speaks in one of a hundred healthy stages at most. docs/diagnosis.md has what
 // a thousand stages gave.
@@ -26,4 +28,44 @@ test.each([
     }
   }
   for (const name of DIAGNOSES) expect(raised.get(name) ?? 0, name).toBeLessThanOrEqual(PROMISED * STAGES);
+});
+
+/** Rewards of two groups of four samples a step, as chance deals them; the tasks are more and less hard. */
+function smallStages(seed: number): Told[] {
+  const random = new RandomStream('few groups', seed);
+  const between = (low: number, high: number) => low + (high - low) * random.uniform();
+  const [from, slowness, entropyFalls, alike] = [
+    between(0.1, 0.6),
+    between(15, 120),
+    between(0, 0.75),
+    between(0, 0.5),
+  ];
+  const to = between(from, 0.97);
+  return Array.from({ length: 200 }, (_, at) => {
+    const progress = 1 - Math.exp(-(at + 1) / slowness);
+    const truth = from + (to - from) * progress;
+    const solved = [0, 1].map(() => {
+      const odds = (truth / (1 - truth)) * Math.exp(between(-2, 2));
+      return [0, 1, 2, 3].filter(() => random.uniform() < odds / (1 + odds)).length;
+    });
+    const success = (solved[0]! + solved[1]!) / 8;
+    const variances = solved.map((count) => ((count / 4) * (1 - count / 4) * 4) / 3);
+    return factsOf(at + 1, {
+      reward: success,
+      success,
+      variance: (variances[0]! + variances[1]!) / 2,
+      equal: variances.filter((variance) => variance === 0).length / 2,
+      entropy: (1 - entropyFalls * progress) * between(0.75, 1.25),
+      gradientNorm: Math.exp(between(-1, 1)),
+      duplicates: alike * between(0.5, 1.5),
+    });
+  });
+}
+
+test('of healthy stages with two groups of four samples a step hardly one more does', () => {
+  const names = Array.from({ length: 200 }, (_, seed) => [
+    ...new Set(alarmsOf(smallStages(seed)).map(({ name }) => name)),
+  ]).flat();
+  for (const name of DIAGNOSES)
+    expect(names.filter((raised) => raised === name).length, name).toBeLessThanOrEqual(6);
 });

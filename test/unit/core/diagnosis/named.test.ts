@@ -89,18 +89,26 @@ describe('reward hacking on held-out tasks', () => {
       return factsOf(step, { reward: reward(step), success: 0.6 }, heldOut);
     });
 
-  test('is named at the first look at which what another verifier says has fallen, and the reward has not', () => {
+  test('is named when what another verifier says has been lower for a window of steps, and their reward has not', () => {
     const alarms = alarmsOf(
       looksAt(
         (step) => (step <= 30 ? 220 : 150),
         (step) => 0.5 + 0.005 * step,
       ),
     );
-    expect(alarms.map(({ name, stageStep }) => [name, stageStep])).toEqual([
-      ['reward-hacking', 40],
-      ['reward-hacking', 60],
-    ]);
+    expect(alarms.map(({ name, stageStep }) => [name, stageStep])).toEqual([['reward-hacking', 50]]);
     expect(alarms[0]!.evidence.map(({ what }) => what)).toEqual(['mean reward', 'held-out success']);
+  });
+
+  test('is not what a policy does that has a bad moment, and gets better again', () => {
+    expect(
+      alarmsOf(
+        looksAt(
+          (step) => (step === 40 ? 150 : 220),
+          (step) => (step > 37 && step <= 40 ? 0.5 : 0.7),
+        ),
+      ),
+    ).toEqual([]);
   });
 
   test('is not what a policy does that gets worse at both', () => {

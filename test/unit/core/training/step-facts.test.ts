@@ -4,6 +4,7 @@ import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import { figuresOf } from '../../../../core/training/figures.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StepFacts } from '../../../../core/training/step-facts.ts';
+import { reportOf } from '../../../../core/training/step-report.ts';
 import { go, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
 
@@ -191,6 +192,31 @@ describe('the figures of a step', () => {
     expect(of['reward/equal-groups']).toBe(0.5);
     expect(Object.keys(of)).not.toContain('reward/deviation-in-groups');
     expect(Object.keys(figuresOf(facts(rollout)))).toContain('reward/deviation-in-groups');
+  });
+
+  test('have every number of its report, and what an alarm has adjusted', async () => {
+    const { facts: steps } = await train({ heldOut: [0.5] }, { maxSteps: 1 });
+    const [step] = steps;
+    const report = reportOf(step!);
+    const figures = figuresOf(step!);
+    expect(figures).toMatchObject({
+      'reward/mean': report.meanReward,
+      'success/train': report.trainSuccess,
+      'success/held-out': 0.5,
+      'graduation/error-left': report.heldOut!.errorLeft,
+      'batch/groups-without-contrast': report.degenerateGroups,
+      'episodes/sampled-tokens': report.sampledTokens,
+      'policy/entropy': report.entropy,
+      'learner/seconds': report.metrics!.seconds,
+      'learner/updates': report.metrics!.updates,
+      'adjusted/learning-rate-factor': 1,
+      'adjusted/temperature-factor': 1,
+      'adjusted/keep-groups': 1,
+    });
+    expect(figures['episodes/turns']! * figures['episodes/count']!).toBeCloseTo(report.turns, 9);
+    for (const [arm, { successes, trials }] of Object.entries(report.estimates))
+      expect(figures[`estimate/${arm}`]).toBe(successes / trials);
+    expect(Object.keys(report.estimates)).not.toEqual([]);
   });
 
   test('that nothing is known of are left out rather than zero', () => {
