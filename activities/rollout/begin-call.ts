@@ -16,10 +16,18 @@ export function beginCall(
 ): number[] {
   if (tools.length === 0 || uniform(key, 0) >= probability) return [];
   const { name } = tools[uniformInt(key, 1, tools.length)]!;
-  const turn = { call: { name, arguments: {} } };
-  if (!dialect.canWrite(turn)) return [];
+  const calling = (tool: string) => ({ call: { name: tool, arguments: {} } });
+  const [turn, other] = [calling(name), calling(name.startsWith('x') ? 'y' : 'x')];
+  if (!dialect.canWrite(turn) || !dialect.canWrite(other)) return [];
   const text = dialect.turnText(turn);
+  // From its opening quote on, where the name stands: a tool may be called as a key of the call is.
+  const at = alikeUpTo(text, dialect.turnText(other)) - 1;
   const quoted = JSON.stringify(name);
-  const at = text.indexOf(quoted);
-  return at < 0 ? [] : tokenizer.encode(text.slice(0, at + quoted.length));
+  return text.startsWith(quoted, at) ? tokenizer.encode(text.slice(0, at + quoted.length)) : [];
+}
+
+function alikeUpTo(one: string, other: string): number {
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length++;
+  return length;
 }

@@ -27,6 +27,11 @@ test('never, always, and where there is nothing to draw', () => {
   expect(beginCall({ dialect, tokenizer }, [], 1, randomKey('test'))).toEqual([]);
 });
 
+test.each(['name', 'arguments', 'tool_call', 'x'])('a tool may be called %s', (name) => {
+  const begun = tokenizer.decode(beginCall({ dialect, tokenizer }, [{ name }], 1, randomKey('test')));
+  expect(begun).toBe(`<tool_call>{"name":${JSON.stringify(name)}`);
+});
+
 test('in a dialect of chat templates, and not in one whose calls have no name', () => {
   const qwen = Tokenizer.fromJson(tokenizerJsonOf('qwen'));
   const properties = { query: { type: 'string' } };
