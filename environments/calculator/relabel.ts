@@ -9,11 +9,13 @@ import { mayBeAsked } from './problems.ts';
  * The expression that an episode has computed instead of its own: by one call an operation, each with the results of those
  * before, and answered with the last result. It is of the same level, lest whoever leaves an operation out be taught that, and
  * of the same split; null where there is none. An episode that failed a call, or thought of another expression than this one,
- * is no example of how to compute it.
+ * is no example of how to compute it. Nor is one that was told a story: nobody knows which other story it would be right
+ * for, and behind a bare expression it would teach to think where there is nothing to find out (docs/log.md).
  */
 export function computedInstead({ task, episode, answer }: Candidate, toolName: string): Operation | null {
+  const { told } = task.info as { told: boolean };
   const calls = episode.turns.slice(0, -1);
-  if (answer === null || calls.length === 0 || calls.length > MOST_CALLS) return null;
+  if (told || answer === null || calls.length === 0 || calls.length > MOST_CALLS) return null;
   const operations: Operation[] = [];
   for (const { action, observation } of calls) {
     if (action.kind !== 'call' || action.call.name !== toolName) return null;

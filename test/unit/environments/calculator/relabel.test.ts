@@ -20,6 +20,14 @@ const environment = calculatorEnvironment();
 const SPLITS: Split[] = ['train', 'heldout', 'test'];
 const taskAt = (split: Split, level: number, index: number): Task =>
   environment.task({ environment: 'calculator', split, level, index });
+const isTold = ({ info }: Task) => (info as { told: boolean }).told;
+/** The first problem of a level, or of those from an index on, that is told so. */
+const firstOf = (level: number, told: boolean, from = 0): Task => {
+  for (let index = from; ; index++) {
+    const task = taskAt('train', level, index);
+    if (isTold(task) === told) return task;
+  }
+};
 const expressionOf = ({ info }: Task) =>
   parseExpression((info as { expression: string }).expression) as Operation;
 const readAs = (expression: string) => parseExpression(expression) as Operation;
@@ -91,7 +99,7 @@ describe('what the calculator could have asked', () => {
 });
 
 describe('an episode that computed something else', () => {
-  const [asked, sums] = [taskAt('train', 1, 0), taskAt('train', 3, 0)];
+  const [asked, sums] = [firstOf(1, false), firstOf(3, false)];
 
   test('has solved the task that asks for it, which verifiers confirm', async () => {
     const other = inTrain(numbers.map((n) => `${n}+7`));
@@ -117,11 +125,16 @@ describe('an episode that computed something else', () => {
       for (let index = 0; index < 200; index++) {
         const { turns, weight } = environment.demonstrate(taskAt('train', level, index), 0);
         if (weight < 0) continue;
-        const other = relabelled(taskAt('train', level, index + 1), ...turns.map(turnText));
+        const other = relabelled(firstOf(level, false, index + 1), ...turns.map(turnText));
         expect(other?.answer).toBe(turns.at(-1)!.answer);
         expect(other?.calls).toEqual(turns.flatMap(({ call }) => call ?? []));
       }
     }
+  });
+
+  test('has solved none where it was told a story', () => {
+    const other = inTrain(numbers.map((n) => `${n}+7`));
+    expect(relabelled(firstOf(1, true), calls(other), says(calculate(other)))).toBeNull();
   });
 
   test('has solved none where the level asks for more: what was left out would be taught', () => {
