@@ -59,7 +59,7 @@ describe('what the calculator could have asked', () => {
   test('is what it asks, in its own split alone, and what an expert calls tells it', () => {
     for (const split of SPLITS) {
       for (const level of environment.levels) {
-        for (let index = 0; index < 300; index++) {
+        for (let index = 0; index < 100; index++) {
           const expression = expressionOf(taskAt(split, level, index));
           const text = printExpression(expression);
           expect(
@@ -122,7 +122,7 @@ describe('an episode that computed something else', () => {
 
   test('is given the very problem that an expert solves so, at every level', () => {
     for (const level of environment.levels) {
-      for (let index = 0; index < 200; index++) {
+      for (let index = 0; index < 60; index++) {
         const { turns, weight } = environment.demonstrate(taskAt('train', level, index), 0);
         if (weight < 0) continue;
         const other = relabelled(firstOf(level, false, index + 1), ...turns.map(turnText));
