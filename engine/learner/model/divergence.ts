@@ -1,12 +1,10 @@
-import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
+import type { Rank, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Divergence } from '../../../core/algorithms/objective.ts';
+import { MASKED } from '../../token-mask.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
-
-/** Below any probability that float32 can tell from 0. */
-const LEAST = 1e-37;
 
 interface Student {
   hidden: Tensor2D;
@@ -91,13 +89,15 @@ function valueAndSlope(
     return { value: tf.squeeze(value, [1]), slope: tf.sub(q, p) };
   }
   const { beta } = divergence;
-  const mixture = tf.add(tf.mul(p, beta), tf.mul(q, 1 - beta));
-  const logm = tf.log<Tensor2D>(tf.maximum(mixture, LEAST));
-  const ofStudent = tf.sub<Tensor2D>(logq, logm);
+  // log m/q = log(1 − β) + log(1 + β/(1 − β) · p/q): as a difference of logarithms it would be rounding where β is small.
+  const aboveStudent = tf.sub<Tensor2D>(logp, logq);
+  const odds = tf.add<Tensor2D>(aboveStudent, Math.log(beta) - Math.log1p(-beta));
+  const softplus = tf.add<Tensor2D>(tf.relu(odds), tf.log1p(tf.exp(tf.neg(tf.abs(odds)))));
+  const ofStudent = tf.neg<Tensor2D>(tf.add(softplus, Math.log1p(-beta)));
   const student = expected(q, ofStudent);
-  const value = tf.add(tf.mul(expected(p, tf.sub(logp, logm)), beta), tf.mul(student, 1 - beta));
+  const ofTeacher = expected(p, tf.add(aboveStudent, ofStudent));
   return {
-    value: tf.squeeze(value, [1]),
+    value: tf.squeeze(tf.add(tf.mul(ofTeacher, beta), tf.mul(student, 1 - beta)), [1]),
     slope: tf.mul(tf.mul(q, 1 - beta), tf.sub(ofStudent, student)),
   };
 }
@@ -111,9 +111,16 @@ export function mixtureOf(
   teachers: readonly { logprobs: Tensor2D; share: Tensor1D }[],
 ): Tensor2D {
   if (teachers.length === 1) return teachers[0]!.logprobs;
-  const weighted = teachers.map(({ logprobs, share }) =>
-    tf.add<Tensor2D>(logprobs, tf.expandDims(tf.log(tf.maximum(share, LEAST)), 1)),
-  );
+  const weighted = teachers.map(({ logprobs, share }) => {
+    const has = tf.greater(share, 0);
+    // The logarithm of no share at all is lower than that of any probability that the only teacher of a token may give.
+    const logShare = tf.where<Tensor1D>(
+      has,
+      tf.log(tf.where<Tensor1D>(has, share, tf.onesLike(share))),
+      tf.fill<Rank.R1>(share.shape, MASKED),
+    );
+    return tf.add<Tensor2D>(logprobs, tf.expandDims(logShare, 1));
+  });
   return weighted.reduce((sum, next) => {
     const most = tf.maximum<Tensor2D>(sum, next);
     return tf.add(most, tf.log1p(tf.exp(tf.neg(tf.abs(tf.sub(sum, next))))));

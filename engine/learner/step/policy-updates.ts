@@ -1,4 +1,5 @@
 import type { Tensor } from '@tensorflow/tfjs';
+import { GradusError } from '../../../core/errors.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
@@ -145,6 +146,7 @@ export function policyUpdates(
       parentLogprobs ??= result.perToken;
       try {
         refuseNonFinite(result.perToken, `the weights before update ${before + 1}`);
+        if (loss.kind === 'distribution') refuseBrokenTeacher(result.loss);
       } catch (error) {
         dispose(result.gradients);
         throw error;
@@ -187,6 +189,16 @@ export function policyUpdates(
       };
     },
   };
+}
+
+/** Of a student whose log-probs are numbers. */
+function refuseBrokenTeacher(divergence: number): void {
+  if (Number.isFinite(divergence)) return;
+  throw new GradusError(
+    'learner',
+    'diverged',
+    `the divergence from the teachers is ${divergence}, and the log-probs of the student are numbers: the weights of a teacher are broken. Name another checkpoint for it.`,
+  );
 }
 
 const known = (value: number | null | undefined): number[] => (typeof value === 'number' ? [value] : []);
