@@ -95,7 +95,7 @@ export const clippedObjective = (
  * correction.
  */
 export function refuseImportance(
-  { importanceCap }: { importanceCap: number },
+  { importanceCap, importanceRule }: { importanceCap: number; importanceRule: 'truncate' | 'mask' },
   { late, stored }: MethodContext,
 ) {
   const refused = (message: string) => [{ field: 'importanceCap', message }];
@@ -110,6 +110,10 @@ export function refuseImportance(
   if (importanceCap > 0 && importanceCap < 1)
     return refused(
       'below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+    );
+  if (importanceCap === 1 && importanceRule === 'mask')
+    return refused(
+      'of 1 would mask every token whose weight is not 1 to the last bit: give more (2, say), or importanceRule truncate',
     );
   return [];
 }

@@ -3,6 +3,7 @@ import { branches } from '../../../environments/session.ts';
 import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
 import type { CriticPlan, MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
+import type { Action } from '../../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
 import { mostThatCanBeShown } from '../../../core/training/stage-policy.ts';
 import { plannedLooks } from '../../../core/training/shared-error.ts';
@@ -107,6 +108,14 @@ export interface RlStageSpec extends WithArms<WrittenRlStage> {
   /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
   plan: Plan;
 }
+/** What late verdicts, which are of groups of earlier steps, cannot go with. */
+const NOT_WITH_LATE: Partial<Record<Action, string>> = {
+  explore:
+    'changes the temperature, and late verdicts bring episodes before the learner that another one sampled',
+  filter:
+    'leaves groups out, and of one that was left out late verdicts would teach a difference to what was never taught',
+};
+
 export type PlateauAction = RlStageSpec['plateau']['action'];
 export type CollapseAction = RlStageSpec['collapse']['action'];
 
@@ -175,12 +184,14 @@ export function checkRlStage(
   }))
     refuse([...at, 'algorithm', field], message);
   for (const alarm of DIAGNOSES) {
-    const place = stage.diagnosis[alarm].indexOf('explore');
-    if (place >= 0 && (verification?.offerLateFor ?? 0) > 0)
-      refuse(
-        [...at, 'diagnosis', alarm, place],
-        'changes the temperature, and late verdicts bring episodes before the learner that another one sampled: leave it out, or set verification.offerLateFor to 0',
-      );
+    stage.diagnosis[alarm].forEach((action, place) => {
+      const why = NOT_WITH_LATE[action];
+      if (why && (verification?.offerLateFor ?? 0) > 0)
+        refuse(
+          [...at, 'diagnosis', alarm, place],
+          `${why}: leave it out, or set verification.offerLateFor to 0`,
+        );
+    });
   }
   const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {

@@ -50,4 +50,12 @@ describe('what a stage does about alarms', () => {
     );
     expect(problemsOf(example('molecules', rules, { offerLateFor: 0 }))).toEqual([]);
   });
+
+  test('cannot be to leave groups out where late verdicts teach what changed since they were learnt from', () => {
+    const rules = { 'no-contrast': ['filter'] };
+    expect(problemsOf(example('molecules', rules, { offerLateFor: 3 })).join('\n')).toContain(
+      'stages[1].diagnosis.no-contrast[0]: leaves groups out',
+    );
+    expect(problemsOf(example('molecules', rules, { offerLateFor: 0 }))).toEqual([]);
+  });
 });

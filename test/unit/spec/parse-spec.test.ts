@@ -295,6 +295,11 @@ describe('a spec is refused, with the path and what to write,', () => {
       'stages[1].algorithm.importanceCap: below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
     ],
     [
+      'for an importance weight that masks what differs by rounding',
+      withAt(['stages', 1, 'algorithm'], { importanceCap: 1, importanceRule: 'mask' }),
+      'stages[1].algorithm.importanceCap: of 1 would mask every token whose weight is not 1 to the last bit: give more (2, say), or importanceRule truncate',
+    ],
+    [
       'for an outcome that is worth nothing',
       withAt(['reward', 'components', 0, 'weight'], 0),
       'reward.components[0].weight: the outcome would be worth nothing: give it a weight above 0',
