@@ -10,6 +10,12 @@ export interface Problem {
   message: string;
 }
 
+/** So many are enough to begin with, and so many characters: a refusal passes through the control plane. */
+const MOST_PROBLEMS = 50;
+const LONGEST_PROBLEM = 2000;
+/** What is longer is near to no name. */
+const LONGEST_NAME = 200;
+
 /**
  * Reads what a person wrote. Throws GradusError('spec', 'invalid'), not retryable, with one line per problem: its path,
  * what is wrong, and the nearest valid name. `what` is a noun, such as `the curriculum spec`.
@@ -21,21 +27,19 @@ export function parseStrictly<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const parsed = schema.safeParse(written, { reportInput: true });
   if (parsed.success) return parsed.data;
-  throw refusal(
-    what,
-    parsed.error.issues.flatMap((issue) => problemsOf(schema, written, issue)),
-  );
+  const problems: Problem[] = [];
+  for (const issue of parsed.error.issues) {
+    if (problems.length > MOST_PROBLEMS) break;
+    problems.push(...problemsOf(schema, written, issue));
+  }
+  throw refusal(what, problems);
 }
-
-/** So many are enough to begin with, and so many characters: a refusal passes through the control plane. */
-const MOST_PROBLEMS = 50;
-const LONGEST_PROBLEM = 2000;
 
 export function refusal(what: string, problems: readonly Problem[]): GradusError {
   const lines = problems
     .slice(0, MOST_PROBLEMS)
     .map(({ path, message }) => cut(`  ${showPath(path, what)}: ${message}`));
-  if (problems.length > MOST_PROBLEMS) lines.push(`  and ${problems.length - MOST_PROBLEMS} more problems`);
+  if (problems.length > MOST_PROBLEMS) lines.push('  and more');
   return new GradusError(
     'spec',
     'invalid',
@@ -65,7 +69,7 @@ export function didYouMean(name: string, valid: readonly string[]): string {
 
 /** The nearest name; empty where none is near. */
 export function suggestion(name: string, valid: readonly string[]): string {
-  if (valid.length === 0) return '';
+  if (valid.length === 0 || name.length > LONGEST_NAME) return '';
   const nearest = closest(name, [...valid]);
   const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
   return near ? `; did you mean "${nearest}"?` : '';
@@ -93,7 +97,7 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
   if (issue.code === 'unrecognized_keys') {
     const owners = schemasAt(schema, written, path);
     const value = path.reduce<unknown>(inside, written);
-    return issue.keys.map((key) => ({
+    return issue.keys.slice(0, MOST_PROBLEMS + 1).map((key) => ({
       path: [...path, key],
       message: unknownField(key, owners, value),
     }));
@@ -106,7 +110,8 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
   }
   if (issue.code === 'invalid_union' && 'options' in issue && issue.options) {
     const kinds = issue.options.filter((option) => option !== undefined);
-    return [{ path, message: oneOf(kinds, path.reduce<unknown>(inside, written)) }];
+    const problem = { path, message: oneOf(kinds, path.reduce<unknown>(inside, written)) };
+    return [problem, ...misspelt(path, written)];
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
     // What was meant is the branch that got furthest: whose first problem lies deepest, and that has fewest.
@@ -116,6 +121,17 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
     return meant!.flatMap((one) => problemsOf(schema, written, one, path));
   }
   return [{ path, message: issue.message.replace(/^Invalid input: /, '') }];
+}
+
+/** Where a field is missing that tells kinds apart, what may have been meant for it: other fields cannot be told without. */
+function misspelt(path: Path, written: unknown): Problem[] {
+  const [above, field] = [path.slice(0, -1), String(path.at(-1))];
+  const owner = Object(above.reduce<unknown>(inside, written)) as object;
+  if (Object.hasOwn(owner, field)) return [];
+  const key = Object.keys(owner).find((other) => suggestion(other, [field]) !== '');
+  return key === undefined
+    ? []
+    : [{ path: [...above, key], message: `unknown field${suggestion(key, [field])}` }];
 }
 
 const isWhole = ({ expected: type }: z.core.$ZodIssueInvalidType): boolean => type === 'int';

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { amount, count, decay, positive } from '../../core/fields.ts';
 
+const LEAST_NORM = 1e-9;
+
 /** `learningRate` is its default. */
 export const optimizerSchema = (learningRate: number) =>
   z
@@ -13,6 +15,9 @@ export const optimizerSchema = (learningRate: number) =>
       beta2: decay.default(0.999),
       epsilon: z.number().min(1e-20).max(1).default(1e-8),
       maxGradientNorm: amount(1e6, '0 leaves the gradient alone')
+        .refine((norm) => norm === 0 || norm >= LEAST_NORM, {
+          error: `must be at least ${LEAST_NORM}, for nothing is left of a gradient in float32: 0 leaves it alone`,
+        })
         .default(1)
         .describe('Clip of the global L2 norm; 0 leaves it alone.'),
     })
