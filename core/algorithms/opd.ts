@@ -5,7 +5,7 @@ import type { Lesson, Method, MethodContext } from './method.ts';
 import type { Divergence } from './objective.ts';
 import { ofSamples, passes, planOf, tokenMean } from './surrogate.ts';
 
-/** So near to 0 or 1 that what float32 rounds off the mixture is more than what is left to learn. */
+/** The gradient is as small as β near 0, and as 1 − β near 1: nearer than this little of it is left beside the ε of Adam. */
 const LEAST_JSD_BETA = 1e-3;
 const NO_MIXTURE = `must be from ${LEAST_JSD_BETA} to ${1 - LEAST_JSD_BETA}: choose forward-kl below and reverse-kl above`;
 

@@ -77,7 +77,8 @@ function valueAndSlope(
   logp: Tensor2D,
   divergence: Divergence,
 ): { value: Tensor1D; slope: Tensor2D } {
-  const expected = (p: Tensor2D, values: Tensor2D) => tf.sum<Tensor2D>(tf.mul(p, values), -1, true);
+  const expected = (p: Tensor2D, values: Tensor2D) =>
+    tf.tidy(() => tf.sum<Tensor2D>(tf.mul(p, values), -1, true));
   if (divergence.kind === 'reverse-kl') {
     const difference = tf.sub<Tensor2D>(logq, logp);
     const value = expected(q, difference);
@@ -91,9 +92,11 @@ function valueAndSlope(
   const { beta } = divergence;
   // log m/q = log(1 − β) + log(1 + β/(1 − β) · p/q): as a difference of logarithms it would be rounding where β is small.
   const aboveStudent = tf.sub<Tensor2D>(logp, logq);
-  const odds = tf.add<Tensor2D>(aboveStudent, Math.log(beta) - Math.log1p(-beta));
-  const softplus = tf.add<Tensor2D>(tf.relu(odds), tf.log1p(tf.exp(tf.neg(tf.abs(odds)))));
-  const ofStudent = tf.neg<Tensor2D>(tf.add(softplus, Math.log1p(-beta)));
+  const ofStudent = tf.tidy(() => {
+    const odds = tf.add<Tensor2D>(aboveStudent, Math.log(beta) - Math.log1p(-beta));
+    const softplus = tf.add<Tensor2D>(tf.relu(odds), tf.log1p(tf.exp(tf.neg(tf.abs(odds)))));
+    return tf.neg<Tensor2D>(tf.add(softplus, Math.log1p(-beta)));
+  });
   const student = expected(q, ofStudent);
   const ofTeacher = expected(p, tf.add(aboveStudent, ofStudent));
   return {
