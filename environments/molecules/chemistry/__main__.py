@@ -91,7 +91,14 @@ if __name__ == "__main__":
     unknown = [tier for tier in asked if tier not in known]
     if unknown:
         raise SystemExit(f"no tier {', '.join(unknown)} here; there are {', '.join(known)}")
+    status = 0
     try:
         asyncio.run(main(asked))
     except (RuntimeError, OSError) as error:
-        raise SystemExit(f"chemistry worker: {error}") from error
+        status = 1
+        print(f"chemistry worker: {error}", file=sys.stderr)
+    # All is done, and the threads of Temporal's client go on: one that comes back to Python while it is taken down aborts it.
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -261,13 +261,16 @@ test('the tool of the policy calculates with the same code, and ends with its ca
   }
 });
 
-test('a worker ends when the one who started it is gone, however it went', async () => {
+test('workers end in order when the one who started them is gone, however it went', async () => {
   const kind = chemistryProcess(python, installation.settings, { tiers: ['simulation'] });
-  const child = kind.spawn('inherit');
-  const exited = once(child, 'exit');
-  await new Promise<void>((resolve, reject) => kind.whenReady(child, () => resolve(), reject));
-  (child.stdio[3] as Duplex).destroy();
-  expect(await exited).toEqual([0, null]);
+  // One in nine aborted while Python was taken down beside the threads of Temporal's client.
+  for (let worker = 0; worker < 8; worker++) {
+    const child = kind.spawn('inherit');
+    const exited = once(child, 'exit');
+    await new Promise<void>((resolve, reject) => kind.whenReady(child, () => resolve(), reject));
+    (child.stdio[3] as Duplex).destroy();
+    expect(await exited).toEqual([0, null]);
+  }
 });
 
 test('without its Python the chemistry tiers are said to have no worker, and all else starts', async () => {
