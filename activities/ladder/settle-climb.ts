@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type { Calibration } from '../../core/ladder/calibration.ts';
@@ -263,14 +264,4 @@ async function asItWas(
 ): Promise<GroupResult> {
   const group = await loadTrajectories(store, ref, { signal });
   return { trajectories: ref, ...(await tally(reward, group, signal)), spans: [] };
-}
-
-function groupBy<T>(all: readonly T[], key: (one: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const one of all) {
-    const group = groups.get(key(one));
-    if (group) group.push(one);
-    else groups.set(key(one), [one]);
-  }
-  return groups;
 }

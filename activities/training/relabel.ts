@@ -1,6 +1,7 @@
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { composeReward, succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { RelabelRequest } from '../../core/requests.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
@@ -51,24 +52,22 @@ export async function relabelled(
       found.set(episode, { task: { ...task, prompt, learntBehind }, episode: { ...episode, outcome } });
     });
   }
-  const first = failed.find(({ episode }) => found.has(episode))?.group;
-  if (!first) return null;
-  const solved = new Map<string, { task: GroupTask; episodes: Episode[] }>();
-  for (const { group, episode } of failed) {
+  const kept = failed.flatMap(({ group, episode }) => {
     const other = found.get(episode);
-    if (!other) continue;
-    const name = JSON.stringify([group.id, episode.task, other.task.prompt]);
-    const alike = solved.get(name) ?? { task: other.task, episodes: [] };
-    alike.episodes.push(other.episode);
-    solved.set(name, alike);
-  }
-  const tasks = [...solved.values()];
+    return other ? [{ group, ...other }] : [];
+  });
+  const first = kept[0]?.group;
+  if (!first) return null;
+  const solved = groupBy(kept, ({ group, task, episode }) =>
+    JSON.stringify([group.id, episode.task, task.prompt]),
+  );
+  const alike = [...solved.values()];
   return {
     id: 'relabelled',
     weights: first.weights,
     temperature: first.temperature,
     ...(first.sampled && { sampled: first.sampled }),
-    tasks: tasks.map(({ task }) => task),
-    episodes: tasks.flatMap(({ episodes }, task) => episodes.map((episode) => ({ ...episode, task }))),
+    tasks: alike.map(([sample]) => sample!.task),
+    episodes: alike.flatMap((samples, task) => samples.map(({ episode }) => ({ ...episode, task }))),
   };
 }

@@ -1,5 +1,6 @@
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Outcome, RuleSaid } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
@@ -38,18 +39,15 @@ export async function verifyAll(
   asker: Asker,
 ): Promise<Outcome[]> {
   const heard = new Map<Unverified, VerdictOfVerifier[] | Outcome>();
-  const byEnvironment = new Map<string, Unverified[]>();
   for (const one of episodes) {
     const { status } = one.episode;
-    if (status.kind === 'failed') {
+    if (status.kind === 'failed')
       heard.set(one, { kind: 'failed', boundary: status.boundary, reason: status.reason });
-      continue;
-    }
-    const { environment } = one.ref;
-    const members = byEnvironment.get(environment);
-    if (members) members.push(one);
-    else byEnvironment.set(environment, [one]);
   }
+  const byEnvironment = groupBy(
+    episodes.filter((one) => !heard.has(one)),
+    ({ ref }) => ref.environment,
+  );
   await Promise.all(
     [...byEnvironment].map(async ([name, members]) => {
       const said = await verdictsOf(environmentOf(environments, name), members, reward, asker);
@@ -74,18 +72,12 @@ async function rulesOf(
 ): Promise<Map<Unverified, VerdictOfVerifier[]>> {
   const ruled = new Map<Unverified, VerdictOfVerifier[]>();
   if (rules.length === 0) return ruled;
-  const byTask = new Map<number, (JudgedSample & { of: Unverified })[]>();
-  for (const of of episodes) {
+  const judged = episodes.flatMap((of): (JudgedSample & { of: Unverified })[] => {
     const verdicts = heard.get(of)!;
-    if (of.ref.split !== 'train' || !isVerdicts(verdicts)) continue;
-    const { task } = of.episode;
-    const samples = byTask.get(task);
-    const sample = { of, episode: of.episode, verdicts };
-    if (samples) samples.push(sample);
-    else byTask.set(task, [sample]);
-  }
+    return of.ref.split === 'train' && isVerdicts(verdicts) ? [{ of, episode: of.episode, verdicts }] : [];
+  });
   const turns = new Turns(signal);
-  for (const samples of byTask.values()) {
+  for (const samples of groupBy(judged, ({ of }) => of.episode.task).values()) {
     if (turns.due) await turns.take();
     // Who is judged anew by a dearer rung is so alone, and would be unlike all others: what was said of it stays.
     const alone = samples.some(({ of }) => of.climbed);

@@ -1,7 +1,7 @@
-import { counted } from '../../core/counted.ts';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
+import { counted } from '../../core/counted.ts';
 import { GradusError } from '../../core/errors.ts';
 import { checkEnvironments } from '../../environments/check/check.ts';
 import type { Checked } from '../../environments/check/check.ts';

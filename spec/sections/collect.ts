@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { amount, count, name, runName } from '../../core/fields.ts';
 import { MOST_EPISODES } from '../../core/algorithms/surrogate.ts';
-import type { Rules } from '../../core/diagnosis/act.ts';
-import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
 import { armName } from '../../core/names.ts';
 import { isOfGroup } from '../../core/reward/rules.ts';
 import type { Refuse } from '../check.ts';
@@ -95,13 +93,11 @@ export function checkCollect(
     groupsPerStep,
     numGenerations,
     tasks,
-    diagnosis,
   }: {
     collect: CollectSpec;
     groupsPerStep: number;
     numGenerations: number;
     tasks: WrittenTasks;
-    diagnosis: Rules;
   },
   {
     verification,
@@ -174,17 +170,8 @@ export function checkCollect(
       `"${stage}" is no earlier stage with episodes${didYouMean(stage, names)}; one of another run needs its run`,
     );
   const source = run === undefined ? sources.find((one) => one.name === stage) : undefined;
-  const ofStage = at.slice(0, -1);
   const tooMany = refuseStoredTasks(groupsPerStep, source?.numGenerations);
-  if (tooMany !== null) refuse([...ofStage, 'groupsPerStep'], tooMany);
-  for (const alarm of DIAGNOSES) {
-    const place = diagnosis[alarm].indexOf('explore');
-    if (place >= 0)
-      refuse(
-        [...ofStage, 'diagnosis', alarm, place],
-        'raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
-      );
-  }
+  if (tooMany !== null) refuse([...at.slice(0, -1), 'groupsPerStep'], tooMany);
   if (!source) return;
   const { maxSteps = Infinity } = source;
   if ((steps?.from ?? 1) > maxSteps)

@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { ACTIONS } from '../../../core/diagnosis/act.ts';
+import type { Action, Rules } from '../../../core/diagnosis/act.ts';
+import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
 import { positive } from '../../../core/fields.ts';
+import type { Refuse } from '../../check.ts';
+import type { Path } from '../../strict.ts';
 
 const actions = (what: string) =>
   z.array(z.enum(ACTIONS)).max(ACTIONS.length).default(['note']).describe(what);
@@ -28,3 +32,27 @@ export const diagnosisSchema = z.strictObject({
     .default(0.5)
     .describe('Of `filter`: part of the groups that is learnt from, those whose rewards deviate most.'),
 });
+
+export type WhyNot = Partial<Record<Action, string>>;
+
+/** What late verdicts, which are of groups of earlier steps, cannot go with. */
+export const NOT_WITH_LATE: WhyNot = {
+  explore:
+    'changes the temperature, and late verdicts bring episodes before the learner that another one sampled: leave it out, or set verification.offerLateFor to 0',
+  filter:
+    'leaves groups out, and of one that was left out late verdicts would teach a difference to what was never taught: leave it out, or set verification.offerLateFor to 0',
+};
+
+export const NOT_WITH_STORED: WhyNot = {
+  explore: 'raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
+};
+
+/** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
+export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
+  for (const alarm of DIAGNOSES) {
+    rules[alarm].forEach((action, place) => {
+      const message = why[action];
+      if (message !== undefined) refuse([...at, alarm, place], message);
+    });
+  }
+}

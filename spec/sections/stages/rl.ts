@@ -3,8 +3,6 @@ import { branches } from '../../../environments/session.ts';
 import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
 import type { CriticPlan, MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
-import type { Action } from '../../../core/diagnosis/act.ts';
-import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
 import { mostThatCanBeShown } from '../../../core/training/stage-policy.ts';
 import { plannedLooks } from '../../../core/training/shared-error.ts';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
@@ -15,7 +13,7 @@ import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { optimizerSchema } from '../optimizer.ts';
-import { diagnosisSchema } from './diagnosis.ts';
+import { diagnosisSchema, NOT_WITH_LATE, NOT_WITH_STORED, refuseActions } from './diagnosis.ts';
 import type { RewardRule } from '../reward-rules.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
@@ -108,13 +106,6 @@ export interface RlStageSpec extends WithArms<WrittenRlStage> {
   /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
   plan: Plan;
 }
-/** What late verdicts, which are of groups of earlier steps, cannot go with. */
-const NOT_WITH_LATE: Partial<Record<Action, string>> = {
-  explore:
-    'changes the temperature, and late verdicts bring episodes before the learner that another one sampled',
-  filter:
-    'leaves groups out, and of one that was left out late verdicts would teach a difference to what was never taught',
-};
 
 export type PlateauAction = RlStageSpec['plateau']['action'];
 export type CollapseAction = RlStageSpec['collapse']['action'];
@@ -144,8 +135,10 @@ export function checkRlStage(
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
   const plan = planAlgorithm(stage.algorithm, sampling);
-  if (stage.collect.kind !== 'stored') checkStepSize(stage, plan, at, refuse);
-  if (stage.exploration && stage.collect.kind === 'stored')
+  const late = (verification?.offerLateFor ?? 0) > 0;
+  const stored = stage.collect.kind === 'stored';
+  if (!stored) checkStepSize(stage, plan, at, refuse);
+  if (stage.exploration && stored)
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
   const schedule = stage.exploration?.temperature;
   if (schedule && schedule.from === schedule.to)
@@ -176,23 +169,15 @@ export function checkRlStage(
   checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
-    late: (verification?.offerLateFor ?? 0) > 0,
+    late,
     relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
-    stored: stage.collect.kind === 'stored',
+    stored,
     tree: stage.collect.kind === 'tree',
     environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))
     refuse([...at, 'algorithm', field], message);
-  for (const alarm of DIAGNOSES) {
-    stage.diagnosis[alarm].forEach((action, place) => {
-      const why = NOT_WITH_LATE[action];
-      if (why && (verification?.offerLateFor ?? 0) > 0)
-        refuse(
-          [...at, 'diagnosis', alarm, place],
-          `${why}: leave it out, or set verification.offerLateFor to 0`,
-        );
-    });
-  }
+  if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
+  if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);
   const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {
     if (!rungs.includes(verifier))

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Rules } from '../../../../core/diagnosis/act.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
+import type { BehaviourCounts } from '../../../../core/training/step-facts.ts';
 import { initialStageState, trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
 import { go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
@@ -14,18 +15,20 @@ import { algorithmWith } from '../../../support/algorithm.ts';
 const ONSET = 20;
 const NAMED = 24;
 
+const behaving = (faults: Partial<BehaviourCounts>) => ({
+  behaviour: {
+    ...noBehaviour(),
+    episodes: 8,
+    rewardGroups: 1,
+    rewardVariance: 0.25,
+    calls: { calculator: 10 },
+    ...faults,
+  },
+});
+
 const looping: Script = {
   heldOut: [0.5],
-  group: ({ step }) => ({
-    behaviour: {
-      ...noBehaviour(),
-      episodes: 8,
-      rewardGroups: 1,
-      rewardVariance: 0.25,
-      calls: { calculator: 10 },
-      repeatedCalls: step > ONSET ? 9 : 0,
-    },
-  }),
+  group: ({ step }) => behaving({ repeatedCalls: step > ONSET ? 9 : 0 }),
 };
 
 const stageWith = (rules: Partial<Rules>, maxSteps = 30) =>
@@ -169,17 +172,8 @@ test('a checkpoint that an alarm came soon after is no healthy one, though that 
   // Tools that there are not are called in the steps 13 to 17; loops begin at 37, whose alarm goes back.
   const training = new ScriptedTraining({
     heldOut: [0.3, 0.6, 0.5],
-    group: ({ step }) => ({
-      behaviour: {
-        ...noBehaviour(),
-        episodes: 8,
-        rewardGroups: 1,
-        rewardVariance: 0.25,
-        calls: { calculator: 10 },
-        unknownTools: step > 12 && step <= 17 ? 9 : 0,
-        repeatedCalls: step > 36 ? 9 : 0,
-      },
-    }),
+    group: ({ step }) =>
+      behaving({ unknownTools: step > 12 && step <= 17 ? 9 : 0, repeatedCalls: step > 36 ? 9 : 0 }),
   });
   const input = stageWith({ loops: ['rollback'] }, 42);
   const graduation = { ...input.stage.graduation, everySteps: 12 };
