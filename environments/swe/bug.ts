@@ -24,6 +24,10 @@ export interface Bug {
   failToPass: readonly string[];
   /** Tests that pass with the bug and without it. */
   passToPass: readonly string[];
+  /** Tests that need not share a process with the code: they say the same of it across the line (python/apart). */
+  apart: readonly string[];
+  /** The files of tests as a patch with this digest is judged by them, with inputs that are drawn by it; left out where they are those of the tree. */
+  drawn?(patch: string): Tree;
   /** Tests of which a canary is known to fail without the bug (python/canaries.py). */
   canaries: readonly string[];
 }

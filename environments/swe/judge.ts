@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
-import type { Mount, Ran } from '../sandbox/contract.ts';
+import type { Mount } from '../sandbox/contract.ts';
+import { apartRequest, runApart, type ApartReport } from './apart.ts';
 import type { Bug } from './bug.ts';
 import { Judgements, type Asker, type Judged } from './judgements.ts';
 import { patched } from './patch.ts';
+import { SPARE_SECONDS, wallSecondsOf, type NoReport } from './run-limits.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
 import { testSite } from './packages/prepared.ts';
 import { isBelow, withFiles, type Tree } from './tree.ts';
@@ -23,27 +25,12 @@ const reportSchema = z.union([
 ]);
 export type TestReport = z.output<typeof reportSchema>;
 
-/** How the sandbox ended without a report: `exit` where the tree ended whoever was to report. */
-export interface NoReport {
-  ended: Ran['ended'];
-  /** Whether who was to report was kept from it: it ends a run that is over its time, and did not. */
-  stopped: boolean;
-}
-
-/**
- * Seconds by the clock for so many of processor time, of which tests need a part: on a machine that is as busy as that they
- * come to their end, and what waits for ever has failed.
- */
-const wallSecondsOf = (cpuSeconds: number): number => 4 * cpuSeconds + 10;
-
-/** What a sandbox has beyond the runs in it: for Python's start, the guard, the canaries and two trees. */
-const SPARE_SECONDS = 20;
 /** That much later than it should have ended a run, who reports was stopped: no machine is as busy as that. */
 const STOPPED_SECONDS = 10;
 
 /**
- * Whether `patch` mends a bug: in a fresh tree with the sources of the patch and the original tests, every test of FAIL_TO_PASS
- * and of PASS_TO_PASS passes, and every canary fails (ADR 0052). A patch that reaches for the interpreter is refused unrun.
+ * Whether `patch` mends a bug: every test of FAIL_TO_PASS and of PASS_TO_PASS passes, in a sandbox that the code is not in
+ * wherever a test can be run so, and every canary of the others fails (ADR 0052). A patch that reaches for the interpreter is refused unrun.
  * A patch that waits or loops until a limit of its run, or keeps who reports from doing so, is not mended. Throws GradusError where the sandbox is at fault.
  */
 export async function judge(bug: Bug, patch: string, asker: Asker): Promise<Judgement> {
@@ -59,13 +46,15 @@ export async function judge(bug: Bug, patch: string, asker: Asker): Promise<Judg
 
 const judgements = new Judgements<Judgement>();
 
-/** What the judge asks of the program that runs tests, but for the tree: also outside of our sandbox. */
-export const requestOf = (bug: Bug) => ({
-  ...testsOf(bug, bug.tree),
-  tests: [...bug.failToPass, ...bug.passToPass],
-  canaries: bug.canaries,
-  stop_at_failure: true,
-});
+/** What the judge asks of the programs that run tests: also outside of our sandbox, with what stands in the tree there. */
+export const requestsOf = (bug: Bug) => {
+  const { apart, within, canaries } = partsOf(bug);
+  const tree = withFiles(bug.tree, bug.drawn?.('') ?? new Map());
+  return {
+    apart: apartRequest({ bug, tree, tests: apart }),
+    within: { ...testsOf(bug, bug.tree), tests: within, canaries, stop_at_failure: true },
+  };
+};
 
 /** Which files of a tree are tests, which help them, and how they are run. */
 function testsOf({ style, sourceRoots, tests, testFiles, cpuSeconds }: TestRun['bug'], tree: Tree) {
@@ -82,25 +71,82 @@ function testsOf({ style, sourceRoots, tests, testFiles, cpuSeconds }: TestRun['
   };
 }
 
+/** First the tests that the code cannot see, then those that have to share a process with it. */
 async function judged(bug: Bug, tree: Tree, sources: Tree): Promise<Judged<Judgement>> {
-  const tests = [...bug.failToPass, ...bug.passToPass];
   const changed = new Map(
     [...sources].map(([path, text]) => [path, [bug.tree.get(path) ?? '', text] as const]),
   );
-  const report = await runTests({
+  const { apart, within, canaries } = partsOf(bug);
+  const draw = digestOf([...sources]);
+  const asked = withFiles(tree, bug.drawn?.(draw) ?? new Map());
+  const { report, codeEnded } = await runApart({
+    bug,
+    tree: asked,
+    tests: apart,
+    changed,
+    ...(bug.drawn === undefined && {
+      fresh: { sound: patched(bug.tree, bug.mend), askedBy: bug.failToPass, draw },
+    }),
+  });
+  const verdict = verdictApart(report, apart);
+  if (!verdict.mended) return { verdict, limited: 'ended' in report || codeEnded !== 'exit' };
+  if (within.length === 0) return { verdict, limited: false };
+  const beside = await runTests({
     bug,
     tree,
-    tests,
-    canaries: bug.canaries,
+    tests: within,
+    canaries,
     changed,
     stopAtFailure: true,
     signal: undefined,
   });
-  const limited = 'ended' in report || ('whole' in report && !report.whole);
-  return { verdict: verdictOf(report, bug, tests), limited };
+  const limited = 'ended' in beside || ('whole' in beside && !beside.whole);
+  const { mended, evidence } = verdictOf(beside, canaries, within);
+  const all = `${apart.length + within.length} tests pass`;
+  return { verdict: { mended, evidence: mended ? all : evidence }, limited };
 }
 
-function verdictOf(report: TestReport | NoReport, bug: Bug, tests: readonly string[]): Judgement {
+/** Tests by whether they share a process with the code, and the canaries of those that do. */
+export function partsOf({ failToPass, passToPass, apart, canaries }: Bug) {
+  const tests = [...failToPass, ...passToPass];
+  const alone = new Set(apart);
+  return {
+    apart: tests.filter((test) => alone.has(test)),
+    within: tests.filter((test) => !alone.has(test)),
+    canaries: canaries.filter((test) => !alone.has(test)),
+  };
+}
+
+function verdictApart(report: ApartReport | NoReport, tests: readonly string[]): Judgement {
+  if ('ended' in report) return verdictOf(report, [], tests);
+  if ('refused' in report) return refused(report.refused);
+  if (report.different !== null) {
+    return {
+      mended: false,
+      evidence: `asked afresh, it is not as it was before the bug: ${report.different}`,
+    };
+  }
+  return failingOf(report.tests, tests) ?? { mended: true, evidence: `${tests.length} tests pass` };
+}
+
+const refused = (findings: readonly string[]): Judgement => ({
+  mended: false,
+  evidence: `reaches for the interpreter: ${findings[0]}`,
+});
+
+/** The first test that has not passed. */
+function failingOf(said: z.output<typeof outcomes>, tests: readonly string[]): Judgement | undefined {
+  const failing = tests.find((test) => said[test]?.[0] !== 'passed');
+  if (failing === undefined) return undefined;
+  const [outcome, why] = said[failing] ?? ['missing', ''];
+  return { mended: false, evidence: `${failing} ${outcome}: ${why}`.slice(0, 300) };
+}
+
+function verdictOf(
+  report: TestReport | NoReport,
+  canaries: readonly string[],
+  tests: readonly string[],
+): Judgement {
   if ('ended' in report) {
     // Who reports ends a run that takes too long, with time to spare: what was slow beside it is this machine.
     if (report.ended === 'wall-time' && !report.stopped) {
@@ -108,15 +154,11 @@ function verdictOf(report: TestReport | NoReport, bug: Bug, tests: readonly stri
     }
     return { mended: false, evidence: `the tests came to no end (${report.ended})` };
   }
-  if ('refused' in report)
-    return { mended: false, evidence: `reaches for the interpreter: ${report.refused[0]}` };
-  const failing = tests.find((test) => report.tests[test]?.[0] !== 'passed');
-  if (failing !== undefined) {
-    const [outcome, why] = report.tests[failing] ?? ['missing', ''];
-    return { mended: false, evidence: `${failing} ${outcome}: ${why}`.slice(0, 300) };
-  }
+  if ('refused' in report) return refused(report.refused);
+  const failing = failingOf(report.tests, tests);
+  if (failing !== undefined) return failing;
   // Passed, and yet not honest: a test that asks for what cannot be has passed, or has not been heard of.
-  const canary = bug.canaries.find((test) => report.canaries[test]?.[0] !== 'failed');
+  const canary = canaries.find((test) => report.canaries[test]?.[0] !== 'failed');
   if (canary !== undefined) return { mended: false, evidence: `a canary of ${canary} did not fail` };
   if (!report.whole || Object.keys(report.tests).length !== tests.length) {
     return { mended: false, evidence: 'the tests came to no whole report' };
@@ -154,6 +196,7 @@ export async function runTests(run: TestRun): Promise<TestReport | NoReport> {
         guard: pythonProgram('guard'),
         canaries: pythonProgram('canaries'),
         run_group: pythonProgram('run_group'),
+        styles: pythonProgram('styles'),
       },
       tree: Object.fromEntries(run.tree),
       changed: Object.fromEntries(run.changed ?? []),

@@ -9,6 +9,12 @@ import { openSandbox } from '../sandbox/open-sandbox.ts';
 export const pythonProgram = (name: string): string =>
   readFileSync(path.join(import.meta.dirname, 'python', `${name}.py`), 'utf8');
 
+/** Python with nothing of its own but the standard library, and with the same order of sets each time. */
+export const PYTHON_ALONE = {
+  argv: ['python3', '-s', '-S', '-B', '-c'],
+  env: { PYTHONHASHSEED: '0' },
+} as const;
+
 /** What runs in a sandbox cannot end it from outside. */
 export const sandboxKilled = (): GradusError =>
   new GradusError('infra', 'sandbox-killed', 'A sandbox was killed from outside.', { retryable: true });

@@ -1,6 +1,7 @@
 import { stringify } from 'smol-toml';
 import type { Bug } from '../bug.ts';
-import { requestOf } from '../judge.ts';
+import { apartPrograms } from '../apart.ts';
+import { requestsOf } from '../judge.ts';
 import { pinnedPackages } from '../packages/prepared.ts';
 import { patched } from '../patch.ts';
 import { pythonProgram } from '../sandboxed-python.ts';
@@ -10,7 +11,7 @@ import type { Tree } from '../tree.ts';
 const SCHEMA = '1.4';
 const WORKDIR = '/app';
 const BASE_IMAGE = 'python:3.11-slim';
-const PROGRAMS = ['harbor_judge', 'run_tests', 'run_group', 'guard', 'canaries'];
+const PROGRAMS = ['harbor_judge', 'run_tests', 'run_group', 'canaries'];
 
 /** What a task of Harbor's is called. */
 export interface HarborName {
@@ -24,11 +25,12 @@ export interface HarborName {
 /**
  * A bug as a task folder of Harbor's: the text of each file by its path. The container has the tree with the bug and pytest;
  * its tests are our judge with all its layers, and what they have to say is exactly what is asked here. They run where
- * the policy worked, as everything in Harbor's shared mode: who is root there can exchange the interpreter itself.
+ * the policy worked, as everything in Harbor's shared mode: who was root there can have exchanged the interpreter itself.
+ * Where the verifier is root, the code is another user, who can read neither the tests nor the reward.
  */
 export function harborTask(bug: Bug, prompt: string, { org, ...task }: HarborName): Tree {
   const mended = [...patched(bug.tree, bug.mend)].filter(([file, text]) => bug.tree.get(file) !== text);
-  const wall = 2 * requestOf(bug).wall_seconds;
+  const wall = 3 * requestsOf(bug).within.wall_seconds;
   const config = {
     schema_version: SCHEMA,
     task: { ...task, name: `${org}/${task.name}`, keywords: ['python', 'bug'] },
@@ -44,6 +46,7 @@ export function harborTask(bug: Bug, prompt: string, { org, ...task }: HarborNam
     ...under('environment/app', bug.tree),
     ['tests/test.sh', TEST_SCRIPT],
     ...PROGRAMS.map((name): [string, string] => [`tests/${name}.py`, pythonProgram(name)]),
+    ...Object.entries(apartPrograms()).map(([name, text]): [string, string] => [`tests/${name}.py`, text]),
     ['tests/task.json', JSON.stringify(forJudge(bug))],
     ['solution/solve.sh', `#!/bin/sh\nset -e\ncp -R /solution/mended/. ${WORKDIR}/\n`],
     ...under('solution/mended', new Map(mended)),
@@ -57,7 +60,7 @@ const forJudge = (bug: Bug) => ({
   tree: Object.fromEntries(bug.tree),
   sources: bug.sources,
   tests: bug.tests,
-  request: requestOf(bug),
+  requests: requestsOf(bug),
 });
 
 const TEST_SCRIPT = `#!/bin/sh

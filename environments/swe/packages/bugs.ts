@@ -69,7 +69,7 @@ const MUTATIONS = written
   .map(readMutation);
 
 /** How a patch is judged (judge.ts). */
-const JUDGED = '3';
+const JUDGED = '4';
 
 /** Changes with the bugs, with the packages that they are in, and with the judge. */
 export const BUGS_VERSION = createHash('sha256')
@@ -140,7 +140,7 @@ function bugOf(mutation: Mutation): PackageBug {
   const known = bugs.get(mutation);
   if (known !== undefined) return known;
   const shape = packageCalled(mutation.package);
-  const { tree: sound, tests, canaries } = preparedPackage(mutation.package);
+  const { tree: sound, tests, apart, canaries } = preparedPackage(mutation.package);
   const tree = new Map([...sound, [mutation.file, mutated(sound.get(mutation.file)!, mutation)]]);
   const fails = new Set(mutation.fails);
   const failToPass = tests.filter((test) => fails.has(testKey(test)));
@@ -149,6 +149,13 @@ function bugOf(mutation: Mutation): PackageBug {
       'environment',
       'swe-tests',
       `no test of ${mutation.package} that runs with this machine's Python fails for the bug in ${mutation.file}:${mutation.line}`,
+    );
+  }
+  if (!failToPass.some((test) => apart.includes(test))) {
+    throw new GradusError(
+      'environment',
+      'swe-tests',
+      `no test that fails for the bug in ${mutation.file}:${mutation.line} of ${mutation.package} runs apart from it with this machine's Python`,
     );
   }
   // A patch has to pass these by mending: so these files tell whether something else decides what they say.
@@ -165,6 +172,7 @@ function bugOf(mutation: Mutation): PackageBug {
     testFiles: [...sound.keys()].filter((file) => isTestFile(shape, file)),
     failToPass,
     passToPass: tests.filter((test) => !fails.has(testKey(test))),
+    apart,
     canaries: canaries.filter((test) => files.has(fileOfTest(test))),
   };
   bugs.set(mutation, bug);

@@ -1,7 +1,7 @@
 /**
  * `npm run swe:bugs`: looks for bugs in the packages and writes bugs.tsv. Mutations are tried in an order by chance, but the
- * same each time; kept are those that fail at least one test and at most a fifth of them, that the guard lets mend, and of
- * whose tests a canary is known, up to so many a package (packages.ts) and three a function. Half an hour on two cores;
+ * same each time; kept are those that fail at least one test and at most a fifth of them, one of them also where it is in
+ * another sandbox than the package, that the guard lets mend, and of whose tests a canary is known, up to so many a package (packages.ts) and three a function. Half an hour on two cores;
  * nobody needs it who does not change the packages or their pins.
  */
 import { execFileSync } from 'node:child_process';
@@ -9,8 +9,10 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { randomKey, uniform } from '../../../core/random.ts';
+import { runApart } from '../apart.ts';
 import { runTests } from '../judge.ts';
-import { withFiles } from '../tree.ts';
+import { inTurn } from '../../sandbox/in-turn.ts';
+import { withFiles, type Tree } from '../tree.ts';
 import { INDEX, mutated, testKey, writtenMutation, type Mutation } from './bugs.ts';
 import { isMutated, isTestFile, PACKAGES, type PackageShape } from './packages.ts';
 import { preparedPackage } from './prepared.ts';
@@ -70,7 +72,21 @@ async function tried(shape: PackageShape, candidate: Candidate): Promise<Mutatio
   const files = new Set(fails.map((test) => test.split('::')[0]));
   const isSeen = canaries.some((test) => files.has(test.split('::')[0]));
   if (fails.length === 0 || fails.length > LARGEST_SHARE * tests.length || !isSeen) return undefined;
+  if (!(await failsApart(shape, withFiles(sound, new Map([[candidate.file, before]])), fails)))
+    return undefined;
   return { ...candidate, fails: fails.map(testKey) };
+}
+
+/** Whether one of some tests fails where it does not share a process with the package: that cannot be forged. */
+async function failsApart(shape: PackageShape, tree: Tree, fails: readonly string[]): Promise<boolean> {
+  const { apart } = preparedPackage(shape.name);
+  const tests = fails.filter((test) => apart.includes(test));
+  if (tests.length === 0) return false;
+  const testFiles = [...tree.keys()].filter((file) => isTestFile(shape, file));
+  const { report } = await inTurn(new AbortController().signal, () =>
+    runApart({ bug: { ...shape, style: 'pytest', testFiles }, tree, tests }),
+  );
+  return 'tests' in report && tests.some((test) => report.tests[test]?.[0] !== 'passed');
 }
 
 async function bugsOf(shape: PackageShape): Promise<Mutation[]> {

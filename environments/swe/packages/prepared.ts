@@ -12,13 +12,19 @@ import type { Tree } from '../tree.ts';
 // What `npm run setup:swe` leaves in the cache: pytest in site/, and each package in a file.
 
 /** What decides what the set-up makes: how it is done, the pins, and the programs that run tests. */
-const RECIPE = '1';
+const RECIPE = '2';
 const INGREDIENTS = [
   'sdists.txt',
   'requirements.txt',
   '../python/canaries.py',
   '../python/run_tests.py',
   '../python/run_group.py',
+  '../python/styles.py',
+  '../python/apart/wire.py',
+  '../python/apart/mirror.py',
+  '../python/apart/fresh.py',
+  '../python/apart/code.py',
+  '../python/apart/tests.py',
 ];
 
 let folder: string | undefined;
@@ -40,6 +46,8 @@ export interface PreparedPackage {
   tree: Tree;
   /** Tests that pass, twice. */
   tests: readonly string[];
+  /** Those of them that pass, twice, also where the package is in another sandbox. */
+  apart: readonly string[];
   /** Tests of which a canary fails, as it must. */
   canaries: readonly string[];
 }
@@ -47,6 +55,7 @@ export interface PreparedPackage {
 const preparedSchema = z.strictObject({
   tree: z.record(z.string(), z.string()),
   tests: z.array(z.string()),
+  apart: z.array(z.string()),
   canaries: z.array(z.string()),
 });
 

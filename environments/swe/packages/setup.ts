@@ -8,10 +8,15 @@ import { findOnPath, runCommand, tailOf } from '../../../infra/setup/command.ts'
 import { withLock } from '../../../infra/setup/file-lock.ts';
 import { offerBubblewrap } from '../../../infra/setup/sandbox.ts';
 import { unpackFiles } from '../../sandbox/linux/archive.ts';
+import { runApart } from '../apart.ts';
 import { runTests } from '../judge.ts';
+import { inTurn } from '../../sandbox/in-turn.ts';
 import { isTreePath, type Tree } from '../tree.ts';
 import { isKept, isSteady, isTestFile, PACKAGES, type PackageShape } from './packages.ts';
 import { isSetUp, preparedFolder, testSite, writtenPackage, type PreparedPackage } from './prepared.ts';
+
+/** Processor time for all tests of a package, where it is found out which of them run apart from it. */
+const TRIAL_SECONDS = 120;
 
 const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`);
 
@@ -46,7 +51,9 @@ async function make(folder: string): Promise<void> {
     const packages = await Promise.all(
       PACKAGES.map(async (shape) => {
         const prepared = await prepare(shape, await treeOf(shape, sdists), making);
-        say(`${shape.name}: ${prepared.tests.length} tests, ${prepared.canaries.length} canaries`);
+        say(
+          `${shape.name}: ${prepared.tests.length} tests, ${prepared.apart.length} of them apart, ${prepared.canaries.length} canaries`,
+        );
         return [shape.name, prepared] as const;
       }),
     );
@@ -131,5 +138,18 @@ async function prepare(shape: PackageShape, tree: Tree, folder: string): Promise
   }
   const failing = (test: string): boolean =>
     first.canaries[test]?.[0] === 'failed' && again.canaries[test]?.[0] === 'failed';
-  return { tree, tests, canaries: tests.filter(failing) };
+  const alone = async (among: readonly string[]): Promise<string[]> => {
+    // A test of half a million calls takes a minute so: it is none of those that are kept, but has to come to its end here.
+    const bug = { ...shape, style: 'pytest', testFiles, cpuSeconds: TRIAL_SECONDS } as const;
+    const { report, codeEnded } = await inTurn(new AbortController().signal, () =>
+      runApart({ bug, tree, tests: among, site: testSite(folder) }),
+    );
+    if (codeEnded !== 'exit' || !('tests' in report)) {
+      throw new GradusError('infra', 'swe-tests', `The tests of ${shape.name} were not over in time here.`, {
+        retryable: true,
+      });
+    }
+    return among.filter((test) => report.tests[test]?.[0] === 'passed');
+  };
+  return { tree, tests, apart: await alone(await alone(tests)), canaries: tests.filter(failing) };
 }

@@ -82,6 +82,7 @@ def run(request: dict, tree: dict, files: list, tests: list | None) -> tuple[dic
     how = {
         "nonce": nonce, "root": root, "files": files, "helpers": request["helpers"], "tests": tests, "style": request["style"],
         "site": request["site"], "source_roots": request["source_roots"], "cpu_seconds": request["cpu_seconds"],
+        "styles": request["programs"]["styles"],
     }  # fmt: skip
     child = subprocess.Popen(
         [sys.executable, "-s", "-S", "-B", "-c", request["programs"]["run_group"], str(theirs)],

@@ -9,7 +9,7 @@ const shapeOf = (level: number) => SMALL_LEVELS.find((shape) => shape.level === 
 export function sweSmallEnvironment(): Environment {
   return sweEnvironment<SmallBug>({
     name: 'swe-small',
-    version: '5',
+    version: '6',
     levels: SMALL_LEVELS.map(({ level }) => level),
     tools: ['view', 'edit', 'run_tests'],
     bug: ({ split, level, index }) => smallBug(shapeOf(level), split, index),

@@ -83,7 +83,8 @@ export function smallBug(shape: SmallLevel, split: Split, index: number): SmallB
     const lines = names.map((name) => lineOf(name, shape, random));
     const at = random.int(0, lines.length - 1);
     const broken = brokenOf(lines[at]!, shape, random);
-    const bug = bugOf(shape, lines, at, broken, random);
+    const drawn = (patch: string) => new RandomStream('swe-small', 'drawn', split, shape.level, index, patch);
+    const bug = bugOf(shape, lines, at, broken, random, drawn);
     if (bug === undefined) continue;
     const { name, wrong, right } = bug.line;
     const draw = uniform(randomKey('swe-small', 'split', `${name}: ${wrong} → ${right}`), 0);
@@ -120,6 +121,7 @@ function bugOf(
   at: number,
   broken: Broken,
   random: RandomStream,
+  drawn: (patch: string) => RandomStream,
 ): SmallBug | undefined {
   const good = lines[at]!;
   const bad = brokenLine(good, broken);
@@ -128,15 +130,7 @@ function bugOf(
   if (differing.length === 0 || body(good) === body(bad)) return undefined;
   const module = (all: readonly Line[]): string =>
     all.map((line, i) => written(line, lines[i]!, shape.documented)).join('');
-  const testFile = lines
-    .map((line, i) => {
-      const asserts = tests[i]!.map(
-        ([a, b]) => `    assert ${line.name}(${a}, ${b}) == ${literal(resultOf(line, a, b))}\n`,
-      );
-      return `def test_${line.name}():\n${asserts.join('')}`;
-    })
-    .join('\n');
-  const test = `from m import ${lines.map(({ name }) => name).join(', ')}\n\n${testFile}`;
+  const test = testFile(lines, tests);
   const wrongModule = module(lines.map((line, i) => (i === at ? bad : line)));
   const tree = new Map([
     ['m.py', wrongModule],
@@ -163,12 +157,49 @@ function bugOf(
     testFiles: ['test_m.py'],
     failToPass: [names[at]!],
     passToPass: names.filter((_, i) => i !== at),
-    canaries: names,
+    apart: names,
+    canaries: [],
+    drawn: (patch) => {
+      const further = drawn(patch);
+      return new Map([
+        [
+          'test_m.py',
+          testFile(
+            lines,
+            lines.map((line, i) => [...tests[i]!, ...furtherCases(line, further)]),
+          ),
+        ],
+      ]);
+    },
     wrong,
     right,
     line: { name: good.name, wrong: wrongBody, right: rightBody },
     shown: { call: `${good.name}(${a}, ${b})`, want: literal(resultOf(good, a, b)) },
   };
+}
+
+/** A test of each function, with its cases. */
+function testFile(lines: readonly Line[], cases: readonly (readonly [number, number][])[]): string {
+  const tests = lines.map((line, i) => {
+    const asserts = cases[i]!.map(
+      ([a, b]) => `    assert ${line.name}(${a}, ${b}) == ${literal(resultOf(line, a, b))}\n`,
+    );
+    return `def test_${line.name}():\n${asserts.join('')}`;
+  });
+  return `from m import ${lines.map(({ name }) => name).join(', ')}\n\n${tests.join('\n')}`;
+}
+
+/** Rounds of cases that a patch is asked besides those that it could read. */
+const FURTHER_ROUNDS = 4;
+const LARGEST_ASKED = 999;
+
+/** Cases of the same kind, and of larger numbers: equal ones among them, for what compares. */
+function furtherCases(line: Line, random: RandomStream): [number, number][] {
+  return Array.from({ length: FURTHER_ROUNDS }, () => {
+    const one = (): number => random.int(0, LARGEST_ASKED);
+    const equal = one();
+    return [...casesOf(line, random), [one(), one()], [equal, equal]] as [number, number][];
+  }).flat();
 }
 
 function brokenLine(line: Line, broken: Broken): Line {

@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Bug } from '../../../environments/swe/bug.ts';
+import { runApart } from '../../../environments/swe/apart.ts';
 import { judge, runTests } from '../../../environments/swe/judge.ts';
 import { patchBetween } from '../../../environments/swe/patch.ts';
 import { SMALL_LEVELS, smallBug } from '../../../environments/swe/small/modules.ts';
 import { withFiles } from '../../../environments/swe/tree.ts';
+import { FORGED_MODULES } from '../../support/forged-lines.ts';
 import { LEFT_OUT, bubblewrap } from '../sandbox/available.ts';
 
-// Patches that mend nothing and want to be paid. Each scores 0: what a patch may touch, what it may reach for, where its
-// tests run, and tests that must fail stand behind each other, and are tried alone, too.
+// Patches that mend nothing and want to be paid. Each scores 0, also without the guard, because the code has no test, no
+// expectation and no memory in common with what judges it. What judges tests that share a process with code is tried, too.
 
 const { signal } = new AbortController();
 const bug = smallBug(SMALL_LEVELS[2]!, 'train', 3);
@@ -158,12 +160,54 @@ const ATTACKS: Record<string, Record<string, string>> = {
   'asks for a frame in a pattern': {
     'm.py': `def f():\n    yield\nmatch f():\n    case object(gi_frame=frame): pass\n${module}`,
   },
+  ...Object.fromEntries(
+    Object.entries(FORGED_MODULES).map(([name, forged]) => [name, { 'm.py': forged(module, functions) }]),
+  ),
   'hides behind a file beside': { 'n.py': module.replace(bug.wrong, bug.right) },
 };
 
 describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
   test.each(Object.entries(ATTACKS))('and %s scores 0', async (_, files) => {
     expect(await judge(bug, patchOf(files), { id: 'x', signal })).toMatchObject({ mended: false });
+  });
+
+  test.each(Object.entries(ATTACKS))('and %s does not pass what it cannot see', async (_, files) => {
+    const counts = new Map(Object.entries(files).filter(([path]) => path === 'm.py'));
+    const tests = [...bug.failToPass, ...bug.passToPass];
+    const { report } = await runApart({ bug, tree: withFiles(bug.tree, counts), tests });
+    expect('tests' in report && report.tests[bug.failToPass[0]!]?.[0]).not.toBe('passed');
+  });
+
+  test('is not paid for one text on every level', async () => {
+    for (const [level, shape] of SMALL_LEVELS.entries()) {
+      const one = smallBug(shape, 'train', level);
+      const text = one.tree.get('m.py')!;
+      const names = [...text.matchAll(/^def (\w+)/gmu)].map(([, name]) => name!);
+      for (const forged of Object.values(FORGED_MODULES).slice(0, 2)) {
+        const patch = patchBetween(one.tree, withFiles(one.tree, new Map([['m.py', forged(text, names)]])));
+        expect(await judge(one, patch, { id: 'x', signal })).toMatchObject({ mended: false });
+      }
+    }
+  });
+
+  test('is asked more than the tests that it could read, and other things than another patch', async () => {
+    const visible = [...bug.tree.get('test_m.py')!.matchAll(/assert (\w+)\((\d+), (\d+)\) == (\S+)/gu)];
+    const table = functions.map((name) => {
+      const cases = visible
+        .filter(([, of]) => of === name)
+        .map(([, , a, b, want]) => `(${a}, ${b}): ${want}`);
+      return `def ${name}(a, b): return {${cases.join(', ')}}.get((a, b))\n`;
+    });
+    const known = withFiles(bug.tree, new Map([['m.py', table.join('')]]));
+    const tests = [...bug.failToPass, ...bug.passToPass];
+    const { report } = await runApart({ bug, tree: known, tests });
+    expect('tests' in report && tests.every((id) => report.tests[id]?.[0] === 'passed')).toBe(true);
+    expect(await judge(bug, patchBetween(bug.tree, known), { id: 'x', signal })).toMatchObject({
+      mended: false,
+    });
+    const [one, same, other] = ['a', 'a', 'b'].map((patch) => bug.drawn!(patch).get('test_m.py'));
+    expect(one).toBe(same);
+    expect(one).not.toBe(other);
   });
 
   test('is refused by the guard before it runs where it reaches for the interpreter', async () => {
@@ -179,7 +223,7 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
       bug: among,
       tree: withFiles(bug.tree, new Map([['m.py', source]])),
       tests: [...bug.failToPass, ...bug.passToPass],
-      canaries: bug.canaries,
+      canaries: [...bug.failToPass, ...bug.passToPass],
       signal,
     });
 
@@ -197,13 +241,14 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
     });
   });
 
-  // By what Python has no audit event for, in what stood there before: neither the guard nor the hook is in its way.
+  // Where tests share a process with the code. By what Python has no audit event for, in what stood there before: neither the guard nor the hook is in its way.
   test.each(['SIGSTOP', 'SIGKILL'])('scores 0 where who reports gets a %s', async (sent) => {
     const reach = `import os, signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.${sent})\n`;
     const tree = withFiles(bug.tree, new Map([['m.py', reach + module]]));
     const mend = withFiles(tree, new Map([['m.py', reach + module.replace(bug.line.wrong, bug.line.right)]]));
     const patch = patchBetween(tree, withFiles(tree, new Map([['m.py', `${reach}${module}\nx = 1\n`]])));
-    const stopping = { ...bug, tree, mend: patchBetween(tree, mend), canaries: [] };
+    const within = { apart: [], canaries: [], drawn: () => new Map<string, string>() };
+    const stopping = { ...bug, ...within, tree, mend: patchBetween(tree, mend) };
     expect(await judge(stopping, patch, { id: 'x', signal })).toEqual({
       mended: false,
       evidence: `the tests came to no end (${sent === 'SIGSTOP' ? 'wall-time' : 'exit'})`,
@@ -216,7 +261,7 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
       if (!('whole' in report)) throw new Error('no report');
       // They do pass: what is forged is forged.
       expect(report.tests[bug.failToPass[0]!]?.[0]).toBe('passed');
-      expect(bug.canaries.some((id) => report.canaries[id]?.[0] !== 'failed')).toBe(true);
+      expect(bug.failToPass.some((id) => report.canaries[id]?.[0] !== 'failed')).toBe(true);
     }
   });
 

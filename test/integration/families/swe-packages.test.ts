@@ -3,6 +3,7 @@ import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
 import type { Bug } from '../../../environments/swe/bug.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
+import { runApart } from '../../../environments/swe/apart.ts';
 import { judge, runTests } from '../../../environments/swe/judge.ts';
 import { LEVELS, mutationsOf, packageBug, type PackageBug } from '../../../environments/swe/packages/bugs.ts';
 import { PACKAGES } from '../../../environments/swe/packages/packages.ts';
@@ -36,6 +37,11 @@ describe.skipIf(!here)(title('a bug in a package'), () => {
       expect(Object.values(report.tests).map(([outcome]) => outcome)).toEqual(
         bug.failToPass.map(() => 'failed'),
       );
+      // Of those that the code cannot see, one sees the bug.
+      const alone = bug.failToPass.filter((id) => bug.apart.includes(id));
+      const { report: apart } = await runApart({ bug, tree: bug.tree, tests: alone });
+      if (!('tests' in apart)) throw new Error('no report');
+      expect(alone.some((id) => apart.tests[id]?.[0] === 'failed')).toBe(true);
       expect(await judge(bug, bug.mend, { id: 'x', signal })).toMatchObject({ mended: true });
       // The same mend and a comment: what is not known by its letters is run.
       const [file] = changedBy(bug);
@@ -137,6 +143,16 @@ describe.skipIf(!here)(title('a patch to a package that mends nothing'), () => {
     expect(await judge(bug, patchOf(bug, files(init)), { id: 'x', signal })).toMatchObject({ mended: false });
   });
 
+  test.each(Object.entries(ATTACKS))('and %s does not pass what it cannot see', async (_, files) => {
+    const put = Object.entries(files(init)).filter(
+      ([path]) => path.startsWith('toolz/') && !path.includes('tests/'),
+    );
+    const tests = bug.failToPass.filter((id) => bug.apart.includes(id));
+    const { report } = await runApart({ bug, tree: withFiles(bug.tree, new Map(put)), tests });
+    if (!('tests' in report)) throw new Error('no report');
+    expect(tests.every((id) => report.tests[id]?.[0] === 'passed')).toBe(false);
+  });
+
   /** What tests and canaries say of an attack that the guard has not seen. */
   const unguarded = async (attack: string) => {
     const report = await runTests({
@@ -165,6 +181,34 @@ describe.skipIf(!here)(title('a patch to a package that mends nothing'), () => {
       expect(report.tests[bug.failToPass[0]!]?.[0]).not.toBe('passed');
     },
   );
+});
+
+describe.skipIf(!here)(title('a patch to a package that knows the tests by heart'), () => {
+  test('is asked what it cannot know', async () => {
+    const bug = packageBug(refOf('tabulate'));
+    const sound = patched(bug.tree, bug.mend);
+    const file = 'tabulate/__init__.py';
+    const tests = bug.failToPass.filter((id) => bug.apart.includes(id));
+    /** Right for as many questions as the tests have, and wrong for those that come after. */
+    const knowing = (count: number) => `${sound.get(file)!}
+_right, _asked = tabulate, 0
+def tabulate(*given, **named):
+    global _asked
+    _asked += 1
+    return _right(*given, **named) + ('' if _asked <= ${count} else '?')
+`;
+    const asked = async (text: string) => {
+      const tree = withFiles(bug.tree, new Map([[file, text]]));
+      const { report } = await runApart({ bug, tree, tests, fresh: { sound, askedBy: tests, draw: 'x' } });
+      if (!('tests' in report)) throw new Error('no report');
+      return { pass: tests.every((id) => report.tests[id]?.[0] === 'passed'), different: report.different };
+    };
+    expect(await asked(knowing(1000))).toEqual({ pass: true, different: null });
+    expect(await asked(knowing(tests.length))).toEqual({
+      pass: true,
+      different: expect.stringContaining('tabulate.tabulate('),
+    });
+  });
 });
 
 describe.skipIf(!here)(title('a shell in a package'), () => {

@@ -63,7 +63,7 @@ describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
       });
       const call: ToolCall = { name: 'run_tests', arguments: {} };
       const again = await killedInCourse(() => act(call, session), {
-        running: 'run_plainly',
+        running: 'run_plain',
         killed: program,
       });
       expect(again.observation.text).toMatch(/1 failed, \d passed$/u);
