@@ -71,7 +71,7 @@ export function xtbVerifier(): TierVerifier {
     interpret: (candidate, answer) => interpret(candidate, answer, XTB_SCALE),
     faults: FAULTS,
     served: { by: 'pool', pool: POOL },
-    limits: { timeoutSeconds: 120, heartbeatSeconds: 10, maxAttempts: 5 },
+    limits: { timeoutSeconds: 120, heartbeatSeconds: 20, maxAttempts: 5 },
   };
 }
 
@@ -89,7 +89,7 @@ export function dftVerifier(basis: 'sto-3g' | 'def2-svp' = 'sto-3g'): TierVerifi
     interpret: (candidate, answer) => interpret(candidate, answer, DFT_SCALE),
     faults: FAULTS,
     served: { by: 'pool', pool: POOL },
-    limits: { timeoutSeconds: 900, heartbeatSeconds: 10, maxAttempts: 5 },
+    limits: { timeoutSeconds: 900, heartbeatSeconds: 20, maxAttempts: 5 },
   };
 }
 

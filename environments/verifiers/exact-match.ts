@@ -33,7 +33,7 @@ export function normalizeAnswer(answer: string): string {
 export function exactMatch(): FastVerifier {
   return {
     name: 'exact-match',
-    version: '3',
+    version: '4',
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, answer }) => {

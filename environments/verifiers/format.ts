@@ -2,7 +2,8 @@ import type { FastVerifier } from '../contract.ts';
 
 /**
  * The part of the turns that were well-formed; an episode that ends without an answer counts one bad turn more, unless its
- * environment ended it.
+ * environment ended it. A turn parses by the policy's dialect: unlike the format reward of DeepSeek-R1 it asks for no think
+ * tags.
  */
 export function formatVerifier(): FastVerifier {
   return {

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../core/json/canonical-json.ts';
+import { callAndResult } from '../../core/episode/call-and-result.ts';
 import type { FastVerifier } from '../contract.ts';
 
 export interface ToolShapingOptions {
@@ -23,13 +23,12 @@ export function toolShaping(options: ToolShapingOptions = {}): FastVerifier {
     verify: ({ episode, tools }) => {
       const seen = new Set<string>();
       const counts = { duplicate: 0, unknown: 0, malformed: 0 };
-      for (const { action, observation } of episode.turns) {
+      for (const turn of episode.turns) {
+        const { action } = turn;
         if (action.kind === 'malformed') counts.malformed++;
-        if (action.kind !== 'call') continue;
-        if (!tools.includes(action.call.name)) counts.unknown++;
-        const { text = '', images = [] } = observation ?? {};
-        const { name, arguments: args } = action.call;
-        const done = canonicalJson([name, args, text, images.map(({ sha256 }) => sha256)]);
+        if (action.kind === 'call' && !tools.includes(action.call.name)) counts.unknown++;
+        const done = callAndResult(turn);
+        if (done === null) continue;
         if (seen.has(done)) counts.duplicate++;
         seen.add(done);
       }

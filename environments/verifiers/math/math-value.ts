@@ -11,6 +11,8 @@ export type MathValue =
   | { kind: 'set'; items: MathValue[] }
   /** In a set of several unknowns, as in `x = 1, y = 2`. */
   | { kind: 'named'; name: string; value: MathValue }
+  /** By rows, each as long as the others. */
+  | { kind: 'matrix'; rows: MathValue[][] }
   | { kind: 'text'; text: string };
 
 /** Longest answer that is read, in characters, most items of a list, and deepest list in lists. */
@@ -29,8 +31,8 @@ function readPart(text: string, depth: number): MathValue {
   const number = readNumber(bare) ?? readNumber(unframed(bare));
   if (number) return { kind: 'number', ...number };
   if (depth < DEEPEST) {
-    const list = readList(bare, depth);
-    if (list) return list;
+    const several = readMatrix(bare, depth) ?? readList(bare, depth);
+    if (several) return several;
   }
   return { kind: 'text', text: lettersOf(bare) };
 }
@@ -69,6 +71,22 @@ function readList(text: string, depth: number): MathValue | null {
   };
 }
 
+const MATRIX = /^\\begin\{(?:([pb]?matrix)\}|(array)\}\s*\{[lcr| ]*\})(.*)\\end\{(?:\1|\2)\}$/su;
+
+/** In round or square brackets alike; `vmatrix` is a determinant, and no matrix. */
+function readMatrix(text: string, depth: number): MathValue | null {
+  const inner = MATRIX.exec(text)?.[3];
+  if (inner === undefined || inner.includes('\\begin')) return null;
+  const rows = inner
+    .trim()
+    .replace(/\\cr$/u, '')
+    .split(/\\cr(?![A-Za-z])/u)
+    .map((row) => row.split('&').map((cell) => cell.trim()));
+  if (rows.length * rows[0]!.length > MOST_ITEMS) return null;
+  if (rows.some((row) => row.length !== rows[0]!.length || row.includes(''))) return null;
+  return { kind: 'matrix', rows: rows.map((row) => row.map((cell) => readPart(cell, depth + 1))) };
+}
+
 /** Not several: `(1,2), (3,4)` begins with a bracket and ends with another one's. */
 const isOne = (text: string): boolean => topLevelParts(text)?.length === 1;
 
@@ -90,13 +108,26 @@ function topLevelParts(text: string): string[] | null {
   return depth === 0 ? [...parts, text.slice(from)] : null;
 }
 
-/** Of what is not understood: without white space, and without the frames of texts and groups. */
+/**
+ * Of what is not understood: without white space, the frames of texts and groups, and a sign that says nothing (`+\infty`);
+ * exponents and indices have braces, words no capitals.
+ */
 const lettersOf = (text: string): string =>
-  text
-    .replace(/\\text\{([^{}]*)\}/gu, '$1')
+  inLowerCase(text.replace(/\\text\{([^{}]*)\}/gu, '$1').trim())
     .replace(/\\sqrt\s*(\w)/gu, '\\sqrt{$1}')
+    .replace(/([\^_])\s*(\\[A-Za-z]+(?![A-Za-z]|\s*\{)|[A-Za-z0-9])/gu, '$1{$2}')
     .replace(/\s+/gu, '')
+    .replace(/(?<=^|[([,=])\+(?=[\w\\.(])/gu, '')
     .replace(/^\{([^{}]*)\}$/u, '$1');
+
+/** `AB` may be a segment and `ab` a product: what begins with a capital is a word if it has three letters or more. */
+const WORD = /^(?:[A-Z][a-z]{2,}|YES|NO|No|TRUE|FALSE|NONE)$/u;
+
+/** Where there is nothing but words: `\Delta` is no `\delta`. */
+function inLowerCase(text: string): string {
+  if (!/^[A-Za-z]+(?:[ -]+[A-Za-z]+)*$/u.test(text)) return text;
+  return text.replace(/[A-Za-z]+/gu, (word) => (WORD.test(word) ? word.toLowerCase() : word));
+}
 
 /** Whether an answer says what is expected. Items of sets are matched one to one, in any order. */
 export function sameValue(expected: MathValue, given: MathValue, options: { lowestTerms: boolean }): boolean {
@@ -110,6 +141,14 @@ export function sameValue(expected: MathValue, given: MathValue, options: { lowe
       expected.brackets === given.brackets &&
       expected.items.length === given.items.length &&
       expected.items.every((item, i) => sameValue(item, given.items[i]!, options))
+    );
+  }
+  if (expected.kind === 'matrix' && given.kind === 'matrix') {
+    const [ours, theirs] = [expected.rows, given.rows];
+    return (
+      ours.length === theirs.length &&
+      ours[0]!.length === theirs[0]!.length &&
+      ours.every((row, i) => row.every((cell, j) => sameValue(cell, theirs[i]![j]!, options)))
     );
   }
   if (expected.kind === 'set' && given.kind === 'set' && expected.items.length === given.items.length) {
@@ -148,6 +187,8 @@ export function canonicalValue(value: MathValue): string {
       return `${value.brackets[0]}${value.items.map(canonicalValue).join(',')}${value.brackets[1]}`;
     case 'set':
       return `{${value.items.map(canonicalValue).toSorted().join(',')}}`;
+    case 'matrix':
+      return `[${value.rows.map((row) => `[${row.map(canonicalValue).join(',')}]`).join(',')}]`;
     case 'named':
       return `${value.name}=${canonicalValue(value.value)}`;
     default:

@@ -1,4 +1,5 @@
 import { Fraction } from 'fraction.js';
+import { readUnit } from './unit.ts';
 
 /** An exact rational number as somebody wrote it. */
 export interface WrittenNumber {
@@ -18,18 +19,21 @@ const INTEGER = String.raw`\d+`;
 const WHOLE = String.raw`[1-9]\d{0,2}(?:(?<separator>[ ,'_])\d{3}(?:\k<separator>\d{3})*)(?!\d)|\d+`;
 /** Groups: separator, decimals, what repeats. */
 const DECIMAL = new RegExp(String.raw`^(${WHOLE})?(?:\.(\d*)(?:\\overline\{(\d+)\}|\((\d+)\))?)?`, 'u');
-const FRACTION = new RegExp(String.raw`^\\frac\{\s*([+-]?)(${INTEGER})\s*\}\{\s*(${INTEGER})\s*\}`, 'u');
+const FRACTION = new RegExp(
+  String.raw`^\\frac\{\s*([+-]?)(${INTEGER})\s*\}\{\s*([+-]?)(${INTEGER})\s*\}`,
+  'u',
+);
 const SLASH = new RegExp(String.raw`^(${INTEGER})\s*/\s*(${INTEGER})(?![\d.])`, 'u');
 const MIXED = new RegExp(
   String.raw`^(${INTEGER})(?:\s*\\frac\{\s*(${INTEGER})\s*\}\{\s*(${INTEGER})\s*\}|\s+(${INTEGER})\s*/\s*(${INTEGER})(?![\d.]))`,
   'u',
 );
-const POWER_OF_TEN =
-  /^(?:\s*(?:\\times|\\cdot|\*|x)\s*10\s*\^\s*(?:\{\s*([+-]?\d+)\s*\}|([+-]?\d+))|[eE]([+-]?\d+))/u;
-
-/** Words that stand for units without `\text{}`: a letter alone may be a variable. */
-const UNIT_WORD =
-  /^(?:mm|cm|km|m|inch(?:es)?|in|feet|foot|ft|yards?|miles?|mph|mg|kg|g|grams?|pounds?|lbs?|seconds?|sec|s|minutes?|min|hours?|h|days?|weeks?|months?|years?|dollars?|cents?|degrees?|units?|percent|square|cubic|meters?|metres?|liters?|litres?)$/iu;
+const TO_THE = String.raw`10\s*\^\s*(?:\{\s*([+-]?\d+)\s*\}|([+-]?\d+))`;
+const POWER_OF_TEN = new RegExp(`^${TO_THE}`, 'u');
+const TIMES_POWER_OF_TEN = new RegExp(
+  String.raw`^(?:\s*(?:\\times|\\cdot|\*|x)\s*${TO_THE}|[eE]([+-]?\d+))`,
+  'u',
+);
 
 /** Reads a number in LaTeX that `plainLatex` has gone over; null for anything else, sums and products too. */
 export function readNumber(text: string): WrittenNumber | null {
@@ -60,9 +64,15 @@ function readMagnitude(text: string): Magnitude | null {
   }
   const fraction = FRACTION.exec(text);
   if (fraction) {
-    const [all, sign, n, d] = fraction;
+    const [all, above, n, below, d] = fraction;
     const read = quotient(n!, d!);
-    return read && { ...read, value: sign === '-' ? read.value.neg() : read.value, length: all.length };
+    if (!read) return null;
+    const [negated, inverted] = [above === '-', below === '-'];
+    return {
+      value: negated === inverted ? read.value : read.value.neg(),
+      reducible: read.reducible || (negated && inverted),
+      length: all.length,
+    };
   }
   const slash = SLASH.exec(text);
   if (slash) {
@@ -73,6 +83,8 @@ function readMagnitude(text: string): Magnitude | null {
 }
 
 function readDecimal(text: string): Magnitude | null {
+  const bare = POWER_OF_TEN.exec(text);
+  if (bare) return scaled(new Fraction(1), Number(bare[1] ?? bare[2]), bare[0].length);
   const [all, whole, , decimals, overlined, bracketed] = DECIMAL.exec(text)!;
   const repeating = overlined ?? bracketed;
   if (whole === undefined && !decimals && repeating === undefined) return null;
@@ -80,16 +92,16 @@ function readDecimal(text: string): Magnitude | null {
   const digits = (whole ?? '0').replace(/\D/gu, '');
   const fraction = decimals || repeating ? `.${decimals ?? ''}${repeating ? `(${repeating})` : ''}` : '';
   const value = new Fraction(`${digits}${fraction}`);
-  const power = POWER_OF_TEN.exec(text.slice(all.length));
+  const power = TIMES_POWER_OF_TEN.exec(text.slice(all.length));
   if (!power) return { value, reducible: false, length: all.length };
-  const exponent = Number(power[1] ?? power[2] ?? power[3]);
+  return scaled(value, Number(power[1] ?? power[2] ?? power[3]), all.length + power[0].length);
+}
+
+/** `value` · 10^`exponent`. */
+function scaled(value: Fraction, exponent: number, length: number): Magnitude | null {
   if (Math.abs(exponent) > MOST_EXPONENT) return null;
   const scale = new Fraction(10n ** BigInt(Math.abs(exponent)));
-  return {
-    value: exponent < 0 ? value.div(scale) : value.mul(scale),
-    reducible: false,
-    length: all.length + power[0].length,
-  };
+  return { value: exponent < 0 ? value.div(scale) : value.mul(scale), reducible: false, length };
 }
 
 const integer = (digits: string): Fraction => new Fraction(BigInt(digits), 1n);
@@ -97,28 +109,6 @@ const integer = (digits: string): Fraction => new Fraction(BigInt(digits), 1n);
 function quotient(numerator: string, denominator: string): Omit<Magnitude, 'length'> | null {
   if (numerator.length + denominator.length > MOST_DIGITS || /^0+$/u.test(denominator)) return null;
   const value = new Fraction(BigInt(numerator), BigInt(denominator));
-  return { value, reducible: value.d !== BigInt(denominator) || value.d === 1n };
-}
-
-/** What stands behind a number, in one spelling; undefined where that is no unit. */
-function readUnit(text: string, currency: string): string | null | undefined {
-  const rest = text.trim();
-  if (rest === '') return currency === '' ? null : currency.replace('\\', '');
-  if (currency !== '') return undefined;
-  if (rest === '%' || rest === '\\%') return '%';
-  if (/^\^(?:\{\s*\\circ\s*\}|\\circ)$/u.test(rest)) return 'deg';
-  const written = /^\\text\{([^{}]*)\}(.*)$/su.exec(rest);
-  const words = (written ? written[1]! : rest.replace(/\^.*$/su, '')).trim();
-  const power = (written ? written[2]! : rest.slice(rest.replace(/\^.*$/su, '').length)).trim();
-  const exponent = /^(?:\^(?:\{([23])\}|([23])))?$/u.exec(power);
-  if (!exponent || !/^[A-Za-z][A-Za-z./ ]{0,40}$/u.test(words)) return undefined;
-  if (!written && !words.split(/\s+/u).every((word) => UNIT_WORD.test(word))) return undefined;
-  const plain = words.toLowerCase().replace(/\s+/gu, ' ').replace(/\.$/u, '');
-  // Mega and milli are told apart by their case alone.
-  const name = /^M[A-Za-z]$/u.test(words) ? `M${plain.slice(1)}` : plain;
-  if (/^percents?$/u.test(name)) return '%';
-  if (/^degrees?$/u.test(name)) return 'deg';
-  if (/^dollars?$/u.test(name)) return '$';
-  const raised = exponent[1] ?? exponent[2];
-  return raised === undefined ? name : `${name}^${raised}`;
+  // 0 / 5 is nobody's way to leave a division to the reader.
+  return { value, reducible: value.n !== 0n && (value.d !== BigInt(denominator) || value.d === 1n) };
 }

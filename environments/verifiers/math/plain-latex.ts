@@ -1,7 +1,11 @@
+import { visibleCharacters } from '../../../core/plain-characters.ts';
+
 /** One spelling for what LaTeX and Unicode write in several, without changing what it says. */
 export function plainLatex(latex: string): string {
   return (
-    latex
+    visibleCharacters(latex)
+      // The end of a row of a matrix, before its second backslash could be taken for the next command's.
+      .replace(/\\\\(?:\s*\[\s*-?[\d.]+\s*[a-z]{2}\s*\])?/gu, '\\cr ')
       // Before the digits around it could be taken into it.
       .replace(/[\u00BC-\u00BE\u2150-\u215E]/gu, (char) => ` ${char.normalize('NFKC')}`)
       .replace(/[\uFF01-\uFF5E]/gu, (char) => String.fromCodePoint(char.codePointAt(0)! - 0xfee0))
@@ -12,6 +16,11 @@ export function plainLatex(latex: string): string {
       .replace(/°/gu, '^\\circ')
       .replace(/∞/gu, '\\infty ')
       .replace(/π/gu, '\\pi ')
+      .replace(/≤|\\leq(?:slant)?(?![A-Za-z])/gu, '\\le ')
+      .replace(/≥|\\geq(?:slant)?(?![A-Za-z])/gu, '\\ge ')
+      .replace(/≠|\\neq(?![A-Za-z])/gu, '\\ne ')
+      .replace(/∪/gu, '\\cup ')
+      .replace(/∩/gu, '\\cap ')
       .replace(/\\(?:left|right|bigl?|bigr|Bigl?|Bigr|displaystyle|textstyle)(?![A-Za-z])/gu, '')
       .replace(/\\[()[\]]/gu, '')
       .replace(/(?<!\\)\$/gu, '')

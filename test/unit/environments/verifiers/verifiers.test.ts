@@ -58,6 +58,9 @@ describe('exact match', () => {
     ['\u20137', '-7'],
     ['1\u2009234', '1234'],
     ['12345678901234567890.0', '12345678901234567890'],
+    ['4\u200b', '4'],
+    ['\ufeff1,\u2060234', '1234'],
+    ['\u200e-5\u00ad', '-5'],
   ])('%s and %s are the same number', (one, other) => {
     expect(normalizeAnswer(one)).toBe(normalizeAnswer(other));
   });
@@ -86,6 +89,8 @@ describe('exact match', () => {
     ['000,123', '123'],
     ['5\u200b2', '52'],
     ['٥', '5'],
+    // A joiner changes how Persian and Hindi letters look.
+    ['می\u200cخواهم', 'میخواهم'],
   ])('%s and %s are not', (one, other) => {
     expect(normalizeAnswer(one)).not.toBe(normalizeAnswer(other));
   });
