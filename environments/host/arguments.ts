@@ -4,9 +4,18 @@ import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { JsonSchema, Tool } from '../contract.ts';
-import { assertBounded, inBounds, LimitReached, maySlow, turnIsFull } from './bounded-check.ts';
+import {
+  assertBounded,
+  CHECK,
+  COMPILE,
+  inBounds,
+  LimitReached,
+  maySlow,
+  turnIsFull,
+} from './bounded-check.ts';
 
 /** Arguments as a tool takes them, or what is wrong with them and where. */
 export type Checked = { value: unknown } | { at: string; message: string };
@@ -31,7 +40,7 @@ export function checkJson(schema: JsonSchema, given: unknown, { limited = false 
   const { digest, validate } = compiled(schema);
   const check = (): unknown => validate(given);
   try {
-    if (limited || maySlow(schema) ? inBounds(check) : check()) return { value: given };
+    if (limited || maySlow(schema) ? inBounds(check, CHECK) : check()) return { value: given };
   } catch (error) {
     // What else it throws is the value's doing.
     if (error instanceof LimitReached) remember(digest, error);
@@ -45,7 +54,10 @@ export function checkJson(schema: JsonSchema, given: unknown, { limited = false 
   };
 }
 
-/** Throws where what is given as a JSON Schema of an object is none. */
+/**
+ * Throws where what is given as a JSON Schema of an object is none, LimitReached where it takes too long to compile, and
+ * GradusError('infra', 'busy', retryable) where that cannot be said.
+ */
 export function assertSchema(schema: JsonSchema): void {
   if (schema?.type !== 'object') throw new TypeError('its type must be object');
   compiled(schema);
@@ -105,18 +117,24 @@ function compiledByText(schema: JsonSchema): Compiled {
 function compiledAnew(schema: JsonSchema, digest: string): ValidateFunction {
   const older = /draft-0[4-7]/.test(typeof schema['$schema'] === 'string' ? schema['$schema'] : '');
   const age = older ? 'older' : 'newer';
-  const ajv = (compilers[age] ??= older ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS));
+  let ajv: Ajv | undefined;
   // Two tools may have schemas of one $id, which a compiler would take for the same.
   const { $id: _, $schema: __, ...rest } = schema;
   try {
-    return inBounds(() => ajv.compile(rest));
+    return inBounds(() => {
+      // One that was stopped in the middle is in no known state.
+      if (ajv) compilers[age] = undefined;
+      ajv = compilers[age] ??= older ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
+      return ajv.compile(rest);
+    }, COMPILE);
   } catch (error) {
-    // One that was stopped in the middle is in no known state.
-    if (error instanceof RangeError) compilers[age] = undefined;
-    remember(digest, error);
+    const busy = error instanceof GradusError;
+    if (busy || error instanceof RangeError) compilers[age] = undefined;
+    // That the machine was busy says nothing of the schema.
+    if (!busy) remember(digest, error);
     throw error;
   } finally {
     // It would keep each one for ever.
-    ajv.removeSchema(rest);
+    ajv?.removeSchema(rest);
   }
 }

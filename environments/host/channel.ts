@@ -11,12 +11,19 @@ export interface Heard {
   message: (value: unknown) => void;
   /** What comes is no message; nothing is heard after it. */
   nonsense: (why: string) => void;
+  /** The other side can say nothing any more: it has ended, or closed its end. */
+  ended?: () => void;
 }
 
 export class Channel {
   private readonly socket: Duplex;
 
-  constructor(socket: Duplex, { message, nonsense }: Heard, longestLine = LONGEST_LINE) {
+  /** Lines that do not begin with `mark` are none of the other side's. */
+  constructor(
+    socket: Duplex,
+    { message, nonsense, ended }: Heard,
+    { longestLine = LONGEST_LINE, mark = '' } = {},
+  ) {
     this.socket = socket;
     let line: string[] = [];
     let length = 0;
@@ -27,9 +34,10 @@ export class Channel {
       nonsense(why);
     };
     const read = (text: string): void => {
+      if (!text.startsWith(mark)) return fail('said what is none of its own messages');
       let value: unknown;
       try {
-        value = JSON.parse(text);
+        value = parsed(text.slice(mark.length));
       } catch {
         return fail('said what is no JSON');
       }
@@ -51,8 +59,8 @@ export class Channel {
         if (length > longestLine) fail(`said more than ${longestLine} characters at once`);
       }
     });
-    // The end of a process is told by its exit, and that of the worker by the lifeline.
-    socket.on('error', () => undefined);
+    socket.on('error', () => undefined); // Its end tells.
+    socket.once('close', () => ended?.());
   }
 
   /** `text`: a message as JSON. Nothing is said to one that is gone. */
@@ -60,3 +68,11 @@ export class Channel {
     if (this.socket.writable) this.socket.write(`${text}\n`);
   }
 }
+
+/** A key `__proto__` would become a prototype where what came is copied, and no answer has one. */
+const HAS_PROTO = /"(?:_|\\u005f){2}proto(?:_|\\u005f){2}"\s*:/iu;
+
+const parsed = (text: string): unknown =>
+  HAS_PROTO.test(text)
+    ? JSON.parse(text, (key, value: unknown) => (key === '__proto__' ? undefined : value))
+    : JSON.parse(text);

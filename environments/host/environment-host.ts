@@ -1,15 +1,21 @@
+import { availableParallelism } from 'node:os';
 import { GradusError } from '../../core/errors.ts';
 import { addIncidents, incidentText } from '../../core/episode/incidents.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import { DEFAULT_TIER_LIMITS } from '../contract.ts';
+import { BUILT_IN, byName } from '../load-module.ts';
 import { boundaryOf, DIED, functionsOf } from './asks.ts';
 import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, Said } from './asks.ts';
-import type { ToolFacts } from './facts.ts';
+import { BoundedOutput } from './bounded-output.ts';
+import { deadlineMs, toolOf } from './deadlines.ts';
+import type { EnvironmentFacts, ToolFacts } from './facts.ts';
 import { HostDied } from './host-process.ts';
 import type { HostOptions, HostProcess } from './host-process.ts';
 import { HostedEnvironment } from './hosted-environment.ts';
 import type { AskOptions, Transport } from './hosted-environment.ts';
-import { Lane } from './lane.ts';
+import type { Lane } from './lane.ts';
+import type { HostModule } from './messages.ts';
+import { Realm } from './realm.ts';
 import { FAST_LIMIT_MS, PRESENT_LIMIT_MS } from './serve.ts';
 import { Suspects } from './suspects.ts';
 
@@ -42,65 +48,41 @@ const MEMORY_BYTES = 2 * 2 ** 30;
 const LOAD_MS = 60_000;
 /** Items of one message: asks of several groups take turns. */
 const CHUNK = 64;
+/** Functions that a line of the log names. */
+const MOST_NAMED = 5;
 /** Attempts at what is no call of a tool, which has its own, before it counts as not to be done. */
 const ATTEMPTS = 2;
 
 /**
- * Where what users wrote runs: processes beside a worker, which knows of environments nothing but facts. Short work of
- * everybody shares one process. When that dies or hangs nobody is blamed: each ask that was in flight is repeated
- * alone, and over which the process dies then is to blame (ADR 0025). Long work has processes of its own.
+ * Where what users wrote runs: processes beside a worker, which knows of environments nothing but facts. Each module has
+ * processes of its own, and its short work shares one. When that dies or hangs nobody is blamed: each ask that was in
+ * flight is repeated alone, and over which the process dies then is to blame (ADR 0025). Long work has processes of its own.
  */
 export class EnvironmentHost {
   readonly environments = new Map<string, HostedEnvironment>();
-  private readonly lanes: Record<
-    'short' | 'alone' | 'sessions' | 'long' | 'longAlone' | 'once' | 'tier' | 'tierAlone',
-    Lane
-  >;
+  /** By the module that they are of, as facts name it. */
+  private readonly realms = new Map<string, Realm>();
+  private readonly outputs: BoundedOutput[] = [];
   private readonly suspects = new Suspects();
-  private readonly tierVariables: Record<string, string> = {};
   /** Told with the next answers: nobody may have been waiting. */
   private lateErrors: Incident[] = [];
   /** How many there have been, by environment. */
   private readonly lateCounts = new Map<string, number>();
   private readonly log: (line: string) => void;
 
-  private constructor(options: EnvironmentHostOptions, env: Record<string, string>) {
-    this.log = options.log ?? ((line) => console.warn(line));
-    const { modules, memoryBytes = MEMORY_BYTES, loadMs = LOAD_MS } = options;
-    const base: HostOptions = {
-      modules,
-      env,
-      memoryBytes,
-      loadMs,
-      variables: {},
-      onLateError: (environment, message) => this.noteLateError(environment, message),
-    };
-    // A judge's key is for judges: their processes are the only ones that have it.
-    const forTiers: HostOptions = { ...base, variables: this.tierVariables };
-    this.lanes = {
-      short: new Lane(base, { processes: 1, asks: Infinity }, { keep: true }),
-      alone: new Lane(base, { processes: 2, asks: 1 }),
-      // One, so that an episode finds its session again.
-      sessions: new Lane(base, { processes: 1, asks: Infinity }, { keep: true }),
-      long: new Lane(base, { processes: 2, asks: 64 }),
-      longAlone: new Lane(base, { processes: 4, asks: 1 }),
-      once: new Lane(base, { processes: 4, asks: 64 }),
-      tier: new Lane(forTiers, { processes: 2, asks: 64 }),
-      tierAlone: new Lane(forTiers, { processes: 2, asks: 1 }),
-    };
+  private constructor(log: (line: string) => void) {
+    this.log = log;
   }
 
   /** Throws GradusError('environment', 'module' | 'shape' | 'duplicate'). */
   static async open(options: EnvironmentHostOptions): Promise<EnvironmentHost> {
-    const env = pick([...HARMLESS, ...(options.variables ?? [])]);
-    const host = new EnvironmentHost(options, env);
+    const host = new EnvironmentHost(options.log ?? ((line) => console.warn(line)));
     try {
-      await host.lanes.short.use(new AbortController().signal, async ({ facts }) => {
+      const modules = [null, ...new Set(options.modules)];
+      for (const facts of byName(await host.load(modules, options)).values()) {
         const transport: Transport = { ask: (ask, asked) => host.ask(ask, asked) };
-        for (const each of facts) host.environments.set(each.name, new HostedEnvironment(each, transport));
-        const names = facts.flatMap(({ verifiers }) => verifiers.flatMap(({ variables }) => variables ?? []));
-        Object.assign(host.tierVariables, pick(names));
-      });
+        host.environments.set(facts.name, new HostedEnvironment(facts, transport));
+      }
       return host;
     } catch (error) {
       await host.close();
@@ -109,8 +91,64 @@ export class EnvironmentHost {
     }
   }
 
+  /** Of all processes that there are. */
+  pids(): number[] {
+    return [...this.realms.values()].flatMap(({ pids }) => pids);
+  }
+
   async close(): Promise<void> {
-    await Promise.all(Object.values(this.lanes).map((lane) => lane.close()));
+    await Promise.all([...this.realms.values()].map((realm) => realm.close()));
+    for (const output of this.outputs) output.flush();
+  }
+
+  /** As many modules at once as there are cores. Throws what went wrong with the first one that cannot be loaded. */
+  private async load(
+    modules: readonly HostModule[],
+    options: EnvironmentHostOptions,
+  ): Promise<EnvironmentFacts[]> {
+    const env = pick([...HARMLESS, ...(options.variables ?? [])]);
+    const loaded: (EnvironmentFacts[] | { error: unknown })[] = [];
+    const left = modules.entries();
+    const loadSome = async (): Promise<void> => {
+      for (const [i, module] of left) {
+        const realm = this.realmOf(module, env, options);
+        loaded[i] = await realm.load().catch((error: unknown) => ({ error }));
+      }
+    };
+    await Promise.all(Array.from({ length: availableParallelism() }, loadSome));
+    return loaded.flatMap((facts) => {
+      if ('error' in facts) throw facts.error;
+      return facts;
+    });
+  }
+
+  private realmOf(
+    module: HostModule,
+    env: Record<string, string>,
+    { memoryBytes = MEMORY_BYTES, loadMs = LOAD_MS }: EnvironmentHostOptions,
+  ): Realm {
+    const file = module ?? BUILT_IN;
+    const whose = `the code of ${file}`;
+    const output = new BoundedOutput({ whose, write: (text) => void process.stderr.write(text) });
+    this.outputs.push(output);
+    const base: HostOptions = {
+      module,
+      env,
+      memoryBytes,
+      loadMs,
+      output,
+      variables: {},
+      onLateError: (environment, message) => this.noteLateError(environment, message),
+      onDeath: ({ message }, doing) => {
+        const some = doing.slice(0, MOST_NAMED).join(', ');
+        const more = doing.length > MOST_NAMED ? ` and ${doing.length - MOST_NAMED} more` : '';
+        if (doing.length > 0)
+          this.log(`environments: a process of ${file} ${message}; it ran ${some}${more}`);
+      },
+    };
+    const realm = new Realm(base, pick);
+    this.realms.set(file, realm);
+    return realm;
   }
 
   private async ask(ask: Ask, options: AskOptions): Promise<Answer[]> {
@@ -191,8 +229,9 @@ export class EnvironmentHost {
 
   private askIn(lane: Lane, ask: Ask, options: AskOptions): Promise<Answer[]> {
     const { signal, heartbeat } = options;
+    const known = this.environments.get(ask.environment);
     const work = (host: HostProcess): Promise<Answer[]> =>
-      host.ask(ask, { signal, blockMs: this.blockMs(ask), heartbeat });
+      host.ask(ask, { signal, blockMs: this.blockMs(ask), deadlineMs: deadlineMs(ask, known), heartbeat });
     return lane.use(signal, work, () => heartbeat?.());
   }
 
@@ -202,12 +241,12 @@ export class EnvironmentHost {
     alone: Lane;
     suspect: (item: Item) => boolean;
   } {
-    const { lanes } = this;
+    const known = this.environments.get(environment);
+    const lanes = this.realms.get(known?.file ?? BUILT_IN)!;
     const suspect = (item: Item): boolean =>
       functionsOf(kind, item).some((name) => this.suspects.has(environment, name));
     if (kind === 'findings') return { shared: lanes.tier, alone: lanes.tierAlone, suspect };
-    const known = this.environments.get(environment);
-    const tool = kind === 'calls' ? this.toolOf(environment, items[0] as CallsItem) : undefined;
+    const tool = kind === 'calls' ? toolOf(known, items[0] as CallsItem) : undefined;
     const ofSession = ['calls', 'endings', 'closings'].includes(kind) && known?.resume;
     // What is pinned to a process can be asked of no other one.
     if (ofSession === 'pin') return { shared: lanes.sessions, alone: lanes.sessions, suspect: () => false };
@@ -221,22 +260,16 @@ export class EnvironmentHost {
 
   /** How long an ask may keep the event loop of its process from turning, milliseconds. */
   private blockMs({ kind, environment, items }: Ask): number {
+    const known = this.environments.get(environment);
     if (kind === 'calls') {
-      return callBlocksMs(this.toolOf(environment, items[0] as CallsItem)!);
+      return callBlocksMs(toolOf(known, items[0] as CallsItem)!);
     }
     if (kind === 'findings') {
       const { verifier } = items[0] as AskKinds['findings']['item'];
-      const known = this.environments.get(environment)?.verifiers.find(({ name }) => name === verifier);
-      return 1000 * (known?.limits?.heartbeatSeconds ?? DEFAULT_TIER_LIMITS.heartbeatSeconds);
+      const { limits } = known?.verifiers.find(({ name }) => name === verifier) ?? {};
+      return 1000 * (limits?.heartbeatSeconds ?? DEFAULT_TIER_LIMITS.heartbeatSeconds);
     }
     return kind === 'presentations' ? PRESENT_LIMIT_MS : FAST_LIMIT_MS;
-  }
-
-  private toolOf(
-    environment: string,
-    { call, ownTool }: CallsItem,
-  ): Pick<ToolFacts, 'placement' | 'effect' | 'limits'> | undefined {
-    return ownTool ?? this.environments.get(environment)?.tools.find(({ name }) => name === call.name);
   }
 
   private fileOf(environment: string): string {

@@ -22,6 +22,14 @@ export interface ToolFacts extends Pick<Tool, 'name' | 'placement' | 'effect'> {
 export const attemptsOf = ({ effect, limits }: Pick<ToolFacts, 'effect' | 'limits'>): number =>
   effect === 'once' ? 1 : limits.maxAttempts;
 
+/** Whether a demonstration has the tool called; of any other one it says itself what the tool answers. */
+export const runsInDemonstrations = ({
+  placement,
+  effect,
+  ofSession,
+}: Pick<ToolFacts, 'placement' | 'effect' | 'ofSession'>): boolean =>
+  placement === 'inline' && (ofSession || effect === 'pure');
+
 export type VerifierFacts = Pick<Verifier, 'name' | 'version' | 'tier' | 'cost'> & {
   /** Absent for fast verifiers. */
   served?: { by: 'function' } | Exclude<TierVerifier['served'], { by: 'function' }>;
@@ -50,10 +58,15 @@ export interface EnvironmentFacts {
   presents: boolean;
   /** How its sessions come back; null where it keeps no state between calls. */
   resume: Resume | null;
+  /** How long their last word may take, seconds; null where that has limits of its own. */
+  endSeconds: number | null;
   /** Of the source of its tasks; null where it gives none. */
   version: string | null;
   taskCounts: Record<Split, Record<number, TaskCount>>;
 }
+
+/** How long a session's end() may take where its environment does not say. */
+export const END_SECONDS = 60;
 
 export function factsOf(environment: Environment, file: string): EnvironmentFacts {
   const { name, levels, tools, verifiers } = environment;
@@ -69,6 +82,8 @@ export function factsOf(environment: Environment, file: string): EnvironmentFact
     demonstrates: environment.demonstrate !== undefined,
     presents: environment.present !== undefined,
     resume: environment.sessions?.resume ?? null,
+    endSeconds:
+      environment.sessions?.endSeconds === undefined ? END_SECONDS : environment.sessions.endSeconds,
     version: environment.version ?? null,
     taskCounts: { train: counts('train'), heldout: counts('heldout'), test: counts('test') },
   };

@@ -1,20 +1,26 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Duplex, Readable } from 'node:stream';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
 import { ownModule, TYPESCRIPT } from '../../engine/own-module.ts';
-import { boundaryOf, toError } from './asks.ts';
+import { readAnswers } from './answer-shapes.ts';
+import { boundaryOf, functionsOf, toError } from './asks.ts';
 import type { Answer, Ask } from './asks.ts';
+import type { BoundedOutput } from './bounded-output.ts';
 import { Channel } from './channel.ts';
+import { endDescendants } from './descendants.mjs';
 import type { EnvironmentFacts } from './facts.ts';
-import { readFromHost, TOO_MUCH_MEMORY } from './messages.ts';
-import type { FromHost, ToHost } from './messages.ts';
+import { CHANGED, readFromHost, TOO_MUCH_MEMORY } from './messages.ts';
+import type { HeardFromHost, HostModule, ToHost } from './messages.ts';
 
 export interface HostOptions {
-  modules: readonly string[];
+  module: HostModule;
+  /** Where what users' code prints goes. */
+  output: BoundedOutput;
   /** All that the process sees of the surroundings of this one. */
   env: Record<string, string>;
   /** Handed over when it has loaded its modules: what functions may read that ask for it by name. */
@@ -25,6 +31,8 @@ export interface HostOptions {
   loadMs: number;
   /** What nobody caught, in the environment that it began in where that is known. */
   onLateError: (environment: string | null, message: string) => void;
+  /** Told once of a process that has ended though nobody asked for that, with what it was doing. */
+  onDeath: (death: HostDied, doing: readonly string[]) => void;
 }
 
 /** A host ended while it was asked: whoever was asking may ask another one. */
@@ -39,11 +47,12 @@ export class HostDied extends Error {
 }
 
 interface Call {
-  environment: string;
-  /** How many answers it is to have. */
-  items: number;
+  ask: Ask;
   /** How long it may block, milliseconds. */
   blockMs: number;
+  /** How long it may take in all, and has taken, of the time in which the host's event loop turned, milliseconds. */
+  deadlineMs: number;
+  takenMs: number;
   heartbeat: ((details?: Json) => void) | undefined;
   settle(answers: Answer[]): void;
   fail(error: Error): void;
@@ -54,6 +63,8 @@ const WATCH_MS = 250;
 const GRACE_MS = 1000;
 /** What was called off has this long to let go of the event loop, milliseconds. */
 const CALLED_OFF_MS = 5000;
+/** Of what it wrote, in characters. */
+const LONGEST_WORDS = 4000;
 /** How long a host that has exited may have something to be read, milliseconds. */
 const LAST_WORDS_MS = 500;
 
@@ -61,12 +72,16 @@ const LAST_WORDS_MS = 500;
 const ZOD = import.meta.resolve('zod');
 const MEGABYTE = 2 ** 20;
 
-type Loading = Extract<FromHost, { is: 'loading' | 'refused' | 'ready' }>;
+type Loading = Extract<HeardFromHost, { is: 'loading' | 'refused' | 'ready' }>;
 
 /** A process in which users' code runs. It is killed when it hangs, and ends with this one. */
 export class HostProcess {
   facts: EnvironmentFacts[] = [];
   private readonly options: HostOptions;
+  /** What it began to say has this before it. Users' code cannot read it, as it could a variable or an argument. */
+  private readonly ownMark = randomUUID();
+  /** In the environment of all that is started there. */
+  private readonly familyMark = `GRADUS_HOST=${randomUUID()}`;
   private readonly child: ChildProcess;
   private readonly channel: Channel;
   private readonly ready: Promise<void>;
@@ -83,6 +98,7 @@ export class HostProcess {
   private onLoading: (message: Loading) => void = () => undefined;
   private death: HostDied | undefined;
   private ended = false;
+  private closing = false;
   /** The end of what it wrote to stderr. */
   private words = '';
   /** V8 has said so, before it wrote its stack. */
@@ -102,30 +118,52 @@ export class HostProcess {
         TYPESCRIPT,
         ownModule('process', import.meta.url),
         String(options.memoryBytes),
+        this.familyMark,
       ],
-      // A group of its own: what users' code has started ends with it.
-      { env: options.env, stdio: ['ignore', 'inherit', 'pipe', 'pipe', 'pipe'], detached: true },
+      {
+        env: { ...options.env, ...Object.fromEntries([this.familyMark.split('=')]) } as Record<
+          string,
+          string
+        >,
+        stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+        // A group of its own: what users' code has started ends with it.
+        detached: true,
+      },
     );
-    this.channel = new Channel(this.child.stdio[3] as Duplex, {
-      message: (said) => this.hear(said),
-      nonsense: (why) => this.die('crashed', why),
-    });
-    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-      this.words = (this.words + text).slice(-4000);
+    this.channel = new Channel(
+      this.child.stdio[3] as Duplex,
+      {
+        message: (said) => this.hear(said),
+        nonsense: (why) => this.die('crashed', why),
+        ended: () => this.orphaned('closed its channel to the worker'),
+      },
+      { mark: this.ownMark },
+    );
+    this.child.stdout!.on('data', (output: Buffer) => options.output.write(output));
+    this.child.stderr!.on('data', (output: Buffer) => {
+      this.words = (this.words + output.subarray(-LONGEST_WORDS).toString()).slice(-LONGEST_WORDS);
       if (/heap out of memory/.test(this.words)) this.outOfHeap = true;
-      process.stderr.write(text);
+      options.output.write(output);
     });
     let said = '';
     const lifeline = this.child.stdio[4] as Readable;
-    lifeline.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-4000)));
+    lifeline.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-LONGEST_WORDS)));
     lifeline.on('error', () => undefined); // Its end tells.
+    lifeline.once('close', () => this.orphaned('closed the pipe by which it knows of the worker'));
     this.exited = new Promise((resolve) => {
       const end = (how: string): void => {
         if (this.ended) return;
         this.ended = true;
         clearInterval(this.watch);
         this.kill();
-        this.failAll(this.death ?? deathOf(how, said, this.outOfHeap, options.memoryBytes));
+        const death = (this.death ??= deathOf(how, said, this.outOfHeap, options.memoryBytes));
+        const doing = [...this.calls.values()].flatMap(({ ask }) =>
+          ask.items.flatMap((item) =>
+            functionsOf(ask.kind, item).map((name) => `${name} of ${ask.environment}`),
+          ),
+        );
+        if (!this.closing) options.onDeath(death, [...new Set(doing)]);
+        this.failAll(death);
         resolve();
       };
       this.child.once('error', (error) => end(error.message));
@@ -156,11 +194,16 @@ export class HostProcess {
 
   /**
    * Asks. Rejects with HostDied, or the signal's reason. `blockMs`: how long the ask may keep the event loop from
-   * turning before the host counts as hung.
+   * turning before the host counts as hung; `deadlineMs`: for how long it may turn without an answer.
    */
   ask(
     ask: Ask,
-    { signal, blockMs, heartbeat }: { signal: AbortSignal; blockMs: number; heartbeat?: Call['heartbeat'] },
+    {
+      signal,
+      blockMs,
+      deadlineMs,
+      heartbeat,
+    }: { signal: AbortSignal; heartbeat?: Call['heartbeat'] } & Pick<Call, 'blockMs' | 'deadlineMs'>,
   ): Promise<Answer[]> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
@@ -172,9 +215,10 @@ export class HostProcess {
         reject(signal.reason as Error);
       };
       const call: Call = {
-        environment: ask.environment,
-        items: ask.items.length,
+        ask,
         blockMs,
+        deadlineMs,
+        takenMs: 0,
         heartbeat,
         settle: (answers) => {
           signal.removeEventListener('abort', callOff);
@@ -202,13 +246,14 @@ export class HostProcess {
 
   /** Ends it; resolves when it is gone. */
   async close(): Promise<void> {
+    this.closing = true;
     this.death ??= new HostDied('crashed', 'it was closed');
     this.kill();
     await this.exited;
   }
 
   private load(): Promise<void> {
-    const { modules, loadMs, variables } = this.options;
+    const { module, loadMs, variables } = this.options;
     return new Promise((resolve, reject) => {
       const refuse = (error: GradusError): void => {
         clearTimeout(timer);
@@ -245,7 +290,7 @@ export class HostProcess {
           resolve();
         }
       };
-      this.post({ is: 'load', modules });
+      this.post({ is: 'load', module, mark: this.ownMark });
     });
   }
 
@@ -260,17 +305,18 @@ export class HostProcess {
     }
   }
 
-  private receive(message: Exclude<FromHost, Loading>): void {
+  private receive(message: Exclude<HeardFromHost, Loading>): void {
     if (message.is === 'alive') return;
     const call = message.id === null ? undefined : this.calls.get(message.id);
     if (message.is === 'heartbeat') call?.heartbeat?.(message.details);
     else if (message.is === 'late-error')
-      this.options.onLateError(call?.environment ?? null, message.message);
-    else if (call && message.answers.length !== call.items)
-      this.die('crashed', `gave ${message.answers.length} answers to ${call.items} asks`);
+      this.options.onLateError(call?.ask.environment ?? null, message.message);
+    else if (!call) this.die('crashed', 'answered what it was not asked');
     else {
+      const answers = readAnswers(call.ask.kind, call.ask.items.length, message.answers);
+      if ('fault' in answers) return this.die('crashed', answers.fault);
       this.calls.delete(message.id);
-      call?.settle(message.answers);
+      call.settle(answers.value);
     }
   }
 
@@ -286,9 +332,22 @@ export class HostProcess {
   private lookAfter(): void {
     const now = performance.now();
     // This process itself was blocked, or asleep: what the host has said meanwhile is not read yet.
-    if (now - this.watched > 2 * WATCH_MS + GRACE_MS) this.sign = now;
+    const away = now - this.watched > 2 * WATCH_MS + GRACE_MS;
+    // A sign since the last look: its event loop turns, and what it was asked might have been answered.
+    const turned = !away && this.sign > this.watched;
+    if (away) this.sign = now;
     this.watched = now;
-    if (this.calls.size === 0) return;
+    if (this.calls.size === 0 || this.death) return;
+    for (const call of this.calls.values()) {
+      if (turned) call.takenMs += WATCH_MS;
+      if (call.takenMs > call.deadlineMs) {
+        const { kind, environment } = call.ask;
+        return this.die(
+          'hung',
+          `gave no answer to ${kind} of ${environment} in ${(call.deadlineMs / 1000).toFixed(1)} s`,
+        );
+      }
+    }
     const limit = Math.max(...[...this.calls.values()].map(({ blockMs }) => blockMs));
     const silent = now - this.sign;
     if (silent > limit + GRACE_MS)
@@ -300,10 +359,19 @@ export class HostProcess {
     this.kill();
   }
 
-  /** With all that it has started. */
+  /** It cannot be heard any more. One that has ended says so itself, which may be heard a moment later. */
+  private orphaned(how: string): void {
+    setTimeout(() => {
+      if (!this.ended) this.die('crashed', how);
+    }, LAST_WORDS_MS).unref();
+  }
+
+  /** With all that it has started, also in groups and sessions of their own. */
   private kill(): void {
+    if (this.child.pid === undefined) return;
+    endDescendants(this.child.pid, this.familyMark);
     try {
-      process.kill(-this.child.pid!, 'SIGKILL');
+      process.kill(-this.child.pid, 'SIGKILL');
     } catch {
       // It is gone already, or was never there.
     }
@@ -319,6 +387,13 @@ export class HostProcess {
 
 function deathOf(how: string, said: string, outOfHeap: boolean, memoryBytes: number): HostDied {
   const limit = `${Math.round(memoryBytes / MEGABYTE)} MB`;
+  const changed = said.split(CHANGED)[1];
+  if (changed !== undefined) {
+    return new HostDied(
+      'crashed',
+      `changed ${changed}, which all code in its process uses: let it do so when its module is loaded, or in prepare()`,
+    );
+  }
   if (said.includes(TOO_MUCH_MEMORY)) return new HostDied('memory', `took more than ${limit} of memory`);
   if (outOfHeap) {
     return new HostDied('memory', `took more than ${limit} of memory, three quarters of which may be heap`);

@@ -67,6 +67,7 @@ export class HostedEnvironment {
   readonly demonstrates: boolean;
   readonly presents: boolean;
   readonly resume: Resume | null;
+  readonly endSeconds: number | null;
   readonly version: string | null;
   private readonly taskCounts: Record<Split, Record<number, TaskCount>>;
   private readonly transport: Transport;
@@ -81,6 +82,7 @@ export class HostedEnvironment {
     this.demonstrates = facts.demonstrates;
     this.presents = facts.presents;
     this.resume = facts.resume;
+    this.endSeconds = facts.endSeconds;
     this.version = facts.version;
     this.taskCounts = facts.taskCounts;
     this.transport = transport;

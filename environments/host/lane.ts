@@ -24,16 +24,20 @@ const SIGN_MS = 500;
 export class Lane {
   private readonly options: HostOptions;
   private readonly size: LaneSize;
-  private readonly keep: boolean;
+  private readonly keepMs: number;
   private slots: Slot[] = [];
   private readonly waiting: (() => void)[] = [];
   private closed = false;
 
-  /** With `keep` the first process is there for good. */
-  constructor(options: HostOptions, size: LaneSize, { keep = false } = {}) {
+  /** `keepMs`: how long the last process without work is kept; the others go sooner. */
+  constructor(options: HostOptions, size: LaneSize, { keepMs = KEEP_MS } = {}) {
     this.options = options;
     this.size = size;
-    this.keep = keep;
+    this.keepMs = keepMs;
+  }
+
+  get pids(): number[] {
+    return this.slots.flatMap(({ host }) => (host.alive && host.pid !== undefined ? [host.pid] : []));
   }
 
   /**
@@ -110,12 +114,12 @@ export class Lane {
 
   private give(slot: Slot): void {
     slot.asks--;
-    const last = this.keep && this.slots.length === 1;
-    if (slot.asks === 0 && !last) {
+    const keepMs = this.slots.length === 1 ? this.keepMs : KEEP_MS;
+    if (slot.asks === 0 && keepMs < Infinity) {
       slot.idle = setTimeout(() => {
         this.slots = this.slots.filter((other) => other !== slot);
         void slot.host.close();
-      }, KEEP_MS);
+      }, keepMs);
       slot.idle.unref();
     }
     for (const wake of this.waiting.splice(0)) wake();

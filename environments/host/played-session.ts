@@ -1,4 +1,5 @@
 import { actsOf, callKey } from '../../core/episode/acts.ts';
+import { GradusError } from '../../core/errors.ts';
 import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { EndSaid, EpisodeEnd } from '../session.ts';
@@ -18,6 +19,8 @@ export class PlayedSession {
   private readonly id: string;
   private readonly tools: readonly ToolFacts[];
   private left: EpisodeSession | undefined;
+  /** A tool of the session that must be called once only, of which a call was noted that never reached it. */
+  private notCalled: string | undefined;
 
   /** `tools` are those of the task, where it has its own. */
   constructor(environment: HostedEnvironment, ref: TaskRef, id: string, tools = environment.tools) {
@@ -37,12 +40,16 @@ export class PlayedSession {
     return { ref: this.ref, id: this.id, acts: actsOf(this.turns, this.tools), kept: this.left };
   }
 
-  /** Throws what HostedEnvironment.call throws; then the same call can be made again. */
+  /**
+   * Throws what HostedEnvironment.call throws; then the same call can be made again. Throws GradusError('environment',
+   * 'demonstration') where the session could come back only by a call of a tool that must be called once only.
+   */
   async call(call: ToolCall, options: AskOptions & { attempt?: number }): Promise<Observation> {
+    this.assertNothingMissing(call);
     const context = { attempt: 1, ...options, idempotencyKey: callKey(this.id, this.turns.length + 1) };
     const called = await this.environment.call(call, { ...context, session: this.asked }, this.tools);
     this.left = called.session ?? this.left;
-    this.note({ kind: 'call', call }, called.observation);
+    this.turns.push({ action: { kind: 'call', call }, observation: called.observation });
     return called.observation;
   }
 
@@ -54,6 +61,19 @@ export class PlayedSession {
   /** A turn that did not go through here. */
   note(action: Turn['action'], observation?: Observation): void {
     this.turns.push({ action, ...(observation && { observation }) });
+    if (action.kind !== 'call' || observation?.error !== undefined) return;
+    const tool = this.tools.find(({ name }) => name === action.call.name);
+    if (tool?.ofSession && tool.effect === 'once') this.notCalled = tool.name;
+  }
+
+  private assertNothingMissing({ name }: ToolCall): void {
+    if (this.notCalled === undefined || !this.tools.some((tool) => tool.name === name && tool.ofSession))
+      return;
+    throw new GradusError(
+      'environment',
+      'demonstration',
+      `${this.environment.name} calls ${name} after ${this.notCalled}, which must be called once only and was not called: give the turns after it their observations, too`,
+    );
   }
 
   /** Its next call is made in a process that has nothing of it. */

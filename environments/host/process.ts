@@ -1,22 +1,27 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
+import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { GradusError } from '../../core/errors.ts';
-import { loadModules } from '../index.ts';
-import type { Loaded } from '../index.ts';
+import { loadModule } from '../load-module.ts';
+import type { Loaded } from '../load-module.ts';
 import { fromError } from './asks.ts';
 import { Channel } from './channel.ts';
 import { factsOf, wordsOf } from './facts.ts';
-import { TOO_MUCH_MEMORY } from './messages.ts';
-import type { FromHost, ToHost } from './messages.ts';
+import { rememberIntrinsics } from './intrinsics.ts';
+import type { Intrinsics } from './intrinsics.ts';
+import { CHANGED, TOO_MUCH_MEMORY } from './messages.ts';
+import type { FromHost, HostModule, ToHost } from './messages.ts';
 import { serve } from './serve.ts';
 
-// The process in which users' code runs: `process.ts MEMORY_BYTES`, started by host-process.ts. It has no secrets, and
-// is killed when it hangs.
+// The process in which users' code runs: `process.ts MEMORY_BYTES MARK`, started by host-process.ts with MARK in its
+// environment. It has no secrets, and is killed when it hangs.
 
 /** The descriptor over which it talks with the worker. */
 const CHANNEL = 3;
+/** The one that its watching thread has, over which it says why it ends itself. */
+const LIFELINE = 4;
 /** How often it says that its event loop turns, while there is work, milliseconds. */
 const ALIVE_MS = 250;
 /** Messages go together in lines of at most so many characters: images make some of them long. */
@@ -25,7 +30,7 @@ const LONGEST_LINE = 2 ** 24;
 const LONGEST_DETAILS = 2000;
 
 const watch = new Worker(new URL('./watch.mjs', import.meta.url), {
-  workerData: { memoryBytes: Number(process.argv[2]), tooMuchMemory: TOO_MUCH_MEMORY },
+  workerData: { memoryBytes: Number(process.argv[2]), mark: process.argv[3], tooMuchMemory: TOO_MUCH_MEMORY },
   execArgv: [],
 });
 watch.unref();
@@ -36,18 +41,40 @@ const calls = new Map<number, AbortController>();
 const began = new AsyncLocalStorage<number>();
 let alive: NodeJS.Timeout | undefined;
 let outbox: FromHost[] = [];
+/** What the worker knows this process by; users' code is not shown it. */
+let ownMark = '';
+/** As they were when the module was loaded; what `prepare()` changes belongs to that. */
+let intrinsics: Intrinsics | undefined;
+let preparing = 0;
+const kill = process.kill.bind(process, process.pid, 'SIGKILL');
+
+/** What was worked out since the language was changed nobody may have. Calls nothing that may have been changed. */
+function endIfChanged(what: string | null | undefined): void {
+  if (what === null || what === undefined) return;
+  try {
+    writeSync(LIFELINE, `${CHANGED}${what}`);
+  } finally {
+    kill();
+  }
+}
+
+const notePreparing = (isIt: boolean): void => {
+  preparing += isIt ? 1 : -1;
+  intrinsics = preparing === 0 ? rememberIntrinsics() : undefined;
+};
 
 function say(message: FromHost): void {
   if (outbox.push(message) === 1) setImmediate(flush);
 }
 
 function flush(): void {
+  endIfChanged(intrinsics?.changed());
   const messages = outbox;
   outbox = [];
   let line: string[] = [];
   let length = 0;
   const end = (): void => {
-    if (line.length > 0) channel.say(`[${line.join(',')}]`);
+    if (line.length > 0) channel.say(`${ownMark}[${line.join(',')}]`);
     line = [];
     length = 0;
   };
@@ -67,20 +94,30 @@ function flush(): void {
 /** Whoever asked would wait for ever: the end of the process tells them, and another one is asked. */
 function giveUp(error: unknown): void {
   console.error(`a host of environments cannot go on: ${wordsOf(error)}`);
-  process.kill(process.pid, 'SIGKILL');
+  kill();
 }
 
-async function load(modules: readonly string[]): Promise<void> {
+const loadingNow = (module: string): void => {
+  say({ is: 'loading', module });
+  flush();
+};
+
+/** Gradus's own are loaded only where they are asked for: together they take time and memory. */
+async function loadAll(module: HostModule): Promise<Loaded[]> {
+  if (module === null) return (await import('../index.ts')).loadedBuiltIns();
+  loadingNow(module);
+  return loadModule(module);
+}
+
+async function load(module: HostModule): Promise<void> {
   try {
-    environments = await loadModules(modules, (module) => {
-      say({ is: 'loading', module });
-      flush();
-    });
+    const loaded = await loadAll(module);
+    environments = new Map(loaded.map((one) => [one.environment.name, one]));
     const facts = [...environments.values()].map(({ environment, file }) => {
-      say({ is: 'loading', module: file });
-      flush();
+      loadingNow(file);
       return factsOf(environment, file);
     });
+    intrinsics = rememberIntrinsics();
     say({ is: 'ready', environments: facts });
   } catch (error) {
     const known =
@@ -94,7 +131,10 @@ async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void
   // Every item of the ask listens to the one signal.
   setMaxListeners(0, controller.signal);
   calls.set(id, controller);
-  alive ??= setInterval(() => say({ is: 'alive' }), ALIVE_MS);
+  alive ??= setInterval(() => {
+    endIfChanged(intrinsics?.changedAnywhere());
+    say({ is: 'alive' });
+  }, ALIVE_MS);
   const heartbeat = (details?: unknown): void => {
     const text = details === undefined ? undefined : JSON.stringify(details);
     if (text === undefined || text.length > LONGEST_DETAILS) say({ is: 'heartbeat', id });
@@ -102,7 +142,9 @@ async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void
   };
   const known = environments.get(ask.environment);
   const answers = known
-    ? await began.run(id, () => serve(known, ask, { signal: controller.signal, heartbeat }))
+    ? await began.run(id, () =>
+        serve(known, ask, { signal: controller.signal, heartbeat, preparing: notePreparing }),
+      )
     : ask.items.map(() => ({ error: fromError(notThere(ask.environment)) }));
   calls.delete(id);
   if (calls.size === 0) {
@@ -129,8 +171,10 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
 const channel = new Channel(new Socket({ fd: CHANNEL }), {
   message: (said) => {
     for (const message of said as ToHost[]) {
-      if (message.is === 'load') void load(message.modules);
-      else if (message.is === 'variables') Object.assign(process.env, message.values);
+      if (message.is === 'load') {
+        ownMark = message.mark;
+        void load(message.module);
+      } else if (message.is === 'variables') Object.assign(process.env, message.values);
       else if (message.is === 'ask') answer(message).catch(giveUp);
       else calls.get(message.id)?.abort(new Error('called off'));
     }

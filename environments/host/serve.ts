@@ -36,6 +36,8 @@ import { whatWentWrong } from './what-went-wrong.ts';
 export interface ServeContext {
   signal: AbortSignal;
   heartbeat: ToolContext['heartbeat'];
+  /** Told when an environment begins to prepare itself, and has ended that. */
+  preparing?: (isIt: boolean) => void;
 }
 
 /** Runs users' code, item by item. Whatever it throws or returns becomes an answer that is what the ask promises. */
@@ -46,7 +48,7 @@ export async function serve(
 ): Promise<Answer[]> {
   if (environment.prepare) {
     try {
-      await prepared(environment, file);
+      await prepared(environment, file, context.preparing);
     } catch (error) {
       const failure = fromError(error as GradusError);
       return ask.items.map(() => ({ error: failure }));
@@ -72,22 +74,30 @@ export async function serve(
   return Promise.all(answers);
 }
 
+const tooLong = (seconds: number): Error => new Error(`took longer than ${seconds} s`);
+
 const preparing = new WeakMap<Environment, Promise<void>>();
-/** How long `prepare()` may take, milliseconds. */
-const PREPARE_LIMIT_MS = 60_000;
+/** How long `prepare()` may take, and any other function that is no verifier and no call, milliseconds. */
+export const FUNCTION_LIMIT_MS = 60_000;
 
 /** Waits until an environment has prepared itself. Throws GradusError('environment', 'prepare', retryable). */
-function prepared(environment: Environment, file: string): Promise<void> {
+function prepared(
+  environment: Environment,
+  file: string,
+  tell: ServeContext['preparing'] = () => undefined,
+): Promise<void> {
   let under = preparing.get(environment);
   if (!under) {
     // Whoever began it may be called off; others wait for it, too.
     const { signal } = new AbortController();
-    const late = (seconds: number): Error => new Error(`took longer than ${seconds} s`);
-    under = inTime(signal, PREPARE_LIMIT_MS, () => environment.prepare!(), late).catch((cause: unknown) => {
-      preparing.delete(environment);
-      const message = `prepare() of ${environment.name} (${file}) failed: ${wordsOf(cause)}`;
-      throw new GradusError('environment', 'prepare', message, { retryable: true, cause });
-    });
+    tell(true);
+    under = inTime(signal, FUNCTION_LIMIT_MS, () => environment.prepare!(), tooLong)
+      .catch((cause: unknown) => {
+        preparing.delete(environment);
+        const message = `prepare() of ${environment.name} (${file}) failed: ${wordsOf(cause)}`;
+        throw new GradusError('environment', 'prepare', message, { retryable: true, cause });
+      })
+      .finally(() => tell(false));
     preparing.set(environment, under);
   }
   return under;
@@ -107,8 +117,12 @@ async function answerTo(
     case 'demonstrations': {
       const { ref, index } = item as AskKinds['demonstrations']['item'];
       const task = await taskOf(environment, ref);
-      const demonstration = await promised(environment, 'demonstrate()', 'demonstration', async () =>
-        readDemonstration(await expertOf(environment)(task, index)),
+      const demonstration = await promised(
+        environment,
+        'demonstrate()',
+        'demonstration',
+        () => expertOf(environment)(task, index),
+        readDemonstration,
       );
       return {
         prompt: task.prompt,
@@ -152,9 +166,8 @@ async function answerTo(
       const { verifier: name, ...judged } = item as AskKinds['subjects']['item'];
       const verifier = tierVerifier(environment, name);
       const candidate = await candidateOf(environment, judged);
-      return promised(environment, `the subject() of ${name}`, 'subject', () =>
-        Promise.resolve(readSubject(verifier.subject(candidate))),
-      );
+      const what = `the subject() of ${name}`;
+      return promised(environment, what, 'subject', () => verifier.subject(candidate), readSubject);
     }
     case 'interpretations': {
       const { verifier: name, answer, ...judged } = item as AskKinds['interpretations']['item'];
@@ -179,8 +192,12 @@ async function answerTo(
       throw new GradusError('verifier', 'bad-answer', `the verifier ${name} ${found.fault}: mend it`);
     }
     case 'presentations':
-      return promised(environment, 'present()', 'present', async () =>
-        readPresentation(await presentationOf(environment, item as Json, context.signal)),
+      return promised(
+        environment,
+        'present()',
+        'present',
+        () => presentationOf(environment, item as Json, context.signal),
+        readPresentation,
       );
     default:
       throw new GradusError('environment', 'unknown-ask', `a host is not asked for ${String(kind)}`);
@@ -265,33 +282,38 @@ async function knownTask(environment: Environment, ref: TaskRef): Promise<Task> 
 }
 
 async function taskOf(environment: Environment, ref: TaskRef): Promise<Task> {
-  const read = async (): Promise<Read<Task>> => readTask(await environment.task(ref));
-  return { ...(await promised(environment, 'task()', 'task', read)), ref };
+  return { ...(await promised(environment, 'task()', 'task', () => environment.task(ref), readTask)), ref };
 }
 
 const toolsOf = async (environment: Environment, { ownTool, session }: AskedCall): Promise<readonly Tool[]> =>
   (ownTool && (await knownTask(environment, session.ref)).tools) ?? environment.tools;
 
-/** Throws GradusError('environment', type) where a function of the environment throws, or gives what it must not. */
+/**
+ * What a function of the environment gives. Throws GradusError('environment', type) where it throws, takes too long, or
+ * gives what it must not.
+ */
 async function promised<T>(
   environment: Environment,
   what: string,
   type: string,
-  work: () => Promise<Read<T>>,
+  work: () => unknown,
+  read: (said: unknown) => Read<T>,
 ): Promise<T> {
   const failed = (how: string, cause?: unknown, retryable = false): GradusError =>
     new GradusError('environment', type, `${what} of ${environment.name} ${how}`, { cause, retryable });
-  let read: Read<T>;
+  let made: Read<T>;
   try {
-    read = await work();
+    // Whoever asked first may be called off; others may wait for the same task.
+    made = read(await inTime(NEVER, FUNCTION_LIMIT_MS, work, tooLong));
   } catch (error) {
     // It may know that what it needs will be there again, and no more than that.
     const { retryable } = isA(error, GradusError) ? errorOfUsers('environment', error) : { retryable: false };
     throw failed(`threw: ${wordsOf(error)}`, error, retryable);
   }
-  if ('fault' in read) throw failed(read.fault);
-  return read.value;
+  if ('fault' in made) throw failed(made.fault);
+  return made.value;
 }
+const NEVER = new AbortController().signal;
 
 async function candidateOf(environment: Environment, { ref, episode }: HostCandidate): Promise<Candidate> {
   const { status } = episode;
@@ -310,9 +332,8 @@ async function hintFor(
   candidate: Candidate,
   evidence: readonly string[],
 ): Promise<string> {
-  const own = await promised(environment, 'hint()', 'hint', async () =>
-    readHint(environment.hint?.(ownCopy(candidate)) ?? null),
-  );
+  const hint = (): unknown => environment.hint?.(ownCopy(candidate)) ?? null;
+  const own = await promised(environment, 'hint()', 'hint', hint, readHint);
   return own ?? whatWentWrong(candidate, evidence);
 }
 
@@ -325,8 +346,7 @@ async function relabelled(
   const other: unknown = environment.relabel?.(ownCopy(candidate)) ?? null;
   if (other === null) return null;
   const { ref } = candidate.task;
-  const read = (): Promise<Read<Task>> => Promise.resolve(readTask(other));
-  const task = { ...(await promised(environment, 'relabel()', 'relabel', read)), ref };
+  const task = { ...(await promised(environment, 'relabel()', 'relabel', () => other, readTask)), ref };
   const said = verifiers.map((name) => verdictOf(environment, name, ownCopy({ ...candidate, task }), signal));
   return { prompt: task.prompt, said: await Promise.all(said) };
 }

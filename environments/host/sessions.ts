@@ -19,7 +19,7 @@ import type {
   Snapshooting,
 } from '../session.ts';
 import type { SessionAsk } from './asks.ts';
-import { cutText, wordsOf } from './facts.ts';
+import { cutText, END_SECONDS, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
 import { readActed, readEnd, readSnapshot, readState } from './read-answers.ts';
 import type { Did, Read } from './read-answers.ts';
@@ -28,7 +28,7 @@ import { observationOf } from './tool-call.ts';
 // What a process does with sessions. Those that it holds are a convenience: each is known by the calls that it has taken,
 // and one that is gone, or has taken others, comes back as its environment declares.
 
-/** How long opening or closing one may take, and ending it where it does not say, milliseconds. */
+/** How long opening or closing one may take, milliseconds. */
 const LIMIT_MS = 60_000;
 /** Sessions that one process holds, of those that can come back, and how long without a call, milliseconds. */
 const MOST = 256;
@@ -140,7 +140,7 @@ export async function endOf(
   context: ToolContext,
 ): Promise<EndSaid> {
   if (!sessions) return {};
-  const { endSeconds = LIMIT_MS / 1000 } = sessions;
+  const { endSeconds = END_SECONDS } = sessions;
   const said = await inTime(
     context.signal,
     endSeconds === null ? null : 1000 * endSeconds,

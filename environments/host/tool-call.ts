@@ -34,7 +34,7 @@ export async function refuseCall(
     });
   const check = () =>
     checkArguments(tool, call.arguments).catch((cause: unknown) => {
-      throw broken(`threw: ${wordsOf(cause)}`, false, cause);
+      throw broken(`threw: ${wordsOf(cause)}`, isA(cause, GradusError) && cause.retryable, cause);
     });
   const checked = await inTime(signal, timeoutSeconds * 1000, check, (seconds) =>
     broken(`took longer than ${seconds} s`, true),

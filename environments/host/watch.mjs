@@ -5,12 +5,16 @@ import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import process from 'node:process';
 import { workerData } from 'node:worker_threads';
+import { endDescendants } from './descendants.mjs';
 
 const LIFELINE = 4;
 const PERIOD_MS = 100;
 
-// With its group: all that users' code has started.
-const end = () => process.kill(-process.pid, 'SIGKILL');
+// With its group, and what left that: all that users' code has started.
+const end = () => {
+  endDescendants(process.pid, workerData.mark);
+  process.kill(-process.pid, 'SIGKILL');
+};
 
 const lifeline = new Socket({ fd: LIFELINE, readable: true, writable: true });
 lifeline.on('close', end);

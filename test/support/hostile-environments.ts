@@ -222,6 +222,7 @@ const environments: Environment[] = [
     verifiers: [
       ...base().verifiers,
       { ...tier(async () => forEver()), name: 'tier-spin' },
+      { ...tier(() => new Promise(() => undefined)), name: 'tier-waits' },
       { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
       { ...tier(() => Promise.reject(new Error('a licence is missing'))), name: 'tier-throws' },
       {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Channel } from '../../../../environments/host/channel.ts';
 
 /** What a channel makes of the given pieces of bytes, and what it says itself. */
-function channelOver(pieces: string[], longestLine?: number) {
+function channelOver(pieces: string[], longestLine?: number, mark = '') {
   const heard: unknown[] = [];
   const nonsense: string[] = [];
   let said = '';
@@ -17,7 +17,7 @@ function channelOver(pieces: string[], longestLine?: number) {
   const channel = new Channel(
     socket,
     { message: (value) => heard.push(value), nonsense: (why) => nonsense.push(why) },
-    longestLine,
+    { mark, ...(longestLine !== undefined && { longestLine }) },
   );
   for (const piece of pieces) socket.emit('data', piece);
   return { channel, heard, nonsense, said: () => said };
@@ -50,4 +50,17 @@ test('does not collect a line without end', () => {
     heard: [],
     nonsense: ['said more than 100 characters at once'],
   });
+});
+
+test('hears only lines that bear the mark', () => {
+  expect(channelOver(['k7[1]\n', '[2]\n', 'k7[3]\n'], undefined, 'k7')).toMatchObject({
+    heard: [[1]],
+    nonsense: ['said what is none of its own messages'],
+  });
+});
+
+test.each(['__proto__', '\\u005f_proto\\u005F_'])('makes no prototype of a key %s', (key) => {
+  const { heard } = channelOver([`{"a":{"${key}":{"done":true},"text":"\\"__proto__\\":"}}\n`]);
+  expect(heard).toEqual([{ a: { text: '"__proto__":' } }]);
+  expect(Object.keys((heard[0] as { a: object }).a)).toEqual(['text']);
 });

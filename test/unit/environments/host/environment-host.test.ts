@@ -50,7 +50,7 @@ describe('a tool that', () => {
     ['buffers', 'memory', /took more than 400 MB/],
     ['exit', 'crashed', /exit code 3/],
     ['abort', 'crashed', /SIGABRT/],
-    ['descriptor', 'crashed', /said what is no JSON/],
+    ['descriptor', 'crashed', /said what is none of its own messages/],
   ])('does %s is charged; those beside it are not, and answer', async (kind, how, message) => {
     const incidents: Incident[] = [];
     const unlucky = callAs(`hostile-${kind}`, 0, incidents).catch((error: unknown) => error);
@@ -95,8 +95,11 @@ describe('a tool that', () => {
     expect(lines.filter((line) => line.includes('rejection')).length).toBeLessThan(12);
   });
 
-  test('breaks what everybody stands on keeps nobody waiting for ever', async () => {
-    await callAs('hostile-no-promise', 0);
+  test('breaks what everybody stands on keeps nobody waiting for ever, and is charged', async () => {
+    await expect(callAs('hostile-no-promise', 0)).rejects.toMatchObject({
+      type: 'host-died',
+      message: expect.stringContaining('changed Promise') as string,
+    });
     expect((await callAs('calculator', 1)).observation.text).toBe('5');
   });
 

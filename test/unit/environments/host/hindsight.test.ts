@@ -105,7 +105,7 @@ describe('another task', () => {
 
   test('is what the environment says that the episode solved, with the word of the verifiers on it', async () => {
     expect(await relabelled(relabels, answered('7'))).toMatchObject([
-      { prompt: 'Find 7', said: [{ verifier: 'exact-match', version: '3', score: 1, evidence: '7 for 7' }] },
+      { prompt: 'Find 7', said: [{ verifier: 'exact-match', version: '4', score: 1, evidence: '7 for 7' }] },
     ]);
     const wrong = environmentWith([], { relabel: () => ({ prompt: 'Find 8', answer: '8' }) });
     expect(await relabelled(wrong, answered('7'))).toMatchObject([{ said: [{ score: 0 }] }]);

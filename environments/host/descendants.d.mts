@@ -1,0 +1,1 @@
+export function endDescendants(pid: number, mark: string): void;

@@ -1,0 +1,8 @@
+import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
+
+// A module beside others: its environment says which process it runs in.
+
+export default {
+  ...calculatorEnvironment('second'),
+  task: () => ({ prompt: String(process.pid) }),
+};
