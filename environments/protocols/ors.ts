@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { EventSourceParserStream, ParseError } from 'eventsource-parser/stream';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
@@ -290,6 +290,7 @@ class OrsServer {
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof GradusError) throw error;
+        if (error instanceof ParseError && error.type === 'max-buffer-size-exceeded') throw tooLong(at);
         breach = error;
       }
       if (answer !== undefined) return readOutcome(at, answer);
@@ -402,7 +403,7 @@ async function* eventsOf(
   if (response.body === null) return;
   yield* response.body
     .pipeThrough(new TextDecoderStream())
-    .pipeThrough(new EventSourceParserStream({ onComment: sign }));
+    .pipeThrough(new EventSourceParserStream({ onComment: sign, maxBufferSize: LONGEST_ANSWER }));
 }
 
 /** The environment's own code threw, or, asked for again, the server no longer knows of the call. */

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
+import { isDeeperThan } from '../../core/json/levels.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
+import { MOST_LEVELS } from './server.ts';
 
 // Tasks that are rows of a JSONL file, as Hugging Face's datasets and NeMo Gym have them. The file's SHA-256 is the
 // version of the tasks: another file is another environment, never the same one with other tasks.
@@ -50,7 +52,10 @@ export class Rows {
   constructor({ path, sha256, split = DEFAULT_SPLIT, level }: RowChoices, textOf: (row: Row) => string) {
     this.path = path;
     try {
-      this.changedAt = statSync(path).mtimeMs;
+      const stats = statSync(path);
+      // A pipe or a device may have no end.
+      if (!stats.isFile()) throw new Error('it is no regular file');
+      this.changedAt = stats.mtimeMs;
       this.bytes = readFileSync(path);
     } catch (cause) {
       throw wrong(path, `cannot be read (${messageOf(cause)})`, cause);
@@ -128,6 +133,8 @@ export class Rows {
 
   private parse({ start, end, line }: Place): Row {
     const text = this.bytes.toString('utf8', start, end);
+    if (isDeeperThan(MOST_LEVELS, text))
+      throw wrong(this.path, `has JSON of more than ${MOST_LEVELS} levels in line ${line}`);
     let value: unknown;
     try {
       value = JSON.parse(text);

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
+import { isDeeperThan } from '../../core/json/levels.ts';
 
 // Requests to somebody else's server of environments. What goes wrong between it and us, or in it, is a GradusError of the
 // boundary `environment`: never an observation, and never a reward of zero.
@@ -9,8 +10,10 @@ import type { Json } from '../../core/json/json.ts';
 /** How long it may take to say what there is (tools, tasks, a prompt), milliseconds. */
 export const LOOKUP_MS = 30_000;
 
-/** Longest answer that is read, bytes. */
+/** Longest answer that is read, bytes; of a stream the longest event. */
 export const LONGEST_ANSWER = 16 * 2 ** 20;
+/** Levels of objects and arrays that an answer may have: far fewer than what recursive code can take. */
+export const MOST_LEVELS = 256;
 
 export interface Asked {
   method?: 'GET' | 'POST';
@@ -89,6 +92,7 @@ export async function requestJson<T>(url: string, shape: z.ZodType<T>, asked: As
 
 /** Throws GradusError('environment', 'server-answer') where a text is no JSON of the shape. */
 export function readAnswer<T>(from: string, shape: z.ZodType<T>, text: string): T {
+  if (isDeeperThan(MOST_LEVELS, text)) throw wrongAnswer(from, `JSON of more than ${MOST_LEVELS} levels`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -34,6 +34,10 @@ tool('garbage', {}, {}, () => {
   process.stdout.write('this is no JSON\n');
   return text('after garbage');
 });
+tool('endless', {}, {}, () => {
+  for (let i = 0; i < 32; i++) process.stdout.write('x'.repeat(2 ** 20));
+  return text('never read');
+});
 tool('nonsense', {}, {}, () => ({ content: 'none' }));
 server.registerTool(
   'letters',
@@ -60,6 +64,14 @@ tool('slow', {}, { seconds: z.number() }, async ({ seconds }, { mcpReq }) => {
   }
   return text('done');
 });
+
+if (process.env.NESTED) {
+  let schema = { type: 'object' };
+  for (let level = 0; level < Number(process.env.NESTED); level++)
+    schema = { type: 'object', properties: { x: schema } };
+  const nested = { name: 'nested', description: '', inputSchema: schema };
+  server.server.setRequestHandler('tools/list', () => ({ tools: [nested] }));
+}
 
 log(`begun ${process.pid}`);
 process.on('exit', () => log('ended'));

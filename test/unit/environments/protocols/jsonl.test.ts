@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -128,9 +129,20 @@ test.each([
   ['no object', '["a"]\n', /no JSON object in line 1/u],
   ['no such column', '{"answer": "a"}\n', /no text in column question/u],
   ['no rows', '\n\n', /no row of the split train/u],
+  [
+    'a row of 2,000 levels',
+    `{"question": "a", "x": ${'['.repeat(2000)}${']'.repeat(2000)}}\n`,
+    /more than 256 levels in line 1/u,
+  ],
 ])('%s is refused by name', async (_, text, why) => {
   const file = text === null ? path.join(folder, 'none.jsonl') : await written(text);
   expect(() => make(file)).toThrow(why);
+});
+
+test('a pipe is refused, and not waited for', () => {
+  const pipe = path.join(folder, 'pipe.jsonl');
+  execFileSync('mkfifo', [pipe]);
+  expect(() => make(pipe)).toThrow(/no regular file/u);
 });
 
 test('a byte-order mark, blank lines, Windows line ends and no end of the last line are nothing to speak of', async () => {

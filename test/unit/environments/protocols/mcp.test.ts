@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -146,6 +147,88 @@ test('a server by HTTP that closes connections without a request answers calls',
     http.closeAllConnections();
     http.close();
   }
+});
+
+describe('a server by HTTP that answers without end', () => {
+  const answers: Record<string, (id: number, response: ServerResponse) => void> = {
+    'a JSON text': (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).write('{"jsonrpc":"2.0","x":"');
+      endless(response, () => 'x'.repeat(2 ** 20));
+    },
+    'an event of one line': (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: ');
+      endless(response, () => 'x'.repeat(2 ** 20));
+    },
+    'an event of many lines': (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      endless(response, () => `data: ${'x'.repeat(1000)}\n`.repeat(1000));
+    },
+  };
+
+  test.each(Object.keys(answers))('by %s fails when 16 MiB of it have come', async (kind) => {
+    let sent = 0;
+    const http = createServer((request, response) => {
+      if (request.method !== 'POST') {
+        response.writeHead(405).end();
+        return;
+      }
+      response.on('close', () => (sent = response.socket?.bytesWritten ?? sent));
+      void json(request).then((message) => {
+        const { id, method, params } = message as {
+          id?: number;
+          method: string;
+          params?: Record<string, Json>;
+        };
+        if (id === undefined) return response.writeHead(202).end();
+        if (method !== 'initialize') return answers[kind]!(id, response);
+        const result = {
+          protocolVersion: params?.['protocolVersion'] ?? '',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'endless', version: '1' },
+        };
+        return response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      });
+    }).listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    const server = { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp` };
+    try {
+      await expect(mcpTools({ server })).rejects.toMatchObject({
+        message: expect.stringContaining('more than 16777216 bytes') as string,
+      });
+      // No more was taken than what sockets hold on the way.
+      expect(sent).toBeLessThan(64 * 2 ** 20);
+    } finally {
+      http.closeAllConnections();
+      http.close();
+    }
+  });
+});
+
+/** As fast as it is read. */
+function endless(response: ServerResponse, chunk: () => string): void {
+  for (let ready = true; ready;) {
+    if (response.destroyed) return;
+    ready = response.write(chunk());
+  }
+  response.once('drain', () => endless(response, chunk));
+}
+
+test('a program that answers with a line without end is ended', async () => {
+  await expect(run(await mcpTools({ server: counter }), 'endless')).rejects.toMatchObject({
+    type: 'mcp',
+    message: expect.stringMatching(/exceeded maximum size/u) as string,
+  });
+});
+
+test('a server whose schemas have 2,000 levels is refused in words', async () => {
+  const env = { NESTED: '2000' };
+  await expect(mcpTools({ server: { ...counter, env } })).rejects.toMatchObject({
+    boundary: 'environment',
+    type: 'server-answer',
+    message: expect.stringContaining('more levels than can be read') as string,
+  });
 });
 
 test('what a tool may do is `once` until the author says that the hints are true, or says it of the tool', async () => {

@@ -52,6 +52,9 @@ async function serving(
 const json = (response: ServerResponse, value: unknown, status = 200): void =>
   void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 
+/** A schema in so many others. */
+const nested = (levels: number): string => `${'{"properties":'.repeat(levels)}{}${'}'.repeat(levels)}`;
+
 describe('ORS', () => {
   const FACTS: Record<string, unknown> = {
     '/list_environments': ['till'],
@@ -153,6 +156,24 @@ describe('ORS', () => {
       },
       { type: 'server-answer', message: expect.stringContaining('more than 16777216 bytes') as string },
     ],
+    [
+      'a line without end',
+      (_, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: ');
+        const more = (): void => {
+          if (response.destroyed) return;
+          for (let ready = true; ready && !response.destroyed;) ready = response.write('x'.repeat(2 ** 20));
+          response.once('drain', more);
+        };
+        more();
+      },
+      { type: 'server-answer', message: expect.stringContaining('more than 16777216 bytes') as string },
+    ],
+    [
+      'an outcome of 2,000 levels',
+      (_, response) => void response.end(event('end', nested(2000))),
+      { type: 'server-answer', message: expect.stringContaining('more than 256 levels') as string },
+    ],
     ['nothing at all', () => undefined, { type: 'timeout' }],
   ])('a call that is answered with %s is a failure, and its session is closed', async (_, call, error) => {
     const { url, paths } = await server(call);
@@ -177,6 +198,13 @@ describe('ORS', () => {
   test.each<[string, Record<string, Handler>]>([
     ['tools', { '/till/tools': (_, response) => json(response, { tools: 'none' }) }],
     ['splits', { '/till/splits': (_, response) => json(response, { detail: 'no' }, 404) }],
+    [
+      'schemas of 2,000 levels',
+      {
+        '/till/tools': (_, response) =>
+          void response.end(`{"tools":[{"name":"pay","description":"","input_schema":${nested(2000)}}]}`),
+      },
+    ],
   ])('%s that are none say so where the environment is made', async (_, other) => {
     const { url } = await server(() => undefined, other);
     await expect(ors({ url })).rejects.toMatchObject({ type: 'server-answer' });
