@@ -4,27 +4,33 @@ import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { GradusError } from '../../core/errors.ts';
 import { checkEnvironments } from '../../environments/check/check.ts';
-import type { Checked } from '../../environments/check/check.ts';
-import { print } from '../printable.ts';
+import type { Checked, CheckedEnvironment } from '../../environments/check/check.ts';
+import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
 import { fileOfModule, READY } from '../../environments/ready.ts';
 import { didYouMean } from '../../spec/strict.ts';
+import { untilInterrupted } from '../until-interrupted.ts';
+import { printJson } from '../json/print-json.ts';
 
 interface CheckOptions {
+  environment?: string[];
   tasks: number;
   seconds: number;
+  performOnce?: boolean;
   json?: boolean;
 }
 
-/** `gradus check [FILE…]`: exit code 1 where there is an error. */
+/** `gradus check [FILE…]`: exit code 1 where there is an error, or something was not looked at. */
 export function check(): Command {
   return new Command('check')
     .argument('[files...]', 'modules of environments (default: those of the project, from package.json)')
+    .option('--environment <name>', 'look at this one alone; may be given several times', eachOf)
     .option('--tasks <n>', 'look at so many tasks of each split and level', wholeFrom(1), 200)
-    .option('--seconds <n>', 'how long one environment may take', wholeFrom(1), 60)
-    .option('--json', 'one JSON object')
-    .action(async (files: string[], { tasks, seconds, json }: CheckOptions) => {
+    .option('--seconds <n>', 'how long one environment may take, or a module to be loaded', wholeFrom(1), 60)
+    .option('--perform-once', "call tools with effect 'once', too, once in each episode of the expert")
+    .option('--json', 'one JSON object; what is being done goes to stderr')
+    .action(async (files: string[], { environment, tasks, seconds, performOnce, json }: CheckOptions) => {
       for (const file of files) await assertModule(file);
       const modules =
         files.length > 0 ? files.map((file) => fileOfModule(file)) : (await projectModules()).files;
@@ -35,10 +41,28 @@ export function check(): Command {
           'no environment is named: gradus check my-environment.ts',
         );
       }
-      const checked = await checkEnvironments(modules, { tasks, seconds });
-      print(json === true ? JSON.stringify(checked.findings) : report(checked));
-      if (checked.findings.some((finding) => finding.is === 'error')) process.exitCode = 1;
+      const interrupted = new AbortController();
+      void untilInterrupted().then(() => interrupted.abort());
+      const checked = await checkEnvironments(modules, {
+        tasks,
+        seconds,
+        performOnce: performOnce === true,
+        ...(environment && { environments: environment }),
+        signal: interrupted.signal,
+        say: note,
+      });
+      if (json === true) printJson('check', checked);
+      else print(report(checked));
+      process.exitCode = exitCodeOf(checked, interrupted.signal.aborted);
     });
+}
+
+const eachOf = (name: string, before: string[] = []): string[] => [...before, name];
+
+function exitCodeOf({ environments, findings }: Checked, interrupted: boolean): number {
+  if (interrupted) return 130;
+  const errors = findings.some(({ is }) => is === 'error');
+  return errors || environments.some(({ outcome }) => outcome === 'not-looked-at') ? 1 : 0;
 }
 
 /** What may be left out of the name of a module. */
@@ -57,17 +81,30 @@ export async function assertModule(name: string, folder = process.cwd()): Promis
 }
 
 function report({ environments, findings }: Checked): string {
-  const lines = environments.map(({ name, tasks, plays, tools, verifiers, levels }) => {
-    const turns = plays.reduce((sum, { play }) => sum + ('turns' in play ? play.turns.length : 0), 0);
-    return (
-      `${name}: levels ${levels.join(', ')}; tools ${tools.join(', ') || 'none'}; verifiers ${verifiers.join(', ') || 'none'}\n` +
-      `  ${tasks.length} tasks made in two processes, ${plays.length} episodes of the expert played (${turns} turns)`
-    );
-  });
+  const lines = environments.flatMap((one) => (one.outcome === 'not-looked-at' ? [] : linesOf(one)));
   for (const { is, environment, what, remedy } of findings) {
     lines.push(`\n${is}${environment === null ? '' : ` in ${environment}`}: ${what}\n  ${remedy}`);
+  }
+  const left = environments.filter(({ outcome }) => outcome === 'not-looked-at');
+  if (left.length > 0) {
+    lines.push(`\nnot looked at: ${left.length} of ${counted(environments.length, 'environment')}`);
+    for (const { name, why } of left) lines.push(`  ${name}: ${why}`);
   }
   const errors = findings.filter(({ is }) => is === 'error').length;
   lines.push(`\n${counted(errors, 'error')}, ${counted(findings.length - errors, 'warning')}`);
   return lines.join('\n');
+}
+
+function linesOf(environment: CheckedEnvironment): string[] {
+  const { name, tasks, episodes, turns, tools, verifiers, levels, onceCalls, notChecked } = environment;
+  const once = Object.entries(onceCalls).map(
+    ([tool, { performed, stubbed }]) => `${tool} ${performed} performed, ${stubbed} stubbed`,
+  );
+  if (levels.length === 0) return [`${name}: nothing was seen of it`];
+  return [
+    `${name}: levels ${levels.join(', ')}; tools ${tools.join(', ') || 'none'}; verifiers ${verifiers.join(', ') || 'none'}`,
+    `  ${tasks} tasks made in two processes, ${episodes} episodes of the expert played (${turns} turns)`,
+    ...(once.length > 0 ? [`  calls of once tools: ${once.join('; ')}`] : []),
+    ...notChecked.map((what) => `  not checked: ${what}`),
+  ];
 }

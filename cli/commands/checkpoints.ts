@@ -1,10 +1,11 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import { findCheckpoints } from '../../store/find-checkpoints.ts';
 import { assertRun } from '../../store/find-run.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 /** `gradus checkpoints RUN`: what of a run is in the store. */
 export function checkpoints(): Command {
@@ -17,15 +18,12 @@ export function checkpoints(): Command {
         const found = await findCheckpoints(store, run);
         if (options.json === true) {
           for (const { ref, manifest } of found.checkpoints)
-            print(JSON.stringify({ ...ref, stage: manifest.stage }));
+            printJson('checkpoints', { ...ref, stage: manifest.stage });
           return;
         }
-        const table = new Table({
-          head: ['step', 'stage', 'weights', 'learner', 'object'],
-          style: { head: [], border: [] },
-        });
+        const rows: (string | number)[][] = [];
         for (const { ref, manifest } of found.checkpoints) {
-          table.push([
+          rows.push([
             ref.step,
             manifest.stage,
             ref.weights.slice(0, 12),
@@ -33,7 +31,11 @@ export function checkpoints(): Command {
             ref.manifest.key.replace(/\/manifest\.json$/, ''),
           ]);
         }
-        print(found.checkpoints.length === 0 ? `${run} has no checkpoint in this store` : table.toString());
+        print(
+          found.checkpoints.length === 0
+            ? `${run} has no checkpoint in this store`
+            : textTable(['step', 'stage', 'weights', 'learner', 'object'], rows),
+        );
         for (const { folder, reason } of found.incomplete) print(`incomplete: ${folder}: ${reason}`);
       }),
     );

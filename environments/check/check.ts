@@ -1,120 +1,180 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { ownModule, TYPESCRIPT } from '../../engine/own-module.ts';
+import { closest } from 'fastest-levenshtein';
+import { GradusError } from '../../core/errors.ts';
 import { findingsOf } from './findings.ts';
 import type { Finding } from './findings.ts';
 import type { Seen } from './look.ts';
-import type { FromLooker } from './process.ts';
+import { Looker } from './looker.ts';
+import type { Failure, Looked } from './looker.ts';
+import { added } from './once-calls.ts';
+import type { OnceCallCounts } from './once-calls.ts';
+import { uncheckedOf } from './unchecked.ts';
 
 export type { Finding } from './findings.ts';
 
 export interface CheckOptions {
   /** Tasks of each split and level that are looked at, at most. */
   tasks?: number;
-  /** How long one environment may take, seconds; a module may take as long to be loaded. */
+  /** How long one environment may take once it is prepared, seconds; a module may take as long to be loaded. */
   seconds?: number;
+  /** Names of the environments that are looked at; all that the modules have unless given. */
+  environments?: readonly string[];
+  /**
+   * Whether tools that must be called once only (`effect: 'once'`) are called, once in each of the expert's episodes. Unless
+   * it is said they are not called: the expert reads what its demonstration says they answer.
+   */
+  performOnce?: boolean;
+  /** Ends the check; what was not looked at by then is listed as such. */
+  signal?: AbortSignal;
+  /** Told what is being done, a line at a time. */
+  say?: (line: string) => void;
+  /** How often it is told what still goes on, seconds. */
+  saySeconds?: number;
+}
+
+/** What became of one environment. */
+export interface CheckedEnvironment {
+  name: string;
+  file: string;
+  /** By its worst finding; `not-looked-at` where nothing is known of it. */
+  outcome: 'nothing-found' | 'warnings' | 'errors' | 'not-looked-at';
+  /** Why it was not looked at; null where it was. */
+  why: string | null;
+  seconds: number;
+  levels: readonly number[];
+  tools: readonly string[];
+  verifiers: readonly string[];
+  /** How many were made, in each of two processes. */
+  tasks: number;
+  /** Of the expert, and their turns. */
+  episodes: number;
+  turns: number;
+  /** Calls of tools that must be called once only, in all processes. */
+  onceCalls: OnceCallCounts;
+  /** What could not be checked, in words. */
+  notChecked: readonly string[];
 }
 
 export interface Checked {
-  /** What the first process saw; its environments are those that could be looked at. */
-  environments: Seen[];
+  environments: CheckedEnvironment[];
   findings: Finding[];
 }
 
-/** One process's look. */
-interface Look {
-  environments: Seen[];
-  /** Why it did not come to its end, and in which environment. */
-  failed: (Pick<Finding, 'environment' | 'what'> & { remedy?: string }) | null;
-}
-
-/** What takes as long as it may without keeping its process says so itself, in this time, seconds. */
-const GRACE_S = 1;
-const KEPT_REMEDY =
-  'A run would end the process, with the other episodes in it: end the loop, or await what takes long.';
+const REMEDY =
+  'Mend the module, then check again. Where it only takes long, --seconds gives it more, or --tasks fewer.';
+const SAY_SECONDS = 5;
 
 /**
  * Looks at the environments of modules (paths, from the working directory) in two processes: whether tasks are the same in
- * both, no task is in two splits, the expert's episodes can be played and are judged to be right. Runs the modules' code
- * with the rights of this process. An empty list of findings says that nothing was found, not that nothing is wrong.
+ * both, no task is in two splits, the expert's episodes can be played and are judged to be right. Each is looked at by
+ * itself: one that hangs, or ends its process, keeps no other from being looked at. Runs the modules' code with the rights
+ * of this process. An empty list of findings says that nothing was found, not that nothing is wrong.
+ * Throws GradusError('environment', 'unknown') for a name that none of the environments has.
  */
 export async function checkEnvironments(
   modules: readonly string[],
-  { tasks = 200, seconds = 60 }: CheckOptions = {},
+  {
+    tasks: most = 200,
+    seconds = 60,
+    environments: chosen,
+    performOnce = false,
+    signal = new AbortController().signal,
+    say = () => undefined,
+    saySeconds = SAY_SECONDS,
+  }: CheckOptions = {},
 ): Promise<Checked> {
-  const [one, other] = await Promise.all([
-    lookOnce(modules, tasks, seconds),
-    lookOnce(modules, tasks, seconds),
-  ]);
-  const failed = one.failed ?? other.failed;
-  const findings = one.environments.flatMap((seen) =>
-    findingsOf(
-      seen,
-      other.environments.find(({ name }) => name === seen.name),
-    ),
-  );
-  if (failed !== null) {
-    findings.unshift({
-      is: 'error',
-      remedy:
-        'Mend the module, then check again. Where it only takes long, --seconds gives it more, or --tasks fewer.',
-      ...failed,
-    });
+  // Two processes must not both call what is to be called once.
+  const one = new Looker(modules, { most, seconds, signal, performOnce });
+  const other = new Looker(modules, { most, seconds, signal, performOnce: false });
+  const began = performance.now();
+  let doing = '';
+  let since = began;
+  const still = setInterval(() => {
+    say(`${doing}${one.doing}, for ${((performance.now() - since) / 1000).toFixed(0)} s`);
+  }, saySeconds * 1000);
+  try {
+    const [known] = await Promise.all([one.load(), other.load()]);
+    const findings = [...new Map([...other.broken, ...one.broken]).values()].map((failure) =>
+      findingOf(failure, null),
+    );
+    const wanted = known.filter(({ name }) => chosen?.includes(name) ?? true);
+    if (!signal.aborted) assertKnown(chosen, known, findings);
+    const environments: CheckedEnvironment[] = [];
+    for (const [n, { name, file }] of wanted.entries()) {
+      doing = `${n + 1} of ${wanted.length}, ${name}: `;
+      since = performance.now();
+      const looked = signal.aborted ? [] : await Promise.all([one.look(name), other.look(name)]);
+      const judged = judge(name, looked, signal.aborted);
+      const took = (performance.now() - since) / 1000;
+      environments.push({ name, file, seconds: Number(took.toFixed(3)), ...judged.environment });
+      findings.push(...judged.findings);
+      say(`${doing}${inWords(judged)}, ${took.toFixed(1)} s`);
+    }
+    return { environments, findings };
+  } finally {
+    clearInterval(still);
+    one.close();
+    other.close();
   }
-  return { environments: one.environments, findings };
 }
 
-async function lookOnce(modules: readonly string[], tasks: number, seconds: number): Promise<Look> {
-  const environments: Seen[] = [];
-  let failed: Look['failed'] = null;
-  let done = false;
-  let doing = `Loading ${modules.join(', ')}`;
-  let environment: string | null = null;
-  const child = fork(ownModule('process', import.meta.url), [String(tasks), ...modules], {
-    // The modules of users are TypeScript, also where ours are not.
-    execArgv: ['--import', TYPESCRIPT],
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  });
-  const end = (how: string, remedy?: string): void => {
-    failed = { environment, what: `${doing} ${how}`, ...(remedy !== undefined && { remedy }) };
-    child.kill('SIGKILL');
-  };
-  const afterAll = (): NodeJS.Timeout =>
-    setTimeout(() => {
-      end(
-        environment === null ? `took longer than ${seconds} s` : `was under way when ${seconds} s were over`,
-      );
-    }, seconds * 1000);
-  let timer = afterAll();
-  let mayKeep: number | undefined;
-  let silence: NodeJS.Timeout | undefined;
-  child.on('message', (message: FromLooker) => {
-    if ('begun' in message) {
-      doing = message.begun.what;
-      mayKeep = message.begun.seconds;
-    } else if (!('alive' in message)) {
-      clearTimeout(timer);
-      timer = afterAll();
-      mayKeep = undefined;
-      if ('loading' in message) doing = `Loading ${message.loading}`;
-      else if ('looking' in message) environment = message.looking;
-      else if ('seen' in message) environments.push(message.seen);
-      else if ('failed' in message) failed = { environment, what: message.failed };
-      else done = true;
-    }
-    clearTimeout(silence);
-    if (mayKeep !== undefined) {
-      const kept = mayKeep;
-      silence = setTimeout(
-        () => end(`kept its process for longer than ${kept} s`, KEPT_REMEDY),
-        (kept + GRACE_S) * 1000,
-      );
-    }
-  });
-  const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
-  clearTimeout(timer);
-  clearTimeout(silence);
-  if (!done)
-    failed ??= { environment, what: `${doing} ended the process (${signal ?? `exit code ${code}`})` };
-  return { environments, failed };
+function assertKnown(
+  chosen: readonly string[] | undefined,
+  known: readonly { name: string }[],
+  findings: readonly Finding[],
+): void {
+  const names = known.map(({ name }) => name);
+  const unknown = chosen?.find((name) => !names.includes(name));
+  // It may be of a module that is broken.
+  if (unknown === undefined || findings.length > 0 || names.length === 0) return;
+  throw new GradusError(
+    'environment',
+    'unknown',
+    `the modules have no environment ${JSON.stringify(unknown)}; did you mean ${JSON.stringify(closest(unknown, names))}?`,
+  );
 }
+
+interface Judged {
+  environment: Omit<CheckedEnvironment, 'name' | 'file' | 'seconds'>;
+  findings: Finding[];
+}
+
+function judge(name: string, looked: readonly Looked[], interrupted: boolean): Judged {
+  const seen = looked.flatMap((look) => ('seen' in look ? [look.seen] : []));
+  const failed = looked.find((look) => 'failed' in look)?.failed;
+  if (interrupted || failed?.again === true) {
+    const why = interrupted ? 'the check was interrupted' : failed!.what;
+    return { environment: { ...factsOf([]), outcome: 'not-looked-at', why }, findings: [] };
+  }
+  const findings = [
+    ...(failed ? [findingOf(failed, name)] : []),
+    ...(seen[0] ? findingsOf(seen[0], seen[1]) : []),
+  ];
+  const errors = findings.some(({ is }) => is === 'error');
+  const outcome = errors ? 'errors' : findings.length > 0 ? 'warnings' : 'nothing-found';
+  return { environment: { ...factsOf(seen), outcome, why: null }, findings };
+}
+
+function factsOf(seen: readonly Seen[]): Omit<Judged['environment'], 'outcome' | 'why'> {
+  const [first] = seen;
+  const plays = first?.plays ?? [];
+  return {
+    levels: first?.levels ?? [],
+    tools: first?.tools ?? [],
+    verifiers: first?.verifiers ?? [],
+    tasks: first?.tasks.length ?? 0,
+    episodes: plays.length,
+    turns: plays.reduce((sum, { play }) => sum + ('turns' in play ? play.turns.length : 0), 0),
+    onceCalls: seen.reduce<OnceCallCounts>((sum, { onceCalls }) => added(sum, onceCalls), {}),
+    notChecked: first ? uncheckedOf(first) : [],
+  };
+}
+
+const findingOf = (failure: Failure, environment: string | null): Finding => ({
+  is: 'error',
+  environment,
+  what: failure.what,
+  remedy: failure.remedy ?? REMEDY,
+});
+
+const inWords = ({ environment: { outcome, why }, findings }: Judged): string =>
+  why ?? (findings.length > 0 ? `${outcome} (${findings.length})` : 'nothing found');

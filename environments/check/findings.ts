@@ -1,4 +1,5 @@
 import type { Broken, Seen, SeenPlay, SeenTask } from './look.ts';
+import type { Played } from './play.ts';
 import { BEYOND } from '../verifiers/environment-reward.ts';
 import { SPLITS } from './look.ts';
 
@@ -25,6 +26,8 @@ export function findingsOf(seen: Seen, other: Seen | undefined): Finding[] {
     ...sharedTasks(seen),
     ...repeatedTasks(seen),
     ...brokenPlays(seen),
+    ...untoldCalls(seen),
+    ...repeatedOnceCalls(seen),
     ...(other ? changedPlays(seen, other) : []),
     ...disturbedPlays(seen),
     ...poorPlays(seen),
@@ -139,6 +142,28 @@ function* brokenPlays({ plays }: Seen): Generator<Found> {
   };
 }
 
+function* untoldCalls({ plays }: Seen): Generator<Found> {
+  const untold = plays.filter(({ play }) => !isBroken(play) && play.untold.length > 0);
+  const [first] = untold;
+  if (first === undefined) return;
+  const [name] = (first.play as Played).untold;
+  yield {
+    is: 'error',
+    what: `the expert calls ${name}, which a supervised stage does not call, without saying what it answers (${wayOf(first)})${more(untold.length)}`,
+    remedy:
+      'A supervised stage calls inline tools of sessions and pure inline tools: give the turn its `observation`.',
+  };
+}
+
+function* repeatedOnceCalls({ onceOfSession, resume }: Seen): Generator<Found> {
+  if (onceOfSession.length === 0 || (resume !== 'replay' && resume !== 'snapshot')) return;
+  yield {
+    is: 'error',
+    what: `${onceOfSession.join(', ')} must be called once only, and sessions that come back by ${resume} make their calls again`,
+    remedy: 'Give the tool a run() of its own, or the sessions another way to come back, such as `pin`.',
+  };
+}
+
 function* changedPlays(seen: Seen, other: Seen): Generator<Found> {
   // What a process or a server of its own does need not be the same twice: it is never played again.
   if (seen.resume === 'pin' || seen.resume === 'reattach') return;
@@ -148,6 +173,8 @@ function* changedPlays(seen: Seen, other: Seen): Generator<Found> {
       !isBroken(play) &&
       twin !== undefined &&
       !isBroken(twin) &&
+      // What must be called once only was called in one of the two.
+      !play.performed &&
       JSON.stringify(play) !== JSON.stringify(twin)
     );
   });
@@ -168,7 +195,7 @@ function* disturbedPlays({ disturbed }: Seen): Generator<Found> {
     is: 'error',
     what: `${first.broken}${more(disturbed.length)}`,
     remedy:
-      'Episodes are played many at a time: keep what one has changed in its session, not in a variable of the module.',
+      'Episodes are played many at a time: keep what one has changed in its session, not in a variable of the module or a file of all.',
   };
 }
 

@@ -10,9 +10,10 @@ import { hostedHere } from '../host/hosted-environment.ts';
 import type { HostedEnvironment } from '../host/hosted-environment.ts';
 import type { Resume } from '../session.ts';
 import { playDemonstration, playTogether } from './play.ts';
-import type { Begin, Demonstrated, Played } from './play.ts';
-
-export type { Begun } from './play.ts';
+import type { Demonstrated, Played } from './play.ts';
+import { OnceCalls } from './once-calls.ts';
+import type { OnceCallCounts } from './once-calls.ts';
+import type { Begin } from './play-through.ts';
 
 // What one process sees of an environment. Another one must see the same.
 
@@ -61,24 +62,32 @@ export interface Seen {
   /** How episodes that were played by turns disturbed each other. */
   disturbed: Broken[];
   presentations: SeenPresentation[];
+  onceCalls: OnceCallCounts;
+  /** Tools of sessions that must be called once only. */
+  onceOfSession: readonly string[];
 }
 
 /** What is done once may take as long as loading a module. */
-const LOAD_SECONDS = 60;
+export const LOAD_SECONDS = 60;
 
 /** Tasks of each level that the expert is asked about, and how many ways through each. */
 const DEMONSTRATED = 8;
 const WAYS = 2;
 
-/** Looks at up to `most` tasks of each split and level, and plays the expert's way through some of them. */
+export interface LookOptions {
+  /** Tasks of each split and level that are looked at, at most. */
+  most: number;
+  /** Whether tools that must be called once only are called. */
+  performOnce: boolean;
+}
+
+/** Looks at tasks of an environment that is prepared, and plays the expert's way through some of them. */
 export async function look(
   environment: Environment,
   file: string,
-  most: number,
+  { most, performOnce }: LookOptions,
   begin: Begin,
 ): Promise<Seen> {
-  await begin({ what: 'prepare()', seconds: LOAD_SECONDS });
-  await environment.prepare?.();
   await begin({ what: 'taskCount()', seconds: LOAD_SECONDS });
   const facts = factsOf(environment, file);
   const { name, levels, tools, verifiers, taskCounts, resume, demonstrates } = facts;
@@ -92,8 +101,9 @@ export async function look(
       }
     }
   }
+  const once = new OnceCalls(performOnce);
   const played = demonstrates
-    ? await playAll(environment, facts, begin)
+    ? await playAll(environment, facts, begin, once)
     : { plays: [], disturbed: [], presentations: [] };
   const names = (all: readonly { name: string }[]): string[] => all.map((one) => one.name);
   return {
@@ -106,6 +116,8 @@ export async function look(
     counts: taskCounts,
     tasks,
     ...played,
+    onceCalls: once.counts,
+    onceOfSession: names(tools.filter(({ effect, ofSession }) => effect === 'once' && ofSession)),
   };
 }
 
@@ -114,6 +126,7 @@ async function playAll(
   environment: Environment,
   { name, levels, taskCounts }: EnvironmentFacts,
   begin: Begin,
+  once: OnceCalls,
 ): Promise<Pick<Seen, 'plays' | 'disturbed' | 'presentations'>> {
   const hosted = hostedHere(environment);
   const plays: SeenPlay[] = [];
@@ -127,7 +140,7 @@ async function playAll(
         let late = false;
         const play = await orBroken(async () => {
           try {
-            const { played, demonstrated } = await playDemonstration(hosted, ref, way, begin);
+            const { played, demonstrated } = await playDemonstration(hosted, ref, way, begin, once);
             alone.push(demonstrated);
             return played;
           } catch (error) {
@@ -142,7 +155,8 @@ async function playAll(
     }
     const together = await orBroken(() => playTogether(hosted, alone, begin));
     if (together) disturbed.push(together);
-    if (alone[0]) presentations.push(...(await presentAll(hosted, alone[0], begin)));
+    const whole = alone.find(({ episode }) => !episode.unjudged);
+    if (whole) presentations.push(...(await presentAll(hosted, whole, begin)));
   }
   return { plays, disturbed, presentations };
 }

@@ -1,15 +1,15 @@
 import { GradusError } from '../../core/errors.ts';
-import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { Observation, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { DemonstrationTurn } from '../contract.ts';
-import { callBlocksMs } from '../host/environment-host.ts';
 import { wordsOf } from '../host/facts.ts';
-import type { ToolFacts } from '../host/facts.ts';
 import type { HostedEnvironment } from '../host/hosted-environment.ts';
-import { PlayedSession } from '../host/played-session.ts';
+import { InTurn } from './in-turn.ts';
+import type { OnceCalls } from './once-calls.ts';
+import { answerOf, playThrough } from './play-through.ts';
+import type { Begin, Effects, PlayedEpisode, Playing } from './play-through.ts';
 
 /** What the expert did and read, and what verifiers said of it. */
-export interface Played {
+export interface Played extends Effects {
   /** Negative for an example of what not to do. */
   weight: number;
   turns: { wrote: string; read: string | null; refused: Observation['error'] | null }[];
@@ -18,18 +18,9 @@ export interface Played {
   scores: { verifier: string; score: number | null; why: string }[];
 }
 
-/** What a person's code does next. */
-export interface Begun {
-  what: string;
-  /** How long it may keep the process from anything else: as in a run, where it is not given as long as a fast verifier. */
-  seconds?: number;
-}
-
-export type Begin = (begun: Begun) => Promise<void>;
-
 /** An episode of the expert as it went alone, to be played again. */
 export interface Demonstrated {
-  playing: Omit<Playing, 'id' | 'letGo'>;
+  playing: Omit<Playing, 'id' | 'letGo' | 'first'>;
   episode: PlayedEpisode;
 }
 
@@ -46,6 +37,7 @@ export async function playDemonstration(
   ref: TaskRef,
   way: number,
   begin: Begin,
+  once: OnceCalls,
 ): Promise<{ played: Played; demonstrated: Demonstrated }> {
   const { signal } = new AbortController();
   const where = `train, level ${ref.level}, index ${ref.index}, way ${way}`;
@@ -54,10 +46,11 @@ export async function playDemonstration(
   if (shown instanceof GradusError) throw shown;
   const { demonstration, tools = environment.tools } = shown!;
   const id = `check/${process.pid}/${ref.environment}/${ref.level}/${ref.index}/${way}`;
-  const play = { environment, ref, tools, turns: demonstration.turns, signal, where, begin };
-  const episode = await playThrough({ ...play, id, letGo: false });
-  if (COME_BACK.includes(environment.resume) && episode.turns.some(({ action }) => action.kind === 'call')) {
-    const again = await playThrough({ ...play, id: `${id}/again`, letGo: true });
+  const play = { environment, ref, tools, turns: demonstration.turns, signal, where, begin, once };
+  const episode = await playThrough({ ...play, id, letGo: false, first: true });
+  const calls = episode.turns.some(({ action }) => action.kind === 'call');
+  if (COME_BACK.includes(environment.resume) && calls && !episode.performed) {
+    const again = await playThrough({ ...play, id: `${id}/again`, letGo: true, first: false });
     const other = otherwise(episode, again);
     if (other !== null) {
       throw disagrees(`its session was let go of and came back as another one: ${other}`);
@@ -65,10 +58,14 @@ export async function playDemonstration(
   }
   const fast = environment.verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name);
   await begin({ what: `its verifiers (${where})` });
-  const [said] = await environment.verdicts(fast, [{ ref, episode }], { signal });
+  const { performed, unjudged, untold } = episode;
+  const [said] = unjudged ? [[]] : await environment.verdicts(fast, [{ ref, episode }], { signal });
   if (said instanceof GradusError) throw said;
   const played: Played = {
     weight: demonstration.weight,
+    performed,
+    unjudged,
+    untold,
     turns: episode.turns.map(({ text, observation }) => ({
       wrote: text,
       read: observation?.text ?? null,
@@ -96,7 +93,8 @@ export async function playTogether(
   // What a server of its own does need not be the same twice.
   if (environment.resume === 'pin' || environment.resume === 'reattach') return;
   const [one, ...others] = alone.filter(
-    ({ episode }) => episode.turns.filter(({ action }) => action.kind === 'call').length > 0,
+    ({ episode: { turns, performed } }) =>
+      !performed && turns.filter(({ action }) => action.kind === 'call').length > 0,
   );
   if (one === undefined) return;
   const other = others.find(({ playing }) => playing.ref.index !== one.playing.ref.index) ?? one;
@@ -106,7 +104,14 @@ export async function playTogether(
     pair.map(async ({ playing }, n) => {
       const id = `check/${process.pid}/${playing.ref.environment}/${playing.ref.level}/together/${n}`;
       try {
-        return await playThrough({ ...playing, begin, id, letGo: false, myTurn: () => turns.wait() });
+        return await playThrough({
+          ...playing,
+          begin,
+          id,
+          letGo: false,
+          first: false,
+          myTurn: () => turns.wait(),
+        });
       } finally {
         turns.leave();
       }
@@ -123,97 +128,6 @@ export async function playTogether(
       `two episodes that are played by turns disturb each other: in that of ${playing.where} ${differs} beside that of ${pair[1 - n]!.playing.where}`,
     );
   }
-}
-
-/** Those who wait are let go one at a time, whoever has waited longest, when all wait. */
-class InTurn {
-  private readonly waiting: (() => void)[] = [];
-  private players: number;
-
-  constructor(players: number) {
-    this.players = players;
-  }
-
-  wait(): Promise<void> {
-    return new Promise((resolve) => {
-      this.waiting.push(resolve);
-      this.next();
-    });
-  }
-
-  leave(): void {
-    this.players--;
-    this.next();
-  }
-
-  private next(): void {
-    if (this.waiting.length === this.players) this.waiting.shift()?.();
-  }
-}
-
-type PlayedEpisode = Pick<Episode, 'turns' | 'status' | 'session'>;
-
-interface Playing {
-  environment: HostedEnvironment;
-  ref: TaskRef;
-  tools: readonly ToolFacts[];
-  turns: readonly DemonstrationTurn[];
-  /** Of the session. */
-  id: string;
-  /** Let go of the session before every call: it has to come back. */
-  letGo: boolean;
-  /** Whose turn it is with another episode; awaited before every call. */
-  myTurn?: () => Promise<void>;
-  /** The task and the way, in words. */
-  where: string;
-  begin: Begin;
-  signal: AbortSignal;
-}
-
-async function playThrough(playing: Playing): Promise<PlayedEpisode> {
-  const { environment, ref, tools, id, letGo, myTurn, where, begin, signal } = playing;
-  const turns: Turn[] = [];
-  const session = new PlayedSession(environment, ref, id, tools);
-  const observe = async (turn: DemonstrationTurn, call: ToolCall): Promise<Observation> => {
-    const { observation: said } = turn;
-    const tool = tools.find(({ name }) => name === call.name);
-    await myTurn?.();
-    await begin({
-      what: `the tool ${call.name} (call ${turns.length + 1} of the expert's episode of ${where})`,
-      ...(tool && { seconds: callBlocksMs(tool) / 1000 }),
-    });
-    // What a session says is looked at in any case; other tools may have effects.
-    const told = said !== undefined && tool?.ofSession === false;
-    const known = told ? { text: said } : await session.refusalOf(call, { signal });
-    if (known !== null) {
-      session.note({ kind: 'call', call }, known);
-      return known;
-    }
-    if (letGo) await session.close({ signal });
-    const observation = await session.call(call, { signal });
-    if (said !== undefined && observation.text !== said) {
-      throw broken(
-        `says that ${call.name} answers ${JSON.stringify(said)}, and it answers ${JSON.stringify(observation.text)}`,
-      );
-    }
-    return observation;
-  };
-  let status: Episode['status'] = { kind: 'truncated', limit: 'turns' };
-  for (const turn of playing.turns) {
-    if (status.kind !== 'truncated') {
-      throw broken(`goes on after ${status.kind === 'ended' ? 'the environment has ended it' : 'an answer'}`);
-    }
-    const action = actionOf(turn);
-    const observation = action.kind === 'call' ? await observe(turn, action.call) : undefined;
-    turns.push({ start: 0, end: 0, text: textOf(turn), action, ...(observation && { observation }) });
-    if (action.kind === 'answer') status = { kind: 'answered', answer: action.answer };
-    if (observation?.done) status = { kind: 'ended' };
-  }
-  if (environment.resume === null) return { turns, status };
-  await begin({ what: `the session's end() (${where})` });
-  const by = status.kind === 'answered' ? 'answer' : status.kind === 'ended' ? 'environment' : 'turns';
-  const ended = await session.end({ answer: answerOf({ status }), by }, { signal });
-  return { turns, status, session: { ...session.kept, ended } };
 }
 
 /** In words, the first call that brought something else when it was played again; null where there is none. */
@@ -233,22 +147,3 @@ function otherwise(first: PlayedEpisode, again: PlayedEpisode): string | null {
 }
 
 const disagrees = (how: string): GradusError => new GradusError('environment', 'session', how);
-
-const answerOf = ({ status }: Pick<Episode, 'status'>): string | null =>
-  status.kind === 'answered' ? status.answer : null;
-
-function actionOf({ call, answer, raw }: DemonstrationTurn): Turn['action'] {
-  if ([call, answer, raw].filter((one) => one !== undefined).length !== 1) {
-    throw broken('has a turn with none or several of `call`, `answer` and `raw`');
-  }
-  if (call !== undefined) return { kind: 'call', call };
-  return answer === undefined
-    ? { kind: 'malformed', reason: 'shown as it must not be' }
-    : { kind: 'answer', answer };
-}
-
-const textOf = ({ call, answer, raw }: DemonstrationTurn): string =>
-  raw ?? answer ?? `${call!.name} ${JSON.stringify(call!.arguments)}`;
-
-const broken = (how: string): GradusError =>
-  new GradusError('environment', 'demonstration', `its demonstration ${how}`);
