@@ -8,10 +8,13 @@ export type JsonObject = { [key: string]: Json };
 /** What can be run here, by the names that `config.json` has for them. */
 export const ARCHITECTURES = ['LlamaForCausalLM', 'Qwen2ForCausalLM', 'Qwen3ForCausalLM'] as const;
 
-export function count(json: JsonObject, field: string, otherwise?: number): number {
+/** `most`: what follows from the field is allocated, or gone through. */
+export function count(json: JsonObject, field: string, most: number, otherwise?: number): number {
   const value = json[field] ?? otherwise;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
-  throw invalid(`${field} must be a whole number above 0, and is ${show(value)}`);
+  const isCount = typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+  if (!isCount) throw invalid(`${field} must be a whole number above 0, and is ${show(value)}`);
+  if (value > most) throw invalid(`${field} may be ${most} at most, and is ${value}`);
+  return value;
 }
 
 export function positive(json: JsonObject, field: string, otherwise?: number): number {

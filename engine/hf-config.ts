@@ -5,6 +5,19 @@ import { ropeOf } from './hf-rope.ts';
 import type { LinearWithBias, ModelConfig } from './model-config.ts';
 
 /**
+ * Several times what the largest published models have. Rotary tables are made for all positions: at 2^21 of them and
+ * heads of 128 they take a gigabyte.
+ */
+const MOST = {
+  width: 2 ** 18,
+  heads: 2 ** 10,
+  headSize: 2 ** 12,
+  positions: 2 ** 21,
+  tokens: 10_000_000,
+  layers: 2 ** 10,
+};
+
+/**
  * The shape of the model that a `config.json` describes: of LlamaForCausalLM, Qwen2ForCausalLM (Qwen2.5 is one) or
  * Qwen3ForCausalLM, with the defaults that transformers fills in. Fields that change nothing in inference and training
  * here (dropout, cache, initializer range) are not looked at.
@@ -22,19 +35,19 @@ export function fromHfConfig(json: Json): ModelConfig {
   ] as const) {
     if ((json[field] ?? plain) !== plain) throw unsupported(`${field} ${show(json[field])}`);
   }
-  const hiddenSize = count(json, 'hidden_size');
-  const attentionHeads = count(json, 'num_attention_heads');
-  const maxPositions = count(json, 'max_position_embeddings');
+  const hiddenSize = count(json, 'hidden_size', MOST.width);
+  const attentionHeads = count(json, 'num_attention_heads', MOST.heads);
+  const maxPositions = count(json, 'max_position_embeddings', MOST.positions);
   const biases = biasesOf(json, family);
   const { theta, scaling } = ropeOf(json, maxPositions);
   const config: ModelConfig = {
-    vocabSize: count(json, 'vocab_size'),
+    vocabSize: count(json, 'vocab_size', MOST.tokens),
     hiddenSize,
-    intermediateSize: count(json, 'intermediate_size'),
-    layers: count(json, 'num_hidden_layers'),
+    intermediateSize: count(json, 'intermediate_size', MOST.width),
+    layers: count(json, 'num_hidden_layers', MOST.layers),
     attentionHeads,
-    keyValueHeads: count(json, 'num_key_value_heads', attentionHeads),
-    headSize: count(json, 'head_dim', family === 'qwen3' ? 128 : hiddenSize / attentionHeads),
+    keyValueHeads: count(json, 'num_key_value_heads', MOST.heads, attentionHeads),
+    headSize: count(json, 'head_dim', MOST.headSize, family === 'qwen3' ? 128 : hiddenSize / attentionHeads),
     maxPositions,
     rmsNormEpsilon: positive(json, 'rms_norm_eps', 1e-6),
     ropeTheta: theta,
@@ -86,7 +99,9 @@ function refuseSlidingWindow(json: JsonObject, { layers, maxPositions }: ModelCo
   if (typeof window === 'number' && window >= maxPositions) return;
   const types = json['layer_types'];
   const named = Array.isArray(types) && types.some((type) => type !== 'full_attention');
-  const switched = json['use_sliding_window'] === true && count(json, 'max_window_layers', 28) < layers;
+  const switched =
+    json['use_sliding_window'] === true &&
+    count(json, 'max_window_layers', Number.MAX_SAFE_INTEGER, 28) < layers;
   if (named || (types == null && switched)) {
     throw unsupported(`sliding-window attention (sliding_window ${show(window)})`);
   }

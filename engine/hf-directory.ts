@@ -1,10 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
+import { totalmem } from 'node:os';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
 import { modelConfigOf } from './hf-model-config.ts';
-import { weightShapes } from './model-config.ts';
+import { parameterCount, weightShapes } from './model-config.ts';
 import type { ModelConfig, Weights } from './model-config.ts';
+import { readRegularFile } from './regular-file.ts';
 import { SafetensorsFile } from './safetensors/file.ts';
 
 /** A model in Hugging Face's layout, without its weights, which may be gigabytes. */
@@ -58,7 +60,7 @@ export async function openHfDirectory(folder: string): Promise<HfDirectory> {
   });
   const files = new Map<string, Uint8Array>();
   for (const name of SMALL_FILES) {
-    if (present.includes(name)) files.set(name, await readFile(path.join(folder, name)));
+    if (present.includes(name)) files.set(name, await fileOf(folder, name));
   }
   for (const name of ['config.json', 'tokenizer.json']) {
     if (!files.has(name)) throw invalid(folder, missing(name, present));
@@ -97,6 +99,11 @@ async function readWeights(
           `${name} is [${entry.shape.join(', ')}] and config.json makes it [${shape.join(', ')}] of floats`,
         );
       }
+    }
+    const bytes = 4 * parameterCount(config);
+    if (bytes > totalmem()) {
+      const [needs, has] = [bytes, totalmem()].map((one) => `${(one / 2 ** 30).toFixed(1)} GiB`);
+      throw invalid(folder, `its weights take ${needs} as float32, and this machine has ${has} of memory`);
     }
     const weights: Weights = new Map();
     for (const [name, shape] of shapes) {
@@ -143,15 +150,15 @@ interface Shard {
 async function openShards(folder: string, present: readonly string[]): Promise<Shard[]> {
   if (!present.includes(INDEX)) {
     if (!present.includes(SINGLE)) throw invalid(folder, missing(SINGLE, present));
-    const file = await SafetensorsFile.open(path.join(folder, SINGLE));
+    const file = await shardOf(folder, SINGLE);
     return [{ file, names: file.names }];
   }
-  const byShard = readIndex(folder, jsonOf(folder, INDEX, await readFile(path.join(folder, INDEX))));
+  const byShard = readIndex(folder, jsonOf(folder, INDEX, await fileOf(folder, INDEX)));
   const opened: Shard[] = [];
   try {
     for (const [shard, names] of byShard) {
       if (!present.includes(shard)) throw invalid(folder, `${INDEX} names ${shard}, which is not there`);
-      const file = await SafetensorsFile.open(path.join(folder, shard));
+      const file = await shardOf(folder, shard);
       opened.push({ file, names });
       const absent = names.find((name) => !file.has(name));
       if (absent !== undefined)
@@ -161,6 +168,15 @@ async function openShards(folder: string, present: readonly string[]): Promise<S
   } catch (error) {
     await Promise.all(opened.map(({ file }) => file.close()));
     throw error;
+  }
+}
+
+async function shardOf(folder: string, name: string): Promise<SafetensorsFile> {
+  try {
+    return await SafetensorsFile.open(path.join(folder, name));
+  } catch (cause) {
+    if (cause instanceof GradusError) throw cause;
+    throw invalid(folder, `${name} cannot be read: ${messageOf(cause)}`, cause);
   }
 }
 
@@ -179,6 +195,14 @@ function readIndex(folder: string, index: Json): Map<string, string[]> {
     else byShard.set(shard, [name]);
   }
   return byShard;
+}
+
+async function fileOf(folder: string, name: string): Promise<Uint8Array> {
+  try {
+    return await readRegularFile(path.join(folder, name));
+  } catch (cause) {
+    throw invalid(folder, `${name} cannot be read: ${messageOf(cause)}`, cause);
+  }
 }
 
 function jsonOf(folder: string, name: string, bytes: Uint8Array): Json {

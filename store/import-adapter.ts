@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
@@ -7,6 +6,7 @@ import type { CheckpointRef } from '../core/refs.ts';
 import { openHfDirectory } from '../engine/hf-directory.ts';
 import { inTurns } from '../engine/in-pieces.ts';
 import { mergeInPieces } from '../engine/lora/merge-adapter.ts';
+import { readRegularFile } from '../engine/regular-file.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL, readPeftAdapter } from '../engine/lora/peft-format.ts';
 import { loadPolicy } from './checkpoints.ts';
 import type { Policy } from './checkpoints.ts';
@@ -76,7 +76,7 @@ async function adapterConfig(folder: string): Promise<{ [key: string]: Json }> {
 
 async function fileOf(folder: string, name: string): Promise<Uint8Array> {
   try {
-    return new Uint8Array(await readFile(path.join(folder, name)));
+    return await readRegularFile(path.join(folder, name));
   } catch (cause) {
     throw invalid(folder, `${name} cannot be read (${messageOf(cause)})`, cause);
   }

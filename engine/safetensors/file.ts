@@ -1,6 +1,6 @@
-import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { GradusError } from '../../core/errors.ts';
+import { openRegularFile } from '../regular-file.ts';
 import { decode } from './dtypes.ts';
 import { corrupt, headerLength, parseHeader } from './header.ts';
 import type { SafetensorsHeader, TensorEntry } from './header.ts';
@@ -20,11 +20,10 @@ export class SafetensorsFile {
     this.byName = new Map(header.entries.map((entry) => [entry.name, entry]));
   }
 
-  /** Throws what `parseHeader` throws, with the file's name, and what opening a file throws. */
+  /** Throws what `parseHeader` throws, with the file's name, and what `openRegularFile` throws. */
   static async open(path: string): Promise<SafetensorsFile> {
-    const handle = await open(path);
+    const { handle, size } = await openRegularFile(path);
     try {
-      const { size } = await handle.stat();
       const length = headerLength(await readAt(handle, 0, Math.min(8, size)), size);
       const header = parseHeader(await readAt(handle, 8, length), size - 8 - length);
       return new SafetensorsFile(handle, header, 8 + length);

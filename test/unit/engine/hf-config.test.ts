@@ -42,6 +42,22 @@ test('rope_theta is read where transformers 4 and where transformers 5 put it', 
   expect(() => fromHfConfig(changed({ rope_theta: 5e5 }))).toThrow(/differ/);
 });
 
+test.each([
+  ['max_position_embeddings', 1e8],
+  ['max_position_embeddings', 1e12],
+  ['num_hidden_layers', 1e9],
+  ['vocab_size', 2 ** 40],
+  ['hidden_size', 2 ** 40],
+  ['intermediate_size', 2 ** 40],
+  ['num_attention_heads', 2 ** 40],
+  ['num_key_value_heads', 2 ** 40],
+  ['head_dim', 2 ** 40],
+])('%s of %d is refused by its name, before anything is made of it', (field, value) => {
+  expect(() => fromHfConfig(changed({ [field]: value }))).toThrow(
+    new RegExp(`^config.json: ${field} may be \\d+ at most, and is ${value}$`),
+  );
+});
+
 test('what transformers fills in may be absent', () => {
   const old = changed({}, ['head_dim', 'num_key_value_heads', 'rms_norm_eps', 'tie_word_embeddings']);
   expect(fromHfConfig(old)).toEqual({

@@ -1,8 +1,10 @@
-import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
+import { weightShapes } from '../../../engine/model-config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { writeSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import type { StoredTensor } from '../../../engine/safetensors/safetensors.ts';
@@ -141,3 +143,51 @@ test('a hundred thousand empty tensors in an index are refused at once', async (
   // One second on a busy machine; what copies all names for each takes forty.
   expect(performance.now() - begin).toBeLessThan(8000);
 }, 60_000);
+
+/** Any of these files may be what is read for ever. */
+const READ = ['config.json', 'tokenizer.json', 'LICENSE', 'model.safetensors', INDEX];
+
+test.each(READ)(
+  '%s that is a pipe, a device or a folder is refused by its name, and not waited for',
+  async (name) => {
+    const folder = await folderWith(changed(() => undefined));
+    const file = path.join(folder, name);
+    const refused = {
+      type: 'invalid-model',
+      message: expect.stringContaining(`${name} cannot be read`) as string,
+    };
+    await rm(file, { force: true });
+    execFileSync('mkfifo', [file]);
+    await expect(loadHfDirectory(folder)).rejects.toMatchObject(refused);
+    await rm(file);
+    await symlink('/dev/zero', file);
+    await expect(loadHfDirectory(folder)).rejects.toMatchObject(refused);
+  },
+);
+
+test('a small file of gigabytes is refused by its size', async () => {
+  const folder = await folderWith(changed(() => undefined));
+  await truncate(path.join(folder, 'tokenizer.json'), 2 ** 33);
+  await expect(loadHfDirectory(folder)).rejects.toThrow(
+    'tokenizer.json cannot be read: it has 8589934592 bytes',
+  );
+});
+
+test('weights that no memory can hold are refused before any is read', async () => {
+  const config = { ...smallConfig, hiddenSize: 2 ** 17, vocabSize: Math.ceil(totalmem() / 2 ** 18) };
+  let end = 0;
+  const entries = weightShapes(config).map(([name, shape]) => {
+    const begin = end;
+    end += 4 * shape.reduce((product, n) => product * n, 1);
+    return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
+  });
+  const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
+  const header = new Uint8Array(8 + json.length);
+  new DataView(header.buffer).setBigUint64(0, BigInt(json.length), true);
+  header.set(json, 8);
+  const files = Object.fromEntries(newModelFiles(config, '{}'));
+  const folder = await folderWith({ ...files, 'model.safetensors': header });
+  // Nothing of it is on the disk.
+  await truncate(path.join(folder, 'model.safetensors'), header.length + end);
+  await expect(loadHfDirectory(folder)).rejects.toThrow(/its weights take [\d.]+ GiB as float32/);
+});
