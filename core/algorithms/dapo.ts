@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { groupRelative, tellsApart } from './group-baseline.ts';
+import { groupRelative, mixesSuccess, tellsApart } from './group-baseline.ts';
 import type { Method } from './method.ts';
 import {
   clip,
@@ -16,13 +16,20 @@ import {
  * DAPO, decoupled clip and dynamic sampling policy optimization (Yu et al. 2025, arXiv 2503.14476):
  *
  *   A_i = (r_i − mean r) / std r   over the samples of one task (eq. 9);
- *   only groups whose samples differ are learnt from, and others are drawn in the place of the rest (eq. 11);
+ *   only groups of which some samples succeed and some fail are learnt from, and others are drawn in the place of the rest
+ *   (eq. 11); `filter: reward` keeps each group whose rewards differ, by shaping too, as verl can;
  *   loss: the ratio clipped to [1 − low, 1 + high] with high > low (eq. 10), mean over all tokens (eq. 12), no KL.
  *
  * The soft overlong penalty (eq. 13) is a rule of the reward. What the sampling leaves after `maxRefills` is learnt from.
  */
 const schema = z.strictObject({
   kind: z.literal('dapo'),
+  filter: z
+    .enum(['correctness', 'reward'])
+    .default('correctness')
+    .describe(
+      'Groups that are learnt from. correctness: some samples succeed and some fail. reward: rewards differ, be it by shaping alone.',
+    ),
   ...clip,
   ...entropyBonus,
   ...passes,
@@ -37,7 +44,14 @@ export const dapo: Method<typeof schema> = {
   ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) =>
-    planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), { refills: spec.maxRefills }),
-  credit: (groups) => groupRelative(groups, 'group').filter(({ group }) => tellsApart(groups[group]!)),
+    planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
+      refills: spec.maxRefills,
+      ...(spec.filter === 'correctness' && { refillBy: 'correctness' }),
+    }),
+  credit: (groups, { filter }) => {
+    // A run that began before there was a filter has none, and goes by rewards.
+    const teaches = filter === 'correctness' ? mixesSuccess : tellsApart;
+    return groupRelative(groups, 'group').filter(({ group }) => teaches(groups[group]!));
+  },
   refuse: refuseImportance,
 };

@@ -1,7 +1,7 @@
 import { deviationOf } from '../statistics/standardized.ts';
 import { groupAdvantages } from './advantage.ts';
 import { spread } from './method.ts';
-import type { CreditGroup, Lesson } from './method.ts';
+import type { CreditGroup, Lesson, Sample } from './method.ts';
 import { rewardedOf } from './sampled.ts';
 
 /** Group-relative advantages, as GRPO has them, for all sampled tokens of each sample. */
@@ -24,10 +24,28 @@ export const tellsApart = ({ samples }: CreditGroup): boolean =>
     'none',
   ).degenerate;
 
-/** Places of the share `keep` of the groups, rounded down but one at least, whose rewards deviate most; of equal ones the earlier. */
+/** Some, and not all, of the samples that have a reward are successes. */
+export function mixesSuccess({
+  samples,
+}: {
+  samples: readonly Pick<Sample, 'reward' | 'success'>[];
+}): boolean {
+  const known = samples.filter(({ reward }) => reward !== null).map(({ success }) => success);
+  return known.includes(true) && known.includes(false);
+}
+
+/**
+ * Places of the share `keep` of the groups, rounded down but one at least, whose rewards deviate most; of equal ones the
+ * earlier. A group with fewer than two rewards has no deviation: it is neither ranked nor counted. A share of 1 keeps all.
+ */
 export function mostDeviating(groups: readonly CreditGroup[], keep: number): Set<number> {
-  const deviations = groups.map((group) => deviationOf(rewardedOf(group).map(({ of }) => of.reward)));
-  const ranked = [...groups.keys()].toSorted((a, b) => deviations[b]! - deviations[a]! || a - b);
+  if (keep >= 1) return new Set(groups.keys());
+  const ranked = groups
+    .map((group, at) => ({ at, rewards: rewardedOf(group).map(({ of }) => of.reward) }))
+    .filter(({ rewards }) => rewards.length > 1)
+    .map(({ at, rewards }) => ({ at, deviation: deviationOf(rewards) }))
+    .toSorted((a, b) => b.deviation - a.deviation || a.at - b.at);
   // 0.58 · 50 is a hair below 29 in doubles.
-  return new Set(ranked.slice(0, Math.max(1, Math.floor(keep * groups.length + 1e-9))));
+  const share = Math.max(1, Math.floor(keep * ranked.length + 1e-9));
+  return new Set(ranked.slice(0, share).map(({ at }) => at));
 }

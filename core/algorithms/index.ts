@@ -73,6 +73,8 @@ export const ignoresScale = (spec: AlgorithmSpec): boolean => methodOf(spec).ign
 
 export const learnsWhole = (spec: AlgorithmSpec): boolean => methodOf(spec).whole === true;
 
+export const learningRateOf = (spec: AlgorithmSpec): number => methodOf(spec).learningRate ?? 3e-4;
+
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
   methodOf(spec).plan(spec, sampling);
 

@@ -10,6 +10,9 @@ import { ofSamples, passes, planOf } from './surrogate.ts';
  *
  *   z0 = max(0, mean of log π/π_ref of completions put after the prompt of another task), which the step's other tasks give;
  *   loss: λ_D (1 − σ(β (log π/π_ref − z0))) of the desirable, λ_U (1 − σ(β (z0 − log π/π_ref))) of the others.
+ *
+ * Failures are made less likely without a bound. At the learning rate of the other methods a small policy forgot everything
+ * (docs/log.md), so it has a third of it by default.
  */
 const schema = z.strictObject({
   kind: z.literal('kto'),
@@ -28,6 +31,7 @@ export const kto: Method<typeof schema> = {
   ignoresScale: () => true,
   whole: true,
   offPolicy: true,
+  learningRate: 1e-4,
   plan: (spec, sampling) => {
     const { temperature, topK } = ofSamples(sampling);
     const { beta, desirableWeight, undesirableWeight } = spec;

@@ -25,6 +25,8 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
    * or by none. Absent: it is not.
    */
   ignoresScale?(spec: Spec): boolean;
+  /** Of a stage that says none. Absent: 3e-4. */
+  readonly learningRate?: number;
   /** The section of the spec, strict. */
   readonly schema: Schema;
   /** What a stage needs to know; made once, when the spec is read. */
@@ -49,6 +51,8 @@ export interface MethodContext {
   relabels: boolean;
   /** A rule of the reward pays single turns. */
   turnRewards: boolean;
+  /** What an episode may have after its prompt, tokens. */
+  maxCompletionTokens: number;
   /** The checkpoint of another run that the stage's policy is when it begins, as the spec names it, where it is one. */
   beginsWith?: string | undefined;
   /** Those that the stage draws tasks of, once each. */
@@ -82,6 +86,8 @@ export interface Plan {
   hindsight: HindsightPlan | null;
   /** How often more tasks are drawn in place of those that teach nothing, at most; 0: never. */
   refills: number;
+  /** Those whose samples all succeed or all fail teach nothing. Absent: those whose rewards are all equal. */
+  refillBy?: 'correctness';
   /**
    * What must differ for something to be learnt: rewards of all samples of a `step`, or of `none`. Absent: of the samples
    * of one task.

@@ -49,6 +49,8 @@ export interface ClippedObjective extends MeanOf, OfSamples, ImportanceCorrectio
   clipRatioHigh: number;
   /** Weight of KL(policy ‖ reference); 0 leaves the reference out of the computation. */
   beta: number;
+  /** Of KL(policy ‖ reference), in the loss (Schulman 2020). Absent: k3. */
+  klEstimator?: 'k2';
 }
 
 /** Group sequence policy optimization (Zheng et al. 2025): the clip is on the ratio of a whole sequence. */

@@ -8,7 +8,6 @@ import {
   clippedObjective,
   entropyBonus,
   importance,
-  klToReference,
   passes,
   planOf,
   refuseImportance,
@@ -18,7 +17,7 @@ import {
  * REINFORCE++ (Hu 2025, arXiv 2501.03262), PPO without a critic:
  *
  *   baseline `none`:  r_t = −β_kl k1_t, and the outcome at the last token; A_t = Σ_{s ≥ t} r_s;
- *   baseline `group`: A_t = r − mean r over the samples of one task (REINFORCE++-baseline; its KL is in the loss, `beta`);
+ *   baseline `group`: A_t = r − mean r over the samples of one task (REINFORCE++-baseline; its KL, k2, is in the loss, `beta`);
  *   either way standardized over all sampled tokens of the batch; loss: the clipped ratio, mean over all tokens.
  */
 const schema = z.strictObject({
@@ -32,7 +31,15 @@ const schema = z.strictObject({
     .describe('Weight of each token’s KL (k1) to the reference in its reward; for baseline none.'),
   ...clip,
   clipRatioHigh: clip.clipRatioHigh.default(0.2),
-  ...klToReference,
+  beta: amount(100, 'lower it: nothing but the KL would be learnt')
+    .default(0)
+    .describe('Weight of the KL to the warm start in the loss; 0 leaves it out.'),
+  klEstimator: z
+    .enum(['k2', 'k3'])
+    .default('k2')
+    .describe(
+      'Of that KL, by d = log π − log π_ref. k2: d² / 2, whose gradient is that of the KL on samples of the policy. k3: exp(−d) + d − 1, as GRPO has it.',
+    ),
   ...entropyBonus,
   ...passes,
   ...importance,

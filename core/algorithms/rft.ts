@@ -7,7 +7,8 @@ import { passes, planOf } from './surrogate.ts';
 /**
  * RFT, rejection sampling fine-tuning (Yuan et al. 2023, arXiv 2308.01825), with several stages expert iteration (Anthony et
  * al. 2017): samples that succeed are imitated; with `negatives` those that fail are made less likely by unlikelihood
- * (Welleck et al. 2020).
+ * (Welleck et al. 2020). Of samples that are the same to the token the first one counts, as the paper keeps different
+ * reasoning paths alone.
  *
  *   loss: negative log-likelihood of the sampled tokens, mean over tokens.
  */
@@ -21,6 +22,10 @@ const schema = z.strictObject({
     .describe(
       'Successes of one task that are imitated, the first ones: easy tasks must not drown the hard ones.',
     ),
+  distinct: z
+    .boolean()
+    .default(true)
+    .describe('Samples of a task that are the same to the token count once, and not each.'),
   negatives: amount(1, 'what is avoided must not outweigh what is imitated')
     .default(0)
     .describe('Weight of samples that fail; 0 leaves them out.'),
@@ -35,17 +40,29 @@ export const rft: Method<typeof schema> = {
   whole: true,
   offPolicy: true,
   plan: (spec) => planOf(spec, { kind: 'supervised' }, { contrast: 'step' }),
-  credit: (groups, { mostPerTask, negatives }) =>
+  credit: (groups, { mostPerTask, distinct, negatives }) =>
     groups.flatMap(({ samples }, group) => {
-      const lessons = (succeeded: boolean, weight: number): Lesson[] =>
-        spread(
+      const lessons = (succeeded: boolean, weight: number): Lesson[] => {
+        const seen = new Set<string>();
+        return spread(
           group,
           samples,
-          samples.map(({ reward, success }) => (reward !== null && success === succeeded ? weight : null)),
+          samples.map(({ reward, success, tokens }) =>
+            reward !== null && success === succeeded && !(distinct && isRepeated(tokens, seen))
+              ? weight
+              : null,
+          ),
         );
+      };
       return [
         ...lessons(true, 1).slice(0, mostPerTask),
         ...(negatives > 0 ? lessons(false, -negatives).slice(0, mostPerTask) : []),
       ];
     }),
 };
+
+/** Whether these tokens have been seen; from now on they have. */
+function isRepeated(tokens: readonly number[], seen: Set<string>): boolean {
+  const before = seen.size;
+  return seen.add(tokens.join(' ')).size === before;
+}

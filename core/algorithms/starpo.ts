@@ -21,14 +21,14 @@ import {
  *   a critic is the baseline, advantages are GAE(γ, λ) over the sampled tokens;
  *   loss: the clip is decoupled (high > low), without a KL.
  *
- * With `keepGroups` 1 and equal clips it is StarPO.
+ * StarPO without S is critic-free in the paper: `grpo` with equal clips is nearer to it than `keepGroups` 1.
  */
 const schema = z.strictObject({
   kind: z.literal('starpo-s'),
   keepGroups: positive(1, 'that keeps all')
     .default(0.5)
     .describe(
-      'Share of the groups that is learnt from: those whose rewards deviate most; rounded down, but one at least.',
+      'Share of the groups that is learnt from: those whose rewards deviate most; rounded down, but one at least. Groups with fewer than two rewards are not counted.',
     ),
   gamma: fraction.default(1).describe('Discount from token to token.'),
   lambda: fraction.default(1).describe('Of GAE, from token to token.'),

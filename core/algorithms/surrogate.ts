@@ -72,6 +72,7 @@ export const clippedObjective = (
     clipRatioLow: number;
     clipRatioHigh: number;
     beta?: number;
+    klEstimator?: 'k2' | 'k3';
     entropyBonus: number;
     aggregation: Aggregation;
     importanceCap: number;
@@ -84,6 +85,7 @@ export const clippedObjective = (
   clipRatioLow: spec.clipRatioLow,
   clipRatioHigh: spec.clipRatioHigh,
   beta: spec.beta ?? 0,
+  ...(spec.klEstimator === 'k2' && { klEstimator: 'k2' }),
   aggregation: spec.aggregation,
   importanceCap: spec.importanceCap,
   importanceRule: spec.importanceRule,

@@ -9,7 +9,7 @@ import { tokenWeights } from './token-weights.ts';
 
 /**
  * The clipped surrogate of PPO (Schulman et al. 2017, eq. 7), asymmetric as in DAPO (Yu et al. 2025), with GRPO's KL to a
- * reference (Shao et al. 2024, "DeepSeekMath", eq. 3) by the K3 estimator (Schulman 2020). With `topK` a token was
+ * reference (Shao et al. 2024, "DeepSeekMath", eq. 3) by the k3 estimator (Schulman 2020), or REINFORCE++'s by k2 (Hu 2025). With `topK` a token was
  * sampled among so many at most, those of `TrainBatch.kept`, and all log-probs, ratios, KLs and entropies are of the
  * softmax over the same ones (keep sampling mask, DeepSeek-V3.2, 2025); 0: nothing was cut.
  */
@@ -33,12 +33,13 @@ export const clipped = (settings: ClippedObjective): TokenLoss => ({
 });
 
 /**
- * To be minimized: the sum over tokens of w · (−ρ · min(r A, clip(r, 1 − low, 1 + high) A) + β k3), where
+ * To be minimized: the sum over tokens of w · (−ρ · min(r A, clip(r, 1 − low, 1 + high) A) + β KL), where
  * r = exp(log p − old) and
  * - w is 1 / (tokens that the mean is over) where the token counts, 0 elsewhere,
  * - `old` is absent where this is the step's first and only update: it equals log p then,
  * - the two bounds of the clip are DAPO's clip-higher (Yu et al. 2025, eq. 10),
  * - ρ, of exp(old − rollout), corrects for an engine that sampled with slightly other probabilities,
+ * - KL is k3, or k2 = ½ (log p − ref)² where the settings say so; k3 is what is reported,
  * - k3 = exp(ref − log p) − (ref − log p) − 1 estimates KL(policy ‖ reference) (Schulman 2020; eq. 4 of DeepSeekMath).
  */
 export function clippedLoss(tf: Tf, settings: ClippedObjective, inputs: LossInputs): LossResult {
@@ -59,7 +60,8 @@ export function clippedLoss(tf: Tf, settings: ClippedObjective, inputs: LossInpu
   if (settings.beta > 0) {
     const difference = tf.sub(given(inputs.reference), logprobs);
     kl = tf.sub(tf.expm1(difference), difference);
-    terms = tf.add(terms, tf.mul(kl, settings.beta));
+    const inLoss = settings.klEstimator === 'k2' ? tf.mul(tf.square(difference), 0.5) : kl;
+    terms = tf.add(terms, tf.mul(inLoss, settings.beta));
   }
   const clipped = tf.cast<Tensor1D>(tf.less(bounded, plain), 'float32');
   return { loss: tf.sum(tf.mul(terms, weights)), kl, clipped };

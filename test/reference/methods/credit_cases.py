@@ -128,9 +128,14 @@ def turns():
 
 def filters():
     rewards = [[1, 1, 1], [1, 0, 1], [0, 0], [1, None, 1], [None, 0.5], [None, None], [0.2, 0.4], [1, 0, 0, 0]]
-    yield case("dynamic-sampling", "eight groups", {}, Inputs(400).groups(rewards, turns=1))
-    yield case("dynamic-sampling", "none", {}, Inputs(401).groups([[0, 0], [0.1, 0.1, 0.1], [1]], turns=1))
-    yield case("dynamic-sampling", "all", {}, Inputs(402).groups([[0, 1, None], [0.1, 0.1, 0.2]], turns=1))
+    by = {"by": "reward"}
+    yield case("dynamic-sampling", "eight groups", by, Inputs(400).groups(rewards, turns=1))
+    yield case("dynamic-sampling", "none", by, Inputs(401).groups([[0, 0], [0.1, 0.1, 0.1], [1]], turns=1))
+    yield case("dynamic-sampling", "all", by, Inputs(402).groups([[0, 1, None], [0.1, 0.1, 0.2]], turns=1))
+    by = {"by": "correctness"}
+    yield case("dynamic-sampling", "eight groups, by correctness", by, Inputs(403).groups(rewards, turns=1))
+    shaped = [[0, 0.1, 0.2], [1, 0.2, 0], [0.2, None, 1], [1, None], [1, 1, 1]]
+    yield case("dynamic-sampling", "shaped, by correctness", by, Inputs(404).groups(shaped, turns=1))
     rewards = [[1, 0, 0, 0], [1, 1, 1], [1, 0, 1, 0], [0.4, 0.6], [None, 1, 0.9], [0.2, 0.8, None], [None, 1, None]]
     for seed, keep in enumerate([0.25, 0.5, 0.75, 1.0]):
         yield case("top-deviation", f"keep {keep}", {"keep": keep}, Inputs(410 + seed).groups(rewards, turns=1))

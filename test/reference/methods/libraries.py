@@ -263,7 +263,7 @@ def verl_surrogate(inputs, settings):
             entropy, mask, mode, **config.global_batch_info
         )
     if settings["beta"] > 0:
-        kl = core_algos.kl_penalty(logprobs, stream(inputs, "reference"), "k3")
+        kl = core_algos.kl_penalty(logprobs, stream(inputs, "reference"), settings.get("klEstimator", "k3"))
         loss = loss + settings["beta"] * core_algos.agg_loss(kl, mask, mode, **config.global_batch_info)
     yield VERL, "compute_policy_loss_vanilla", {"loss": loss, "clippedShare": metrics["actor/pg_clipfrac"]}
 
@@ -398,6 +398,8 @@ def trl_grpo(inputs, settings, *, loss_type, level="token", **members):
 
 
 def trl_surrogate(inputs, settings):
+    if settings.get("klEstimator") == "k2":
+        return  # TRL has k3 alone.
     loss_type = {"token": "dapo", "sequence": "grpo", "dr-grpo": "dr_grpo"}[settings["aggregation"]]
     loss, metrics = trl_grpo(
         inputs,

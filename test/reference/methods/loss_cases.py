@@ -87,6 +87,8 @@ def surrogates():
     yield surrogate(509, "masked importance, k3, sequence mean", {"importance": "masked", "beta": 0.1, "aggregation": "sequence"})
     yield surrogate(510, "a sequence of which nothing counts, sequence mean", {"aggregation": "sequence"}, empty=1)
     yield surrogate(511, "a sequence of which nothing counts, Dr. GRPO", {"aggregation": "dr-grpo"}, empty=2)
+    yield surrogate(512, "REINFORCE++-baseline, k2", {"beta": 0.1, "klEstimator": "k2"}, per_token=True)
+    yield surrogate(514, "the first update, k2", {"beta": 0.2, "klEstimator": "k2"}, first=True)
     yield surrogate(666, "ratios above 3", {}, per_token=True, far=1.5)
 
 

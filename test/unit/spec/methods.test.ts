@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import { problemsOf } from './problems-of.ts';
+import type { RlStageSpec } from '../../../spec/sections/stages/rl.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { environments, problemsOf } from './problems-of.ts';
 
 const tiny = tinySpec({ maxSteps: 2 });
 const [warmStart, rl] = tiny.stages;
@@ -136,4 +138,48 @@ test('a student begins at some distance from its teacher', () => {
   expect(of('start', [rl, taughtBy('start')])).toEqual([]);
   expect(of('start', [taughtBy('start', 'other')])).toEqual([]);
   expect(of('start', [taughtBy('other')])).toEqual([]);
+});
+
+describe('defaults that would ruin a small policy', () => {
+  const rlOf = (stage: object) => {
+    const { stages } = parseSpec({ ...tiny, stages: [warmStart, { ...rl, ...stage }] }, 'run', environments);
+    return stages[1] as RlStageSpec;
+  };
+
+  test('vapo has a λ above one half from the second token on', () => {
+    expect(rlOf({ algorithm: { kind: 'vapo', critic: { pretrainingSteps: 0 } } }).algorithm).toMatchObject({
+      alpha: 1,
+    });
+  });
+
+  test('an alpha of vapo that leaves λ small for the longest answer is refused, with one that does not', () => {
+    const sampling = { ...tiny.sampling, maxCompletionTokens: 160 };
+    const found = problemsOf({
+      ...tiny,
+      sampling,
+      stages: [warmStart, { ...rl, algorithm: { kind: 'vapo', alpha: 0.05 } }],
+    }).filter((problem) => problem.includes('alpha'));
+    expect(found).toEqual([
+      'stages[1].algorithm.alpha: makes λ 0 for answers of 20 tokens or fewer, and 0.875 for the longest, of sampling.maxCompletionTokens 160: give 0.125 or more (1, say; 0.05 is for thousands of tokens)',
+    ]);
+    expect(
+      problemsOf({
+        ...tiny,
+        sampling: { ...tiny.sampling, maxCompletionTokens: 4000 },
+        stages: [warmStart, { ...rl, algorithm: { kind: 'vapo', alpha: 0.05 } }],
+      }).filter((problem) => problem.includes('alpha')),
+    ).toEqual([]);
+  });
+
+  test('kto has a learning rate of its own, unless one is written', () => {
+    expect(rlOf({ algorithm: { kind: 'kto' } }).optimizer.learningRate).toBe(1e-4);
+    expect(rlOf({ algorithm: { kind: 'kto' }, optimizer: { beta1: 0.8 } }).optimizer).toMatchObject({
+      learningRate: 1e-4,
+      beta1: 0.8,
+    });
+    expect(
+      rlOf({ algorithm: { kind: 'kto' }, optimizer: { learningRate: 2e-5 } }).optimizer.learningRate,
+    ).toBe(2e-5);
+    expect(rlOf({ algorithm: { kind: 'grpo' } }).optimizer.learningRate).toBe(3e-4);
+  });
 });

@@ -11,16 +11,23 @@ def deviation(group):
 
 
 def dynamic_sampling(groups, settings):
-    """Yu et al. 2025 (DAPO, arXiv 2503.14476), eq. 11: a group stays if some, but not all, of its samples are right; for
-    rewards that are not 0 or 1: if not all of them are equal. The others are replaced by sampling on."""
-    return {"kept": [deviation(group) > SMALLEST_DEVIATION for group in groups]}
+    """Yu et al. 2025 (DAPO, arXiv 2503.14476), eq. 11: a group stays if some, but not all, of its samples are right, which
+    a reward of 1 says; `by` "reward": if not all rewards are equal. The others are replaced by sampling on."""
+    if settings["by"] == "reward":
+        return {"kept": [deviation(group) > SMALLEST_DEVIATION for group in groups]}
+    right = [[reward == 1 for reward in rewards_of(group).tolist()] for group in groups]
+    return {"kept": [0 < sum(of_group) < len(of_group) for of_group in right]}
 
 
 def top_deviation(groups, settings):
     """Wang et al. 2025 (RAGEN, arXiv 2504.20073), StarPO-S: the share `keep` of the groups with the largest standard
-    deviation of rewards, rounded down; of equal ones the earlier."""
-    ranked = sorted(range(len(groups)), key=lambda g: -deviation(groups[g]))
-    kept = set(ranked[: int(settings["keep"] * len(groups))])
+    deviation of rewards, rounded down; of equal ones the earlier. A group with fewer than two known rewards has no
+    deviation, and is not counted; a share of 1 keeps all."""
+    if settings["keep"] == 1:
+        return {"kept": [True] * len(groups)}
+    measured = [g for g in range(len(groups)) if len(rewards_of(groups[g])) > 1]
+    ranked = sorted(measured, key=lambda g: -deviation(groups[g]))
+    kept = set(ranked[: int(settings["keep"] * len(ranked))])
     return {"kept": [g in kept for g in range(len(groups))]}
 
 

@@ -6,12 +6,13 @@ from .tokens import DTYPE, entropies, over_sampled, spans, tensor, token_logprob
 
 
 def clipped_surrogate(inputs, settings):
-    """Σ w · (−ρ min(r A, clip(r, 1 − low, 1 + high) A) + β k3) − coefficient · Σ w H, r = exp(log p − old):
+    """Σ w · (−ρ min(r A, clip(r, 1 − low, 1 + high) A) + β KL) − coefficient · Σ w H, r = exp(log p − old):
     PPO (Schulman et al. 2017, arXiv 1707.06347, eqs. 7 and 9), GRPO (Shao et al. 2024, arXiv 2402.03300, eqs. 3 and 4),
     clip-higher (Yu et al. 2025, arXiv 2503.14476, eq. 10). `old` absent: the first update, r is 1 with the slope of log p.
     ρ corrects for an engine that sampled with other probabilities (Yao et al. 2025, "Your efficient RL framework secretly
     brings you off-policy RL training"): truncated, min(exp(old − rollout), cap); masked, exp(old − rollout) within
-    [1/cap, cap] and 0 outside (IcePop, Ling team 2025, arXiv 2510.18855); the token still counts in the mean."""
+    [1/cap, cap] and 0 outside (IcePop, Ling team 2025, arXiv 2510.18855); the token still counts in the mean.
+    KL is k3, or k2 = ½ (log p − reference)² (Schulman 2020; REINFORCE++-baseline, Hu 2025); what is reported is k3."""
     logprobs, distribution = token_logprobs(inputs, settings)
     mask, weights, advantages = tensor(inputs, "mask"), token_weights(inputs, settings), tensor(inputs, "advantages")
     old = tensor(inputs, "old") if "old" in inputs else logprobs.detach() * mask
@@ -24,7 +25,8 @@ def clipped_surrogate(inputs, settings):
     if settings["beta"] > 0:
         difference = (tensor(inputs, "reference") - logprobs) * mask
         k3 = torch.exp(difference) - difference - 1
-        terms = terms + settings["beta"] * k3
+        k2 = difference**2 / 2
+        terms = terms + settings["beta"] * (k2 if settings.get("klEstimator") == "k2" else k3)
         result["kl"] = k3
         result["klMean"] = over_sampled(inputs, k3)
     result["clippedShare"] = over_sampled(inputs, result["clipped"])

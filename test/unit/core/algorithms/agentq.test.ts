@@ -56,6 +56,37 @@ test('the largest gaps of a task come first, and only those above the margin', (
   expect(said([group(samples)], { margin: 1 })).toEqual([]);
 });
 
+test('two actions that were paid the same make no pair, in whatever order and however often they were', () => {
+  const amount = fc.constantFrom(0, 0.1, 0.2, 0.3, 0.7, 0.9, 1);
+  fc.assert(
+    fc.property(
+      fc
+        .array(amount, { minLength: 1, maxLength: 12 })
+        .chain((rewards) =>
+          fc.tuple(
+            fc.constant(rewards),
+            fc.shuffledSubarray(rewards, { minLength: rewards.length }),
+            fc.integer({ min: 1, max: 3 }),
+          ),
+        ),
+      ([rewards, shuffled, times]) => {
+        const samples = [
+          ...rewards.map((reward) => sample([1], reward)),
+          ...Array.from({ length: times }, () => shuffled.map((reward) => sample([2], reward))).flat(),
+        ];
+        expect(said([group(samples)])).toEqual([]);
+      },
+    ),
+  );
+  const paid = (action: number, rewards: number[]) => rewards.map((reward) => sample([action], reward));
+  expect(said([group([...paid(1, [0, 1, 1]), ...paid(2, [1, 1, 0])])])).toEqual([]);
+});
+
+test('a gap that is the margin but for rounding makes no pair', () => {
+  expect(said([group([sample([1], 0.3), sample([2], 0.1)])], { margin: 0.2 })).toEqual([]);
+  expect(said([group([sample([1], 0.1 + 0.2), sample([2], 0)])], { margin: 0.3 })).toEqual([]);
+});
+
 test('with alpha the own rewards of turns count', () => {
   const samples = [sample([1], 1, 0, 0), sample([2], 0, 0, 1)];
   expect(said([group(samples)], { alpha: 0.75 })[0]).toMatchObject({ label: 1, turns: [1, 1] });
@@ -102,6 +133,7 @@ describe('refuses', () => {
     tree: true,
     relabels: false,
     turnRewards: false,
+    maxCompletionTokens: 160,
     environments: ['toy'],
   };
   test.each([

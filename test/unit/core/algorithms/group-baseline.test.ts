@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { mostDeviating } from '../../../../core/algorithms/group-baseline.ts';
 import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
 
-const sample = (reward: number): Sample => ({
+const sample = (reward: number | null): Sample => ({
   reward,
   success: null,
   tokens: [],
@@ -25,4 +25,20 @@ it('keeps the whole number of groups that a share is, though doubles make it a h
   expect(mostDeviating(groups(100), 0.29).size).toBe(29);
   expect(mostDeviating(groups(3), 0.5).size).toBe(1);
   expect(mostDeviating(groups(3), 0.1).size).toBe(1);
+});
+
+it('ranks, and takes the share of, the groups alone that have two rewards or more', () => {
+  const group = (...rewards: (number | null)[]): CreditGroup => ({
+    environment: 'calculator',
+    samples: rewards.map(sample),
+    greedy: null,
+  });
+  const ended = group(null, null);
+  const oneLeft = group(1, null);
+  const judged = [group(0, 1), group(0, 2), group(0, 3), group(0, 0.5)];
+  expect(mostDeviating([ended, ...judged, ended, oneLeft, ended], 0.5)).toEqual(new Set([2, 3]));
+  expect(mostDeviating([ended, group(1, 1), oneLeft], 0.5)).toEqual(new Set([1]));
+  expect(mostDeviating([ended, ended], 0.5)).toEqual(new Set());
+  // All of them is all of them: one sample's episode still says what its critic's value should have been.
+  expect(mostDeviating([ended, group(0, 1), oneLeft], 1)).toEqual(new Set([0, 1, 2]));
 });

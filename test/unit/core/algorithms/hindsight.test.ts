@@ -65,6 +65,7 @@ describe('is refused', () => {
     tree: false,
     relabels: false,
     turnRewards: false,
+    maxCompletionTokens: 160,
     environments: ['calculator'],
   };
   test.each([

@@ -57,6 +57,7 @@ describe('is refused', () => {
     tree: false,
     relabels: false,
     turnRewards: false,
+    maxCompletionTokens: 160,
     environments: ['calculator', 'proofs', 'molecules'],
   };
   test.each<[string, object, string, string]>([

@@ -71,7 +71,7 @@ const step = fc.array(group, { minLength: 1, maxLength: 4 });
 
 /** As many pairs and successes as there are, so that none depends on its place. */
 const WRITTEN: Record<string, object> = {
-  rft: { mostPerTask: 4096, negatives: 0.5 },
+  rft: { mostPerTask: 4096, negatives: 0.5, distinct: false },
   hindsight: { mostPerTask: 4096 },
   dpo: { pairsPerTask: 2048 },
   agentq: { pairsPerTask: 2048, margin: 0, alpha: 0.5 },

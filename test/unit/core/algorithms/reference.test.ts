@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
 import type { AlgorithmSpec } from '../../../../core/algorithms/index.ts';
-import { mostDeviating, tellsApart } from '../../../../core/algorithms/group-baseline.ts';
+import { mixesSuccess, mostDeviating, tellsApart } from '../../../../core/algorithms/group-baseline.ts';
 import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
 
 // Against PyTorch code that was written from the papers alone: test/reference/methods.
@@ -140,12 +140,23 @@ describe('credit is what the papers say', () => {
 });
 
 describe('filters keep what the papers say', () => {
+  test('and DAPO learns from no other group', () => {
+    for (const one of cases.filter(({ method }) => method === 'dynamic-sampling')) {
+      const groups = one.groups.map(groupOf);
+      const lessons = giveCredit(algorithmSchema.parse({ kind: 'dapo', filter: one.settings['by'] }), groups);
+      expect(new Set(lessons.map(({ group }) => group))).toEqual(
+        new Set([...groups.keys()].filter((g) => one.expected.kept![g])),
+      );
+    }
+    expect(algorithmSchema.parse({ kind: 'dapo' })).toMatchObject({ filter: 'correctness' });
+  });
+
   const filters = cases.filter(({ expected }) => expected.kept);
   test.each(filters.map((one) => [one.name, one] as const))('%s', (_, one) => {
     const groups = one.groups.map(groupOf);
     const kept =
       one.method === 'dynamic-sampling'
-        ? groups.map(tellsApart)
+        ? groups.map(one.settings['by'] === 'correctness' ? mixesSuccess : tellsApart)
         : groups.map((_, g) => mostDeviating(groups, Number(one.settings['keep'])).has(g));
     expect(kept).toEqual(one.expected.kept);
   });
