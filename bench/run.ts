@@ -1,6 +1,7 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { fail } from '../cli/fail.ts';
 import { untilInterrupted } from '../cli/until-interrupted.ts';
+import { alarmsBench } from './alarms/alarms.ts';
 import type { Bench } from './bench.ts';
 import { decodeBench, turnsBench } from './engine/decode.ts';
 import { grpoBench } from './engine/grpo.ts';
@@ -21,6 +22,7 @@ import { rolloutBench } from './rollout.ts';
 import { sandboxBench } from './sandbox.ts';
 
 const BENCHES: Record<string, Bench> = {
+  alarms: alarmsBench,
   rollout: rolloutBench,
   learner: learnerBench,
   orchestration: orchestrationBench,

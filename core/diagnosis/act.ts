@@ -22,7 +22,12 @@ export interface Rules extends Record<DiagnosisName, Action[]> {
 
 /** Whether some alarm may lead back to an earlier checkpoint, which must then be kept. */
 export const mayGoBack = (rules: Rules): boolean =>
-  DIAGNOSES.some((name) => rules[name].includes('rollback') || rules[name].includes('ask'));
+  DIAGNOSES.some((name) =>
+    ['rollback', 'ask'].some((action) => ruled(rules, name).includes(action as Action)),
+  );
+
+/** A run that began with an earlier version has no rules for alarms that it did not know: they are noted. */
+const ruled = (rules: Partial<Rules>, name: DiagnosisName): Action[] => rules[name] ?? ['note'];
 
 /** By what a stage differs from its spec. */
 export interface Adjusted {
@@ -52,7 +57,7 @@ export interface Acted {
 
 /** What follows from a step's alarms. Each action is carried out once, however many alarms ask for it. */
 export function act(alarms: readonly Alarm[], rules: Rules, before: Adjusted): Acted {
-  const asked = new Set(alarms.flatMap(({ name }) => rules[name]));
+  const asked = new Set(alarms.flatMap(({ name }) => ruled(rules, name)));
   const adjusted: Adjusted = {
     learningRateFactor: before.learningRateFactor * (asked.has('slow-down') ? rules.learningRateFactor : 1),
     temperatureFactor: asked.has('explore')
@@ -64,13 +69,13 @@ export function act(alarms: readonly Alarm[], rules: Rules, before: Adjusted): A
     keepGroups: asked.has('filter') ? Math.min(before.keepGroups, rules.keepGroups) : before.keepGroups,
   };
   const first = (action: Action): Alarm | undefined =>
-    alarms.find(({ name }) => rules[name].includes(action));
+    alarms.find(({ name }) => ruled(rules, name).includes(action));
   const [toAsk, toGoBack] = [first('ask'), first('rollback')];
   const decisive = toAsk ?? toGoBack;
   return {
     alarms: alarms.map((alarm) => ({
       ...alarm,
-      actions: rules[alarm.name].filter((action) => action !== 'note'),
+      actions: ruled(rules, alarm.name).filter((action) => action !== 'note'),
     })),
     adjusted,
     decision: decisive ? { action: toAsk ? 'ask' : 'rollback', reason: alarmText(decisive) } : null,

@@ -7,7 +7,9 @@ export const DIAGNOSES = [
   'kl-blow-up',
   'reward-hacking',
   'length-explosion',
+  'truncation',
   'tool-hallucination',
+  'tool-errors',
   'loops',
 ] as const;
 export type DiagnosisName = (typeof DIAGNOSES)[number];

@@ -11,10 +11,12 @@ import { loops } from './loops.ts';
 import { missingMask } from './missing-mask.ts';
 import { noContrast } from './no-contrast.ts';
 import { boundError, rewardHacking } from './reward-hacking.ts';
-import { extended, noSeries, WINDOW, withoutRecent } from './series.ts';
+import { AGO, extended, noSeries, WINDOW, withoutRecent } from './series.ts';
 import type { Series } from './series.ts';
 import { signalsOf } from './signals.ts';
+import { toolErrors } from './tool-errors.ts';
 import { toolHallucination } from './tool-hallucination.ts';
+import { truncation } from './truncation.ts';
 
 const BY_NAME: Record<DiagnosisName, Diagnosis> = {
   'missing-mask': missingMask,
@@ -24,12 +26,14 @@ const BY_NAME: Record<DiagnosisName, Diagnosis> = {
   'kl-blow-up': klBlowUp,
   'reward-hacking': rewardHacking,
   'length-explosion': lengthExplosion,
+  truncation,
   'tool-hallucination': toolHallucination,
+  'tool-errors': toolErrors,
   loops,
 };
 
 /** An alarm that still holds is raised once more after so many steps. */
-export const AGAIN = 20;
+export const AGAIN = AGO;
 
 /** What a stage carries from step to step for its diagnoses: a few numbers of each signal. */
 export interface Diagnosed {

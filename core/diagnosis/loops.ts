@@ -9,16 +9,22 @@ const CALLS = { rise: 0.1, least: 0.2, most: 0.5 };
 const TOKENS = { rise: 0.2, least: 0.3, most: 0.7 };
 
 /**
- * Episodes repeat themselves (seeds 004, 9.1). A fifth of their calls they have made before, to the letter, and a tenth
- * more than when the stage began; or three runs of four tokens in ten (seq-rep-4, Welleck et al. 2020), two more.
+ * Episodes repeat themselves. A fifth of their calls they have made before, to the letter and with the same result, and
+ * a tenth more than when the stage began; or three runs of four tokens in ten stood in the same turn before (seq-rep-4,
+ * Welleck et al. 2020, arXiv 1908.04319), two more.
  */
 export const loops: Diagnosis = {
   remedy:
     'Let repeated calls cost something (tool-shaping) and lower maxTurns; raise the temperature or give calls an ε; look whether the tool’s answers are any use to the policy.',
   find(series) {
     const evidence = [
-      repeated(series, 'repeated', CALLS, 'part of calls that the episode has made before'),
-      repeated(series, 'echoed', TOKENS, 'part of runs of four tokens that the episode has had before'),
+      repeated(
+        series,
+        'repeated',
+        CALLS,
+        'part of calls that the episode has made before, with the same result',
+      ),
+      repeated(series, 'echoed', TOKENS, 'part of runs of four tokens that the turn has had before'),
     ].filter((one) => one !== null);
     return evidence.length === 0 ? null : evidence;
   },

@@ -15,12 +15,17 @@ export const WINDOW = 8;
 /** Known values among them that are needed. */
 export const ENOUGH = 5;
 
-/** What the diagnoses remember of a stage, some two kilobytes. Values have five digits. */
+/** A value of so many steps ago, or up to twice as many, says which way a signal is going. */
+export const AGO = 20;
+
+/** What the diagnoses remember of a stage, some three kilobytes. Values have five digits. */
 export interface Series {
   /** The first known values of each signal, at most `REFERENCE`. */
   first: Record<Signal, number[]>;
   /** The values of the latest steps, at most `WINDOW`, oldest first. */
   recent: Record<Signal, (number | null)[]>;
+  /** What each signal was in the median at the latest two steps that are multiples of `AGO`, the older one first. */
+  marks: Record<Signal, number | null>[];
   /** The latest measurement on held-out tasks, and the one that showed most; null where there was none. */
   look: Look | null;
   best: Look | null;
@@ -41,12 +46,20 @@ export interface Look {
   reward: number | null;
 }
 
+/** A series as a stage that began with an earlier version carries it: newer signals, and marks, may be missing. */
+type Carried = Omit<Series, 'first' | 'recent' | 'marks'> & {
+  first: Partial<Series['first']>;
+  recent: Partial<Series['recent']>;
+  marks?: Series['marks'];
+};
+
 const ofEach = <T>(make: (signal: Signal) => T): Record<Signal, T> =>
   Object.fromEntries(SIGNALS.map((signal) => [signal, make(signal)])) as Record<Signal, T>;
 
 export const noSeries = (): Series => ({
   first: ofEach(() => []),
   recent: ofEach(() => []),
+  marks: [],
   look: null,
   best: null,
   fell: null,
@@ -58,23 +71,26 @@ const rounded = (x: number | null): number | null => (x === null ? null : Number
 
 /** The series with one step more; `heldOut` where the step was measured. `error` is that of each bound. */
 export function extended(
-  { first, recent, look, best, fell, arms }: Series,
+  { first, recent, marks, look, best, fell, arms }: Carried,
   step: { stageStep: number; signals: Signals; heldOut: Proportion | null; estimates: ArmEstimates },
   error: number,
 ): Series {
   const values = ofEach((signal) => rounded(step.signals[signal]));
   const next: Series = {
     first: ofEach((signal) => {
-      const value = values[signal];
-      return value === null || first[signal].length === REFERENCE ? first[signal] : [...first[signal], value];
+      const [value, begun] = [values[signal], first[signal] ?? []];
+      return value === null || begun.length === REFERENCE ? begun : [...begun, value];
     }),
-    recent: ofEach((signal) => [...recent[signal], values[signal]].slice(-WINDOW)),
+    recent: ofEach((signal) => [...(recent[signal] ?? []), values[signal]].slice(-WINDOW)),
+    marks: marks ?? [],
     look,
     best,
     fell,
-    arms: arms ?? (first.success.length === REFERENCE ? ratesOf(step.estimates) : null),
+    arms: arms ?? (first.success?.length === REFERENCE ? ratesOf(step.estimates) : null),
     gain: arms ? gainOf(arms, step.estimates) : null,
   };
+  if (step.stageStep % AGO === 0)
+    next.marks = [...next.marks, ofEach((signal) => rounded(now(next, signal)))].slice(-2);
   if (step.heldOut === null || step.heldOut.trials === 0) return next;
   next.look = {
     stageStep: step.stageStep,
@@ -104,9 +120,13 @@ function gainOf(before: Record<string, number>, estimates: ArmEstimates): number
 export const withoutRecent = (series: Series): Series => ({
   ...series,
   recent: ofEach(() => []),
+  marks: [],
   look: null,
   fell: null,
 });
+
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
 
 function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -121,7 +141,7 @@ function median(values: readonly number[]): number {
 const BY_MEAN: ReadonlySet<Signal> = new Set(['equal', 'variance']);
 
 const middle = (signal: Signal, values: readonly number[]): number =>
-  BY_MEAN.has(signal) ? values.reduce((sum, value) => sum + value, 0) / values.length : median(values);
+  BY_MEAN.has(signal) ? mean(values) : median(values);
 
 /** What is known of the latest steps, oldest first. */
 export const known = ({ recent }: Series, signal: Signal): number[] =>
@@ -136,6 +156,18 @@ export function now(series: Series, signal: Signal): number | null {
 /** Likewise what the stage began with; null until that is complete. */
 export const before = ({ first }: Series, signal: Signal): number | null =>
   first[signal].length < REFERENCE ? null : middle(signal, first[signal]);
+
+/**
+ * What the signal was twenty to forty steps ago, and whether that is what the stage began with, as it is before its
+ * fortieth step; null before its twentieth.
+ */
+export function past(series: Series, signal: Signal): { value: number; isFirst: boolean } | null {
+  const { marks } = series;
+  if (marks.length === 0) return null;
+  const isFirst = marks.length === 1;
+  const value = isFirst ? before(series, signal) : (marks[0]![signal] ?? null);
+  return value === null ? null : { value, isFirst };
+}
 
 /** Whether the policy can do what it is asked: then few groups have contrast and little is left to explore. */
 export const MASTERED = 0.9;

@@ -30,11 +30,13 @@ export const SIGNALS = [
   'truncated',
   /** Part of the calls that name a tool that there is not. */
   'unknown',
-  /** Part of the calls that the same episode has made before with the same arguments. */
+  /** Part of the turns that end in an error other than an unknown tool: malformed, refused by the tool, or failed in it. */
+  'errors',
+  /** Part of the calls that the same episode has made before with the same arguments and the same result. */
   'repeated',
   /** Part of the episodes that are, to the letter, one of an earlier sample of the same task. */
   'duplicates',
-  /** Part of the runs of four tokens that the same episode has had before. */
+  /** Part of the runs of four tokens that the same turn has had before. */
   'echoed',
 ] as const;
 export type Signal = (typeof SIGNALS)[number];
@@ -48,6 +50,9 @@ const share = (part: number, all: number): number | null => (all > 0 ? finite(pa
 const finite = (x: number | null | undefined): number | null =>
   typeof x === 'number' && Number.isFinite(x) ? x : null;
 
+/** Calls an episode from which on a part of them is told. */
+const CALLING = 0.1;
+
 export function signalsOf({
   rollout,
   batch,
@@ -55,6 +60,8 @@ export function signalsOf({
 }: Pick<StepFacts, 'rollout' | 'batch' | 'learner'>): Signals {
   const tasks = rollout === null ? { successes: 0, trials: 0 } : total(rollout.arms);
   const calls = rollout === null ? 0 : callsOf(rollout);
+  // Of a policy that hardly calls, a part of its calls says nothing about it.
+  const tooFew = rollout !== null && calls < CALLING * rollout.episodes;
   return {
     reward: rollout && share(rollout.rewardSum, rollout.rewardCount),
     success: share(tasks.successes, tasks.trials),
@@ -75,12 +82,16 @@ export function signalsOf({
     // Of stored episodes nothing was sampled here.
     length: rollout && (rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, rollout.episodes)),
     truncated: rollout && share(rollout.truncated, rollout.episodes),
-    unknown: rollout && share(rollout.unknownTools, calls),
-    repeated: rollout && share(rollout.repeatedCalls, calls),
+    unknown: rollout && (tooFew ? null : share(rollout.unknownTools, calls)),
+    errors: rollout && share(errorsOf(rollout), rollout.turns),
+    repeated: rollout && (tooFew ? null : share(rollout.repeatedCalls, calls)),
     duplicates: rollout && share(rollout.duplicateEpisodes, rollout.episodes),
     echoed: rollout && share(rollout.repeatedFourGrams, rollout.fourGrams),
   };
 }
+
+const errorsOf = (rollout: NonNullable<StepFacts['rollout']>): number =>
+  rollout.malformedCalls + rollout.invalidArguments + rollout.toolErrors;
 
 /** All calls that parsed, whether a tool took them or not. */
 function callsOf({ calls, unknownTools }: NonNullable<StepFacts['rollout']>): number {

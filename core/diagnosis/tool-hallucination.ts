@@ -1,15 +1,14 @@
 import type { Diagnosis } from './diagnosis.ts';
-import { now } from './series.ts';
+import { tooHigh } from './lasting-rate.ts';
 
-const UNKNOWN = 0.05;
+const LIMITS = { grown: 0.05, rise: 0.04, lasting: 0.05, severe: 0.5 };
 
-/** The policy calls tools that there are not (seeds 004, 9.1): one call in twenty. */
+/**
+ * The policy calls tools that there are not: one call in twenty, and no fewer as it learns. A policy that begins with
+ * many and drops them is learning its tools.
+ */
 export const toolHallucination: Diagnosis = {
   remedy:
     'Warm-start on demonstrations that name the tools, with negatives (Agent-FLAN), and let unknown tools cost something (tool-shaping); look whether the prompt lists the tools.',
-  find(series) {
-    const unknown = now(series, 'unknown');
-    if (unknown === null || unknown < UNKNOWN) return null;
-    return [{ what: 'part of calls to unknown tools', now: unknown, before: null, limit: UNKNOWN }];
-  },
+  find: (series) => tooHigh(series, 'unknown', LIMITS, 'part of calls to unknown tools'),
 };

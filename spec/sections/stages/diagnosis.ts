@@ -18,7 +18,9 @@ export const diagnosisSchema = z.strictObject({
   'kl-blow-up': actions('The policy runs away from the reference, or its updates are clipped.'),
   'reward-hacking': actions('The reward rises and success falls.'),
   'length-explosion': actions('Episodes grow, and it is no use.'),
+  truncation: actions('Half of the episodes are cut off by a limit, and it gets no better.'),
   'tool-hallucination': actions('Calls of tools that there are not.'),
+  'tool-errors': actions('Half of the turns end in an error, and it gets no better.'),
   loops: actions('Episodes repeat their calls or their words.'),
   temperatureFactor: z.number().min(1).max(2).default(1.2).describe('Of `explore`, each time.'),
   temperatureAtMost: z
@@ -30,7 +32,9 @@ export const diagnosisSchema = z.strictObject({
   learningRateFactor: positive(1, 'it slows down').default(0.5).describe('Of `slow-down`, each time.'),
   keepGroups: positive(1, 'that keeps all')
     .default(0.5)
-    .describe('Of `filter`: part of the groups that is learnt from, those whose rewards deviate most.'),
+    .describe(
+      'Of `filter`: part of the groups that is learnt from, those whose rewards deviate most. Groups with fewer than two rewards are not counted.',
+    ),
 });
 
 export type WhyNot = Partial<Record<Action, string>>;

@@ -107,7 +107,7 @@ describe('an alarm', () => {
     const stage = steps(20).map((step) => factsOf(step, { repeated: step <= 8 ? 0.02 : 0.4 }));
     const [alarm] = alarmsOf(stage);
     expect(alarmText(alarm!)).toMatch(
-      /^loops: part of calls that the episode has made before: 0\.21 \(at first 0\.02, limit 0\.2\)\. Let repeated calls/,
+      /^loops: part of calls that the episode has made before, with the same result: 0\.21 \(at first 0\.02, limit 0\.2\)\. Let repeated calls/,
     );
   });
 });
@@ -142,6 +142,56 @@ describe('what is remembered', () => {
     expect(now(back.series, 'repeated')).toBeNull();
     expect(back.series.first).toEqual(before.series.first);
   });
+});
+
+describe('a rate that is too high', () => {
+  const named = (signals: (step: number) => Partial<Signals>, count = 60) =>
+    alarmsOf(steps(count).map((step) => factsOf(step, { success: 0.02, ...signals(step) }))).map(
+      ({ name, stageStep }) => [name, stageStep],
+    );
+
+  test('is named where nearly every episode is cut off and nearly every call fails, and stays so', () => {
+    const broken = () => ({ truncated: 0.947, errors: 0.98 });
+    expect(named(broken, 12)).toEqual([
+      ['truncation', 8],
+      ['tool-errors', 8],
+    ]);
+    // Still there after twenty steps.
+    expect(named(broken, 30).map(([, step]) => step)).toEqual([8, 8, 28, 28]);
+  });
+
+  test('is no alarm while it fades: a policy begins clumsy and learns its tools', () => {
+    const fading = (from: number, slowness: number) => (step: number) => {
+      const left = from * Math.exp(-step / slowness);
+      return { unknown: left / 4, errors: left, truncated: left };
+    };
+    expect(named(fading(0.8, 30), 200)).toEqual([]);
+    expect(named(fading(0.8, 90), 200)).toEqual([]);
+  });
+
+  test('is named where it grows, and where it stays on a level that is harmless for a while', () => {
+    expect(named((step) => ({ unknown: step < 20 ? 0.01 : 0.12 }))[0]).toEqual(['tool-hallucination', 23]);
+    expect(named(() => ({ unknown: 0.12 }))[0]).toEqual(['tool-hallucination', 40]);
+    expect(named(() => ({ unknown: 0.03, errors: 0.4, truncated: 0.4 }))).toEqual([]);
+  });
+
+  test('is named again where it comes down no more', () => {
+    const stuck = (step: number) => ({ truncated: Math.max(0.6, 0.95 - step / 40) });
+    expect(named(stuck)[0]).toEqual(['truncation', 40]);
+  });
+});
+
+test('a stage that began with an earlier version, which knew fewer signals, goes on', () => {
+  const old = JSON.parse(JSON.stringify(undiagnosed())) as ReturnType<typeof undiagnosed>;
+  const { marks: _, ...series } = old.series;
+  for (const part of [series.first, series.recent]) delete (part as Partial<typeof part>).errors;
+  let diagnosed = { ...old, series: series as typeof old.series };
+  const alarms = steps(10).flatMap((step) => {
+    const result = diagnose(diagnosed, factsOf(step, { errors: 0.9 }), setting);
+    diagnosed = result.diagnosed;
+    return result.alarms.map(({ name }) => name);
+  });
+  expect(alarms).toEqual(['tool-errors']);
 });
 
 describe('whatever a step lacks', () => {
@@ -211,6 +261,7 @@ describe('whatever a step lacks', () => {
       length: 32,
       truncated: 0.25,
       unknown: 0.25,
+      errors: 0.5,
       repeated: 0.125,
       duplicates: 0.5,
       echoed: 0.25,

@@ -53,6 +53,14 @@ const SICK: Record<
       truncated: Math.min(1, truncated! + 0.5 * ramp(step)),
     }),
   },
+  truncation: {
+    within: 16,
+    change: ({ truncated }, step) => ({ truncated: truncated! * (1 - ramp(step)) + 0.6 * ramp(step) }),
+  },
+  'tool-errors': {
+    within: 16,
+    change: ({ errors }, step) => ({ errors: errors! * (1 - ramp(step)) + 0.7 * ramp(step) }),
+  },
   'tool-hallucination': { within: 16, change: (_, step) => ({ unknown: 0.2 * ramp(step) }) },
   loops: { within: 16, change: ({ repeated }, step) => ({ repeated: repeated! + 0.5 * ramp(step) }) },
 };

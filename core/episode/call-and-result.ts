@@ -1,0 +1,13 @@
+import { canonicalJson } from '../json/canonical-json.ts';
+import type { Turn } from './episode.ts';
+
+/**
+ * A turn's call and what it returned, as one text; null of a turn without a call. A call repeats an earlier one where
+ * these are equal: `right` at two squares of a board is the same call twice, and no repetition.
+ */
+export function callAndResult({ action, observation }: Turn): string | null {
+  if (action.kind !== 'call') return null;
+  const { name, arguments: args } = action.call;
+  const { text = '', images = [] } = observation ?? {};
+  return canonicalJson([name, args, text, images.map(({ sha256 }) => sha256)]);
+}
