@@ -42,7 +42,8 @@ export type Outcome =
    */
   | { kind: 'abstained'; reason: string; ofSubject?: true; ruled?: RuleSaid[] }
   | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
-  | { kind: 'failed'; boundary: Boundary; reason: string };
+  /** `acted`: at the boundary `environment`, where the policy had already acted in the session. */
+  | { kind: 'failed'; boundary: Boundary; reason: string; acted?: true };
 
 /** An outcome that verdicts were composed into. */
 export type RewardedOutcome = Extract<Outcome, { components: unknown }>;
@@ -50,9 +51,9 @@ export type RewardedOutcome = Extract<Outcome, { components: unknown }>;
 export const isRewarded = (outcome: Outcome): outcome is RewardedOutcome =>
   outcome.kind === 'scored' || outcome.kind === 'truncated';
 
-/** A call of the policy made its tool fail, until the tool had no attempt left. */
+/** A call of the policy made its tool fail, until the tool had no attempt left, or its session. */
 export const isToolFailure = (outcome: Outcome): boolean =>
-  outcome.kind === 'failed' && outcome.boundary === 'tool';
+  outcome.kind === 'failed' && (outcome.boundary === 'tool' || outcome.acted === true);
 
 export type OutcomeKind = Outcome['kind'];
 export type OutcomeCounts = Record<OutcomeKind, number>;

@@ -104,7 +104,7 @@ export function withVerdict(
 
 /**
  * Whether an episode counts as a success; null where it cannot be said (abstained, pending, failed). Where a call made
- * its tool fail it can: what to call is the policy's choice, and what is not counted would be a place to hide.
+ * its tool or its session fail it can: what to call is the policy's choice, and what is not counted would be a place to hide.
  */
 export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
   if (outcome.kind === 'truncated') return false;

@@ -1,3 +1,5 @@
+import { meanOf } from '../statistics/standardized.ts';
+
 /** A sample of a task, as a path through the tree of all of them. */
 export interface Path {
   tokens: readonly number[];
@@ -40,6 +42,7 @@ export function treeOf(paths: readonly Path[]): State | null {
   const root = emptyState({ sample: 0, turn: 0 });
   const actions = new Map<State, Map<string, Action>>();
   const states = new Map<Action, Map<string, State>>();
+  const rewards = new Map<Action, number[]>();
   paths.forEach(({ tokens, turns, inherited, reward }, sample) => {
     let state = root;
     turns.forEach(({ start, end }, turn) => {
@@ -50,6 +53,7 @@ export function treeOf(paths: readonly Path[]): State | null {
       if (!action) {
         action = { visits: 0, value: 0, drawnAt: null, next: [] };
         known.set(key, action);
+        rewards.set(action, []);
         state.actions.push(action);
       }
       if (turn >= inherited) {
@@ -57,7 +61,7 @@ export function treeOf(paths: readonly Path[]): State | null {
         action.drawnAt ??= { sample, turn };
       }
       action.visits++;
-      action.value += (reward - action.value) / action.visits;
+      rewards.get(action)!.push(reward);
       const following = turns[turn + 1];
       if (!following) return;
       const read = within(states, action);
@@ -71,6 +75,8 @@ export function treeOf(paths: readonly Path[]): State | null {
       state = next;
     });
   });
+  // A sum depends on its order by rounding: sorted, so that the order of the samples does not matter.
+  for (const [action, of] of rewards) action.value = meanOf(of.toSorted((a, b) => a - b));
   return root;
 }
 

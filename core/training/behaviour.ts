@@ -22,6 +22,7 @@ export const noBehaviour = (): BehaviourCounts => ({
   components: {},
   rewardGroups: 0,
   equalRewards: 0,
+  mixedGroups: 0,
   rewardVariance: 0,
   rewardDeviation: 0,
 });
@@ -43,7 +44,7 @@ export function addBehaviour(a: BehaviourCounts, b: BehaviourCounts): BehaviourC
         sum[name] = addByName(a[name], b[name], addComponents);
         break;
       default:
-        sum[name] = a[name] + b[name];
+        sum[name] = (a[name] ?? 0) + (b[name] ?? 0);
     }
   }
   return sum;

@@ -2,6 +2,7 @@ import { addIncidents } from '../episode/incidents.ts';
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, TaskRef } from '../refs.ts';
 import type { GroupRequest, GroupResult, RelabelResult, Span } from '../requests.ts';
+import type { Plan } from '../algorithms/method.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../spec.ts';
@@ -74,7 +75,7 @@ async function takeStored(
 
 /**
  * Rolls out the tasks of a step under the policy that learns, takes what came of them up the ladder, and refills: as long
- * as the plan allows, other tasks are drawn in the place of those whose samples are all worth the same to the fast tier.
+ * as the plan allows, other tasks are drawn in the place of those that teach nothing, by what the fast tier says.
  */
 async function sample(
   ports: TrainingPorts,
@@ -105,7 +106,7 @@ async function sample(
   const rolledOut = await ports.rollout(requests);
   let latest = rolledOut;
   for (let refill = 1; refill <= plan.refills; refill++) {
-    const missing = stage.groupsPerStep - tellingApart(rolledOut);
+    const missing = stage.groupsPerStep - teaching(rolledOut, plan);
     // Where no group has two rewards, a tool is away or verdicts are to come: other tasks would fare no better.
     if (missing <= 0 || !latest.some(({ behaviour }) => behaviour.rewardGroups > 0)) break;
     const used = refill * stage.groupsPerStep;
@@ -170,9 +171,13 @@ const commonOf = (
   reward: spec.reward,
 });
 
-/** Tasks whose samples are not all worth the same. */
-const tellingApart = (results: readonly GroupResult[]): number =>
-  results.reduce((sum, { behaviour }) => sum + behaviour.rewardGroups - behaviour.equalRewards, 0);
+/** Tasks that teach something. */
+const teaching = (results: readonly GroupResult[], { refillBy }: Pick<Plan, 'refillBy'>): number =>
+  results.reduce(
+    (sum, { behaviour: { rewardGroups, equalRewards, mixedGroups = 0 } }) =>
+      sum + (refillBy === 'correctness' ? mixedGroups : rewardGroups - equalRewards),
+    0,
+  );
 
 const sampledTokensOf = (results: readonly GroupResult[]): number =>
   results.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0);

@@ -1,7 +1,7 @@
 import type { Question } from '../question.ts';
 import type { BatchResult, EvaluationResult, TrainResult } from '../requests.ts';
 import type { RolloutSummary } from './evaluation.ts';
-import { leftOf } from './shared-error.ts';
+import { leftOf, partOf } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';
 import type { StageDecision } from './stage-policy.ts';
 import type { BatchFacts, DecisionFacts, HeldOutFacts, RolloutFacts, StepFacts } from './step-facts.ts';
@@ -31,7 +31,7 @@ export const heldOutFacts = (measured: EvaluationResult | null, error?: SharedEr
     meanReward: measured.meanReward,
     sampledTokens: measured.sampledTokens,
     ...(measured.conduct && { conduct: measured.conduct }),
-    ...(error && { errorLeft: leftOf(error.every) }),
+    ...(error && { errorLeft: leftOf(error.every), errorPart: partOf(error.every, 1) }),
   };
 
 /** What was measured while learning, with the time that it took told apart. */

@@ -39,6 +39,7 @@ export function figuresOf(step: StepFacts): Figures {
           figure('batch/groups-without-contrast', batch.degenerateGroups),
         ]),
     figure('alarms/count', step.alarms.length),
+    figure('alarms/standing', step.standing?.length ?? step.alarms.length),
     ...Object.entries(circumstances.seconds).map(([part, seconds]) => figure(`seconds/${part}`, seconds)),
   ];
   return Object.fromEntries(

@@ -1,5 +1,7 @@
 import { act } from '../diagnosis/act.ts';
 import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
+import { DIAGNOSES } from '../diagnosis/alarm.ts';
+import type { DiagnosisName } from '../diagnosis/alarm.ts';
 import { diagnose } from '../diagnosis/diagnose.ts';
 import type { Diagnosed } from '../diagnosis/diagnose.ts';
 import type { Setting } from '../diagnosis/diagnosis.ts';
@@ -30,6 +32,8 @@ export const settingOf = (
 export interface Heeded {
   decision: StageDecision;
   alarms: HeededAlarm[];
+  /** Those that were raised now or before, and hold. */
+  standing: DiagnosisName[];
   /** For the steps to come. */
   state: { diagnosed: Diagnosed; healthy: Healthy; adjusted: Adjusted };
 }
@@ -51,20 +55,22 @@ export function heedAlarms(
   );
   const acted = act(alarms, input.stage.diagnosis, state.adjusted);
   const place = { checkpoint: facts.checkpoint, stageStep: facts.stageStep };
-  const stands = Object.keys(diagnosed.standing).length > 0;
+  const standing = DIAGNOSES.filter((name) => diagnosed.standing[name] !== undefined);
   return {
     decision:
       decision.kind === 'continue' && acted.decision !== null
         ? { kind: 'alarm', ...acted.decision }
         : decision,
     alarms: acted.alarms,
+    standing,
     state: {
       diagnosed,
-      healthy: stands
-        ? alarmed(state.healthy, facts.stageStep)
-        : facts.heldOut === null
-          ? state.healthy
-          : measured(state.healthy, place),
+      healthy:
+        standing.length > 0
+          ? alarmed(state.healthy, facts.stageStep)
+          : facts.heldOut === null
+            ? state.healthy
+            : measured(state.healthy, place),
       adjusted: acted.adjusted,
     },
   };

@@ -2,17 +2,22 @@ import type { RlStageSpec } from '../spec.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 
 // The error of a rule is one for all looks of a stage (ADR 0024), and a person may change while it goes on how many
-// looks there are (ADR 0054). What looks have spent is spent: those that are planned now share what is left of it.
+// looks there are (ADR 0054). What looks have spent is spent: those that are planned now share what is left of it, and
+// none has a larger part than the one before it.
 
-type Planned = Pick<RlStageSpec, 'maxSteps' | 'graduation'>;
+interface Planned extends Pick<RlStageSpec, 'maxSteps'> {
+  graduation: Pick<RlStageSpec['graduation'], 'everySteps'>;
+}
 
-/** Equal parts of what was left of an error when it was planned so. */
+/** How looks share what was left of an error when they were planned. */
 export interface Share {
   /** Of 1, the whole error. */
   left: number;
   /** How many looks share it, and how many of them have been made. */
   looks: number;
   made: number;
+  /** What each of them spends, of 1; absent: equal parts of all that was left. */
+  part?: number;
 }
 
 /** How a stage's looks share its errors, at the latest look. */
@@ -33,11 +38,23 @@ export const looksAfter = ({ maxSteps, graduation: { everySteps } }: Planned, st
   Math.max(0, Math.ceil(maxSteps / everySteps) - Math.floor(step / everySteps));
 
 /** What is left of the error when the looks that were made are paid for. */
-export const leftOf = ({ left, looks, made }: Share): number => left * (1 - made / looks);
+export const leftOf = (share: Share): number =>
+  // What was shared out whole is spent whole, without a rounding.
+  share.part === undefined
+    ? share.left * (1 - share.made / share.looks)
+    : Math.max(0, share.left - share.made * share.part);
 
 /** What the next look, or the one that is being made, may spend of `error`. */
-export const partOf = ({ left, looks }: Pick<Share, 'left' | 'looks'>, error: number): number =>
-  (error * left) / looks;
+export const partOf = ({ left, looks, part }: Omit<Share, 'made'>, error: number): number =>
+  part === undefined ? (error * left) / looks : error * part;
+
+/**
+ * What each look of a changed plan spends, of 1. People change a stage after they have seen its looks, and looks at the
+ * same tasks resemble each other. So no part is larger than the one before, or a stage would be cut short where the next
+ * look is lucky; and a plan that makes parts smaller pays for one look more than it has (ADR 0054).
+ */
+export const partAfter = ({ left, part }: { left: number; part: number }, looks: number): number =>
+  left / looks >= part ? part : left / (looks + 1);
 
 /** The plan that holds for a look after `step`, before it is made; `recent` are the looks of the window so far. */
 export function planned(
@@ -48,14 +65,15 @@ export function planned(
   const { maxSteps } = stage;
   if (error?.maxSteps === maxSteps) return error;
   // A look that could not be judged before the first one has spent nothing, and its part is nobody's.
-  const looks = error ? looksAfter(stage, step - 1) : plannedLooks(stage);
-  const windows = looks - Math.max(0, stage.plateau.evaluations - recent.length - 1);
-  const share = (before: Share | undefined, among: number): Share => ({
-    left: before ? leftOf(before) : 1,
-    looks: Math.max(1, among),
-    made: 0,
-  });
+  const looks = Math.max(1, error ? looksAfter(stage, step - 1) : plannedLooks(stage));
+  const windows = Math.max(1, looks - Math.max(0, stage.plateau.evaluations - recent.length - 1));
   return { maxSteps, every: share(error?.every, looks), windows: share(error?.windows, windows) };
+}
+
+function share(before: Share | undefined, looks: number): Share {
+  if (before === undefined) return { left: 1, looks, made: 0 };
+  const left = leftOf(before);
+  return { left, looks, made: 0, part: partAfter({ left, part: partOf(before, 1) }, looks) };
 }
 
 /** After the look; `window` where it was the end of a whole one. */

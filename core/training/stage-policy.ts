@@ -6,7 +6,9 @@ import type { ArmTally } from '../requests.ts';
 import type { CollapseAction, PlateauAction, RlStageSpec, SupervisedStageSpec } from '../spec.ts';
 import { armName } from '../names.ts';
 import { paid, partOf, planned, plannedLooks } from './shared-error.ts';
-import type { Share, SharedError } from './shared-error.ts';
+import type { SharedError } from './shared-error.ts';
+import { shownOf } from './unjudged.ts';
+import type { Asked } from './unjudged.ts';
 
 // A stage looks at held-out success again and again, and each look is noisy: what is decided at one look in ten by
 // chance is decided by chance in most stages. So each rule has one error for all looks of the stage, 1 − its
@@ -34,7 +36,9 @@ export type StageDecision =
   | { kind: 'collapse'; action: CollapseAction; reason: string }
   | { kind: 'alarm'; action: 'rollback' | 'ask'; reason: string };
 
-type Rules = Pick<RlStageSpec, 'graduation' | 'plateau' | 'collapse' | 'maxSteps'>;
+interface Rules extends Pick<RlStageSpec, 'arms' | 'plateau' | 'collapse' | 'maxSteps'> {
+  graduation: Omit<RlStageSpec['graduation'], 'unjudgedAtMost'> & Pick<Asked, 'unjudgedAtMost'>;
+}
 
 export const total = (tallies: readonly Proportion[]): Proportion => ({
   successes: tallies.reduce((sum, tally) => sum + tally.successes, 0),
@@ -65,19 +69,21 @@ export function weighEvaluation(
 ): { decision: StageDecision; history: StageHistory } {
   const { checkpoint, step } = evaluation;
   const proportion = total(evaluation.arms);
-  const success = rate(proportion);
+  const arms = shownOf(spec.arms, spec.graduation, evaluation.arms);
+  const shown = total(arms);
+  const success = rate(shown);
   const error = planned(spec, history, step);
   const recent = [...history.recent, proportion].slice(-spec.plateau.evaluations);
   const next: StageHistory = {
     best:
       history.best === null || success > history.best.success ? { success, checkpoint, step } : history.best,
-    shown: Math.max(history.shown, lowerBound(proportion, boundError(spec, error))),
+    shown: Math.max(history.shown, lowerBound(shown, boundError(spec, error))),
     recent,
     rollbacks: history.rollbacks,
     error: paid(error, recent.length === spec.plateau.evaluations),
   };
   const toolFailures = toolFailuresOf(evaluation.arms);
-  const decision = graduates(spec, error, proportion) ??
+  const decision = graduates(spec, error, arms) ??
     collapses(spec, error, history, proportion, toolFailures) ??
     levelsOff(spec, error, next) ?? { kind: 'continue' };
   if (decision.kind === 'continue' || toolFailures === 0) return { decision, history: next };
@@ -85,16 +91,22 @@ export function weighEvaluation(
   return { decision: { ...decision, reason }, history: next };
 }
 
-/** The least success that a stage can still show: in the look of `share`, by all of its tasks solved. */
+/** The most success that a look can show, by all of its tasks solved; `part` is its own of the error, of 1. */
 export const mostThatCanBeShown = (
   { graduation: { tasks, confidence } }: Pick<RlStageSpec, 'graduation'>,
-  share: Pick<Share, 'left' | 'looks'>,
-): number => lowerBound({ successes: tasks, trials: tasks }, partOf(share, 1 - confidence));
+  part: number,
+): number => lowerBound({ successes: tasks, trials: tasks }, part * (1 - confidence));
 
-/** An exact binomial test that the success of this checkpoint is below the goal. */
-function graduates(spec: Rules, { every }: SharedError, proportion: Proportion): StageDecision | null {
+/** An exact binomial test that the success of this checkpoint is below the goal, with every level judged. */
+function graduates(
+  spec: Rules,
+  { every }: SharedError,
+  arms: ReturnType<typeof shownOf>,
+): StageDecision | null {
   const { successAtLeast, confidence } = spec.graduation;
   const error = partOf(every, 1 - confidence);
+  const proportion = total(arms);
+  if (arms.some(({ judged }) => !judged)) return null;
   if (successAtLeast > 0 && chanceOfAtLeast(proportion, successAtLeast) > error) return null;
   const bound = percent(lowerBound(proportion, error));
   return {
@@ -157,17 +169,23 @@ function levelsOff(
   };
 }
 
+interface SupervisedRules extends Pick<SupervisedStageSpec, 'arms'> {
+  graduation: Omit<SupervisedStageSpec['graduation'], 'unjudgedAtMost'> & Pick<Asked, 'unjudgedAtMost'>;
+}
+
 /**
  * A supervised stage graduates by what the policy can do: every arm that RL is to climb must succeed now and then, for
  * what is never sampled is never reinforced. A low loss says nothing of the kind. This is a rate, no bound: a lucky round
  * lets the next stage begin a little early.
  */
 export function everyArmSucceeds(
-  spec: Pick<SupervisedStageSpec, 'arms' | 'graduation'>,
+  { arms, graduation }: SupervisedRules,
   tallies: readonly ArmTally[],
 ): boolean {
-  return spec.arms.every((arm) => {
-    const tally = tallies.find((candidate) => armName(candidate.arm) === armName(arm));
-    return tally !== undefined && rate(tally) >= spec.graduation.successAtLeast;
+  const tasks = graduation.tasksPerLevel * arms.length;
+  const shown = shownOf(arms, { ...graduation, tasks }, tallies);
+  return arms.every((arm) => {
+    const one = shown.find((candidate) => armName(candidate.arm) === armName(arm));
+    return one !== undefined && one.judged && rate(one) >= graduation.successAtLeast;
   });
 }

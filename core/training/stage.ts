@@ -236,7 +236,11 @@ async function stageStep(
       failures: [...collected.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
       history: decided.history,
     },
-    facts: { ...facts, alarms: heeded.alarms },
+    facts: {
+      ...facts,
+      alarms: heeded.alarms,
+      ...(heeded.standing.length > 0 && { standing: heeded.standing }),
+    },
   };
 
   function factsOf(

@@ -1,4 +1,5 @@
 import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
+import type { DiagnosisName } from '../diagnosis/alarm.ts';
 import type { Boundary } from '../errors.ts';
 import type { Incident } from '../episode/incidents.ts';
 import type { OutcomeCounts } from '../episode/outcome.ts';
@@ -41,8 +42,10 @@ export interface StepFacts {
   change?: number;
   /** By what the step differed from the spec; null where nothing is diagnosed, as in a supervised stage. */
   adjusted: Adjusted | null;
-  /** What the diagnoses have found. */
+  /** Alarms that were raised at this step. */
   alarms: HeededAlarm[];
+  /** Names of the alarms that stand after it, whenever they were raised; absent where none does. */
+  standing?: DiagnosisName[];
   decision: DecisionFacts;
   circumstances: Circumstances;
 }
@@ -81,7 +84,7 @@ export interface BehaviourCounts {
   mostTurns: number;
   /** Tokens that came back from tools. */
   observationTokens: number;
-  /** Runs of four sampled tokens within a turn, and those of them that the same episode had before (seq-rep-4). */
+  /** Runs of four sampled tokens within a turn, and those of them that the same turn had before (seq-rep-4). */
   fourGrams: number;
   repeatedFourGrams: number;
 
@@ -94,7 +97,7 @@ export interface BehaviourCounts {
   invalidArguments: number;
   /** Calls that a tool answered with an error. */
   toolErrors: number;
-  /** Calls, of whatever tool, that the same episode has made before with the same arguments. */
+  /** Calls, of whatever tool, that the same episode has made before with the same arguments and the same result. */
   repeatedCalls: number;
   /** Different calls of an episode that an earlier sample of its group has made, too. */
   duplicateCalls: number;
@@ -111,6 +114,8 @@ export interface BehaviourCounts {
   /** Groups with two trainable rewards or more, and those of them whose rewards are all equal (σ = 0). */
   rewardGroups: number;
   equalRewards: number;
+  /** Those of them of which some samples succeed and some fail; absent of steps from before it was counted. */
+  mixedGroups?: number;
   /** Sums over `rewardGroups` of the variance within the group (of the sample: n − 1) and of its root. */
   rewardVariance: number;
   rewardDeviation: number;
@@ -149,6 +154,8 @@ export interface HeldOutFacts {
   conduct?: ArmConduct[];
   /** Part of the stage's error (1 − confidence) that its evaluations up to this one have left; absent in a warm start. */
   errorLeft?: number;
+  /** Part of it that this evaluation has spent; absent as `errorLeft` is, and in facts of older versions. */
+  errorPart?: number;
 }
 
 /** What followed from the step. */

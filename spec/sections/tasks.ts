@@ -87,6 +87,17 @@ export function checkTasks(
 export const MOST_TASKS = 100_000;
 export const MEASURED = 'the interval is narrower than anybody needs, and one history holds the measurement';
 
+/** Whoever lets more be missing measures something else. */
+const MOST_UNJUDGED = 0.5;
+export const unjudgedSchema = z
+  .number()
+  .min(0)
+  .max(MOST_UNJUDGED)
+  .default(0.02)
+  .describe(
+    "Part of each level's held-out tasks that may stay without a judgement; whatever else is not judged counts as a failure.",
+  );
+
 /**
  * Whether there are so many other tasks, in equal parts over the arms: a measurement in which a task counts twice claims
  * more confidence than it has. `path` is that of the count, which is of all arms together or of each one.

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { branches } from '../../../environments/session.ts';
-import { algorithmSchema, planAlgorithm, refuseAlgorithm } from '../../../core/algorithms/index.ts';
+import {
+  algorithmSchema,
+  learningRateOf,
+  planAlgorithm,
+  refuseAlgorithm,
+} from '../../../core/algorithms/index.ts';
 import type { CriticPlan, MethodContext, Plan } from '../../../core/algorithms/method.ts';
 import { MOST_EPISODES } from '../../../core/algorithms/surrogate.ts';
 import { mostThatCanBeShown } from '../../../core/training/stage-policy.ts';
@@ -12,11 +17,20 @@ import type { Path } from '../../strict.ts';
 import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
-import { optimizerSchema } from '../optimizer.ts';
+import { methodsOptimizerSchema } from '../optimizer.ts';
+import type { OptimizerSpec } from '../optimizer.ts';
 import { diagnosisSchema, NOT_WITH_LATE, NOT_WITH_STORED, refuseActions } from './diagnosis.ts';
 import type { RewardRule } from '../reward-rules.ts';
 import type { SamplingSpec } from '../sampling.ts';
-import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
+import {
+  armsOf,
+  checkCount,
+  checkTasks,
+  MEASURED,
+  MOST_TASKS,
+  tasksSchema,
+  unjudgedSchema,
+} from '../tasks.ts';
 import type { WithArms } from '../tasks.ts';
 import type { WrittenVerification } from '../verification.ts';
 
@@ -44,7 +58,7 @@ export const rlStageSchema = z
     collect: collectSchema,
     exploration: explorationSchema,
     algorithm: algorithmSchema.prefault({}),
-    optimizer: optimizerSchema(3e-4),
+    optimizer: methodsOptimizerSchema,
     graduation: z.strictObject({
       successAtLeast: fraction.describe('Held-out success that must be shown.'),
       confidence: confidence(
@@ -53,6 +67,7 @@ export const rlStageSchema = z
       ),
       tasks: count(MOST_TASKS, MEASURED).default(300),
       everySteps: count(1e6, 'the last step is always measured').default(10),
+      unjudgedAtMost: unjudgedSchema,
     }),
     plateau: z
       .strictObject({
@@ -103,6 +118,7 @@ export const rlStageSchema = z
 type WrittenRlStage = z.output<typeof rlStageSchema>;
 
 export interface RlStageSpec extends WithArms<WrittenRlStage> {
+  optimizer: OptimizerSpec;
   /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
   plan: Plan;
 }
@@ -112,6 +128,10 @@ export type CollapseAction = RlStageSpec['collapse']['action'];
 
 export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: SamplingSpec): RlStageSpec => ({
   ...stage,
+  optimizer: {
+    ...stage.optimizer,
+    learningRate: stage.optimizer.learningRate ?? learningRateOf(stage.algorithm),
+  },
   plan: planAlgorithm(stage.algorithm, sampling),
   arms: armsOf(tasks),
 });
@@ -169,6 +189,7 @@ export function checkRlStage(
   checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(stage.algorithm, {
     ...context,
+    maxCompletionTokens: sampling.maxCompletionTokens,
     late,
     relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
     stored,
@@ -185,7 +206,7 @@ export function checkRlStage(
   }
   const { tasks, confidence, successAtLeast } = stage.graduation;
   const looks = plannedLooks(stage);
-  const reachable = mostThatCanBeShown(stage, { left: 1, looks });
+  const reachable = mostThatCanBeShown(stage, 1 / looks);
   if (reachable < successAtLeast) {
     refuse(
       [...at, 'graduation', 'successAtLeast'],

@@ -3,7 +3,15 @@ import type { Refuse, SpecEnvironments } from '../../check.ts';
 import { count, fraction, name } from '../../../core/fields.ts';
 import type { Path } from '../../strict.ts';
 import { optimizerSchema } from '../optimizer.ts';
-import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from '../tasks.ts';
+import {
+  armsOf,
+  checkCount,
+  checkTasks,
+  MEASURED,
+  MOST_TASKS,
+  tasksSchema,
+  unjudgedSchema,
+} from '../tasks.ts';
 import type { WithArms } from '../tasks.ts';
 
 /** Of a round, which is one batch. */
@@ -27,6 +35,7 @@ export const supervisedStageSchema = z
         'Held-out success that every level must reach: what is never sampled is never reinforced.',
       ),
       tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe('Held-out tasks per level.'),
+      unjudgedAtMost: unjudgedSchema,
     }),
   })
   .describe(

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { commandLine } from '../../../core/installation.ts';
+import { commandLine, SERVERS_ARE_HELD_UP, whenServerIsAway } from '../../../core/installation.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 /** Folders of infra/setup/build-package.ts. */
@@ -33,4 +33,13 @@ test('nothing that a package has tells a person of an npm script, which only a c
   }
   // Help of flags, and what makes the words, ask themselves where they are.
   expect(told.filter((line) => !/^(core\/installation|cli\/stack-flags)\.ts/.test(line))).toEqual([]);
+});
+
+test('nobody is told to start servers that are held up by who started the process', () => {
+  expect(whenServerIsAway({}, 'TEMPORAL_ADDRESS')).toBe(
+    'Start its server with "npm run dev", or correct TEMPORAL_ADDRESS',
+  );
+  const held = whenServerIsAway({ [SERVERS_ARE_HELD_UP]: '1' }, 'TEMPORAL_ADDRESS');
+  expect(held).not.toContain('npm run dev');
+  expect(held).toContain('It is started again');
 });

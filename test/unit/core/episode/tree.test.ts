@@ -29,6 +29,13 @@ test('equal turns in one state are one action, worth the mean of all that went t
   expect(statesOf(root)).toEqual([root, state]);
 });
 
+test('the mean of an action is the same to the last bit in any order of its samples', () => {
+  const valueOf = (rewards: number[]) =>
+    treeOf(rewards.map((reward) => path([1], reward)))!.actions[0]!.value;
+  expect(valueOf([0, 1, 1])).toBe(valueOf([1, 1, 0]));
+  expect(valueOf([0.1, 0.2, 0.3])).toBe(valueOf([0.3, 0.2, 0.1]));
+});
+
 test('what was observed tells states apart that one action led to', () => {
   const other = { ...path([1, 2], 0), tokens: [1, 999, 2] };
   const root = treeOf([path([1, 2], 1), other])!;

@@ -45,3 +45,31 @@ test('pages add up to the same totals as all entries at once', () => {
   const pages = entries.map((entry) => addEntries({}, [entry]));
   expect(pages.reduce((sum, page) => mergeTotals(sum, page), {})).toEqual(addEntries({}, entries));
 });
+
+test('how long people were asked is no seconds of verdicts, and what came after the run is told from what was late', () => {
+  const about = { stage: 'rl', verifier: 'expert', version: '1', digest: 'd', result: 'scored' } as const;
+  const came = { ...about, kind: 'verdict', late: true, spent: { seconds: 9000, usd: 5 } } as const;
+  const all = addEntries({}, [
+    { ...came, by: 'people', afterRun: true },
+    { ...came, spent: { seconds: 2, usd: 1 } },
+  ]);
+  expect(all['expert']).toMatchObject({
+    computed: 2,
+    seconds: 2,
+    openSeconds: 9000,
+    usd: 6,
+    late: 1,
+    afterRun: 1,
+  });
+});
+
+test('totals that an older version has carried over are added to', () => {
+  const { openSeconds: _, afterRun: __, ...older } = noTotals();
+  const before = { expert: older as ReturnType<typeof noTotals> };
+  const spent = { seconds: 3, usd: 0 };
+  const entry = { kind: 'verdict', stage: 'rl', verifier: 'expert', version: '1', digest: 'd' } as const;
+  const one = addEntries(before, [{ ...entry, result: 'scored', spent, late: false, by: 'people' }]);
+  expect(one['expert']).toMatchObject({ openSeconds: 3, afterRun: 0 });
+  expect(mergeTotals(before, one)['expert']).toMatchObject({ openSeconds: 3, computed: 1 });
+  expect(mergeTotals(one, before)['expert']).toMatchObject({ openSeconds: 3, computed: 1 });
+});

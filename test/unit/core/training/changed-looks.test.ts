@@ -12,7 +12,7 @@ import type { Script } from './scripted-training.ts';
 
 // Stages whose steps are changed while they go on: all of their looks together spend no more than the stated error.
 
-const graduation = { successAtLeast: 0.8, confidence: 0.9, tasks: 200, everySteps: 1 };
+const graduation = { successAtLeast: 0.8, confidence: 0.9, tasks: 200, everySteps: 1, unjudgedAtMost: 0.02 };
 const looking = { ...stageSpec, graduation };
 
 /** Changes its steps before each step, by those that are done. */
@@ -55,14 +55,24 @@ describe('the error of a stage', () => {
     }
   });
 
-  test('is what is left of it, over the looks that are left, where it is prolonged or cut short', () => {
-    const at = (maxSteps: number, ...steps: number[]) => steps.map((step) => ({ step, maxSteps }));
-    expect(spentBy([...at(4, 1, 2), ...at(7, 3, 4, 5, 6, 7)])).toEqual([1 / 4, 1 / 4, ...Array(5).fill(0.1)]);
-    expect(spentBy([...at(10, 1, 2, 3, 4, 5), ...at(7, 6, 7)])).toEqual([...Array(5).fill(0.1), 0.25, 0.25]);
+  const at = (maxSteps: number, ...steps: number[]) => steps.map((step) => ({ step, maxSteps }));
+
+  test('is what is left of it, over the looks that are left and one more, where it is prolonged', () => {
+    expect(spentBy([...at(4, 1, 2), ...at(7, 3, 4, 5, 6, 7)])).toEqual([
+      1 / 4,
+      1 / 4,
+      ...Array(5).fill(1 / 12),
+    ]);
     // 10, 20 and 25 were planned, and 30 and 40 come in the place of 25.
     expect(spentBy([...at(25, 10, 20), ...at(40, 30, 40)], 10).map((x) => x.toFixed(6))).toEqual(
-      [1 / 3, 1 / 3, 1 / 6, 1 / 6].map((x) => x.toFixed(6)),
+      [1 / 3, 1 / 3, 1 / 9, 1 / 9].map((x) => x.toFixed(6)),
     );
+  });
+
+  test('has the parts that it had where it is cut short, and where that is taken back', () => {
+    expect(spentBy([...at(10, 1, 2, 3, 4, 5), ...at(7, 6, 7)])).toEqual(Array(7).fill(0.1));
+    const back = spentBy([...at(10, 1, 2, 3, 4, 5), ...at(7, 6), ...at(10, 7, 8, 9, 10)]);
+    expect(back.map((x) => x.toFixed(6))).toEqual(Array(10).fill('0.100000'));
   });
 
   test('is none for looks that were planned after the last one had been made', () => {
@@ -71,7 +81,7 @@ describe('the error of a stage', () => {
     ]);
   });
 
-  test('is never spent twice, however its steps are changed', () => {
+  test('is never spent twice, and no look has more than the one before, however its steps are changed', () => {
     for (let seed = 0; seed < 300; seed++) {
       const random = new RandomStream('plans', seed);
       const everySteps = 1 + Math.floor(random.uniform() * 5);
@@ -83,6 +93,7 @@ describe('the error of a stage', () => {
       }
       const parts = spentBy(plans, everySteps);
       expect(sum(parts)).toBeLessThanOrEqual(1 + 1e-12);
+      parts.slice(1).forEach((part, i) => expect(part).toBeLessThanOrEqual(parts[i]!));
       for (const part of parts) expect(part).toBeGreaterThanOrEqual(0);
     }
   });
@@ -99,7 +110,7 @@ describe('the error of a stage', () => {
     const judged = [1, 2, 3, 4, 5].reduce((plan, n) => paid(plan, n >= 4), first);
     // Twelve looks are left, and a window is whole at each of them; after a roll-back at all but three.
     const { windows } = planned(stage(17), { error: judged, recent: [look, look, look, look] }, 6);
-    expect(windows).toEqual({ left: 1 - 2 / 7, looks: 12, made: 0 });
+    expect(windows).toEqual({ left: 1 - 2 / 7, looks: 12, made: 0, part: (1 - 2 / 7) / 13 });
     expect(planned(stage(17), { error: judged, recent: [] }, 6).windows.looks).toBe(9);
   });
 });
@@ -177,7 +188,7 @@ test('what is spent comes with the stage when it is carried on elsewhere', async
   const left = ({ facts }: ScriptedTraining) => facts.map((one) => one.heldOut!.errorLeft);
   expect([...left(first), ...left(second)]).toEqual(left(whole));
   expect(left(whole).map((x) => x!.toFixed(6))).toEqual(
-    [0.75, 0.5, 0.4, 0.3, 0.2, 0.1, 0].map((x) => x.toFixed(6)),
+    [9, 6, 5, 4, 3, 2, 1].map((twelfths) => (twelfths / 12).toFixed(6)),
   );
   expect(leftOf({ left: 0.5, looks: 5, made: 5 })).toBe(0);
 });

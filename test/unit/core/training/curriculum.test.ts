@@ -26,7 +26,7 @@ const warmStart: SupervisedStageSpec = {
   updatesPerRound: 10,
   maxRounds: 4,
   optimizer,
-  graduation: { successAtLeast: 0.4, tasksPerLevel: 50 },
+  graduation: { successAtLeast: 0.4, tasksPerLevel: 50, unjudgedAtMost: 0.02 },
 };
 const easy = { ...stageSpec, name: 'easy', arms: [arm(1), arm(2)] };
 const hard = { ...stageSpec, name: 'hard', arms: [arm(2), arm(3)] };

@@ -56,6 +56,13 @@ describe('an alarm of a stage', () => {
     expect(training.reports.filter(({ alarms }) => alarms).map(({ stageStep }) => stageStep)).toEqual([
       NAMED,
     ]);
+    // It stands on, which the last step of the stage says.
+    const standing = training.facts.filter((facts) => facts.standing?.join() === 'loops');
+    expect(standing.map(({ stageStep }) => stageStep)).toEqual(
+      Array.from({ length: training.facts.length - NAMED + 1 }, (_, i) => NAMED + i),
+    );
+    expect(training.reports.at(-1)).toMatchObject({ standing: ['loops'] });
+    expect(training.facts[NAMED - 2]).not.toHaveProperty('standing');
     expect(result.end).toBe('exhausted');
     const settings = training.rollouts.map(([request]) => request!.sampling.temperature);
     expect(new Set(settings)).toEqual(new Set([1]));
@@ -98,7 +105,7 @@ describe('an alarm of a stage', () => {
     const { training } = await runWith({ loops: ['ask'] }, { decisions: ['continue'] });
     expect(training.questions).toHaveLength(1);
     const [{ reason, answers }] = training.questions as [(typeof training.questions)[0]];
-    expect(reason).toMatch(/^loops: part of calls that the episode has made before: /);
+    expect(reason).toMatch(/^loops: part of calls that the episode has made before, with the same result: /);
     expect(answers.find(({ answer }) => answer === 'rollback')!.effect).toContain(
       'the last healthy checkpoint, that of step 12',
     );

@@ -15,7 +15,13 @@ const CONFIDENCE = 0.9;
 /** Two standard errors of a rate of 0.1 in so many stages. */
 const LUCK = 2 * Math.sqrt((0.1 * 0.9) / STAGES);
 
-const graduation = { successAtLeast: GOAL, confidence: CONFIDENCE, tasks: TASKS, everySteps: 1 };
+const graduation = {
+  successAtLeast: GOAL,
+  confidence: CONFIDENCE,
+  tasks: TASKS,
+  everySteps: 1,
+  unjudgedAtMost: 0.02,
+};
 
 /** How many stages graduate; `looks` draws the successes of each evaluation of one stage. */
 async function graduated(looks: (random: RandomStream) => () => number): Promise<number> {

@@ -68,7 +68,7 @@ export const stageSpec: RlStageSpec = {
   collect: { kind: 'on-policy' },
   ...algorithmWith({ minibatch: 32 }, sampling),
   optimizer,
-  graduation: { successAtLeast: 0.9, confidence: 0.9, tasks: 200, everySteps: 1 },
+  graduation: { successAtLeast: 0.9, confidence: 0.9, tasks: 200, everySteps: 1, unjudgedAtMost: 0.02 },
   plateau: { evaluations: 4, minImprovement: 0.2, confidence: 0.9, action: 'advance' },
   collapse: {
     successBelowBest: 0.7,

@@ -45,7 +45,15 @@ function firstDecisions(
   tasks: number,
   rules: Partial<RlStageSpec>,
 ): { kind: StageDecision['kind']; look: number }[] {
-  const spec = { ...stageSpec, ...never, ...rules, maxSteps: success.length };
+  const { graduation } = { ...never, ...rules };
+  const spec = {
+    ...stageSpec,
+    ...never,
+    ...rules,
+    arms: [arm(1)],
+    graduation: { ...graduation, tasks },
+    maxSteps: success.length,
+  };
   const draws = success.map((chance) => successesOf(tasks, chance));
   const random = new RandomStream('stage errors', tasks, success[0]!, success.length);
   return Array.from({ length: RUNS }, () => {
@@ -74,8 +82,8 @@ describe.each(cases)('in $looks evaluations of $tasks tasks each', ({ tasks, loo
   test.each([0.05, 0.3, 0.6, 0.95])(
     'a policy just at the goal of %d graduates no oftener than stated',
     (goal) => {
-      const graduation = { ...stageSpec.graduation, successAtLeast: goal, confidence: 0.9 };
-      const spec = { ...stageSpec, ...never, graduation, maxSteps: looks };
+      const graduation = { ...stageSpec.graduation, successAtLeast: goal, confidence: 0.9, tasks };
+      const spec = { ...stageSpec, ...never, arms: [arm(1)], graduation, maxSteps: looks };
       const graduatesWith = (successes: number) =>
         weighEvaluation(spec, noHistory(), look(successes, tasks)).decision.kind === 'graduate';
       const fewest = Array.from({ length: tasks + 1 }, (_, successes) => successes).findIndex(graduatesWith);

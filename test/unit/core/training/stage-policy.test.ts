@@ -10,7 +10,9 @@ import {
 import { plannedLooks } from '../../../../core/training/shared-error.ts';
 import type { StageHistory } from '../../../../core/training/stage-policy.ts';
 import type { RlStageSpec } from '../../../../core/spec.ts';
-import { arm, checkpoint, stageSpec } from './scripted-training.ts';
+import { arm, checkpoint, stageSpec as stageOfTwo } from './scripted-training.ts';
+
+const stageSpec = { ...stageOfTwo, arms: [arm(1)] };
 
 const at = (step: number, successes: number, trials = 200) => ({
   arms: [{ arm: arm(1), successes, trials }],
@@ -54,7 +56,7 @@ describe('graduation', () => {
           { arm: arm(1), successes: one, trials: 100 },
           { arm: arm(2), successes: two, trials: 100 },
         ];
-        const { decision } = weighEvaluation(stageSpec, noHistory(), { ...at(1, 0), arms });
+        const { decision } = weighEvaluation(stageOfTwo, noHistory(), { ...at(1, 0), arms });
         const reached = lowerBound({ successes: one + two, trials: 200 }, 0.01) >= 0.9;
         expect(decision.kind === 'graduate').toBe(reached);
       }),

@@ -15,9 +15,9 @@ async function train(written: Parameters<typeof algorithmWith>[0], script: Parti
   return ports;
 }
 
-/** So many tasks of each rollout tell their samples apart. */
+/** So many tasks of each rollout tell their samples apart: by success, or by reward alone. */
 const tellApart =
-  (counts: readonly number[]): NonNullable<Script['group']> =>
+  (counts: readonly number[], by: 'success' | 'reward' = 'success'): NonNullable<Script['group']> =>
   ({ tasks, firstTask, group }: GroupRequest) => {
     const before = counts.slice(0, group).reduce((a, b) => a + b, 0);
     expect(firstTask).toBeGreaterThanOrEqual(before);
@@ -26,6 +26,7 @@ const tellApart =
         ...noBehaviour(),
         rewardGroups: tasks.length,
         equalRewards: tasks.length - (counts[group] ?? 0),
+        mixedGroups: by === 'success' ? (counts[group] ?? 0) : 0,
       },
     };
   };
@@ -43,6 +44,17 @@ describe('a step is refilled', () => {
       [0, 1, 2, 3, 4, 5, 6].map((place) => [place, place]),
     );
     expect(ports.batches[0]!.groups).toHaveLength(7);
+  });
+
+  test('also where only shaping tells the samples of a task apart, unless it goes by rewards', async () => {
+    const shaped = { group: tellApart([1, 1, 1, 1], 'reward') };
+    expect(tasksOf(await train(dapo, shaped)).map(({ length }) => length)).toEqual([4, 4, 4, 4]);
+    expect(
+      tasksOf(await train({ ...dapo, filter: 'reward' as const }, shaped)).map(({ length }) => length),
+    ).toEqual([4]);
+    // GRPO learns from any difference of rewards.
+    const grpo = await train({ kind: 'grpo', maxRefills: 3 }, shaped);
+    expect(tasksOf(grpo).map(({ length }) => length)).toEqual([4]);
   });
 
   test('as often as the method says at most, and learns from what there is', async () => {

@@ -23,7 +23,7 @@ const stage: SupervisedStageSpec = {
   updatesPerRound: 10,
   maxRounds: 4,
   optimizer,
-  graduation: { successAtLeast: 0.4, tasksPerLevel: 50 },
+  graduation: { successAtLeast: 0.4, tasksPerLevel: 50, unjudgedAtMost: 0.02 },
 };
 
 async function run(
