@@ -1,5 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
+import { startHeartbeats } from './heartbeats.ts';
+import type { Heartbeats } from './heartbeats.ts';
 
 /** What an activity does, told apart from how it is kept alive: a function of a request that honours a signal. */
 export type Operation<Request = never, Result = unknown> = (
@@ -16,28 +18,30 @@ export type Durable<Operations> = {
     : never;
 };
 
-const HEARTBEAT_MS = 1000;
-
-/** Makes activities of operations: a sign of life every second, and the signal of the activity's cancellation. */
-export function durable<Operations extends object>(operations: Operations): Durable<Operations> {
+/** Makes activities of operations: heartbeats, and the signal of the activity's cancellation. */
+export function durable<Operations extends object>(
+  operations: Operations,
+  heartbeats?: Heartbeats,
+): Durable<Operations> {
   const activities = Object.entries(operations as Record<string, Operation>).map(([name, operation]) => [
     name,
-    (request: never) => withHeartbeat((signal, tell) => operation(request, signal, tell)),
+    (request: never) => withHeartbeats(heartbeats, (signal, tell) => operation(request, signal, tell)),
   ]);
   return Object.fromEntries(activities) as Durable<Operations>;
 }
 
-async function withHeartbeat<T>(
+async function withHeartbeats<T>(
+  heartbeats: Heartbeats | undefined,
   body: (signal: AbortSignal, tell: (progress: object) => void) => Promise<T>,
 ): Promise<T> {
   const context = Context.current();
   // Every episode of a group listens to the one signal.
   setMaxListeners(0, context.cancellationSignal);
   let progress: object | undefined;
-  const timer = setInterval(() => context.heartbeat(progress), HEARTBEAT_MS);
+  const stop = startHeartbeats(context, heartbeats, () => progress);
   try {
     return await body(context.cancellationSignal, (told) => void (progress = told));
   } finally {
-    clearInterval(timer);
+    stop();
   }
 }

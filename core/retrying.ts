@@ -18,3 +18,6 @@ export interface RetryReport {
   id: string;
   retrying: Retrying | null;
 }
+
+/** The failure type of an attempt whose worker process died, as its supervisor reports it. */
+export const WORKER_DIED = 'gradus.infra.worker-died';

@@ -4,9 +4,10 @@ import type { Role } from '../core/names.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import { findChemistry } from '../environments/molecules/chemistry/python.ts';
 import { CHEMISTRY_PYTHON, chemistryProcess } from '../environments/molecules/chemistry/process.ts';
+import { lostAttemptsReporter } from './fail-lost-attempts.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 import type { Block } from './loop-meter.ts';
-import type { SignOfLife } from './loop-watch.ts';
+import type { WorkerMessage } from './loop-watch.ts';
 import { WORKER_METRICS } from './sdk-metrics.ts';
 import { settingsToEnv } from './settings.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -51,11 +52,12 @@ const MAIN = ownModule('main', import.meta.url);
 export async function startWorkers(settings: WorkerSettings, options: WorkersOptions = {}): Promise<Workers> {
   const python = options.chemistry === true ? await findChemistry() : undefined;
   const env = { ...(python === undefined ? {} : { [CHEMISTRY_PYTHON]: python }), ...options.env };
+  const onLost = lostAttemptsReporter(settings, options.onEvent ?? ((text) => console.error(text)));
   const served = (options.processes ?? PROCESSES).map((roles) => ({
     roles,
     process: new SupervisedProcess(
       roleProcess(roles, settings, { ...env, ...shownAt(options.metrics?.[roles[0]!]) }),
-      options,
+      { onLost, ...options },
     ),
   }));
   const processes = served.map(({ process }) => process);
@@ -115,9 +117,6 @@ function roleProcess(
         if (descriptions) ready(descriptions);
         if (why !== undefined) failed(why);
       }),
-    onSign: (child, alive) =>
-      child.on('message', (message: { alive?: SignOfLife }) => {
-        if (message.alive) alive(message.alive);
-      }),
+    onMessage: (child, heard) => child.on('message', (message) => heard(message as WorkerMessage)),
   };
 }

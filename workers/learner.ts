@@ -10,7 +10,7 @@ export async function createLearnerWorker(runtime: WorkerRuntime): Promise<RoleW
   const learner = await createLearner();
   const worker = await Worker.create({
     ...commonOptions(runtime, 'learner'),
-    activities: durable(createTraining({ store: runtime.store, learner })),
+    activities: durable(createTraining({ store: runtime.store, learner }), runtime.watch),
     maxConcurrentActivityTaskExecutions: 1,
   });
   return {

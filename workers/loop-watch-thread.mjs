@@ -1,6 +1,6 @@
-// Beside a worker's event loop, in a thread that nothing else blocks: while the loop is kept, this thread gives the signs
-// of life of the activities under way, names what keeps it, and ends the process when that takes too long. Plain
-// JavaScript, so that it starts in some 50 ms, before there is anything to watch.
+// Beside a worker's event loop, in a thread that nothing else blocks: it gives heartbeats of the activities under way, names
+// what keeps the loop, and ends the process when that takes too long. Plain JavaScript, so that it starts in some 50 ms,
+// before there is anything to watch.
 import { writeSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import process from 'node:process';
@@ -12,35 +12,55 @@ import protobuf from 'protobufjs/minimal.js';
 const { turns, address, namespace, endAfterSeconds } = workerData;
 
 const LOOKS_A_SECOND = 2;
-/** Seconds without a turn of the loop, until this thread speaks for it: a heartbeat time-out is six seconds. */
+/** Seconds without a turn of the loop, after which this thread speaks also for activities that give their own heartbeats. */
 const SPEAK_AFTER = 1;
+/** Seconds between two heartbeats of one attempt from this thread: several within each time-out. */
+const BEAT_EVERY = 4;
 const NAME_AFTER = 5;
 const HEARTBEAT = '/temporal.api.workflowservice.v1.WorkflowService/RecordActivityTaskHeartbeat';
 
-/** What runs, by attempt. @type {Map<number, { name: string, token: Uint8Array }>} */
+/**
+ * Attempts under way. `given` says that heartbeats come from here also while the loop turns.
+ * @typedef {{ name: string, token: Uint8Array, given: boolean, details?: string, sinceBeat: number, asking: boolean }} Attempt
+ * @type {Map<number, Attempt>}
+ */
 const running = new Map();
-parentPort?.on('message', ({ began, ended, name, token }) => {
-  if (ended === undefined) running.set(began, { name, token });
-  else running.delete(ended);
+parentPort?.on('message', ({ began, ended, gives, name, token, details }) => {
+  if (began !== undefined) running.set(began, { name, token, given: false, sinceBeat: 0, asking: false });
+  const attempt = running.get(gives);
+  if (attempt) Object.assign(attempt, { given: true, details });
+  if (ended !== undefined) running.delete(ended);
 });
 
 const server = new Client(address, credentials.createInsecure());
 // Connected before it is needed, when there may be little time; without a server there is nothing to speak to.
 server.waitForReady(Date.now() + 30_000, () => undefined);
 
-/** @param {Uint8Array} token */
-function heartbeat(token) {
-  // As temporal/api/workflowservice/v1 has it: task_token = 1, namespace = 4.
-  const request = protobuf.Writer.create().uint32(10).bytes(token).uint32(34).string(namespace).finish();
+/** A heartbeat replaces the details of the one before. @param {Attempt} attempt */
+function heartbeat(attempt) {
+  attempt.sinceBeat = 0;
+  // As temporal/api/workflowservice/v1 has it: task_token = 1, details = 2, namespace = 4.
+  const request = protobuf.Writer.create().uint32(10).bytes(attempt.token);
+  if (attempt.details !== undefined) request.uint32(18).bytes(payloads(attempt.details));
+  request.uint32(34).string(namespace);
+  attempt.asking = true;
   server.makeUnaryRequest(
     HEARTBEAT,
     (bytes) => Buffer.from(bytes),
     () => undefined,
-    request,
-    { deadline: Date.now() + 3000 },
-    // The next one follows in a second; what is not wanted any more is told so by heartbeats of its own.
-    () => undefined,
+    request.finish(),
+    { deadline: Date.now() + 10_000 },
+    // The next one follows; what is not wanted any more is told so by heartbeats of its own.
+    () => (attempt.asking = false),
   );
+}
+
+/** As temporal/api/common/v1 has it: payloads = 1; in it metadata = 1, a map, and data = 2. @param {string} json */
+function payloads(json) {
+  const text = new TextEncoder();
+  const writer = protobuf.Writer.create().uint32(10).fork();
+  writer.uint32(10).fork().uint32(10).string('encoding').uint32(18).bytes(text.encode('json/plain')).ldelim();
+  return writer.uint32(18).bytes(text.encode(json)).ldelim().finish();
 }
 
 /** Where the event loop is, innermost function first. @returns {Promise<string>} */
@@ -77,7 +97,12 @@ setInterval(() => {
   still = turn === seen && turn > 0 ? still + 1 : 0;
   seen = turn;
   const seconds = still / LOOKS_A_SECOND;
-  if (seconds >= SPEAK_AFTER) for (const { token } of running.values()) heartbeat(token);
+  const kept = seconds >= SPEAK_AFTER;
+  for (const attempt of running.values()) {
+    attempt.sinceBeat += 1 / LOOKS_A_SECOND;
+    const due = kept || (attempt.given && attempt.sinceBeat >= BEAT_EVERY);
+    if (due && !attempt.asking) heartbeat(attempt);
+  }
   if (seconds === NAME_AFTER) {
     const what = names();
     void stackOfLoop().then((stack) =>

@@ -1,9 +1,17 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import type { Heartbeats } from '../activities/heartbeats.ts';
 import { LoopMeter } from './loop-meter.ts';
 import type { Block } from './loop-meter.ts';
 
-/** What a worker process tells the one who supervises it, every second in which its event loop turns. */
+/** What a worker process says to its supervisor. */
+export type WorkerMessage =
+  | { alive: SignOfLife }
+  /** An attempt at an activity that the process has taken, with its task token in base64. */
+  | { began: { id: number; name: string; token: string } }
+  | { ended: number };
+
+/** Said every second in which the worker's event loop turns. */
 export interface SignOfLife {
   /** The activities under way. */
   running: string[];
@@ -32,12 +40,14 @@ const SIGN_MS = 1000;
 const SAY_MS = 1000;
 
 /**
- * Watches the event loop of a worker process from a thread beside it (docs/adr/0026): while the loop is kept, the
- * activities under way go on giving signs of life, so that work which blocks for ten seconds is late and not begun anew
- * for ever; a loop that does not come back ends the process, after what kept it has been written down.
+ * Watches the event loop of a worker process from a thread beside it (docs/adr/0026), which also gives heartbeats of the
+ * activities under way, on a connection of its own: a slow worker is late, and not taken for dead. A loop that does not
+ * come back ends the process, after what kept it has been written down.
  */
-export class LoopWatch {
+export class LoopWatch implements Heartbeats {
   private readonly running = new Map<number, string>();
+  private readonly ids = new Map<Uint8Array, number>();
+  private say: (message: WorkerMessage) => void = () => undefined;
   /** What has ended since the last look at the loop. */
   private ended: string[] = [];
   private readonly timers: NodeJS.Timeout[] = [];
@@ -62,16 +72,18 @@ export class LoopWatch {
   }
 
   /**
-   * From now on, when the workers have been made and have not begun; `tell` hears of it every second. Resolves when the
-   * thread is up: it cannot start while the loop is kept.
+   * From now on, when the workers have been made and have not begun; `say` passes messages to the supervisor. Resolves when
+   * the thread is up: it cannot start while the loop is kept.
    */
-  async begin(tell: (sign: SignOfLife) => void = () => undefined): Promise<void> {
+  async begin(say: (message: WorkerMessage) => void = () => undefined): Promise<void> {
     await this.ready;
+    this.say = say;
     // The first turn: from here on the thread counts, also when the loop is kept at once.
     Atomics.add(this.turns, 0, 1);
     const meter = new LoopMeter((block) => this.sawBlock(block));
     this.meter = meter;
-    const sign = (): void => tell({ running: [...this.running.values()], longestBlock: meter.longest });
+    const sign = (): void =>
+      say({ alive: { running: [...this.running.values()], longestBlock: meter.longest } });
     this.timers.push(
       setInterval(() => Atomics.add(this.turns, 0, 1), TURN_MS).unref(),
       setInterval(sign, SIGN_MS).unref(),
@@ -80,14 +92,23 @@ export class LoopWatch {
 
   /** Call what it returns when the attempt has ended. */
   began({ name, token }: Attempt): () => void {
-    const number = ++this.last;
-    this.running.set(number, name);
-    this.thread.postMessage({ began: number, name, token });
+    const id = ++this.last;
+    this.running.set(id, name);
+    this.ids.set(token, id);
+    this.thread.postMessage({ began: id, name, token });
+    this.say({ began: { id, name, token: Buffer.from(token).toString('base64') } });
     return () => {
-      this.running.delete(number);
+      this.running.delete(id);
+      this.ids.delete(token);
       this.ended.push(name);
-      this.thread.postMessage({ ended: number });
+      this.thread.postMessage({ ended: id });
+      this.say({ ended: id });
     };
+  }
+
+  give(token: Uint8Array, details: object | undefined): void {
+    const id = this.ids.get(token);
+    if (id !== undefined) this.thread.postMessage({ gives: id, details: JSON.stringify(details) });
   }
 
   async stop(): Promise<void> {

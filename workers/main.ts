@@ -3,7 +3,6 @@ import { messageOf } from '../core/errors.ts';
 import { ROLES } from '../core/names.ts';
 import type { Role } from '../core/names.ts';
 import { createLearnerWorker } from './learner.ts';
-import type { SignOfLife } from './loop-watch.ts';
 import { createOrchestratorWorker } from './orchestrator.ts';
 import { createRolloutWorker } from './rollout.ts';
 import { openRuntime } from './runtime.ts';
@@ -44,7 +43,7 @@ async function main(): Promise<void> {
   process.once('SIGINT', stop);
   // The one who started this process is told when it is ready, and takes it along when it goes.
   process.once('disconnect', stop);
-  await runtime.watch.begin((sign) => process.send?.({ alive: sign } satisfies { alive: SignOfLife }));
+  await runtime.watch.begin((message) => process.send?.(message));
   process.send?.({ ready: roles, descriptions: workers.map((worker) => worker.description) });
   try {
     await Promise.all(workers.map((worker) => worker.run()));

@@ -10,7 +10,7 @@ export async function createOrchestratorWorker(runtime: WorkerRuntime): Promise<
   const worker = await Worker.create({
     ...commonOptions(runtime, 'orchestrator'),
     workflowsPath: ownModule('../workflows/index', import.meta.url),
-    activities: durable(createCurriculum(runtime)),
+    activities: durable(createCurriculum(runtime), runtime.watch),
     maxConcurrentActivityTaskExecutions: 8,
     // A workflow whose worker died is picked up by another after this long.
     stickyQueueScheduleToStartTimeout: '2 seconds',

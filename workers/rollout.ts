@@ -15,7 +15,7 @@ export async function createRolloutWorker(runtime: WorkerRuntime): Promise<RoleW
   const threads = runtime.settings.decoderThreads;
   const policies = new PolicyPool(runtime.store, () => createDecoder({ threads }));
   const ownQueue = `${QUEUES.rollout}/${randomUUID()}`;
-  const activities = durable(createRollout({ ...runtime, policies, ownQueue }));
+  const activities = durable(createRollout({ ...runtime, policies, ownQueue }), runtime.watch);
   const worker = await Worker.create({
     ...commonOptions(runtime, 'rollout'),
     activities,
@@ -24,7 +24,7 @@ export async function createRolloutWorker(runtime: WorkerRuntime): Promise<RoleW
   const pinned = await Worker.create({
     ...commonOptions(runtime, 'rollout'),
     taskQueue: ownQueue,
-    activities: { ...activities, ...createTools(runtime) },
+    activities: { ...activities, ...createTools(runtime, runtime.watch) },
     maxConcurrentActivityTaskExecutions: 256,
   });
   return {

@@ -3,8 +3,9 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError } from '../core/errors.ts';
+import type { LostAttempt } from './fail-lost-attempts.ts';
 import { END_AFTER_SECONDS } from './loop-watch.ts';
-import type { SignOfLife } from './loop-watch.ts';
+import type { SignOfLife, WorkerMessage } from './loop-watch.ts';
 import type { Block } from './loop-meter.ts';
 
 /** How a worker process is started, and how it says that it is ready. */
@@ -22,14 +23,16 @@ export interface ProcessKind {
     ready: (descriptions: string[]) => void,
     failed: (why: string) => void,
   ): void;
-  /** Calls `alive` with every sign of life, one a second from when it is ready; absent where there are none. */
-  onSign?(child: ChildProcess, alive: (sign: SignOfLife) => void): void;
+  /** Calls `heard` with every message from when it is ready on; absent where the process sends none. */
+  onMessage?(child: ChildProcess, heard: (message: WorkerMessage) => void): void;
 }
 
 export interface SupervisionOptions {
   /** Where the output goes; this process's own terminal otherwise. */
   logFile?: string;
   onEvent?: (text: string) => void;
+  /** What becomes of the attempts that a process had under way when it ended, for whichever reason. */
+  onLost?: (attempts: readonly LostAttempt[], why: string) => Promise<void>;
   /**
    * Seconds without a sign of life after which a process is killed and replaced. It is more than what a process gives
    * itself, so that what kept its event loop is written down; one that was stopped for less goes on.
@@ -52,6 +55,7 @@ export class SupervisedProcess {
   private readonly options: SupervisionOptions;
   private child: ChildProcess | undefined;
   private starting: Promise<void>;
+  private reporting: Promise<void> = Promise.resolve();
   private stopping = false;
   private backoff = FIRST_BACKOFF_MS;
 
@@ -80,6 +84,7 @@ export class SupervisedProcess {
     const force = setTimeout(() => child.kill('SIGKILL'), 12_000);
     await ended;
     clearTimeout(force);
+    await this.reporting;
   }
 
   private async start(): Promise<void> {
@@ -116,17 +121,24 @@ export class SupervisedProcess {
 
   /** Silence is counted in seconds in which this process ran: a laptop that slept has killed nobody. */
   private watch(child: ChildProcess): void {
-    if (!this.kind.onSign) return;
+    if (!this.kind.onMessage) return;
     const { hungAfterSeconds = HUNG_AFTER_SECONDS, onEvent } = this.options;
     let silent = 0;
     let last: SignOfLife | undefined;
+    const underWay = new Map<number, LostAttempt>();
     const doing = (): string => last?.running.join(', ') || 'no activity';
-    this.kind.onSign(child, (sign) => {
+    const alive = (sign: SignOfLife): void => {
       if (silent >= SILENT_SECONDS) onEvent?.(`${this.kind.title} is back after ${silent} s of silence`);
       silent = 0;
       last = sign;
       if (sign.longestBlock.busyMs > this.longestBlock.busyMs) this.longestBlock = sign.longestBlock;
+    };
+    this.kind.onMessage(child, (message) => {
+      if ('alive' in message) alive(message.alive);
+      if ('began' in message) underWay.set(message.began.id, message.began);
+      if ('ended' in message) underWay.delete(message.ended);
     });
+    this.reporting = this.reportLost(child, underWay);
     const timer = setInterval(() => {
       silent++;
       if (silent === SILENT_SECONDS) {
@@ -140,6 +152,16 @@ export class SupervisedProcess {
       clearInterval(timer);
     }, 1000).unref();
     child.once('exit', () => clearInterval(timer));
+  }
+
+  /** When the process has ended, and all is heard that it had said. */
+  private async reportLost(child: ChildProcess, underWay: ReadonlyMap<number, LostAttempt>): Promise<void> {
+    const how = await new Promise<string>((resolve) => {
+      child.once('exit', (code, signal) => resolve(signal ?? `exit ${code}`));
+    });
+    if (child.connected) await new Promise<void>((resolve) => child.once('disconnect', () => resolve()));
+    if (underWay.size > 0)
+      await this.options.onLost?.([...underWay.values()], `${this.kind.title} died (${how})`);
   }
 
   private died(how: string): void {

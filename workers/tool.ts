@@ -7,7 +7,7 @@ import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 export async function createToolWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
   const worker = await Worker.create({
     ...commonOptions(runtime, 'tool'),
-    activities: createTools(runtime),
+    activities: createTools(runtime, runtime.watch),
     maxConcurrentActivityTaskExecutions: 64,
   });
   return {

@@ -17,15 +17,18 @@ export async function createVerifierWorker(runtime: WorkerRuntime): Promise<Role
   const client = new Client({ connection, namespace: settings.namespace });
   const worker = await Worker.create({
     ...commonOptions(runtime, 'verifier'),
-    activities: durable({
-      ...createVerification(runtime),
-      ...createAssessment(runtime),
-      ...createLadder(runtime),
-      ...createReverify(runtime),
-      ...createSweep(runtime),
-      ...createRunWatch({ client }),
-      ...createVerdicts({ store: runtime.store, client }),
-    }),
+    activities: durable(
+      {
+        ...createVerification(runtime),
+        ...createAssessment(runtime),
+        ...createLadder(runtime),
+        ...createReverify(runtime),
+        ...createSweep(runtime),
+        ...createRunWatch({ client }),
+        ...createVerdicts({ store: runtime.store, client }),
+      },
+      runtime.watch,
+    ),
     maxConcurrentActivityTaskExecutions: 16,
   });
   return {

@@ -25,8 +25,11 @@ export const RETRY = {
   maximumInterval: '15 seconds',
 } as const;
 
-/** A worker that is silent for this long counts as dead, and its activity goes to another one. */
-const HEARTBEAT = '6 seconds';
+/**
+ * A worker that is silent for this long counts as dead, and its activity goes to another one. It is long enough for a
+ * machine or a server that stands still for a while: a supervisor reports workers that died at once (docs/adr/0026).
+ */
+export const HEARTBEAT = '20 seconds';
 
 type Activities = Record<string, (request: never) => Promise<unknown>>;
 

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { durable } from '../../../activities/durable.ts';
@@ -6,7 +7,7 @@ import { LoopWatch } from '../../../workers/loop-watch.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import { watchedActivities } from '../../../workers/watched-activities.ts';
 
-// A worker whose one activity keeps its event loop, at its first attempt.
+// A worker whose one activity waits, and at its first attempt keeps the event loop.
 
 function keepForSeconds(seconds: number): void {
   const until = performance.now() + seconds * 1000;
@@ -21,15 +22,27 @@ const worker = await Worker.create({
   taskQueue: 'kept-loop',
   workflowsPath: fileURLToPath(new URL('kept-loop-workflow.ts', import.meta.url)),
   interceptors: { activity: [watchedActivities(watch)] },
-  activities: durable({
-    keepLoop: async ({ seconds }: { seconds: number }) => {
-      const { attempt } = Context.current().info;
-      if (attempt === 1) keepForSeconds(seconds);
-      return attempt;
+  activities: durable(
+    {
+      keepLoop: async (
+        { seconds, waits = 0 }: { seconds: number; waits?: number },
+        _: AbortSignal,
+        tell?: (details: object) => void,
+      ) => {
+        const { attempt } = Context.current().info;
+        console.error('keepLoop begins');
+        tell?.({ waits });
+        // So that whoever stops the worker or the server meets an attempt under way.
+        await delay(waits * 1000);
+        if (attempt === 1) keepForSeconds(seconds);
+        return attempt;
+      },
     },
-  }),
+    watch,
+  ),
 });
-await watch.begin();
+await watch.begin((message) => process.send?.(message));
+process.send?.({ descriptions: [] });
 process.once('SIGTERM', () => worker.shutdown());
 await worker.run();
 await watch.stop();

@@ -1,19 +1,24 @@
-import { spawn } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { defaultPayloadConverter } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { TYPESCRIPT } from '../../../engine/own-module.ts';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
+import { lostAttemptsReporter } from '../../../workers/fail-lost-attempts.ts';
+import type { WorkerMessage } from '../../../workers/loop-watch.ts';
+import { SupervisedProcess } from '../../../workers/supervised-process.ts';
 import { settingsToEnv } from '../../../workers/settings.ts';
 import { onFreePorts } from '../../support/free-ports.ts';
-import { RunClient } from '../../support/run-client.ts';
+import { RunClient, until } from '../../support/run-client.ts';
 
-// What happens when something keeps the event loop of a worker for longer than a heartbeat may be silent.
+// What becomes of activities when a worker is slow, stands still or is killed.
 
 let stateDir: string;
 let stack: Stack;
@@ -46,20 +51,113 @@ function startWorker(): { worker: ChildProcess; said: () => string } {
   return { worker, said: () => text };
 }
 
-const start = (workflowId: string, seconds: number) =>
-  runs.client.workflow.start('keepsLoop', { workflowId, taskQueue: 'kept-loop', args: [{ seconds }] });
+const start = (workflowId: string, request: { seconds: number; waits?: number; heartbeat?: number }) =>
+  runs.client.workflow.start('keepsLoop', { workflowId, taskQueue: 'kept-loop', args: [request] });
 
-test('an activity that keeps the loop for nine seconds is late, and not tried again', async () => {
+const begun = (said: () => string): Promise<true> =>
+  until(
+    async () => (said().includes('keepLoop begins') ? true : undefined),
+    30_000,
+    () => 'the activity did not begin',
+  );
+
+test('an activity that keeps the loop for longer than its heartbeat time-out is late, and not tried again', async () => {
   const { said } = startWorker();
-  const handle = await start('nine-seconds', 9);
+  const handle = await start('nine-seconds', { seconds: 9, heartbeat: 6 });
   expect(await handle.result()).toBe(1);
   expect(said()).toMatch(/its event loop is kept since 5 s, while running keepLoop of nine-seconds/);
+});
+
+test('a worker that gets no processor for nine seconds goes on, and its activity is not tried again', async () => {
+  const { worker, said } = startWorker();
+  const handle = await start('starved', { seconds: 0, waits: 3 });
+  await begun(said);
+  worker.kill('SIGSTOP');
+  await delay(9000);
+  worker.kill('SIGCONT');
+  expect(await handle.result()).toBe(1);
+});
+
+test('a server that stands still for nine seconds takes no worker for dead', async () => {
+  const { said } = startWorker();
+  const handle = await start('server-stalls', { seconds: 0, waits: 3 });
+  await begun(said);
+  process.kill(stack.temporal.pid, 'SIGSTOP');
+  await delay(9000);
+  process.kill(stack.temporal.pid, 'SIGCONT');
+  expect(await handle.result()).toBe(1);
+});
+
+test('heartbeats of the thread carry the details that the activity gave last', async () => {
+  const { worker, said } = startWorker();
+  const handle = await start('details', { seconds: 18, waits: 2 });
+  await begun(said);
+  await until(
+    async () => (said().includes('its event loop is kept since 5 s') ? true : undefined),
+    30_000,
+    () => 'the loop was not kept',
+  );
+  const kept = Date.now();
+  // From now on only the thread can give one.
+  const given = await until(
+    async () => {
+      const pending = (await handle.describe()).raw.pendingActivities?.[0];
+      const at = Number(pending?.lastHeartbeatTime?.seconds ?? 0) * 1000;
+      return at > kept ? pending!.heartbeatDetails!.payloads![0]! : undefined;
+    },
+    20_000,
+    () => 'no heartbeat while the loop was kept',
+  );
+  expect(defaultPayloadConverter.fromPayload(given)).toEqual({ waits: 2 });
+  worker.kill('SIGKILL');
+  await handle.terminate('seen enough');
+});
+
+test('an attempt whose supervised worker is killed is tried again at once, and says why', async () => {
+  const settings = settingsFor(stack);
+  const supervised = new SupervisedProcess(
+    {
+      title: 'the worker for kept loops',
+      spawn: () =>
+        fork(path.join(import.meta.dirname, 'kept-loop-worker.ts'), [], {
+          execArgv: ['--import', TYPESCRIPT],
+          env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...settingsToEnv(settings) },
+          stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+        }),
+      whenReady: (child, ready) =>
+        child.on('message', (message) => {
+          if ('descriptions' in (message as object)) ready([]);
+        }),
+      onMessage: (child, heard) => child.on('message', (message) => heard(message as WorkerMessage)),
+    },
+    { onLost: lostAttemptsReporter(settings, (problem) => events.push(problem)) },
+  );
+  const events: string[] = [];
+  try {
+    await supervised.up();
+    const handle = await start('killed', { seconds: 0, waits: 5 });
+    await until(
+      async () => ((await handle.describe()).raw.pendingActivities?.[0]?.heartbeatDetails ? true : undefined),
+      30_000,
+      () => 'the activity did not begin',
+    );
+    process.kill(supervised.pid!, 'SIGKILL');
+    expect(await handle.result()).toBe(2);
+    const { events: history } = await handle.fetchHistory();
+    const started = history!.flatMap((event) => event.activityTaskStartedEventAttributes ?? []);
+    expect(started.map(({ lastFailure }) => lastFailure?.message)).toEqual([
+      'the worker for kept loops died (SIGKILL)',
+    ]);
+    expect(events).toEqual([]);
+  } finally {
+    await supervised.stop();
+  }
 });
 
 test('one that keeps it for ever ends its process, named with the function, and the next attempt goes on', async () => {
   const { worker, said } = startWorker();
   const ended = once(worker, 'exit');
-  const handle = await start('for-ever', 1e9);
+  const handle = await start('for-ever', { seconds: 1e9 });
   expect(await ended).toEqual([null, 'SIGKILL']);
   expect(said()).toMatch(/at keepForSeconds \(.*kept-loop-worker\.ts\)/);
   expect(said()).toContain('while running keepLoop of for-ever (attempt 1); it is ended');

@@ -148,7 +148,7 @@ test('each long call is an activity of its own, on its queue, with its limits; n
     for (const call of callTools) {
       expect(call.taskQueue?.name).toBe(QUEUES.tool);
       // The worker's own sign of life; the tool's is the host's affair, and so are its attempts.
-      expect(Number(call.heartbeatTimeout?.seconds)).toBe(6);
+      expect(Number(call.heartbeatTimeout?.seconds)).toBe(20);
       expect(Number(call.startToCloseTimeout?.seconds)).toBeGreaterThanOrEqual(30);
       expect(call.retryPolicy?.maximumAttempts).toBe(0);
     }

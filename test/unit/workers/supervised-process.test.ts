@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { SignOfLife } from '../../../workers/loop-watch.ts';
+import type { WorkerMessage } from '../../../workers/loop-watch.ts';
 import { SupervisedProcess } from '../../../workers/supervised-process.ts';
 import type { ProcessKind } from '../../../workers/supervised-process.ts';
 import { until } from '../../support/run-client.ts';
@@ -13,12 +13,16 @@ import { until } from '../../support/run-client.ts';
 const SCRIPT = `
 process.send({ descriptions: ['a worker'] });
 setInterval(() => process.send({ alive: { running: ['advance of run/x'], longestBlock: { busyMs: 7, wallMs: 9 } } }), 200);
+process.send({ began: { id: 1, name: 'advance of run/x', token: 'AQ==' } });
+process.send({ began: { id: 2, name: 'trainStep of run/x', token: 'Ag==' } });
+process.send({ ended: 1 });
 process.on('disconnect', () => process.exit());
 `;
 
 let folder: string;
 let supervised: SupervisedProcess;
 let events: string[];
+let lost: { tokens: string[]; why: string }[];
 
 const kind = (script: string): ProcessKind => ({
   title: 'the worker',
@@ -29,11 +33,7 @@ const kind = (script: string): ProcessKind => ({
       if (descriptions) ready(descriptions);
       if (why) failed(why);
     }),
-  onSign: (child, alive) =>
-    child.on('message', (message) => {
-      const { alive: sign } = message as { alive?: SignOfLife };
-      if (sign) alive(sign);
-    }),
+  onMessage: (child, heard) => child.on('message', (message) => heard(message as WorkerMessage)),
 });
 
 beforeEach(async () => {
@@ -41,9 +41,11 @@ beforeEach(async () => {
   const script = path.join(folder, 'worker.mjs');
   await writeFile(script, SCRIPT);
   events = [];
+  lost = [];
   supervised = new SupervisedProcess(kind(script), {
     onEvent: (text) => events.push(text),
     hungAfterSeconds: 4,
+    onLost: async (attempts, why) => void lost.push({ tokens: attempts.map(({ token }) => token), why }),
   });
   await supervised.up();
 });
@@ -71,6 +73,19 @@ test('a process that is stopped for good is killed and replaced, and what it did
   process.kill(pid!, 'SIGSTOP');
   await replaced(pid);
   expect(events.join('\n')).toContain('no sign of life for 4 s, last while it ran advance of run/x');
+});
+
+test('what a process had under way when it was killed is reported once, by its task token', async () => {
+  // Messages come in their order: with a sign of life all that was said at the start has been heard.
+  await until(
+    async () => (supervised.longestBlock.busyMs === 7 ? true : undefined),
+    10_000,
+    () => 'no sign of life',
+  );
+  const { pid } = supervised;
+  process.kill(pid!, 'SIGKILL');
+  await replaced(pid);
+  expect(lost).toEqual([{ tokens: ['Ag=='], why: 'the worker died (SIGKILL)' }]);
 });
 
 test('a process that was stopped for less goes on', async () => {
