@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
+import { mkdir, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -37,7 +37,6 @@ export interface ServerProcess {
 
 const WATCHDOG = path.join(import.meta.dirname, 'watchdog.mjs');
 const STOP_GRACE_MS = 8000;
-const LOG_LIMIT_BYTES = 32 * 2 ** 20;
 const PROBE_EVERY_MS = 25;
 
 /** The last lines of a log, to be shown with an error. */
@@ -52,11 +51,6 @@ export async function logTail(file: string, lines = 20): Promise<string> {
   } finally {
     await handle.close();
   }
-}
-
-async function prepareLog(file: string): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true });
-  if (existsSync(file) && (await stat(file)).size > LOG_LIMIT_BYTES) await rename(file, `${file}.old`);
 }
 
 /**
@@ -91,7 +85,7 @@ function sendSignal(pid: number, name: NodeJS.Signals): void {
 type Report = { pid: number } | { error: string } | ServerExit;
 
 async function launch(server: ServerCommand): Promise<{ pid: number; exited: Promise<ServerExit> }> {
-  await prepareLog(server.logFile);
+  await mkdir(path.dirname(server.logFile), { recursive: true });
   const watchdog = spawn(process.execPath, [WATCHDOG, server.logFile, server.command, ...server.args], {
     // Its own group and session: a Ctrl-C in the terminal reaches this process only, which stops workers before servers.
     detached: true,

@@ -6,6 +6,7 @@ import { cacheRoot } from '../cache-dir.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
 import { requireBinary } from '../setup/server-binaries.ts';
 import { begunWith, requireCli, requireTemporal } from '../setup/temporal-server.ts';
+import { boundLogs } from './bounded-logs.ts';
 import type { ServerHandle } from './managed-server.ts';
 import { ensureBucket, S3_PORT, startObjectStore } from './object-store.ts';
 import type { ObjectStoreServer } from './object-store.ts';
@@ -101,8 +102,11 @@ export async function startStack(
   if (ui) await checkExplicitPort({ ...UI_PORT, explicit: options.uiPort });
   const release = await claim(stateDir, options.onEvent);
   const started: ServerHandle[] = [];
+  const { onEvent } = options;
+  const logs = boundLogs(logsDir(stateDir), { ...(onEvent && { onEvent }) });
   const stopAll = async () => {
     await Promise.all(started.map((server) => server.stop()));
+    await logs.stop();
     await release();
   };
   try {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 
 export interface CommandResult {
   /** null when a signal ended it. */
@@ -10,11 +11,18 @@ export interface CommandResult {
   stderr: string;
 }
 
+export interface CommandOptions {
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+  /** Told each line of standard output as it comes. */
+  onLine?: (line: string) => void;
+}
+
 /** Runs a command to its end and returns what it printed; rejects only when it cannot be started. */
 export function runCommand(
   command: string,
   args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
+  { onLine, ...options }: CommandOptions = {},
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -22,6 +30,7 @@ export function runCommand(
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    if (onLine) createInterface(child.stdout).on('line', onLine);
     child.once('error', reject);
     child.once('close', (code) => resolve({ code, stdout, stderr }));
   });

@@ -11,6 +11,10 @@ import {
 import type { PythonEnvironment } from '../python-environment.ts';
 import { findOnPath, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
+import { packagesIn, pipProgress } from './pip-progress.ts';
+
+/** Without a word for longer nobody believes that something goes on, milliseconds. */
+const STILL_MS = 10_000;
 
 /**
  * A virtual environment with the packages of a pinned requirements file, made in the cache when it is not there. Where one
@@ -55,17 +59,38 @@ async function make(
   const requirements = await readFile(requirementsFile, 'utf8');
   const whole = /^# gradus: --no-deps$/mu.test(requirements) ? ['--no-deps'] : [];
   await run(python, ['-m', 'venv', folder], 'Is the venv module of Python installed (python3-venv)?');
-  await run(
-    environmentIn(folder).python,
-    ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...whole, '-r', requirementsFile],
-    'Is the Python package index reachable, and the disk not full?',
-  );
+  const progress = pipProgress(packagesIn(requirements));
+  let doing = 'pip has been started';
+  const still = setInterval(() => {
+    say(`${name}: still at it after ${((Date.now() - started) / 1000).toFixed(0)} s (${doing})`);
+  }, STILL_MS);
+  const options = ['--progress-bar', 'off', '--disable-pip-version-check', ...whole];
+  try {
+    await run(
+      environmentIn(folder).python,
+      ['-m', 'pip', 'install', ...options, '-r', requirementsFile],
+      'Is the Python package index reachable, and the disk not full?',
+      (line) => {
+        const said = progress(line);
+        if (said === null) return;
+        doing = said;
+        say(`${name}: ${said}`);
+      },
+    );
+  } finally {
+    clearInterval(still);
+  }
   await writeFile(readyMark(folder), '');
   say(`Python environment for ${name} made in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 
-async function run(command: string, args: readonly string[], hint: string): Promise<void> {
-  const { code, stdout, stderr } = await runCommand(command, args);
+async function run(
+  command: string,
+  args: readonly string[],
+  hint: string,
+  onLine: (line: string) => void = () => undefined,
+): Promise<void> {
+  const { code, stdout, stderr } = await runCommand(command, args, { onLine });
   if (code === 0) return;
   throw new GradusError(
     'infra',

@@ -63,6 +63,13 @@ test('packages that cannot be installed are refused with the last words of pip, 
   expect(await findPythonEnvironment('test', requirements)).toBeUndefined();
 });
 
+test('what pip does is said while it does it', async () => {
+  await writeFile(requirements, 'six==1.17.0\n');
+  await ensurePythonEnvironment('test', requirements, say);
+  expect(said).toContain('test: package 1 of 1: six==1.17.0');
+  expect(said).toContain('test: unpacking 1 packages');
+});
+
 test('without Python it says what is needed', async () => {
   vi.stubEnv('PATH', '/nowhere');
   await expect(ensurePythonEnvironment('test', requirements, say)).rejects.toMatchObject({
