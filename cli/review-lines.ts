@@ -6,8 +6,9 @@ import { shortened } from './shortened.ts';
 const SUBJECT = 200;
 
 /** What a reviewer needs to choose among reviews: whose it is, what is judged, what is known, and until when. */
-export function reviewLines({ id, run, startedAt, state }: OpenReview, now: number): string[] {
-  const asked = run === null ? '' : `of ${run}, `;
+export function reviewLines({ id, run, startedAt, state, runOver }: OpenReview, now: number): string[] {
+  const over = runOver ? ', which is over (a verdict is kept for other runs)' : '';
+  const asked = run === null ? '' : `of ${run}${over}, `;
   if (state === null)
     return [id, `  ${asked}open for ${howLong(now - startedAt)}; no worker says what is judged`];
   const { ask, reviewers, opinions, deadline } = state;

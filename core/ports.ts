@@ -1,4 +1,5 @@
 import type { HeededAlarm } from './diagnosis/act.ts';
+import type { DiagnosisName } from './diagnosis/alarm.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { Budget } from './ladder/budget.ts';
 import type { SettleResult, StepGroups } from './ladder/requests.ts';
@@ -89,14 +90,16 @@ export interface StepReport {
   meanReward: number | null;
   /** Of tasks that were drawn for the first time; null where none of them could be judged. */
   trainSuccess: number | null;
-  /** `errorLeft` as in the facts of the step. */
-  heldOut: { arms: ArmTally[]; step: number; errorLeft?: number } | null;
+  /** `errorLeft` and `errorPart` as in the facts of the step. */
+  heldOut: { arms: ArmTally[]; step: number; errorLeft?: number; errorPart?: number } | null;
   metrics: LearnerMetrics | null;
   backend: string | null;
   outcomes: OutcomeCounts;
   /** What the stage knows of its arms after this step; empty in a warm start. */
   estimates: ArmEstimates;
   degenerateGroups: number;
+  /** Part of the groups whose rewards are all equal (σ = 0); absent where none could be compared. */
+  equalGroups?: number;
   sampledTokens: number;
   /** Of the policy that sampled, estimated from all that it sampled; nats a token, null in a warm start. */
   entropy: number | null;
@@ -106,6 +109,8 @@ export interface StepReport {
   incidents?: Incident[];
   /** What the diagnoses have found in this step, if anything. */
   alarms?: HeededAlarm[];
+  /** Names of the alarms that stand after it, if any. */
+  standing?: DiagnosisName[];
   /** Decisions taken at this step, in words. */
   note: string | null;
 }

@@ -178,7 +178,7 @@ export interface ArmTally {
   arm: Arm;
   successes: number;
   trials: number;
-  /** Trials without success because a call made its tool fail; absent where there is none. */
+  /** Trials without success because a call made its tool or its session fail; absent where there is none. */
   toolFailures?: number;
 }
 

@@ -164,7 +164,13 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.step = step;
     shown.heldOut = step.heldOut ?? shown.heldOut;
     if (step.heldOut?.errorLeft !== undefined)
-      looked = { stage: step.stage, step: step.stageStep, errorLeft: step.heldOut.errorLeft };
+      looked = {
+        stage: step.stage,
+        step: step.stageStep,
+        errorLeft: step.heldOut.errorLeft,
+        // Reports of older versions do not have it: no part is known that others must not exceed.
+        errorPart: step.heldOut.errorPart ?? 1,
+      };
     shown.checkpoint = step.checkpoint;
     shown.learnerBackend = step.backend ?? shown.learnerBackend;
     shown.seconds = addTime(shown.seconds, secondsSince);

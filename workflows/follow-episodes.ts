@@ -9,6 +9,7 @@ import {
 import { addIncidents } from '../core/episode/incidents.ts';
 import type { Incident } from '../core/episode/incidents.ts';
 import type { BlobRef } from '../core/refs.ts';
+import { WORKER_DIED } from '../core/retrying.ts';
 import type {
   LongCallResult,
   OpenGroup,
@@ -167,4 +168,5 @@ const isOfInfrastructure = (cause: Error | undefined): boolean =>
 /** Whether a call was begun and nobody can say what became of it. */
 const isLost = (cause: Error | undefined): boolean =>
   cause instanceof TimeoutFailure ||
-  (cause instanceof ApplicationFailure && cause.type === 'gradus.tool.host-died');
+  (cause instanceof ApplicationFailure &&
+    (cause.type === 'gradus.tool.host-died' || cause.type === WORKER_DIED));

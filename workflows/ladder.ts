@@ -268,7 +268,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       state.accounts[rung] = settle(state.accounts[rung]!, cost, spent, counted);
     }
     state.came[rung]!.push(digest);
-    entries.push(...entriesOf(arrived, { stage, late }));
+    entries.push(...entriesOf(arrived, { stage, late, afterRun: state.closed }));
   }
 
   function noteSwept({ verifier, digest }: Swept): void {

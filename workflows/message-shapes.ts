@@ -41,6 +41,7 @@ import type { LostAttempts } from '../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../core/tier-contract.ts';
 import type { HeededAlarm } from '../core/diagnosis/act.ts';
+import { DIAGNOSES } from '../core/diagnosis/alarm.ts';
 import type { ArmConduct } from '../core/training/conduct.ts';
 import type { BehaviourCounts, ComponentCounts } from '../core/training/step-facts.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
@@ -132,6 +133,7 @@ export const stepReport = object<ReportedStep>({
       arms: list(armTally),
       step: natural,
       errorLeft: optional(between(0, 1)),
+      errorPart: optional(between(0, 1)),
     }),
   ),
   metrics: nullable(inside<LearnerMetrics>()),
@@ -139,12 +141,14 @@ export const stepReport = object<ReportedStep>({
   outcomes: outcomeCounts,
   estimates: record(object<ArmEstimate>({ successes: finite, trials: finite })),
   degenerateGroups: natural,
+  equalGroups: optional(between(0, 1)),
   sampledTokens: natural,
   entropy: nullable(finite),
   turns: natural,
   seconds: timeSplit,
   incidents: optional(list(incident)),
   alarms: optional(list(inside<HeededAlarm>())),
+  standing: optional(list(oneOf(...DIAGNOSES))),
   note: nullable(text),
 });
 
@@ -187,6 +191,7 @@ const behaviour = object<BehaviourCounts>({
   components: record(object<ComponentCounts>({ scored: natural, score: finite, contribution: finite })),
   rewardGroups: natural,
   equalRewards: natural,
+  mixedGroups: optional(natural),
   rewardVariance: finite,
   rewardDeviation: finite,
 });
@@ -223,6 +228,7 @@ export const arrivedShape = object<Arrived>({
   type: optional(name),
   spent: nullable(spent),
   lost: optional(object<LostAttempts>({ attempts: natural, seconds: amount, reason: text })),
+  by: optional(oneOf('people')),
 });
 
 /** A time that a timer can run. */

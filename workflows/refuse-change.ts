@@ -2,7 +2,7 @@ import { amount, between, natural, nullable, optional } from '../core/json/shape
 import type { Shape } from '../core/json/shape.ts';
 import type { BudgetChange, Changed, RunChange } from '../core/run-change.ts';
 import type { CurriculumSpec } from '../core/spec.ts';
-import { looksAfter } from '../core/training/shared-error.ts';
+import { looksAfter, partAfter } from '../core/training/shared-error.ts';
 import { mostThatCanBeShown } from '../core/training/stage-policy.ts';
 import { nearest } from './nearest.ts';
 
@@ -25,7 +25,7 @@ export interface Standing {
   /** What holds already. */
   changed: Changed;
   /** The latest evaluation that a stage's rules have judged, and what is left of their error. */
-  looked: { stage: string; step: number; errorLeft: number } | null;
+  looked: { stage: string; step: number; errorLeft: number; errorPart: number } | null;
 }
 
 /** Why something is no change of a run that goes on, or null. */
@@ -58,10 +58,12 @@ export function refuseChange(
       return `"${name}" is a supervised stage: when its rounds are used up it asks, and "more-rounds" gives it more`;
     if (over.has(name)) return `"${name}" is over`;
     if (most <= (changed.maxSteps[name] ?? stage.maxSteps)) continue;
-    const { step, errorLeft: left } = looked?.stage === name ? looked : { step: 0, errorLeft: 1 };
-    const looks = looksAfter({ ...stage, maxSteps: most }, step);
+    const before = looked?.stage === name ? looked : null;
+    const left = before?.errorLeft ?? 1;
+    const looks = looksAfter({ ...stage, maxSteps: most }, before?.step ?? 0);
+    const part = before ? partAfter({ left, part: before.errorPart }, looks) : 1 / looks;
     const { successAtLeast, tasks } = stage.graduation;
-    const shown = mostThatCanBeShown(stage, { left, looks });
+    const shown = mostThatCanBeShown(stage, part);
     if (shown >= successAtLeast) continue;
     const cannot = `"${name}" could not graduate any more`;
     if (left === 0)

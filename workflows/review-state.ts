@@ -6,6 +6,8 @@ import type { TierAnswer } from '../core/tier-contract.ts';
 export interface ReviewState {
   /** The run that asked first; null where the review was begun by hand. */
   run: string | null;
+  /** Ids of the workflows that wait for it, such as the ladders of runs. Absent where an older version answers. */
+  waiting?: string[];
   /** The subject, and in `cheaper` what lower rungs have said of it. */
   ask: Ask;
   reviewers: number;

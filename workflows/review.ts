@@ -51,6 +51,7 @@ export async function review(input: Ask): Promise<void> {
   let verdict: TierAnswer | null = null;
   const state = (): ReviewState => ({
     run: ask.run ?? null,
+    waiting: [...waiting.all],
     ask,
     reviewers,
     deadline: new Date(start + limits.timeoutSeconds * 1000).toISOString(),
@@ -94,12 +95,14 @@ export async function review(input: Ask): Promise<void> {
   const kept = known ? null : await verdictActivities.keepVerdict({ request, answer: verdict });
   verdict = kept?.answer ?? verdict;
   await condition(allHandlersFinished);
-  await waiting.tell(verdict, kept);
+  await waiting.tell(verdict, kept, 'people');
 
   function answerOf(): TierAnswer {
     const { verifier, version, digest } = request;
     const score = majority(opinions, reviewers);
-    const spent = { seconds: (Date.now() - start) / 1000, usd: ask.cost.usd };
+    // Who has not said anything is not paid.
+    const usd = opinions.length === 0 ? 0 : ask.cost.usd;
+    const spent = { seconds: (Date.now() - start) / 1000, usd };
     const base = { format: 'gradus.verdict/1', verifier, version, digest, spent } as const;
     const said = opinions.map(({ reviewer, score: one, comment }) =>
       [`${reviewer}: ${one}`, ...(comment === undefined ? [] : [comment])].join(', '),

@@ -50,7 +50,7 @@ export class Waiting {
   }
 
   /** Who joins while others are being told is told as well. */
-  async tell(answer: TierAnswer, computed: KeptVerdict | null): Promise<void> {
+  async tell(answer: TierAnswer, computed: KeptVerdict | null, by?: 'people'): Promise<void> {
     while (this.told < this.all.length) {
       const i = this.told++;
       const { verifier, version, digest, kind: result } = answer;
@@ -63,6 +63,7 @@ export class Waiting {
         ...(answer.kind === 'abstained' && { type: answer.type }),
         spent: charged && charged.answer.spent,
         ...(charged?.lost && { lost: charged.lost }),
+        ...(by && { by }),
       };
       try {
         await getExternalWorkflowHandle(this.all[i]!).signal(verdictArrived, told);

@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import { assertRun } from '../../store/find-run.ts';
 import { readLedger } from '../../store/ledger.ts';
@@ -6,6 +5,8 @@ import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 /** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
 export function ledger(): Command {
@@ -19,32 +20,36 @@ export function ledger(): Command {
         const entries = await readLedger(store, run, { damaged });
         noteDamage(damaged);
         if (options.json === true) {
-          for (const entry of entries) print(JSON.stringify(entry));
+          for (const entry of entries) printJson('ledger', entry);
           return;
         }
-        const table = new Table({
-          head: [
-            'verifier',
-            'escalated',
-            'deferred',
-            'accepted',
-            'rejected',
-            'computed',
-            'shared',
-            'abstained',
-            'late',
-            'lost',
-            's',
-            'US$',
-          ],
-          style: { head: [], border: [] },
-        });
+        const rows: (string | number)[][] = [];
         for (const [verifier, sum] of Object.entries(addEntries({}, entries))) {
           const { escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost } = sum;
           const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost];
-          table.push([verifier, ...counts, sum.seconds.toFixed(2), sum.usd.toFixed(4)]);
+          rows.push([verifier, ...counts, sum.seconds.toFixed(2), sum.usd.toFixed(4)]);
         }
-        print(entries.length === 0 ? `${run} has no ledger in this store` : table.toString());
+        print(
+          entries.length === 0
+            ? `${run} has no ledger in this store`
+            : textTable(
+                [
+                  'verifier',
+                  'escalated',
+                  'deferred',
+                  'accepted',
+                  'rejected',
+                  'computed',
+                  'shared',
+                  'abstained',
+                  'late',
+                  'lost',
+                  's',
+                  'US$',
+                ],
+                rows,
+              ),
+        );
       }),
     );
 }

@@ -2,17 +2,19 @@ import { Command, InvalidArgumentError } from 'commander';
 import { withConnectionFlags, withSources, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { note, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
 
 /** Without workers nobody shows a review. */
 const PATIENCE_MS = 20_000;
 
-/** `gradus review list|show|submit|withdraw`: verdicts that people give. */
+/** `gradus review list|show|submit|withdraw|close`: verdicts that people give. */
 export function review(): Command {
   return new Command('review')
     .addCommand(list())
     .addCommand(show())
     .addCommand(submit())
-    .addCommand(withdraw());
+    .addCommand(withdraw())
+    .addCommand(close());
 }
 
 const list = (): Command =>
@@ -24,7 +26,7 @@ const list = (): Command =>
         const { openReviews } = await import('../../observe/ladder/reviews.ts');
         const { reviews, more } = await openReviews(temporal);
         if (options.json === true) {
-          for (const one of reviews) print(JSON.stringify(one));
+          for (const one of reviews) printJson('review-list', one);
           return;
         }
         if (reviews.length === 0) print('no review is open');
@@ -103,5 +105,26 @@ const withdraw = (): Command =>
               ? 'the review is closed without a verdict'
               : `taken back: ${opinions.length} of ${reviewers} reviewer(s) have answered`,
           );
+        }),
+    );
+
+const close = (): Command =>
+  withConnectionFlags(new Command('close'))
+    .description('Closes the open reviews of a run that is over, but for those that somebody else waits for.')
+    .argument('<run>', 'its name in the store')
+    .requiredOption('--reviewer <name>', 'who closes them')
+    .option('--reason <text>')
+    .action(
+      (
+        run: string,
+        { reviewer, reason, ...options }: ConnectionOptions & { reviewer: string; reason?: string },
+      ) =>
+        withTemporal(options, async (client) => {
+          const { closeReviewsOf } = await import('../../operate/close-reviews.ts');
+          const by = { reviewer, ...(reason !== undefined && { reason }) };
+          const { closed, left } = await closeReviewsOf(client, run, by, { patienceMs: PATIENCE_MS });
+          print(`closed without a verdict: ${closed.length} review(s) of ${run}`);
+          for (const { id, why } of left) note(`still open: ${id}: ${why}`);
+          if (left.length > 0) process.exitCode = 1;
         }),
     );

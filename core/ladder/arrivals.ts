@@ -3,8 +3,8 @@ import type { Arrived } from './requests.ts';
 
 /** A verdict that came, as the ledger of the one who waited for it has it, with what was lost on the way. */
 export function entriesOf(
-  { verifier, version, digest, result, type, spent, lost }: Arrived,
-  where: { stage: string; late: boolean },
+  { verifier, version, digest, result, type, spent, lost, by }: Arrived,
+  where: { stage: string; late: boolean; afterRun?: boolean },
 ): LedgerEntry[] {
   const about = { stage: where.stage, verifier, version, digest };
   const came: LedgerEntry = {
@@ -14,6 +14,8 @@ export function entriesOf(
     ...(type !== undefined && { type }),
     spent,
     late: where.late,
+    ...(where.afterRun && { afterRun: true }),
+    ...(by && { by }),
   };
   return lost ? [{ kind: 'lost', ...about, ...lost }, came] : [came];
 }

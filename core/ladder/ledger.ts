@@ -31,6 +31,10 @@ export type LedgerEntry =
       spent: Spent | null;
       /** After the step that asked for it had gone on. */
       late: boolean;
+      /** After the run itself had come to its end: nothing of the run follows from it. */
+      afterRun?: true;
+      /** Given by people: the seconds of `spent` are how long the review was open, which is nobody's work. */
+      by?: 'people';
     }
   | ({
       /** Attempts at a computation that came to nothing. What they cost nobody has measured. */
@@ -79,7 +83,11 @@ export interface LedgerTotals {
   /** Verdicts that cost this run nothing. */
   shared: number;
   abstained: number;
+  /** Verdicts that came after their step had gone on, while the run went on, and those that came after the run's end. */
   late: number;
+  afterRun: number;
+  /** How long reviews were open that people have answered; in no seconds above, for nobody measures their work. */
+  openSeconds: number;
   /** Attempts that came to nothing, and what they took at most; in no budget. */
   lost: number;
   lostSeconds: number;
@@ -96,6 +104,8 @@ export const noTotals = (): LedgerTotals => ({
   shared: 0,
   abstained: 0,
   late: 0,
+  afterRun: 0,
+  openSeconds: 0,
   lost: 0,
   lostSeconds: 0,
 });
@@ -115,7 +125,8 @@ export function addEntries(
   const totals = { ...before };
   for (const entry of entries) {
     if (entry.kind === 'offered') continue;
-    const sum = (totals[entry.verifier] = { ...(totals[entry.verifier] ?? noTotals()) });
+    // What an older version has carried over lacks what was added since.
+    const sum = (totals[entry.verifier] = { ...noTotals(), ...totals[entry.verifier] });
     if (entry.kind === 'decision') {
       sum[COUNTER[entry.decision]]++;
       continue;
@@ -132,11 +143,13 @@ export function addEntries(
     if (entry.spent === null) sum.shared++;
     else if (entry.type !== LOST) {
       sum.computed++;
-      sum.seconds += entry.spent.seconds;
+      if (entry.by === 'people') sum.openSeconds += entry.spent.seconds;
+      else sum.seconds += entry.spent.seconds;
       sum.usd += entry.spent.usd;
     }
     if (entry.result === 'abstained') sum.abstained++;
-    if (entry.late) sum.late++;
+    if (entry.afterRun) sum.afterRun++;
+    else if (entry.late) sum.late++;
   }
   return totals;
 }
@@ -148,8 +161,8 @@ export function mergeTotals(
 ): Record<string, LedgerTotals> {
   const sum = { ...one };
   for (const [verifier, totals] of Object.entries(other)) {
-    const merged = { ...(sum[verifier] ?? noTotals()) };
-    for (const field of Object.keys(merged) as (keyof LedgerTotals)[]) merged[field] += totals[field];
+    const merged = { ...noTotals(), ...sum[verifier] };
+    for (const field of Object.keys(merged) as (keyof LedgerTotals)[]) merged[field] += totals[field] ?? 0;
     sum[verifier] = merged;
   }
   return sum;

@@ -133,6 +133,8 @@ export interface Arrived {
   spent: Spent | null;
   /** Attempts that came to nothing, for the one who is charged. */
   lost?: LostAttempts;
+  /** People have given it; absent of what was computed. */
+  by?: 'people';
 }
 
 /** An answer as it counts from now on. */

@@ -1,17 +1,18 @@
 import type { Context as Request } from 'hono';
 import type { FC } from 'hono/jsx';
 import { GradusError, isA } from '../../core/errors.ts';
-import { closedBecause } from '../../core/ladder/opinions.ts';
+import { closedBecause, isDecided } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
 import type { CheaperVerdict } from '../../core/ladder/requests.ts';
 import { openReviews, readState } from '../../observe/ladder/reviews.ts';
 import type { OpenReview, OpenReviews } from '../../observe/ladder/reviews.ts';
 import { whyAway } from '../../observe/temporal/temporal-away.ts';
 import type { Presentation } from '../../observe/ladder/presenter.ts';
+import { closeReviewsOf } from '../../operate/close-reviews.ts';
 import { showReview, submitOpinion, withdrawOpinion } from '../../operate/review.ts';
 import type { ReviewState } from '../../workflows/review-state.ts';
 import { printable } from '../../core/printable.ts';
-import { candidateAt, drawingAt, reviewAt, runAt } from '../address.ts';
+import { candidateAt, closeAllAt, drawingAt, reviewAt, reviewsOf, runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
@@ -44,12 +45,66 @@ export function reviewsPage(app: App, context: Context): void {
     } catch (error) {
       problem = whyAway(temporal, error);
     }
-    const drawn = await drawingsOf(last?.reviews ?? []);
+    const run = c.req.query('run') || null;
+    const reviews = (last?.reviews ?? []).filter((one) => run === null || one.run === run);
+    const drawn = await drawingsOf(reviews);
     const stale = problem === null ? [] : [{ source: 'Temporal', problem, asOf: last?.asOf ?? null }];
     return c.html(
       <Layout title="Reviews" live stale={stale}>
-        <Live id="reviews">{last && <Inbox reviews={last.reviews} more={last.more} drawn={drawn} />}</Live>
+        {run !== null && (
+          <p>
+            Those that <RunLink run={run} /> asked for. <a href="/reviews">All of them</a>
+          </p>
+        )}
+        <Live id="reviews">
+          {last && <Inbox reviews={reviews} more={last.more} drawn={drawn} />}
+          {actions && run !== null && reviews.some(({ runOver }) => runOver) && (
+            <p>
+              <a href={closeAllAt(run)}>Close those that nobody waits for …</a>
+            </p>
+          )}
+        </Live>
       </Layout>,
+    );
+  });
+
+  /** Asks back, too. */
+  app.get('/reviews-of/:run/close', (c) => {
+    const run = c.req.param('run');
+    return c.html(
+      <Layout title={`Close the reviews of ${run}?`} crumbs={crumbsOf(null)}>
+        <p>
+          The run is over. Its open reviews end without a verdict; those for which another run or a sweep
+          waits stay open.
+        </p>
+        {actions ? (
+          <Action to={closeAllAt(run)} token={context.formToken} label="Close the reviews" danger>
+            <Who label="Who closes them" name="reviewer" />
+            <label>
+              Why
+              <input name="reason" maxlength={LONGEST_COMMENT} />
+            </label>
+          </Action>
+        ) : (
+          <ReadOnly />
+        )}
+        <p>
+          <a href={reviewsOf(run)}>Leave them open</a>
+        </p>
+      </Layout>,
+    );
+  });
+
+  app.post('/reviews-of/:run/close', async (c) => {
+    const run = c.req.param('run');
+    const by = withdrawalIn(await c.req.parseBody());
+    if (by.reviewer === '') throw new GradusError('spec', 'invalid-form', 'reviewer: say who closes them');
+    const { closed, left } = await closeReviewsOf(temporal, run, by, { patienceMs: PATIENCE_MS });
+    if (left.length === 0) return c.redirect(reviewsOf(run), 303);
+    throw new GradusError(
+      'verifier',
+      'review',
+      `${closed.length} are closed, and ${left.length} are not; the first of them, ${left[0]!.id}: ${left[0]!.why}`,
     );
   });
 
@@ -110,10 +165,8 @@ export function reviewsPage(app: App, context: Context): void {
   app.post('/reviews/:id/withdraw', async (c) => {
     const id = c.req.param('id');
     const form = await c.req.parseBody();
-    const reason = textIn(form, 'reason', LONGEST_COMMENT);
     const withdrawal: Withdrawal = {
-      reviewer: textIn(form, 'reviewer', LONGEST_NAME),
-      ...(reason !== '' && { reason }),
+      ...withdrawalIn(form),
       ...(form['all'] === 'true' && { all: true }),
     };
     return change(c, id, null, () => withdrawOpinion(temporal, id, withdrawal, { patienceMs: PATIENCE_MS }));
@@ -183,6 +236,11 @@ function textIn(form: Form, field: string, longest: number): string {
   throw new GradusError('spec', 'invalid-form', `${field}: at most ${longest} characters are taken`);
 }
 
+function withdrawalIn(form: Form): Omit<Withdrawal, 'all'> {
+  const reason = textIn(form, 'reason', LONGEST_COMMENT);
+  return { reviewer: textIn(form, 'reviewer', LONGEST_NAME), ...(reason !== '' && { reason }) };
+}
+
 function opinionIn(form: Form): Opinion {
   const score = textIn(form, 'score', 40);
   const comment = textIn(form, 'comment', LONGEST_COMMENT);
@@ -218,14 +276,17 @@ const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: Drawn }>
           </tr>
         </thead>
         <tbody>
-          {reviews.map(({ id, run, startedAt, state }) => (
+          {reviews.map(({ id, run, startedAt, state, runOver }) => (
             <tr data-item>
               <td>
                 <a href={reviewAt(id)}>
                   <Text value={nameOf(id)} max={120} />
                 </a>
               </td>
-              <td>{run === null ? 'not known' : <RunLink run={run} />}</td>
+              <td>
+                {run === null ? 'not known' : <RunLink run={run} />}
+                {runOver && <div class="warn">is over: a verdict is kept for other runs</div>}
+              </td>
               {state === null ? (
                 <td colspan={4}>
                   asked <Time at={startedAt} />; it does not answer now: is an orchestrator there?
@@ -317,6 +378,10 @@ interface ReviewProps {
   failed: Failed | null;
 }
 
+/** Nothing can be added, though the verdict is not there yet. */
+const isClosing = ({ opinions, reviewers, withdrawn }: ReviewState): boolean =>
+  isDecided(opinions, reviewers) || withdrawn.some(({ all }) => all === true);
+
 const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed }) => {
   const { ask, run, reviewers, opinions, withdrawn, verdict } = state;
   const { verifier, version, digest, subject } = ask.request;
@@ -403,6 +468,10 @@ const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed }) =
             <Answer of={verdict} /> <small>({closedBecause(verdict)})</small>
           </p>
         </>
+      ) : isClosing(state) ? (
+        <p role="status">
+          It is decided, and its verdict is being written down: load this page again in a moment.
+        </p>
       ) : context.actions ? (
         <Forms id={id} state={state} token={context.formToken} typed={failed?.typed ?? null} />
       ) : (

@@ -40,6 +40,8 @@ export interface LedgerSummary {
   stages: Record<string, Record<string, LedgerTotals>>;
   /** Verdicts that came, in the same order: those that stand for lost attempts, too, which a budget counts. */
   came: Record<string, Record<string, Came>>;
+  /** Episodes of the run's ladder: all that its lowest rung judged, and those of them that were to go on, room or not. */
+  episodes: { judged: number; climbed: number };
   /** Of the run's ladder, the newest last; null where it has written nothing. */
   lastStage: string | null;
   pairs: Pair[];
@@ -77,6 +79,8 @@ export class LedgerBook {
   private readonly unreadable = new Map<string, string>();
   private readonly stages: LedgerSummary['stages'] = {};
   private readonly came: LedgerSummary['came'] = {};
+  private readonly judged = new Set<number>();
+  private readonly climbed = new Set<number>();
   private readonly asked = new Map<string, Set<number>>();
   private readonly answered = new Map<string, Set<number>>();
   /** Of verdicts that the run's ladder knows, and that no sweep asks for again. */
@@ -114,6 +118,7 @@ export class LedgerBook {
       rungs: Object.fromEntries(rungs),
       stages: this.stages,
       came: this.came,
+      episodes: { judged: this.judged.size, climbed: this.climbed.size },
       lastStage: this.lastStage,
       pairs: this.pairs.all(),
       newest: this.newest,
@@ -184,6 +189,11 @@ export class LedgerBook {
       this.stages[entry.stage] = addEntries(this.stages[entry.stage] ?? {}, [entry]);
       if (writer === LADDER_WRITER) this.lastStage = entry.stage;
       if (entry.kind === 'decision') {
+        if (writer === LADDER_WRITER) {
+          const episode = wideNumber(entry.candidate);
+          this.judged.add(episode);
+          if (entry.decision === 'escalate' || entry.decision === 'defer') this.climbed.add(episode);
+        }
         if (entry.decision === 'escalate') note(this.asked, entry);
         this.pairs.add(entry);
       } else if (entry.kind === 'verdict') {
@@ -278,6 +288,9 @@ function namesOf(entries: readonly LedgerEntry[]): Uint32Array {
 
 /** By which an offer of an earlier step is found. */
 export const offeredName = (stage: string, step: number): string => `offered ${stage} ${step}`;
+
+/** Two of them in one number: of a million names no two are expected to have the same. */
+const wideNumber = (name: string): number => nameNumber(name) * 2 ** 21 + (nameNumber(`${name} `) >>> 11);
 
 /** FNV-1a. Another name with the same number costs a page that is read in vain. */
 function nameNumber(name: string): number {

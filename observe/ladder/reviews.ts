@@ -1,10 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
+import { ids } from '../../core/names.ts';
 import type { ReviewState } from '../../workflows/review-state.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { ask } from '../temporal/ask.ts';
-import { listExecutions, textAttribute } from '../temporal/executions.ts';
-import type { Execution } from '../temporal/executions.ts';
+import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
 
 /** A review that people have been asked for. */
 export interface OpenReview {
@@ -16,6 +16,8 @@ export interface OpenReview {
   startedAt: number;
   /** What it says of itself; null where nobody answers just now. */
   state: ReviewState | null;
+  /** All runs that wait for it are over: a verdict is kept for others, and nothing of these follows from it. */
+  runOver: boolean;
 }
 
 export interface OpenReviews {
@@ -30,17 +32,52 @@ export async function openReviews(
   temporal: Client,
   { limit = 200, patienceMs = 1500 }: { limit?: number; patienceMs?: number } = {},
 ): Promise<OpenReviews> {
-  const query = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
-  const { executions, more } = await listExecutions(temporal, query, { limit });
-  const reviews = await inParallel(executions, (execution) => reviewOf(temporal, execution, patienceMs));
-  return { reviews: reviews.toSorted(byDeadline), more };
+  const [{ executions, more }, runs] = await Promise.all([
+    listExecutions(temporal, OPEN, { limit }),
+    listExecutions(temporal, GOING_ON),
+  ]);
+  const goingOn = new Set(runs.executions.map((run) => textAttribute(run, 'GradusRun')));
+  const reviews = await inParallel(executions, async (execution): Promise<OpenReview> => {
+    const { workflowId: id, startedAt } = execution;
+    const state = readState(await ask<unknown>(temporal, id, 'review', patienceMs));
+    const run = state?.run ?? textAttribute(execution, 'GradusRun');
+    const runOver = !runs.more && isRunOver(run, state?.waiting ?? [], (one) => goingOn.has(one));
+    return { id, run, startedAt, state, runOver };
+  });
+  // The list is some moments behind: what says that it is closed is not open.
+  const open = reviews.filter(({ state }) => (state?.verdict ?? null) === null);
+  return { reviews: open.toSorted(byDeadline), more };
 }
 
-async function reviewOf(temporal: Client, execution: Execution, patienceMs: number): Promise<OpenReview> {
-  const { workflowId: id, startedAt } = execution;
-  const state = readState(await ask<unknown>(temporal, id, 'review', patienceMs));
-  return { id, run: state?.run ?? textAttribute(execution, 'GradusRun'), startedAt, state };
+/** Open reviews that a run has asked for first; null where Temporal does not say. */
+export async function countOpenReviews(temporal: Client, run: string): Promise<number | null> {
+  try {
+    const { executions } = await listExecutions(temporal, `${OPEN} AND GradusRun = ${quoted(run)}`);
+    return executions.length;
+  } catch {
+    // That it is away is told by everything else on the page.
+    return null;
+  }
 }
+
+const OPEN = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;
+const GOING_ON = `WorkflowType = 'curriculum' AND ExecutionStatus = 'Running'`;
+
+/**
+ * Whether nobody waits any more whose course the verdict could change: neither the run that asked first, nor the run of any
+ * ladder that waits, nor a sweep or another workflow. Of a review without a run it is not known.
+ */
+export function isRunOver(
+  run: string | null,
+  waiting: readonly string[],
+  isGoingOn: (run: string) => boolean,
+): boolean {
+  if (run === null) return false;
+  const ladders = waiting.map((id) => (id.endsWith(LADDER) ? id.slice(0, -LADDER.length) : null));
+  return [run, ...ladders].every((one) => one !== null && !isGoingOn(one));
+}
+
+const LADDER = ids.ladder('');
 
 const byDeadline = (a: OpenReview, b: OpenReview): number =>
   deadlineOf(a) - deadlineOf(b) || a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1);
@@ -51,6 +88,7 @@ const deadlineOf = ({ state }: OpenReview): number =>
 const verdictFields = z.looseObject({ kind: z.enum(['scored', 'measured', 'abstained']) });
 const stateShape = z.looseObject({
   run: z.string().nullable(),
+  waiting: z.array(z.string()).optional(),
   ask: z.looseObject({
     request: z.looseObject({
       verifier: z.string(),

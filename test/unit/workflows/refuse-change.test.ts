@@ -109,7 +109,9 @@ describe('a stage gets no more steps than it can still graduate in', () => {
   const of = { stages: [{ ...stageSpec, name: 'rl', maxSteps: 4, graduation }] } as Partial<CurriculumSpec>;
   const to = (rl: number, standing: Partial<Standing> = {}) =>
     refused({ maxSteps: { rl } }, [], of, standing);
-  const after = (step: number, errorLeft: number, stage = 'rl') => ({ looked: { stage, step, errorLeft } });
+  const after = (step: number, errorLeft: number, stage = 'rl', errorPart = 1 / 4) => ({
+    looked: { stage, step, errorLeft, errorPart },
+  });
   const changedTo = (rl: number) => ({ changed: { ...nothingChanged(), newest: 1, maxSteps: { rl } } });
 
   test('in all of its evaluations together', () => {
@@ -121,11 +123,13 @@ describe('a stage gets no more steps than it can still graduate in', () => {
   });
 
   test('where evaluations have spent a part of its error, in those that are left with the rest of it', () => {
-    // After three of four looks a quarter of the error is left: 0.025 for four looks, and not for five.
-    expect(to(7, after(3, 0.25))).toBeNull();
-    expect(to(8, after(3, 0.25))).toMatch(
-      /any more: in 5 evaluations with 25\.0 % of its error left 32 tasks show at most/,
+    // After three of four looks a quarter of the error is left: 0.025 for three looks and one more, and not for five.
+    expect(to(6, after(3, 0.25))).toBeNull();
+    expect(to(7, after(3, 0.25))).toMatch(
+      /any more: in 4 evaluations with 25\.0 % of its error left 32 tasks show at most/,
     );
+    // Where looks have had smaller parts before, no later one has a larger.
+    expect(to(5, after(3, 0.25, 'rl', 0.05))).toMatch(/any more/);
     expect(to(18, after(3, 0.25, 'another'))).toBeNull();
   });
 
