@@ -1,5 +1,4 @@
 import path from 'node:path';
-import Table from 'cli-table3';
 import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { heededText } from '../core/diagnosis/act.ts';
 import { armName } from '../core/names.ts';
@@ -11,7 +10,8 @@ import type { Progress } from '../workflows/messages.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
 import { howOf, howTable } from './how-solved.ts';
 import { measured } from '../core/statistics/measured.ts';
-import { interval, percent } from './show-progress.ts';
+import { interval, MOSTLY, percent } from './show-progress.ts';
+import { textTable } from './text-table.ts';
 
 const DEFAULT_CONFIDENCE = 0.95;
 
@@ -29,18 +29,14 @@ export function reportRun(
 ): void {
   const { before, after, checkpoint } = result;
   if (after) {
-    const table = new Table({
-      head: ['', 'before RL', 'after', 'trials'],
-      style: { head: [], border: [] },
-    });
-    for (const tally of (before ?? after).arms) {
+    const rows = (before ?? after).arms.map((tally) => {
       const of = (evaluation: EvaluationResult | null): EvaluationResult['arms'] =>
         evaluation?.arms.filter(({ arm }) => armName(arm) === armName(tally.arm)) ?? [];
-      table.push([armName(tally.arm), cell(before, of(before)), cell(after, of(after)), tally.trials]);
-    }
+      return [armName(tally.arm), cell(before, of(before)), cell(after, of(after)), tally.trials];
+    });
     const trials = total((before ?? after).arms).trials;
-    table.push(['all', cell(before, before?.arms ?? []), cell(after, after.arms), trials]);
-    say(`\n\n${table.toString()}`);
+    rows.push(['all', cell(before, before?.arms ?? []), cell(after, after.arms), trials]);
+    say(`\n\n${textTable(['', 'before RL', 'after', 'trials'], rows)}`);
     const how = howTable(before, after, confidence);
     if (how !== null) say(how);
     for (const [name, evaluation] of [['before', before] as const, ['after', after] as const]) {
@@ -50,7 +46,11 @@ export function reportRun(
   }
   for (const { name, end, reason } of result.stages) {
     if (end === 'no-success') say(`stage ${name} had no success: ${reason}`);
+    else if (end === 'exhausted' || end === 'plateau') say(`stage ${name} did not graduate: ${reason}`);
   }
+  const equal = progress.step?.equalGroups ?? 0;
+  if (equal >= MOSTLY)
+    say(`in the last step ${percent(equal)} of the groups had equal rewards, which teach nothing (σ = 0)`);
   for (const { stage, ...alarm } of progress.alarms ?? []) {
     say(`step ${alarm.stageStep} of ${stage}: ${heededText(alarm)}`);
   }
@@ -94,7 +94,7 @@ export function summarizeRun(
       arms: Object.fromEntries(
         evaluation.arms.map((tally) => [
           armName(tally.arm),
-          measured(tally, confidence, samplesIn(evaluation)),
+          { ...measured(tally, confidence, samplesIn(evaluation)), ...tally },
         ]),
       ),
     };
@@ -106,6 +106,9 @@ export function summarizeRun(
     after: of(result.after),
     steps: result.steps,
     alarms: progress.alarms ?? [],
+    /** Alarms that stand at the end, and the part of the last step's groups that had equal rewards. */
+    standing: progress.step?.standing ?? [],
+    equalGroups: progress.step?.equalGroups ?? null,
     /** Of the whole run, by part; a run that was interrupted has had several starts. */
     seconds: { total: totalTime(progress.seconds), ...progress.seconds },
     sinceStart,

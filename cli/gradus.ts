@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { fail } from './fail.ts';
+import { ownManifest } from './own-manifest.ts';
 
 // Everything that is done to runs and models from a terminal, beside what the Temporal CLI does. One file a command,
 // of which only the one that is asked for is loaded: the model's engine alone takes seconds.
@@ -141,6 +142,9 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
 
 const program = new Command('gradus')
   .description('Trains agents that use tools, looks into runs, and moves models in and out.')
+  .version(ownManifest().version, '-V, --version', 'shows the version')
+  // `reverify RUN --version 1` is the verifier's.
+  .enablePositionalOptions()
   .showHelpAfterError('(--help says what there is)');
 for (const [name, { description, load }] of Object.entries(COMMANDS)) {
   const command = process.argv.includes(name) ? (await load())() : new Command(name);
@@ -153,5 +157,8 @@ function inherit(command: Command, from: Command): void {
   command.copyInheritedSettings(from);
   for (const part of command.commands) inherit(part, command);
 }
+
+// `source <(gradus complete bash)`, or zsh, fish, powershell: only then is it worth loading.
+if (process.argv[2] === 'complete') (await import('@bomb.sh/tab/commander')).default(program);
 
 program.parseAsync().then(() => process.exit(), fail);

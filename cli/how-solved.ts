@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { armName } from '../core/names.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import { passAtK, passHatK } from '../core/statistics/pass-at-k.ts';
@@ -7,6 +6,7 @@ import type { ArmConduct, Conduct } from '../core/training/conduct.ts';
 import { dimensionsOf, effortOf, samplesOf, selfCorrected } from '../core/training/dimensions.ts';
 import { rate } from '../core/statistics/intervals.ts';
 import { interval, percent } from './show-progress.ts';
+import { textTable } from './text-table.ts';
 
 const few = (x: number | null, digits = 1): string => (x === null ? '–' : x.toFixed(digits));
 const share = (x: number | null): string => (x === null ? '–' : percent(x));
@@ -42,14 +42,11 @@ export function howTable(
   });
   const all: [string, Conduct, Conduct] = ['all', addConduct(was), addConduct(after.conduct)];
   const shown = columns.length > 1 ? [...columns, all] : [all];
-  const table = new Table({
-    head: ['before → after', ...shown.map(([name]) => name)],
-    style: { head: [], border: [] },
-  });
-  for (const [what, of] of ROWS) {
-    table.push([what, ...shown.map(([, then, now]) => `${of(then)} → ${of(now)}`)]);
-  }
-  return `${table.toString()}${passLines(all[1], all[2], confidence)}`;
+  const table = textTable(
+    ['before → after', ...shown.map(([name]) => name)],
+    ROWS.map(([what, of]) => [what, ...shown.map(([, then, now]) => `${of(then)} → ${of(now)}`)]),
+  );
+  return `${table}${passLines(all[1], all[2], confidence)}`;
 }
 
 /** With several samples of each task: that one of k solves it, and that all of them do, as means over tasks. */

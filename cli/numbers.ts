@@ -17,3 +17,6 @@ export function wholeFrom(least: number): (text: string) => number {
     throw new InvalidArgumentError(`give a whole number from ${least}`);
   };
 }
+
+/** A number for people: as it is written, without the digits that only binary fractions have (0.04, not 0.039999999999999994). */
+export const rounded = (value: number): string => String(Number(value.toPrecision(6)));

@@ -2,6 +2,7 @@ import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
 import { note, print } from './printable.ts';
 import { runSpec } from './run-spec.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
+import { printJson } from './json/print-json.ts';
 
 export interface RunAndReportOptions extends InstallationOptions {
   /** As a person wrote it. */
@@ -20,7 +21,7 @@ export async function runAndReport({ spec, json, ...options }: RunAndReportOptio
     const confidence = confidenceOf(spec);
     const taken = seconds();
     reportRun(result, progress, confidence, taken, say);
-    if (json === true) print(JSON.stringify(summarizeRun(result, progress, confidence, taken)));
+    if (json === true) printJson('train', summarizeRun(result, progress, confidence, taken));
     return 0;
   });
   return outcome === 'interrupted' ? 130 : outcome;

@@ -16,6 +16,7 @@ import { specDigest } from '../operate/start.ts';
 import { alertWebhook, startAlerting } from './alerting.ts';
 import type { AlertingOptions } from './alerting.ts';
 import { explain, watch } from './watch-run.ts';
+import { whyItWaits } from './why-it-waits.ts';
 
 export interface RunSpecOptions extends InstallationOptions {
   /** As a person wrote it. */
@@ -68,7 +69,7 @@ export async function runSpec<T>(
     // Where the servers are another process's, that one tells.
     if (!('holder' in up)) alerting = startAlerting(settings, alertsBeside(options));
     const watching = new AbortController();
-    const watched = watch(handle, say, watching.signal);
+    const watched = watch(handle, say, watching.signal, () => whyItWaits(client, workflowId));
     const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
     const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
     await watched;

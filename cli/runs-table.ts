@@ -1,9 +1,9 @@
-import Table from 'cli-table3';
 import type { RunRow } from '../observe/runs/runs.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { printable } from '../core/printable.ts';
 import { shortened } from './shortened.ts';
 import { interval, percent } from './show-progress.ts';
+import { textTable } from './text-table.ts';
 
 /** Characters of a question and of a name; whole ones are in `--json`. */
 const QUESTION = 60;
@@ -11,23 +11,21 @@ const NAME = 48;
 
 /** One line a run, with a dash for what is not known. */
 export function runsTable(rows: readonly RunRow[], now: number): string {
-  const table = new Table({
-    head: ['run', 'status', 'stage', 'step', 'held-out', 'age', 'spent', 'waits for'],
-    style: { head: [], border: [] },
-    // A line a run.
-    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
-  });
-  for (const row of rows) table.push(cells(row, now).map(printable));
-  return table.toString();
+  return textTable(
+    ['run', 'status', 'stage', 'step', 'held-out', 'age', 'spent', 'waits for'],
+    rows.map((row) => cells(row, now).map(printable)),
+    { compact: true, optional: ['spent', 'age', 'stage'] },
+  );
 }
 
 function cells(row: RunRow, now: number): string[] {
   const { run, workflowId, status, stage, heldOut, startedAt, endedAt, spend, question, from } = row;
   const since = startedAt ?? endedAt;
+  const why = row.concerns.map((one) => (one.kind === 'alarm' ? one.name : 'low success'));
   return [
     nameOf(run, workflowId),
     // What the run itself did not say just now may have changed.
-    from === 'visibility' && endedAt === null ? `${status} ?` : status,
+    [from === 'visibility' && endedAt === null ? `${status} ?` : status, ...why].join(', '),
     stage === null ? '–' : shortened(stage, NAME),
     stepOf(row),
     heldOut === null ? '–' : `${percent(heldOut.success)} [${interval(heldOut)}]`,

@@ -5,6 +5,7 @@ import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import type { Progress } from '../workflows/messages.ts';
 
 const BAR_WIDTH = 24;
+const NARROW_BAR = 10;
 
 export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
@@ -25,29 +26,72 @@ export function showArms(arms: readonly ArmTally[]): string {
     .join('  ');
 }
 
-/** A run at a glance, one line: stage, step, bar, held-out success, reward, entropy, gap of log-probs, tokens/s. */
-export function progressLine(progress: Progress): string {
+/** From this part of groups without contrast on the line of a run, and its report, say so. */
+export const MOSTLY = 0.5;
+
+/**
+ * A run at a glance, one line: stage, step, bar, what is tried again and why, held-out success, reward, entropy, gap of
+ * log-probs, tokens/s. Of that what fits into `columns`.
+ */
+export function progressLine(progress: Progress, columns = Infinity): string {
   const { step, heldOut } = progress;
   const status = progress.status === 'running' ? '' : ` [${progress.status}]`;
-  if (!step) return `${progress.phase}${status} …`;
+  const retried = progress.retrying?.at(-1);
+  const retry = retried && `${retried.activity}: attempt ${retried.attempts}, because ${retried.lastFailure}`;
+  if (!step) return `${progress.phase}${status} …${retry === undefined ? '' : `  ${retry}`}`;
   const seconds = step.seconds.rollout;
   const alarm = progress.alarms?.at(-1);
   const gap = step.metrics?.logprobGapMax ?? null;
   const entropy = step.entropy ?? step.metrics?.entropy ?? null;
-  const fields = [
-    `${step.stage}${status}`.padEnd(12),
-    `${bar(step.stageStep / step.maxSteps)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`,
-    heldOut ? `held-out ${percent(rate(total(heldOut.arms)))} (${showArms(heldOut.arms)})` : 'held-out –',
-    heldOut && toolFailuresOf(heldOut.arms) > 0
-      ? `${toolFailuresOf(heldOut.arms)} of ${total(heldOut.arms).trials} failed at a tool`
-      : null,
-    step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`,
-    entropy === null ? null : `entropy ${entropy.toFixed(3)}`,
-    gap === null ? null : `gap ${gap.toExponential(0)}`,
-    alarm === undefined || alarm.stage !== step.stage
-      ? null
-      : `alarm ${alarm.name} at step ${alarm.stageStep}`,
-    seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null,
+  // A warm start samples nothing to learn from: what the learner measures is of demonstrations.
+  const on = step.entropy == null ? ' on demonstrations' : '';
+  // What a narrow line can do without has a larger number.
+  const fields: readonly (readonly [importance: number, text: string | null])[] = [
+    [0, `${step.stage}${status}`.padEnd(12)],
+    [
+      0,
+      `${bar(step.stageStep / step.maxSteps, columns < ROOM_FOR_ARMS ? NARROW_BAR : BAR_WIDTH)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`,
+    ],
+    [1, retry ?? null],
+    [1, heldOutText(heldOut, columns >= ROOM_FOR_ARMS)],
+    [
+      3,
+      heldOut && toolFailuresOf(heldOut.arms) > 0
+        ? `${toolFailuresOf(heldOut.arms)} of ${total(heldOut.arms).trials} failed at a tool`
+        : null,
+    ],
+    [5, step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`],
+    [6, entropy === null ? null : `entropy${on} ${entropy.toFixed(3)}`],
+    [3, (step.equalGroups ?? 0) < MOSTLY ? null : `σ = 0 in ${percent(step.equalGroups!)} of groups`],
+    [8, gap === null ? null : `gap ${gap.toExponential(0)}`],
+    [
+      2,
+      alarm === undefined || alarm.stage !== step.stage
+        ? null
+        : `alarm ${alarm.name} at step ${alarm.stageStep}`,
+    ],
+    [7, seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null],
   ];
-  return fields.filter((field) => field !== null).join('  ');
+  return asManyAsFit(fields, columns);
+}
+
+/** Narrower lines have a short bar, and the mean of all levels alone. */
+const ROOM_FOR_ARMS = 120;
+
+function heldOutText(heldOut: Progress['heldOut'], withArms: boolean): string {
+  if (!heldOut) return 'held-out –';
+  const all = `held-out ${percent(rate(total(heldOut.arms)))}`;
+  return withArms ? `${all} (${showArms(heldOut.arms)})` : all;
+}
+
+/** In their order; where not all fit, the least important are left out whole. */
+function asManyAsFit(
+  fields: readonly (readonly [importance: number, text: string | null])[],
+  columns: number,
+): string {
+  const there = fields.flatMap(([importance, text]) => (text === null ? [] : [{ importance, text }]));
+  const line = (most: number): string =>
+    there.flatMap(({ importance, text }) => (importance <= most ? [text] : [])).join('  ');
+  const most = [...new Set(there.map(({ importance }) => importance))].toSorted((a, b) => b - a);
+  return line(most.find((one) => line(one).length <= columns) ?? 0);
 }

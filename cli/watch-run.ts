@@ -40,7 +40,7 @@ export async function watch(
       const below = process.stdout.isTTY && last !== '' ? '\n' : '';
       say(`${below}workflow ${handle.workflowId} is running; kill what you like, it goes on\n`);
     }
-    const line = progressLine(progress);
+    const line = progressLine(progress, process.stdout.isTTY ? process.stdout.columns || 80 : Infinity);
     const question = progress.question === null ? '' : waiting(progress.question);
     if (line + question === last) return;
     last = line + question;

@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import { armName } from '../../core/names.ts';
 import { rate } from '../../core/statistics/intervals.ts';
@@ -11,6 +10,8 @@ import { divergenceText } from '../../observe/comparison/divergence-words.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 /** Spec differences that a table has; `--json` has all. */
 const MOST_ROWS = 40;
@@ -40,11 +41,12 @@ export function compare(): Command {
             divergences.push(await divergenceOf(store, [first, other], { episodes }));
           if (json === true) {
             const figures = Object.fromEntries(compared.figures);
-            print(JSON.stringify({ ...compared, figures, tasks, divergences }));
+            printJson('compare', { ...compared, figures, tasks, divergences });
             return;
           }
-          printComparison(compared, tasks);
+          // First what a person asks first: whether they part, and where.
           for (const divergence of divergences) for (const line of divergenceText(divergence)) print(line);
+          printComparison(compared, tasks);
         }),
     );
 }
@@ -53,7 +55,7 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
   noteDamage([...new Set([...unreadable, ...(tasks?.unreadable ?? [])])]);
   const names = runs.map(({ run }) => run);
   print(
-    table(
+    textTable(
       ['', ...names],
       [
         ['steps', ...runs.map(({ steps }) => String(steps))],
@@ -84,7 +86,7 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
   else if (spec.length === 0) print('Their specs are the same.');
   else {
     print(
-      table(
+      textTable(
         ['spec', ...names],
         spec.slice(0, MOST_ROWS).map(({ path, values }) => [path, ...values.map((value) => value ?? '–')]),
       ),
@@ -98,10 +100,4 @@ function success(of: Proportion & { samples?: number }): string {
   const { low, high } = measured(of, CONFIDENCE, of.samples);
   const percent = (part: number): string => (100 * part).toFixed(1);
   return `${percent(rate(of))} % [${percent(low)}, ${percent(high)}] of ${of.trials}`;
-}
-
-function table(head: string[], rows: string[][]): string {
-  const made = new Table({ head, style: { head: [], border: [] } });
-  made.push(...rows);
-  return made.toString();
 }

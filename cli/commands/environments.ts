@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import { messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
@@ -6,6 +5,8 @@ import type { Environment, Need } from '../../environments/contract.ts';
 import { findChemistry } from '../../environments/molecules/chemistry/python.ts';
 import { print } from '../printable.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 interface Listed {
   name: string;
@@ -23,7 +24,7 @@ export function environments(): Command {
       const modules = await projectModules();
       const loaded = await loadEnvironments(modules);
       const listed = await Promise.all([...loaded.values()].map(listedOf));
-      if (json === true) for (const one of listed) print(JSON.stringify(one));
+      if (json === true) for (const one of listed) printJson('environments', one);
       else {
         print(tableOf(listed));
         // A variable that was set once is forgotten soon, and hides what package.json says.
@@ -63,15 +64,12 @@ const chemistry = async (): Promise<Need> => ({
 });
 
 function tableOf(listed: readonly Listed[]): string {
-  const table = new Table({
-    head: ['environment', 'levels', 'tools', 'verifiers', 'needs'],
-    style: { head: [], border: [] },
-  });
+  const rows: (string | number)[][] = [];
   for (const { name, levels, tools, verifiers, needs } of listed) {
     const lines = needs.map(({ what, present, setUp }) =>
       present ? `${what}: there` : `${what}: missing, run ${setUp}`,
     );
-    table.push([
+    rows.push([
       name,
       levels.join(', '),
       tools.join('\n'),
@@ -79,5 +77,5 @@ function tableOf(listed: readonly Listed[]): string {
       lines.join('\n') || 'nothing',
     ]);
   }
-  return table.toString();
+  return textTable(['environment', 'levels', 'tools', 'verifiers', 'needs'], rows);
 }

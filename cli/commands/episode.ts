@@ -10,6 +10,7 @@ import { messagesLine } from '../../observe/exports/messages.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
+import { rounded } from '../numbers.ts';
 
 /** `gradus episode PLACE`: what one episode said, called, saw and was rewarded for. */
 export function episode(): Command {
@@ -53,13 +54,13 @@ export function episode(): Command {
           const { outcome, reason, success, reward: earned, sampledTokens } = facts!;
           const solved = success === null ? '' : success ? ', solved' : ', not solved';
           print(
-            `— ${reason === null ? outcome : `${outcome}: ${reason}`}${solved}; reward ${earned ?? '–'}, ${sampledTokens} sampled tokens`,
+            `— ${reason === null ? outcome : `${outcome}: ${reason}`}${solved}; reward ${earned === null ? '–' : rounded(earned)}, ${sampledTokens} sampled tokens`,
           );
           const { outcome: judged } = sampled;
           for (const said of judged && isRewarded(judged) ? judged.components : []) {
             const evidence = said.evidence === undefined ? '' : `: ${said.evidence}`;
             print(
-              `  ${said.verifier}@${said.version} ${said.score ?? 'abstained'} → ${said.contribution}${evidence}`,
+              `  ${said.verifier}@${said.version} ${said.score === null ? 'abstained' : rounded(said.score)} → ${rounded(said.contribution)}${evidence}`,
             );
           }
         }),

@@ -17,6 +17,7 @@ import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
 import { note, noteDamage, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
 
 interface FindOptions extends ConnectionOptions {
   limit: number;
@@ -113,7 +114,8 @@ async function printHits(
     const { place, where, turn, before, text, after } = hit;
     const at = turn === null ? where : `${where} ${turn}`;
     const line = `${placeOf(place)}  ${at}: ${`${before}»${text}«${after}`.replaceAll(/\s+/g, ' ')}`;
-    print(json === true ? JSON.stringify({ ...hit, place: placeOf(place) }) : line);
+    if (json === true) printJson('find-text', { ...hit, place: placeOf(place) });
+    else print(line);
     if (++hits >= limit) break;
   }
   noteDamage(damaged);
@@ -125,7 +127,7 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
   for (const message of unknown) note(message);
   noteDamage(unreadable.map(({ key, message }) => `${key}: ${message}`));
   if (json === true) {
-    for (const row of rows) print(JSON.stringify({ place: placeOf({ run, ...row }), ...row }));
+    for (const row of rows) printJson('find', { place: placeOf({ run, ...row }), ...row });
     return;
   }
   for (const row of rows) {

@@ -84,6 +84,7 @@ function withoutTools(): HostedEnvironment {
       demonstrates: false,
       presents: false,
       resume: null,
+      endSeconds: null,
       version: null,
       taskCounts: { train: {}, heldout: {}, test: {} },
     },

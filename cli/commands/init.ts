@@ -3,6 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { ownManifest } from '../own-manifest.ts';
 import { print } from '../printable.ts';
 
 /** A small agent of one's own, to be changed; `my-agent` in it stands for the name. */
@@ -12,6 +13,7 @@ const PLACEHOLDER = 'my-agent';
 interface Manifest {
   [field: string]: unknown;
   scripts?: Record<string, string>;
+  devDependencies?: Record<string, string>;
   gradus?: { environments?: unknown };
 }
 
@@ -27,6 +29,7 @@ export function init(): Command {
         'Next:\n' +
           '  npx gradus check environment.ts   does the environment do what training relies on?\n' +
           '  npm test                          the same, as a test\n' +
+          '  npm install && npx tsc            checks the types, as an editor does\n' +
           '  npx gradus train spec.json        trains it; the first time it sets up servers and the learner\n',
       );
     });
@@ -82,6 +85,12 @@ const DOTFILES = {
   '.npmrc': 'ignore-scripts=true\n',
 };
 
+/** What the project's tsconfig.json asks for, in the versions that Gradus itself is checked with. */
+function typescript(): Record<string, string> {
+  const { devDependencies } = ownManifest();
+  return Object.fromEntries(['@types/node', 'typescript'].map((name) => [name, devDependencies[name]!]));
+}
+
 /** The project's package.json, which npm has made when it installed Gradus, with what is missing in it. */
 async function manifestOf(file: string, name: string): Promise<Manifest> {
   let manifest: Manifest = {};
@@ -97,7 +106,12 @@ async function manifestOf(file: string, name: string): Promise<Manifest> {
     private: true,
     ...manifest,
     type: 'module',
-    scripts: { test: 'node --import gradus/typescript --test environment.test.ts', ...manifest.scripts },
+    scripts: {
+      types: 'tsc',
+      test: 'node --import gradus/typescript --test environment.test.ts',
+      ...manifest.scripts,
+    },
+    devDependencies: { ...typescript(), ...manifest.devDependencies },
     gradus: { ...manifest.gradus, environments: [...new Set([...listed, './environment.ts'])] },
   };
 }

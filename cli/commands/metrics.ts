@@ -5,6 +5,7 @@ import { figuresOf } from '../../core/training/figures.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { note, noteDamage, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
 
 interface MetricsOptions extends ConnectionOptions {
   json?: boolean;
@@ -27,7 +28,7 @@ export function metrics(): Command {
         damaged.push(...unreadable.map(({ message }) => message));
         noteDamage(damaged);
         if (options.json === true) {
-          for (const step of steps) print(JSON.stringify({ ...step, figures: figuresOf(step) }));
+          for (const step of steps) printJson('metrics', { ...step, figures: figuresOf(step) });
         }
         if (options.tensorboard !== undefined) {
           const { writeTensorBoard } = await import('../metrics/tensorboard.ts');

@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import { saidInWords } from '../../observe/temporal/heartbeats.ts';
 import { readOperations } from '../../observe/operations/operations.ts';
@@ -11,6 +10,8 @@ import type { ObjectStore } from '../../store/object-store.ts';
 import { withConnectionFlags, withSources, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 interface Flags extends ConnectionOptions {
   json?: boolean;
@@ -28,11 +29,13 @@ export function operations(): Command {
     .action(async ({ json = false, bytes, ...options }: Flags) => {
       if (bytes !== undefined) {
         const report = await withStore(options, (store) => countBytes(store, bytes === true ? null : bytes));
-        print(json ? JSON.stringify(report) : usageInWords(report));
+        if (json) printJson('operations-bytes', report);
+        else print(usageInWords(report));
         return;
       }
       const read = await withSources(options, ({ temporal }) => readOperations(temporal));
-      print(json ? JSON.stringify(read) : inWords(read));
+      if (json) printJson('operations', read);
+      else print(inWords(read));
     });
 }
 
@@ -43,13 +46,10 @@ async function countBytes(store: ObjectStore, run: string | null): Promise<Usage
 }
 
 function inWords({ activities, workflows, queues, asOf }: Operations): string {
-  const table = new Table({
-    head: ['activity', 'attempt', 'state', 'for', 'workflow', 'worker', 'says', 'last failure'],
-    style: { head: [], border: [] },
-  });
+  const rows: (string | number)[][] = [];
   for (const activity of activities) {
     const { name, attempt, state, workflowId, worker, said, lastFailure } = activity;
-    table.push([
+    rows.push([
       name,
       attempt,
       state,
@@ -60,9 +60,9 @@ function inWords({ activities, workflows, queues, asOf }: Operations): string {
       lastFailure?.message ?? '–',
     ]);
   }
-  const served = new Table({ head: ['queue', 'workers', 'waiting tasks'], style: { head: [], border: [] } });
+  const servedRows: (string | number)[][] = [];
   for (const { name, kind, pollers, backlog } of queues) {
-    served.push([
+    servedRows.push([
       kind === 'workflows' ? `${name} (workflows)` : name,
       pollers.map(({ identity }) => identity).join(', ') || 'none',
       backlog?.tasks ?? '–',
@@ -70,9 +70,14 @@ function inWords({ activities, workflows, queues, asOf }: Operations): string {
   }
   const left = workflows.open - workflows.asked;
   return [
-    activities.length === 0 ? 'no activity is under way' : table.toString(),
+    activities.length === 0
+      ? 'no activity is under way'
+      : textTable(
+          ['activity', 'attempt', 'state', 'for', 'workflow', 'worker', 'says', 'last failure'],
+          rows,
+        ),
     `${workflows.asked} workflows that go on were asked${left > 0 ? `, the oldest and the newest; ${left} more were not` : ''}.`,
-    served.toString(),
+    textTable(['queue', 'workers', 'waiting tasks'], servedRows),
   ].join('\n');
 }
 
@@ -83,10 +88,11 @@ function age({ since }: ActivityInFlight, asOf: number): string {
 }
 
 function usageInWords({ all, parts, left }: UsageReport): string {
-  const table = new Table({ head: ['prefix', 'objects', 'MB'], style: { head: [], border: [] } });
-  for (const { prefix, objects, bytes } of parts) table.push([prefix, objects, (bytes / 1e6).toFixed(3)]);
+  const rows: (string | number)[][] = [];
+  for (const { prefix, objects, bytes } of parts) rows.push([prefix, objects, (bytes / 1e6).toFixed(3)]);
   const total = `${all.objects} objects, ${(all.bytes / 1e6).toFixed(3)} MB below "${all.prefix}"`;
-  return [table.toString(), `${total}${left > 0 ? `; ${left} smaller prefixes are not listed` : ''}`].join(
-    '\n',
-  );
+  return [
+    textTable(['prefix', 'objects', 'MB'], rows),
+    `${total}${left > 0 ? `; ${left} smaller prefixes are not listed` : ''}`,
+  ].join('\n');
 }

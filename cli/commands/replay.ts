@@ -7,6 +7,7 @@ import { numberFrom, wholeFrom } from '../numbers.ts';
 import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { replayReport } from '../replay-report.ts';
+import { printJson } from '../json/print-json.ts';
 
 interface ReplayOptions extends ConnectionOptions {
   topK: number;
@@ -52,7 +53,8 @@ export function replay(): Command {
         signal: AbortSignal.timeout(timeLimit * 1000),
         onProgress: sayNow(),
       });
-      print(json === true ? JSON.stringify(answer) : replayReport(answer));
+      if (json === true) printJson('replay', answer);
+      else print(replayReport(answer));
       // For scripts, as diff says it.
       if (answer.replay?.equal === false) process.exitCode = 1;
     });

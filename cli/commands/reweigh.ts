@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import type { BeforeAfter, ReweighedEpisode, ReweighedTask } from '../../core/algorithms/reweigh.ts';
 import { armName } from '../../core/names.ts';
@@ -14,6 +13,8 @@ import { readSetting } from '../../spec/reward-changes.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 interface ReweighOptions extends ConnectionOptions {
   set?: string[];
@@ -37,7 +38,7 @@ export function reweigh(): Command {
       withStore(options, async (store) => {
         const done = await reweighStep(store, parseStepPlace(place), new Map(set.map(readSetting)));
         if (json === true) {
-          print(JSON.stringify(done));
+          printJson('reweigh', done);
           return;
         }
         if (set.length === 0) printFields(done);
@@ -47,10 +48,8 @@ export function reweigh(): Command {
 }
 
 const tableOf = (head: string[], rows: readonly string[][]): string => {
-  const table = new Table({ head, style: { head: [], border: [] } });
-  table.push(...rows.slice(0, MOST_ROWS));
   const more = rows.length - MOST_ROWS;
-  return `${table.toString()}${more > 0 ? `\n… and ${more} more: --json has all` : ''}`;
+  return `${textTable(head, rows.slice(0, MOST_ROWS))}${more > 0 ? `\n… and ${more} more: --json has all` : ''}`;
 };
 
 function printFields(step: ReweighedStep): void {

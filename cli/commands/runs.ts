@@ -6,6 +6,7 @@ import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
 import { note, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
 
 /** `gradus runs`: what runs there are, those that wait for a person first. */
 export function runs(): Command {
@@ -19,7 +20,7 @@ export function runs(): Command {
           const remedy = `start the servers with "${commandLine('dev')}"`;
           throw new GradusError('infra', 'unreachable', [...problems, remedy].join('\n'));
         }
-        if (options.json === true) for (const row of rows) print(JSON.stringify(row));
+        if (options.json === true) for (const row of rows) printJson('runs', row);
         else if (rows.length > 0) {
           const { runsTable } = await import('../runs-table.ts');
           print(runsTable(rows, Date.now()));

@@ -1,8 +1,7 @@
 import path from 'node:path';
 import { Command } from 'commander';
 import { commandLine } from '../../core/installation.ts';
-import { messageOf } from '../../core/errors.ts';
-import { STATE_DIR, withConnectionFlags, withSources, withTemporal } from '../connection.ts';
+import { STATE_DIR, withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import type { curriculum } from '../../workflows/curriculum.ts';
 import type { Progress } from '../../workflows/messages.ts';
@@ -49,25 +48,19 @@ export function start(): Command {
 
 /** Until the run has ended, or whoever looks has seen enough. */
 async function watchIt(options: ConnectionOptions, workflowId: string, spec: unknown): Promise<void> {
-  const [{ explain, watch }, { confidenceOf, reportRun }, { whyOf }, { whyInWords }, { untilInterrupted }] =
+  const [{ explain, watch }, { confidenceOf, reportRun }, { whyItWaits }, { untilInterrupted }] =
     await Promise.all([
       import('../watch-run.ts'),
       import('../curriculum-report.ts'),
-      import('../../observe/runs/why.ts'),
-      import('../../observe/runs/why-in-words.ts'),
+      import('../why-it-waits.ts'),
       import('../until-interrupted.ts'),
     ]);
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
   const started = Date.now();
-  const why = (): Promise<string[]> =>
-    withSources(options, async (sources) => {
-      const { reasons } = await whyOf(sources, workflowId);
-      return reasons.filter(({ kind }) => kind !== 'works').map((reason) => whyInWords(reason, Date.now()));
-    }).catch((error: unknown) => [messageOf(error)]);
   await withTemporal(options, async (temporal) => {
     const handle = temporal.workflow.getHandle<typeof curriculum>(workflowId);
     const watching = new AbortController();
-    const watched = watch(handle, print, watching.signal, why);
+    const watched = watch(handle, print, watching.signal, () => whyItWaits(temporal, workflowId));
     const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
     const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
     await watched;

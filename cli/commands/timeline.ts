@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { Command } from 'commander';
 import { parsePlace } from '../../observe/episodes/place.ts';
 import { lossInWords, secondsInWords } from '../../observe/timeline/timeline-lanes.ts';
@@ -7,6 +6,8 @@ import type { Timeline } from '../../observe/timeline/timeline.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
+import { textTable } from '../text-table.ts';
 
 /** `gradus timeline RUN/STAGE/STEP/GROUP/EPISODE`: attempts at what an episode is made of, and what was lost. */
 export function timeline(): Command {
@@ -18,19 +19,17 @@ export function timeline(): Command {
       withSources(options, async (sources) => {
         const place = parsePlace(text);
         const read = await readTimeline(sources, place, options.group === true ? null : place.episode);
-        print(options.json === true ? JSON.stringify(read) : inWords(read));
+        if (options.json === true) printJson('timeline', read);
+        else print(inWords(read));
       }),
     );
 }
 
 function inWords({ activities, from, to, asOf, lost, leftOut, workflowId }: Timeline): string {
-  const table = new Table({
-    head: ['at', 'activity', 'attempt', 'worker', 'waited', 'took', 'became'],
-    style: { head: [], border: [] },
-  });
+  const rows: (string | number)[][] = [];
   for (const activity of activities) {
     const { name, tool, attempts, worker, scheduled, started, ended, state, fault } = activity;
-    table.push([
+    rows.push([
       secondsInWords((scheduled - from) / 1000),
       tool === null ? name : `${name}: ${tool}`,
       attempts,
@@ -48,7 +47,7 @@ function inWords({ activities, from, to, asOf, lost, leftOut, workflowId }: Time
           atLeast === null || atLeast === 0 ? '' : `at least ${secondsInWords(atLeast)} and `
         }at most ${secondsInWords(atMost)}:`;
   return [
-    table.toString(),
+    textTable(['at', 'activity', 'attempt', 'worker', 'waited', 'took', 'became'], rows),
     `${workflowId}: ${secondsInWords(((to ?? asOf) - from) / 1000)}${to === null ? ' so far' : ''}. ${cost}`,
     ...activities.flatMap((activity) => {
       const words = lossInWords(activity);

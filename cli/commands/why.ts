@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { note, print } from '../printable.ts';
+import { printJson } from '../json/print-json.ts';
 
 /** `gradus why RUN`: what a run waits for. */
 export function why(): Command {
@@ -18,7 +19,7 @@ export function why(): Command {
         // It was asked for what only Temporal knows.
         if (said.reasons.some(({ kind }) => kind === 'unknown')) process.exitCode = 1;
         if (options.json === true) {
-          print(JSON.stringify(said));
+          printJson('why', said);
           return;
         }
         const { status, stage, step, reasons, problems } = said;

@@ -1,7 +1,7 @@
-import Table from 'cli-table3';
 import { heededText } from '../../core/diagnosis/act.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
+import { textTable } from '../text-table.ts';
 
 const percent = (share: number): string => (100 * share).toFixed(1);
 const fixed =
@@ -9,7 +9,7 @@ const fixed =
   (value: number): string =>
     value.toFixed(digits);
 
-/** What a terminal has room for; all figures are in `--json` and in the exports. */
+/** What a wide terminal has room for; all figures are in `--json` and in the exports. */
 const COLUMNS: readonly [head: string, name: string, text: (value: number) => string][] = [
   ['reward', 'reward/mean', fixed(3)],
   ['± in group', 'reward/deviation-in-groups', fixed(3)],
@@ -26,24 +26,36 @@ const COLUMNS: readonly [head: string, name: string, text: (value: number) => st
   ['cut off %', 'episodes/truncated', percent],
 ];
 
+/** Where the terminal is narrow. */
+const FIRST_LEFT_OUT = [
+  'turns',
+  'gap',
+  '|gradient|',
+  '± in group',
+  'clipped %',
+  'cut off %',
+  'tokens',
+  'KL',
+  'stage',
+];
+
 /** One line a step, with a dash for what was not measured, and below it what was decided, asked and answered. */
-export function metricsTable(steps: readonly StoredStep[]): string {
-  const table = new Table({
-    head: ['step', 'stage', ...COLUMNS.map(([head]) => head)],
-    style: { head: [], border: [] },
-    // A line a step.
-    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
-    colAligns: ['right', 'left', ...COLUMNS.map(() => 'right' as const)],
-  });
-  for (const step of steps) {
+export function metricsTable(steps: readonly StoredStep[], width?: number | null): string {
+  const rows = steps.map((step) => {
     const figures = figuresOf(step);
     const cells = COLUMNS.map(([, name, text]) => {
       const value = figures[name];
       return value === undefined ? '–' : text(value);
     });
-    table.push([step.step, step.stage, ...cells]);
-  }
-  return [table.toString(), ...steps.flatMap(happenings)].join('\n');
+    return [step.step, step.stage, ...cells];
+  });
+  const table = textTable(['step', 'stage', ...COLUMNS.map(([head]) => head)], rows, {
+    compact: true,
+    align: ['right', 'left', ...COLUMNS.map(() => 'right' as const)],
+    optional: FIRST_LEFT_OUT,
+    ...(width !== undefined && { width }),
+  });
+  return [table, ...steps.flatMap(happenings)].join('\n');
 }
 
 /** What there is to say of a step in words. */

@@ -13,6 +13,7 @@ import type { ObjectStore } from '../../store/object-store.ts';
 import { ReplayJobs } from '../../observe/replay/jobs.ts';
 import { openConnection } from '../../observe/temporal/temporal-connection.ts';
 import { Presenter } from '../../observe/ladder/presenter.ts';
+import { assertOutput } from './json-output.ts';
 import { ROOT } from './markdown.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -37,7 +38,10 @@ export async function openPlainRuns() {
     ...args: string[]
   ): Promise<{ code: number | null; stdout: string; stderr: string }> => {
     const env = { ...server.environment(), TEMPORAL_ADDRESS: '127.0.0.1:1' };
-    return runCommand(process.execPath, ['--import', 'tsx', 'cli/gradus.ts', ...args], { env, cwd: ROOT });
+    const command = ['--import', 'tsx', 'cli/gradus.ts', ...args];
+    const done = await runCommand(process.execPath, command, { env, cwd: ROOT });
+    if (args.includes('--json')) assertOutput(args, done.stdout);
+    return done;
   };
   return { store, train, gradus };
 }

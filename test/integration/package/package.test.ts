@@ -72,7 +72,7 @@ test('environments are listed without servers, store or models, and TypeScript l
   await mkdir(lists);
   const lister = pathToFileURL(path.join(ROOT, 'test/support/list-modules.mjs')).href;
   const env = { NODE_OPTIONS: `--import ${lister}`, LISTED_MODULES: lists };
-  expect(await ran('npx', ['gradus', 'environments'], project, 0, env)).toMatch(/my-agent +│ 3, 4 +│ dial/);
+  expect(await ran('npx', ['gradus', 'environments'], project, 0, env)).toMatch(/my-agent\t3, 4\tdial/);
   // npx has loaded its own.
   const processes = await Promise.all(
     (await readdir(lists)).map((name) => readFile(path.join(lists, name), 'utf8')),

@@ -112,7 +112,7 @@ test('the next run of that id is started, looked at, steered and deleted from th
   // It has the same id, and another name: nothing of the first is overwritten.
   expect(await shell('gradus-start')).toMatch(/^my-run\.2$/m);
   await until(async () => expect(await shell('gradus-why')).toContain('warm-start did not graduate'));
-  expect(await shell('gradus-runs')).toMatch(/my-run\.2 \(my-run\) +│ waiting/);
+  expect(await shell('gradus-runs')).toMatch(/my-run\.2 \(my-run\)\twaiting/);
   expect(await shell('gradus-decide')).toContain('my-run: advance');
   await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
   expect(await shell('gradus-set', stageOfTest)).toContain('change 1 of my-run');

@@ -6,6 +6,9 @@ import type { Progress } from '../../../workflows/messages.ts';
 import type { StepReport } from '../../../core/ports.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import { progressLine } from '../../../cli/show-progress.ts';
+import { reportOf } from '../../../core/training/step-report.ts';
+import type { StepFacts } from '../../../core/training/step-facts.ts';
+import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { arm, checkpoint } from '../core/training/scripted-training.ts';
 
 // A run that was interrupted after some 400 s, and whose last start took 281 s.
@@ -44,11 +47,64 @@ test('what was not judged is shown with the success that it is left out of, or c
   const alone: string[] = [];
   reportRun({ ...result, after }, progress, 0.95, 281, (line) => alone.push(line));
   // A run of supervised stages alone has nothing before RL.
-  expect(alone[0]).toMatch(/calculator:1 +│ – +│ 66\.7 %/u);
+  expect(alone[0]).toMatch(/calculator:1\t–\t66\.7 %/u);
   const step = { stage: 'rl', stageStep: 3, maxSteps: 9, seconds: noTime(), meanReward: null } as StepReport;
   expect(progressLine({ status: 'running', step, heldOut: { arms, step: 3 } } as Progress)).toContain(
     'held-out 66.7 % (L1 66.7 %)  2 of 9 failed at a tool',
   );
+});
+
+test('the line of a warm start says that its entropy is of demonstrations, and has no reward', () => {
+  const learner = { entropy: 5.9 } as StepFacts['learner'];
+  const step = reportOf(someStep({ stage: 'warm-start', learner, heldOut: someHeldOut(2, 4) }));
+  const line = progressLine({ status: 'running', step, heldOut: null } as unknown as Progress);
+  expect(line).toContain('entropy on demonstrations 5.900');
+  expect(line).not.toContain('reward');
+});
+
+test('a narrow terminal has the whole of what matters, and no half of a word', () => {
+  const alarm = { stage: 'rl', name: 'no-contrast', stageStep: 12 };
+  const step = {
+    stage: 'rl',
+    stageStep: 3,
+    maxSteps: 9,
+    sampledTokens: 9000,
+    seconds: { ...noTime(), rollout: 1 },
+    meanReward: 0.5,
+    entropy: 0.25,
+    equalGroups: 0.95,
+  } as unknown as StepReport;
+  const shown = { status: 'running', step, heldOut: null, alarms: [alarm] } as unknown as Progress;
+  const whole = progressLine(shown);
+  const narrow = progressLine(shown, 80);
+  expect(whole.length).toBeGreaterThan(80);
+  expect(narrow.length).toBeLessThanOrEqual(80);
+  expect(narrow).toContain('3/9');
+  expect(narrow).toContain('held-out –');
+  expect(narrow).toContain('alarm no-contrast at step 12');
+  expect(narrow).not.toMatch(/tokens|entropy/u);
+  expect(whole).toMatch(/9\.0k tokens\/s$/u);
+  for (const field of narrow.split('  ').filter((one) => !one.includes('░'))) expect(whole).toContain(field);
+});
+
+test('groups that teach nothing, and a stage that did not graduate, stand in the report of a run', () => {
+  const lines: string[] = [];
+  const stage = {
+    name: 'rl',
+    kind: 'rl' as const,
+    end: 'exhausted' as const,
+    reason: '40 steps are done',
+    steps: 40,
+  };
+  const step = { stage: 'rl', equalGroups: 0.95, standing: ['no-contrast'] } as unknown as StepReport;
+  const shown = { ...progress, step };
+  reportRun({ ...result, stages: [stage] }, shown, 0.95, 281, (line) => lines.push(line));
+  expect(lines).toContain('stage rl did not graduate: 40 steps are done');
+  expect(lines.join('\n')).toContain('in the last step 95.0 % of the groups had equal rewards');
+  expect(summarizeRun(result, shown, 0.95, 281)).toMatchObject({
+    standing: ['no-contrast'],
+    equalGroups: 0.95,
+  });
 });
 
 test('a stage that never saw a success is said to have had none', () => {
@@ -91,6 +147,25 @@ test('what the diagnoses have found stands in the line of a run and in its repor
   const shown = { status: 'running', step, heldOut: null, alarms: [alarm] } as unknown as Progress;
   expect(progressLine(shown)).toContain('alarm loops at step 12');
   expect(progressLine({ ...shown, step: { ...step, stage: 'next' } })).not.toContain('alarm');
+});
+
+test('the line of a run says which activity is tried again and why, also before its first step', () => {
+  const retrying = [
+    {
+      activity: 'trainStep',
+      workflow: 'run/warm-start',
+      attempts: 3,
+      lastFailure: 'the worker for learner died (SIGKILL)',
+    },
+  ];
+  const first = { status: 'running', phase: 'warm-start', step: null, retrying } as unknown as Progress;
+  expect(progressLine(first)).toBe(
+    'warm-start …  trainStep: attempt 3, because the worker for learner died (SIGKILL)',
+  );
+  const step = { stage: 'rl', stageStep: 3, maxSteps: 9, seconds: noTime(), meanReward: null } as StepReport;
+  expect(progressLine({ ...first, step, heldOut: null })).toMatch(
+    /3\/9 {2}trainStep: attempt 3, because the worker for learner died/,
+  );
 });
 
 test('the total of a resumed run is that of its parts, and this start is told apart', () => {

@@ -59,11 +59,11 @@ const after = evaluation([
 
 test('how tasks were solved stands level by level, before and after', () => {
   const table = howTable(before, after, 0.95)!;
-  expect(table).toMatch(/before → after +│ calculator:1 +│ calculator:2 +│ all/);
-  expect(table).toMatch(/turns of a solved task +│ 3\.0 → 2\.0 +│ – → 3\.0 +│ 3\.0 → 2\.2/);
-  expect(table).toMatch(/instruction following +│ 75\.0 % → 100\.0 %/);
-  expect(table).toMatch(/self-correction +│ – → – +│ – → 50\.0 %/);
-  expect(table).toMatch(/efficiency, tokens a solved task +│ 50\.0 → 10\.0 +│ – → 60\.0 +│ 80\.0 → 20\.0/);
+  expect(table).toMatch(/before → after\tcalculator:1\tcalculator:2\tall/);
+  expect(table).toMatch(/turns of a solved task\t3\.0 → 2\.0\t– → 3\.0\t3\.0 → 2\.2/);
+  expect(table).toMatch(/instruction following\t75\.0 % → 100\.0 %/);
+  expect(table).toMatch(/self-correction\t– → –\t– → 50\.0 %/);
+  expect(table).toMatch(/efficiency, tokens a solved task\t50\.0 → 10\.0\t– → 60\.0\t80\.0 → 20\.0/);
   expect(table).toMatch(/\npass@2: 50\.0 % .* → 75\.0 %/);
   expect(table).toMatch(/\npass\^2: 0\.0 % .* → 50\.0 %/);
 });
@@ -73,7 +73,7 @@ test('of one sample a task there is no pass@k, and of nothing that is told no ta
   expect(howTable(once, once, 0.95)).not.toContain('pass');
   const { conduct: _, ...silent } = once;
   expect(howTable(once, silent, 0.95)).toBeNull();
-  expect(howTable(null, once, 0.95)).toMatch(/instruction following +│ – → 0\.0 %/);
+  expect(howTable(null, once, 0.95)).toMatch(/instruction following\t– → 0\.0 %/);
   expect(samplesIn(silent)).toBe(1);
 });
 

@@ -32,18 +32,45 @@ test('a line a run, with what is strange in names and questions made visible', (
         maxSteps: 10,
         heldOut: { success: 0.5, low: 0.4, high: 0.6, successes: 5, trials: 10, confidence: 0.95 },
         question: { id: 'q', asker: 'a', reason: 'what\u202enow\nthen', answers: [] },
+        concerns: [],
         retrying: 0,
         startedAt: 0,
         endedAt: null,
-        spend: { seconds: 3, usd: 0.25 },
+        spend: { seconds: 3, usd: 0.25, openSeconds: 0 },
       },
     ],
     120_000,
   );
-  expect(table.split('\n')).toHaveLength(4);
+  expect(table.split('\n')).toHaveLength(2);
   expect(table).toContain('my-run.2 (my-run\\u001b[31m)');
   expect(table).toContain('what\\u202enow then');
   for (const cell of ['2/10', '50.0 % [40.0 % – 60.0 %]', '2 min', '3 s, US$ 0.25']) {
     expect(table).toContain(cell);
   }
+});
+
+test('a run that completed with an alarm or below its goal is not said to have completed alone', () => {
+  const row = {
+    run: 'web-shop',
+    workflowId: 'web-shop',
+    status: 'completed',
+    from: 'store',
+    stage: 'rl',
+    step: 12,
+    stageStep: 12,
+    maxSteps: 12,
+    heldOut: null,
+    question: null,
+    concerns: [
+      { kind: 'alarm', name: 'no-contrast', stage: 'rl' },
+      { kind: 'below-goal', stage: 'rl', success: 0.02, high: 0.05, goal: 0.9 },
+    ],
+    retrying: null,
+    startedAt: 0,
+    endedAt: 1,
+    spend: null,
+  } as const;
+  expect(runsTable([{ ...row, concerns: [...row.concerns] }], 2)).toContain(
+    'completed, no-contrast, low success',
+  );
 });

@@ -12,10 +12,9 @@ test('what was not measured is a dash and no figure, and a measured 0 is a 0', a
   const learner = { ...facts.learner!, kl: null, clipFraction: 0, gradientNorm: null };
   const rollout = { ...facts.rollout!, sampledTokens: 0, sampledLogprob: 0 };
   const step = { ...facts, learner, rollout, answer: null };
-  const lines = metricsTable([step]).split('\n');
-  const [heads, cells] = lines
-    .filter((line) => line.startsWith('│'))
-    .map((line) => line.split('│').map((cell) => cell.trim()));
+  const [heads, cells] = metricsTable([step], null)
+    .split('\n')
+    .map((line) => line.split('\t'));
   const shown = Object.fromEntries(heads!.map((head, i) => [head, cells![i]]));
   expect(shown).toMatchObject({
     KL: '–',
@@ -28,4 +27,14 @@ test('what was not measured is a dash and no figure, and a measured 0 is a 0', a
   for (const name of ['learner/kl', 'learner/gradient-norm', 'policy/entropy', 'episodes/tokens'])
     expect(figures).not.toHaveProperty([name]);
   expect(figures).toHaveProperty(['learner/clip-fraction'], 0);
+});
+
+test('a terminal of 80 columns shows the figures that matter most, and names the others', async () => {
+  const ports = new ScriptedTraining({ heldOut: [0.5] });
+  await trainStage(ports, stageInput({ maxSteps: 1 }), null, go);
+  const shown = metricsTable([{ ...ports.facts[0]!, answer: null }], 80).split('\n');
+  const table = shown.filter((line) => /^[┌│└├]/u.test(line));
+  expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(80);
+  for (const head of ['step', 'reward', 'held-out %', 'entropy']) expect(table.join('\n')).toContain(head);
+  expect(shown.join('\n')).toMatch(/no room for turns, gap/u);
 });

@@ -1,0 +1,19 @@
+import type { Client } from '@temporalio/client';
+import { messageOf } from '../core/errors.ts';
+import { findExecution } from '../observe/temporal/find-execution.ts';
+import { whyOfExecution } from '../observe/runs/why.ts';
+import { whyInWords } from '../observe/runs/why-in-words.ts';
+
+/** What a run waits for or tries again, in sentences; what simply works is left out. */
+export async function whyItWaits(temporal: Client, workflowId: string): Promise<string[]> {
+  try {
+    const execution = await findExecution(temporal, workflowId);
+    if (execution === null) return [];
+    const { reasons } = await temporal.withDeadline(Date.now() + 10_000, () =>
+      whyOfExecution(temporal, execution, Date.now()),
+    );
+    return reasons.filter(({ kind }) => kind !== 'works').map((reason) => whyInWords(reason, Date.now()));
+  } catch (error) {
+    return [messageOf(error)];
+  }
+}
