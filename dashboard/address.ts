@@ -22,6 +22,10 @@ export const ladderAt = (run: string): string => `${runAt(run)}${at('ladder')}`;
 export const candidateAt = (run: string, verifier: string, digest: string): string =>
   `${runAt(run)}${at('candidates', verifier, digest)}`;
 
+/** Open reviews that a run has asked for, and where those that nobody waits for are closed. */
+export const reviewsOf = (run: string): string => `/reviews?run=${encodeURIComponent(run)}`;
+export const closeAllAt = (run: string): string => `/reviews-of/${encodeURIComponent(run)}/close`;
+
 /** A review, by the id of its workflow. */
 export const reviewAt = (id: string): string => at('reviews', id);
 

@@ -1,4 +1,5 @@
 import { Hono } from 'hono';
+import type { Context as Request } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { serveAssets } from './assets.ts';
@@ -6,6 +7,7 @@ import type { App, Context } from './context.ts';
 import { Layout } from './layout.tsx';
 import { serveLive } from './live.ts';
 import { LadderObserver } from '../observe/ladder/ladder.ts';
+import { patiently } from './patience.ts';
 import { RunObserver } from '../observe/runs/run.ts';
 import { TokenizersOfRuns } from '../observe/episodes/token-texts.ts';
 import { checkpointsPage } from './pages/checkpoints.tsx';
@@ -45,13 +47,24 @@ export function createApp(context: Context, access: Access): App {
     }),
   );
   app.use(changes(context));
+  app.use(
+    patiently(app, (c, seconds) =>
+      notNow(c, {
+        title: 'This page is still being made',
+        problem: `It is not there after ${seconds} s: the store or Temporal is slow, or much is read for it. It is made on meanwhile, and shown here as soon as it is there.`,
+        again: STILL_MADE_SECONDS,
+      }),
+    ),
+  );
   app.onError((error, c) => {
     const status = statusOf(error);
     if (status === 500) console.error(error);
+    const problem = withoutSecrets(messageOf(error), context.secrets);
+    if (status === 503) return notNow(c, { title: TITLES[503], problem, again: AWAY_SECONDS });
     return c.html(
       <Layout title={TITLES[status]}>
         <p>
-          <Text value={withoutSecrets(messageOf(error), context.secrets)} />
+          <Text value={problem} />
         </p>
       </Layout>,
       status,
@@ -93,6 +106,44 @@ export function createApp(context: Context, access: Access): App {
   findPage(app, context);
   serveLive(app);
   return app;
+}
+
+/** After this time the browser asks again for a page that something is away for, or that is being made. */
+const AWAY_SECONDS = 5;
+const STILL_MADE_SECONDS = 2;
+
+/** What cannot be shown just now: a page is asked for again by itself, and what was sent leads back to where it was sent from. */
+function notNow(
+  c: Request,
+  { title, problem, again }: { title: string; problem: string; again: number },
+): Response | Promise<Response> {
+  const isPage = c.req.method === 'GET';
+  if (isPage) c.header('Retry-After', String(again));
+  const back = isPage ? null : sentFrom(c);
+  return c.html(
+    <Layout title={title} problem={problem} again={isPage ? again : null}>
+      <p>
+        {isPage
+          ? `This page is asked for again every ${again} s, by itself.`
+          : 'What you asked for may yet be done. Look before you ask again.'}
+        {back !== null && (
+          <>
+            {' '}
+            <a href={back}>Back to where you asked</a>
+          </>
+        )}
+      </p>
+    </Layout>,
+    503,
+  );
+}
+
+/** Our own page that a form was on; null where it was none. */
+function sentFrom(c: Request): string | null {
+  const referer = c.req.header('referer');
+  if (referer === undefined || !URL.canParse(referer)) return null;
+  const { host, pathname, search } = new URL(referer);
+  return host === c.req.header('host') ? pathname + search : null;
 }
 
 const TITLES = {

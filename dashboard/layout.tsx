@@ -21,6 +21,10 @@ interface LayoutProps {
   prev?: string | null;
   next?: string | null;
   stale?: readonly Stale[];
+  /** Why the page itself is not there; whoever follows the page that would be there is told so, too. */
+  problem?: string | null;
+  /** Seconds after which the browser asks for the page again, with scripts or without. */
+  again?: number | null;
   /** The page follows what it shows while it is open. */
   live?: boolean;
   children?: Child;
@@ -41,6 +45,8 @@ export const Layout: FC<LayoutProps> = ({
   prev = null,
   next = null,
   stale = [],
+  problem: itself = null,
+  again = null,
   live = false,
   children,
 }) => (
@@ -51,6 +57,7 @@ export const Layout: FC<LayoutProps> = ({
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
+        {again !== null && <meta http-equiv="refresh" content={String(again)} />}
         <title>{title} – Gradus</title>
         <link rel="icon" href={asset('icon.svg')} type="image/svg+xml" />
         <link rel="stylesheet" href={asset('style.css')} />
@@ -108,6 +115,11 @@ export const Layout: FC<LayoutProps> = ({
             )}
           </div>
           <Live id="stale">
+            {itself !== null && (
+              <p class="stale" role="alert">
+                <Text value={itself} />
+              </p>
+            )}
             {stale.map(({ source, problem, asOf }) => (
               <p class="stale" role="status">
                 {!problem.startsWith(`${source} does not answer`) && `${source} does not answer: `}

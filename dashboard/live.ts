@@ -1,6 +1,7 @@
 import { streamSSE } from 'hono/streaming';
 import { asset } from './assets.ts';
 import type { App } from './context.ts';
+import { Turns } from './turns.ts';
 
 /** How often a page that somebody follows is made anew. */
 const INTERVAL_MS = 1500;
@@ -27,14 +28,18 @@ class Followed {
   private readonly make: () => Promise<Made | null>;
 
   private readonly intervalMs: number;
+  private readonly turns: Turns;
+  private ended = false;
 
-  constructor(make: () => Promise<Made | null>, intervalMs: number) {
+  constructor(make: () => Promise<Made | null>, intervalMs: number, turns: Turns) {
     this.make = make;
     this.intervalMs = intervalMs;
+    this.turns = turns;
     this.next();
   }
 
   end(): void {
+    this.ended = true;
     clearTimeout(this.timer);
   }
 
@@ -43,7 +48,9 @@ class Followed {
   }
 
   private async look(): Promise<void> {
-    const made = await this.make();
+    // Whoever followed it may have gone while it waited for its turn.
+    const made = await this.turns.take(async () => (this.ended ? null : this.make()));
+    if (this.ended) return;
     // What every page says of the moment at which it was made is no news.
     const isNew = made !== null && withoutTime(made.html) !== withoutTime(this.last);
     if (isNew) {
@@ -58,7 +65,7 @@ class Followed {
 
 const withoutTime = (html: string): string => html.replace(/<footer>.*<\/footer>/s, '');
 
-/** Open pages; a browser holds a handful, and each costs what its page costs to make. */
+/** Open pages; a browser holds a handful. All of them are made by turns, so that others who ask for a page do not wait. */
 const MOST_FOLLOWED = 64;
 
 /** Of requests that are made here. */
@@ -72,6 +79,7 @@ interface Inner {
  */
 export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
   const open = new Map<string, Followed>();
+  const turns = new Turns();
   app.get('/live', (c) => {
     // Nobody reads what follows the head, nor would anybody end it.
     if (c.req.method === 'HEAD') return c.body(null);
@@ -89,20 +97,24 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
     return streamSSE(c, async (stream) => {
       let followed = open.get(path);
       if (!followed) {
-        followed = new Followed(async () => {
-          const response = await app.request(path, request, inner);
-          if (response.headers.get('content-type')?.startsWith('text/html') === true) {
-            const html = await response.text();
-            // A page that could not be made says nothing of what it would follow.
-            const over = response.ok && !html.includes(asset('live.js'));
-            // Whoever comes now follows it anew.
-            if (over) open.delete(path);
-            return { html, over };
-          }
-          // What is no page may hold a file open, or a folder, until it is read.
-          await response.body?.cancel();
-          return null;
-        }, intervalMs);
+        followed = new Followed(
+          async () => {
+            const response = await app.request(path, request, inner);
+            if (response.headers.get('content-type')?.startsWith('text/html') === true) {
+              const html = await response.text();
+              // A page that could not be made says nothing of what it would follow.
+              const over = response.ok && !html.includes(asset('live.js'));
+              // Whoever comes now follows it anew.
+              if (over) open.delete(path);
+              return { html, over };
+            }
+            // What is no page may hold a file open, or a folder, until it is read.
+            await response.body?.cancel();
+            return null;
+          },
+          intervalMs,
+          turns,
+        );
         open.set(path, followed);
       }
       const page = followed;

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import path from 'node:path';
-import { IN_CHECKOUT } from '../core/installation.ts';
+import { IN_CHECKOUT, SERVERS_ARE_HELD_UP } from '../core/installation.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import { inheritedEnvironment } from '../workers/inherited-environment.ts';
 import { settingsToEnv } from '../workers/settings.ts';
@@ -22,6 +22,8 @@ export function dashboardProcess(settings: WorkerSettings, options: OpenOptions)
         env: {
           ...inheritedEnvironment(),
           ...settingsToEnv(settings),
+          // Nobody is to be told to start what is started again anyway.
+          [SERVERS_ARE_HELD_UP]: '1',
           // How pages are written is said there, whatever folder this is started from.
           ...(IN_CHECKOUT && { TSX_TSCONFIG_PATH: path.join(import.meta.dirname, '..', 'tsconfig.json') }),
         },

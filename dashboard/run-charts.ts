@@ -3,7 +3,6 @@ import { rate, wilson } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { figuresOf, sampledToLearn } from '../core/training/figures.ts';
-import type { Figures } from '../core/training/figures.ts';
 import type { StepFacts } from '../core/training/step-facts.ts';
 import { MOST_SERIES, shortNumber } from '../svg/charts.ts';
 import type { LineChart, Mark, Series, Stretch } from '../svg/charts.ts';
@@ -20,9 +19,9 @@ const percent = (y: number): string => `${shortNumber(100 * y)} %`;
 /** The charts of a run's steps that tell whether it learns and why not; all by the step of the run. */
 export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
   const figures = steps.map((step) => ({ step: step.step, of: figuresOf(step) }));
-  const series = (name: string, ...keys: string[]): Series => ({
+  const series = (name: string, key: string): Series => ({
     name,
-    points: figures.map(({ step, of }) => [step, firstOf(of, keys)]),
+    points: figures.map(({ step, of }) => [step, of[key] ?? null]),
   });
   /** Without the lines that no step knows anything of. */
   const known = (...all: Series[]): Series[] =>
@@ -47,24 +46,34 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       chart: { ...along, ...share, high: 1, series: heldOutOf(steps) },
     },
     {
-      heading: 'Entropy, nats a token',
-      chart: { ...along, low: 0, series: known(series('entropy', 'policy/entropy', 'learner/entropy')) },
+      heading: 'Entropy of the policy, nats a token',
+      chart: { ...along, low: 0, series: known(series('of what it samples', 'policy/entropy')) },
     },
+    ...ofDemonstrations(steps, 'Entropy on demonstrations, nats a token', 'learner/entropy'),
     {
-      heading: 'KL and the gap between the engines, nats',
+      heading: 'KL, nats a token',
       chart: {
         ...along,
         low: 0,
-        series: known(
-          series('KL, or the divergence from teachers', 'learner/kl'),
-          series('largest gap', 'learner/logprob-gap-max'),
-        ),
+        series: known(series('to the reference or the teachers', 'learner/kl')),
       },
     },
     {
-      heading: 'Gradient norm',
-      chart: { ...along, low: 0, series: known(series('before clipping', 'learner/gradient-norm')) },
+      heading: 'Gap between the engines, nats',
+      chart: { ...along, low: 0, series: known(series('largest', 'learner/logprob-gap-max')) },
     },
+    {
+      heading: 'Gradient norm',
+      chart: {
+        ...along,
+        low: 0,
+        series: known({
+          name: 'before clipping',
+          points: steps.flatMap((step) => (isSupervised(step) ? [] : [[step.step, gradientNorm(step)]])),
+        }),
+      },
+    },
+    ...ofDemonstrations(steps, 'Gradient norm on demonstrations', 'learner/gradient-norm'),
     {
       heading: 'Length, tokens of an episode',
       chart: {
@@ -132,6 +141,18 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
   ];
 }
 
+/** Nothing is sampled to learn from: its figures are of demonstrations, and of another size than those of a policy's samples. */
+const isSupervised = ({ rollout }: StepFacts): boolean => rollout === null;
+
+/** A figure of the learner in supervised steps, on an axis of its own; nothing of a run that has none. */
+function ofDemonstrations(steps: readonly StepFacts[], heading: string, key: string): RunChart[] {
+  const supervised = steps.filter(isSupervised);
+  const points = supervised.map((step) => [step.step, figuresOf(step)[key] ?? null] as const);
+  if (points.every(([, y]) => y === null)) return [];
+  const along = { stretches: stretchesOf(supervised), marks: marksOf(supervised) };
+  return [{ heading, chart: { ...along, low: 0, series: [{ name: 'on demonstrations', points }] } }];
+}
+
 /** Of all that was sampled in the seconds of rollout: baselines and the evaluation take theirs. */
 function tokensASecond(step: StepFacts): number | null {
   const { seconds } = step.circumstances;
@@ -139,8 +160,7 @@ function tokensASecond(step: StepFacts): number | null {
   return sampled === 0 || seconds.rollout <= 0 ? null : sampled / seconds.rollout;
 }
 
-const firstOf = (of: Figures, keys: readonly string[]): number | null =>
-  keys.map((key) => of[key]).find((value) => value !== undefined) ?? null;
+const gradientNorm = (step: StepFacts): number | null => figuresOf(step)['learner/gradient-norm'] ?? null;
 
 /** Of all levels together, with the interval, and of each where there are several. */
 function heldOutOf(steps: readonly StepFacts[]): Series[] {

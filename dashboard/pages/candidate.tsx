@@ -12,7 +12,7 @@ import { loadTrajectories } from '../../store/trajectories.ts';
 import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
-import { dollars, duration } from '../parts/numbers.tsx';
+import { dollars, duration, priceText } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Subject } from '../parts/subject.tsx';
 import { Block, Text } from '../parts/text.tsx';
@@ -72,6 +72,12 @@ const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: str
 }) => {
   const asked = life.subjects.find(({ ask }) => ask !== null)?.ask;
   const paid = life.subjects.flatMap(({ spent }) => spent ?? []);
+  // What people were asked takes as long as their review is open.
+  const secondsOf = (people: boolean): number =>
+    life.subjects
+      .filter(({ ask }) => (ask?.served.by === 'people') === people)
+      .reduce((sum, { spent }) => sum + (spent?.seconds ?? 0), 0);
+  const [computing, open] = [secondsOf(false), secondsOf(true)];
   return (
     <>
       {asked ? (
@@ -84,8 +90,8 @@ const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: str
       )}
       <h2>Verdicts and their price</h2>
       <p>
-        This run paid {duration(paid.reduce((sum, one) => sum + one.seconds, 0))} and{' '}
-        {dollars(paid.reduce((sum, one) => sum + one.usd, 0))} for it.
+        This run paid {duration(computing)} and {dollars(paid.reduce((sum, one) => sum + one.usd, 0))} for it
+        {open > 0 && `; people were asked for ${duration(open)}, which is no working time`}.
       </p>
       <Scroll label="verdicts">
         <table>
@@ -137,7 +143,7 @@ const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: str
 };
 
 const VerdictRow: FC<{ run: string; of: SubjectView }> = ({ run, of }) => {
-  const { verifier, version, digest, ask, answer, spent, late } = of;
+  const { verifier, version, digest, ask, answer, spent, late, afterRun } = of;
   const byPeople = ask?.served.by === 'people' && version !== null;
   return (
     <tr>
@@ -159,9 +165,9 @@ const VerdictRow: FC<{ run: string; of: SubjectView }> = ({ run, of }) => {
       </th>
       <td>
         {answer === null ? 'nothing yet' : <Answer of={answer} />}
-        {late && ', late'}
+        {late && (afterRun ? ', after the end of the run' : ', late')}
       </td>
-      <td>{spent === null ? priceOfOthers(answer) : `${duration(spent.seconds)}, ${dollars(spent.usd)}`}</td>
+      <td>{spent === null ? priceOfOthers(answer) : priceText(spent, byPeople)}</td>
       <td>
         {answer?.evidence !== undefined && <Block value={answer.evidence} max={4000} label="evidence" />}
       </td>
@@ -229,17 +235,17 @@ const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry 
       return (
         <>
           <strong>a verdict of</strong> <Text value={entry.verifier} max={100} /> came
-          {entry.late && <strong class="warn"> late</strong>}: {entry.result}
+          {entry.late && (
+            <strong class="warn">{entry.afterRun ? ' after the end of the run' : ' late'}</strong>
+          )}
+          : {entry.result}
           {entry.type !== undefined && (
             <>
               {' ('}
               <Text value={entry.type} max={100} />)
             </>
           )}
-          ,{' '}
-          {entry.spent === null
-            ? 'paid by others'
-            : `for ${duration(entry.spent.seconds)}, ${dollars(entry.spent.usd)}`}
+          , {entry.spent === null ? 'paid by others' : `for ${priceText(entry.spent, entry.by === 'people')}`}
           {by}
         </>
       );

@@ -7,14 +7,16 @@ import type {
   LadderRung,
   LadderView,
 } from '../../observe/ladder/ladder.ts';
+import type { DeferredView } from '../../observe/ladder/deferred.ts';
 import { calibrationPlot } from '../../svg/calibration.ts';
 import { figure, group } from '../../svg/elements.ts';
 import { funnelChart, funnelHeight } from '../../svg/funnel.ts';
+import type { FunnelTier } from '../../svg/funnel.ts';
 import { candidateAt, runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
-import { amount, dollars, duration, Num, percent } from '../parts/numbers.tsx';
+import { amount, dollars, duration, Num, percent, priceText } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
@@ -87,22 +89,15 @@ const Ladder: FC<{ view: LadderView }> = ({ view }) => (
 
 const FUNNEL_WIDTH = 640;
 
-const Funnel: FC<{ view: LadderView }> = ({ view: { rungs } }) => {
-  const dearer = rungs.filter(({ rung }) => rung !== 0);
-  const height = funnelHeight(dearer.length);
+const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) => {
+  const tiers = rungs.map((rung) => tierOf(rung, ledger.episodes));
+  const height = funnelHeight(tiers.length);
   const parts = funnelChart(FUNNEL_WIDTH, height, {
-    heading: 'Who was sent up, what was answered, and what it cost',
-    note: 'pale: episodes sent up; full: different subjects with an answer; logarithmic',
-    tiers: dearer.map(({ verifier, tier, totals, answered }) => ({
-      name: tier === null ? verifier : `${tier}: ${verifier}`,
-      className: tier ?? 'fast',
-      reached: { count: totals.escalated, words: totals.escalated.toLocaleString('en') },
-      passed: { count: answered, words: `${answered.toLocaleString('en')} answered` },
-      cost: `${totals.computed.toLocaleString('en')} computed, ${duration(totals.seconds)}, ${dollars(totals.usd)}`,
-      details: detailsOf(totals),
-    })),
+    heading: 'Who was judged and sent up, what was answered, and what it cost',
+    note: 'pale: episodes; full: those that go on, then subjects that were answered; logarithmic',
+    tiers,
   });
-  const label = `Funnel: ${dearer.map(({ verifier, totals, answered }) => `${verifier}: ${totals.escalated} sent up, ${answered} answered`).join('; ')}`;
+  const label = `Funnel: ${tiers.map(({ name, reached, passed }) => `${name}: ${reached.words}, ${passed.words}`).join('; ')}`;
   return (
     <>
       <h2>Funnel</h2>
@@ -112,8 +107,10 @@ const Funnel: FC<{ view: LadderView }> = ({ view: { rungs } }) => {
       <Scroll label="rungs">
         <table>
           <caption>
-            Decisions are of episodes; subjects are what a verifier was asked about, each once. Computed: for
-            this run; shared: computed for another one, or before.
+            Episodes are those that the lowest rung judged, and that were sent up to the others. Deferred,
+            accepted and rejected are decisions about episodes; subjects are what a verifier was asked about,
+            each once. Computed: for this run; shared: computed for another one, or before. People were asked
+            for as long as their reviews were open, which is no working time and in no other figure.
           </caption>
           <thead>
             <tr>
@@ -132,8 +129,14 @@ const Funnel: FC<{ view: LadderView }> = ({ view: { rungs } }) => {
                   <Text value={rung.verifier} max={100} />{' '}
                   <small>{rung.tier ?? 'no rung: measured or swept'}</small>
                 </th>
-                {COLUMNS.map(([, value]) => (
-                  <td class="number">{value(rung)}</td>
+                {COLUMNS.map(([name, value]) => (
+                  <td class="number">
+                    {rung.rung !== 0 || OF_THE_LOWEST.has(name)
+                      ? value(rung)
+                      : name === 'episodes'
+                        ? ledger.episodes.judged
+                        : '–'}
+                  </td>
                 ))}
               </tr>
             ))}
@@ -144,12 +147,45 @@ const Funnel: FC<{ view: LadderView }> = ({ view: { rungs } }) => {
   );
 };
 
-function detailsOf({ shared, abstained, deferred, late, lost }: LedgerTotals): string {
+/** The lowest rung judges every episode where it is rolled out; the others are asked about subjects, at a price. */
+function tierOf(
+  { verifier, tier, rung, totals, answered }: LadderRung,
+  { judged, climbed }: LadderView['ledger']['episodes'],
+): FunnelTier {
+  const count = (value: number, what: string) => ({
+    count: value,
+    words: `${value.toLocaleString('en')} ${what}`,
+  });
+  const about = { name: tier === null ? verifier : `${tier}: ${verifier}`, className: tier ?? 'fast' };
+  if (rung === 0) {
+    const details = `${totals.rejected.toLocaleString('en')} rejected by its verdict alone`;
+    return {
+      ...about,
+      reached: count(judged, 'episodes'),
+      passed: count(climbed, 'to go on'),
+      cost: '',
+      details,
+    };
+  }
+  return {
+    ...about,
+    reached: count(totals.escalated, 'sent up'),
+    passed: count(answered, 'answered'),
+    cost: `${totals.computed.toLocaleString('en')} computed, ${duration(totals.seconds)}, ${dollars(totals.usd)}`,
+    details: detailsOf(totals),
+  };
+}
+
+/** What the ledger knows of the lowest rung, too. */
+const OF_THE_LOWEST: ReadonlySet<string> = new Set(['accepted', 'rejected']);
+
+function detailsOf({ shared, abstained, deferred, late, afterRun, lost }: LedgerTotals): string {
   const all: [number, string][] = [
     [shared, 'shared'],
     [abstained, 'abstained'],
     [deferred, 'deferred'],
     [late, 'late'],
+    [afterRun, 'after the run'],
     [lost, 'attempts lost'],
   ];
   const some = all.filter(([count]) => count > 0);
@@ -157,13 +193,14 @@ function detailsOf({ shared, abstained, deferred, late, lost }: LedgerTotals): s
 }
 
 const COLUMNS: readonly (readonly [name: string, value: (rung: LadderRung) => string])[] = [
-  ['sent up', ({ totals }) => String(totals.escalated)],
+  ['episodes', ({ totals }) => String(totals.escalated)],
   ['subjects', ({ asked }) => String(asked)],
   ['answered', ({ answered }) => String(answered)],
   ['computed', ({ totals }) => String(totals.computed)],
   ['shared', ({ totals }) => String(totals.shared)],
   ['abstained', ({ totals }) => String(totals.abstained)],
   ['late', ({ totals }) => String(totals.late)],
+  ['after the run', ({ totals }) => String(totals.afterRun)],
   [
     'attempts lost',
     ({ totals: { lost, lostSeconds } }) => (lost === 0 ? '0' : `${lost} (${duration(lostSeconds)})`),
@@ -172,6 +209,7 @@ const COLUMNS: readonly (readonly [name: string, value: (rung: LadderRung) => st
   ['accepted', ({ totals }) => String(totals.accepted)],
   ['rejected', ({ totals }) => String(totals.rejected)],
   ['time', ({ totals }) => duration(totals.seconds)],
+  ['people asked for', ({ totals }) => (totals.openSeconds === 0 ? '–' : duration(totals.openSeconds))],
   ['cost', ({ totals }) => dollars(totals.usd)],
 ];
 
@@ -333,6 +371,7 @@ const Listing: FC<{ caption: string; columns: readonly string[]; children?: Chil
 const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs } }) => (
   <>
     <h2>Deferred</h2>
+    {rungs.some(({ totals }) => totals.deferred > 0) && <p>{deferredText(rungs, deferred)}</p>}
     {deferred.count === 0 ? (
       <p>Nothing waits in the archive for a budget.</p>
     ) : (
@@ -360,6 +399,15 @@ const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs } }) 
     )}
   </>
 );
+
+/** The table counts decisions about episodes, and the list subjects: how the one comes to the other. */
+export function deferredText(
+  rungs: readonly Pick<LadderRung, 'totals'>[],
+  { count, judged }: Pick<DeferredView, 'count' | 'judged'>,
+): string {
+  const decisions = rungs.reduce((sum, { totals }) => sum + totals.deferred, 0);
+  return `${amount(decisions, 'decision')} to defer an episode, about ${amount(count + judged, 'subject')}: ${judged.toLocaleString('en')} judged since, ${count.toLocaleString('en')} open.`;
+}
 
 const Late: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => {
   const { late, offered } = ledger;
@@ -424,7 +472,7 @@ const Verdicts: FC<{ run: string; caption: string; of: LadderView['ledger']['new
   of,
 }) => (
   <Listing caption={caption} columns={['subject', 'by', 'asked in', 'said', 'price']}>
-    {of.toReversed().map(({ verifier, digest, stage, result, type, spent, late }) => (
+    {of.toReversed().map(({ verifier, digest, stage, result, type, spent, late, afterRun, by }) => (
       <tr data-item>
         <td>
           <SubjectLink run={run} verifier={verifier} digest={digest} />
@@ -443,9 +491,9 @@ const Verdicts: FC<{ run: string; caption: string; of: LadderView['ledger']['new
               <Text value={type} max={100} />)
             </>
           )}
-          {late && ', late'}
+          {late && (afterRun ? ', after the run' : ', late')}
         </td>
-        <td>{spent === null ? 'shared: nothing' : `${duration(spent.seconds)}, ${dollars(spent.usd)}`}</td>
+        <td>{spent === null ? 'shared: nothing' : priceText(spent, by === 'people')}</td>
       </tr>
     ))}
   </Listing>
@@ -463,7 +511,16 @@ const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
       <h2>Where it was spent</h2>
       <Listing
         caption="By stage or evaluation"
-        columns={['stage', 'rung', 'computed', 'shared', 'time', 'cost', 'lost attempts took']}
+        columns={[
+          'stage',
+          'rung',
+          'computed',
+          'shared',
+          'time',
+          'people asked for',
+          'cost',
+          'lost attempts took',
+        ]}
       >
         {rows.map(({ stage, verifier, sum }) => (
           <tr>
@@ -480,6 +537,7 @@ const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
               <Num value={sum.shared} />
             </td>
             <td class="number">{duration(sum.seconds)}</td>
+            <td class="number">{sum.openSeconds === 0 ? '–' : duration(sum.openSeconds)}</td>
             <td class="number">{dollars(sum.usd)}</td>
             <td class="number">{duration(sum.lostSeconds)}</td>
           </tr>

@@ -9,7 +9,16 @@ import { alarmText } from '../../core/diagnosis/alarm.ts';
 import { sampledToLearn } from '../../core/training/figures.ts';
 import { learnability } from '../../core/training/task-draw.ts';
 import { total } from '../../core/training/stage-policy.ts';
+import { countOpenReviews } from '../../observe/ladder/reviews.ts';
+import {
+  belowGoal,
+  equalGroupsLately,
+  equalGroupsText,
+  standingAlarms,
+} from '../../observe/runs/concerns.ts';
+import type { Concern } from '../../observe/runs/concerns.ts';
 import { statusOf } from '../../observe/runs/runs.ts';
+import { stageText } from '../../observe/runs/stage-at.ts';
 import type { RunObserver, RunView } from '../../observe/runs/run.ts';
 import type { Sources } from '../../observe/sources.ts';
 import { whyInWords } from '../../observe/runs/why-in-words.ts';
@@ -17,13 +26,16 @@ import { whyOf } from '../../observe/runs/why.ts';
 import { answered } from '../../operate/answered.ts';
 import { answerQuestion, signalRun } from '../../operate/control.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
-import { runAt, stepAt } from '../address.ts';
+import { reviewsOf, runAt, stepAt } from '../address.ts';
+import { askedIn, askedQuery, askedText, isDone, untilDone } from '../asked.ts';
+import type { Asked } from '../asked.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
 import { Curves } from '../parts/chart.tsx';
-import { duration, Num, percent, Reported, Success, Time } from '../parts/numbers.tsx';
+import { amount, duration, Num, percent, Reported, Success, Time } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
+import { Status } from '../parts/status.tsx';
 import { Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
 import { chartsOf } from '../run-charts.ts';
@@ -32,6 +44,8 @@ import { Scroll } from '../parts/scroll.tsx';
 
 /** Nobody waits longer for a page, whether or not a run answers. */
 const ANSWERS_WITHIN_MS = 8000;
+/** And so long until the run says that it is as it was asked to be. */
+const SHOWN_WITHIN_MS = 3000;
 /** Of what has happened that is seen at once, and behind it. */
 const MOST_NOTABLE = 6;
 const MOST_BEFORE = 500;
@@ -49,7 +63,12 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
 
   app.get('/runs/:run', async (c) => {
     const view = await look(c);
-    return c.html(<Page view={view} why={await waitingFor(sources, view)} context={context} />);
+    const asked = askedIn(c.req.query('asked'), c.req.query('question'));
+    const pending = asked !== null && !isDone(asked, view) ? asked : null;
+    const why = await waitingFor(sources, view);
+    const isOver = view.execution.value !== null && view.execution.value.closedAt !== null;
+    const reviews = isOver ? await countOpenReviews(sources.temporal, view.run) : null;
+    return c.html(<Page view={view} why={why} context={context} pending={pending} reviews={reviews ?? 0} />);
   });
 
   /** Asks back: what is stopped does not go on. */
@@ -76,7 +95,7 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
     app.post(`/runs/:run/${signal}`, async (c) => {
       const view = await look(c);
       await steer(view, (id) => signalRun(sources.temporal, id, signal));
-      return c.redirect(runAt(view.run), 303);
+      return shown(c, view.run, { kind: signal });
     });
   }
 
@@ -91,8 +110,14 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
       );
     }
     await steer(view, (id) => answerQuestion(sources.temporal, id, answer, question));
-    return c.redirect(runAt(view.run), 303);
+    return shown(c, view.run, { kind: 'answer', question });
   });
+
+  /** The page of the run as it is after what was asked; where that takes longer it says so. */
+  async function shown(c: Request, run: string, asked: Asked): Promise<Response> {
+    const done = await untilDone(observer, run, asked, SHOWN_WITHIN_MS);
+    return c.redirect(`${runAt(run)}${done ? '' : askedQuery(asked)}`, 303);
+  }
 }
 
 /** What a run that goes on is at, in sentences; null of one that does not, or where Temporal does not say. */
@@ -119,7 +144,17 @@ function workflowOf({ run, execution }: RunView): string {
   );
 }
 
-const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ view, why, context }) => {
+interface PageProps {
+  view: RunView;
+  why: string[] | null;
+  context: Context;
+  /** What was asked of the run and has not come about. */
+  pending: Asked | null;
+  /** Open reviews of a run that is over. */
+  reviews: number;
+}
+
+const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
   const { run, progress, execution, spec } = view;
   const steps = view.steps.value ?? [];
   const last = steps.at(-1);
@@ -132,6 +167,13 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
     >
       <Live id="unreadable">
         <Unreadable of={view.unreadable} />
+      </Live>
+      <Live id="asked">
+        {pending !== null && (
+          <p class="warning" role="status">
+            {askedText(pending)}
+          </p>
+        )}
       </Live>
       <Live id="question">
         {progress.value?.question && (
@@ -151,6 +193,17 @@ const Page: FC<{ view: RunView; why: string[] | null; context: Context }> = ({ v
               ))}
             </ul>
           </>
+        )}
+      </Live>
+      <Live id="reviews">
+        {reviews > 0 && (
+          <p class="warning">
+            {amount(reviews, 'review')} that this run asked for {reviews === 1 ? 'is' : 'are'} still open,
+            though it is over: verdicts are kept for other runs, and change nothing in this one.{' '}
+            <a href={reviewsOf(run)}>
+              Look at {reviews === 1 ? 'it' : 'them'}, or close {reviews === 1 ? 'it' : 'them'}
+            </a>
+          </p>
         )}
       </Live>
       <Live id="actions">
@@ -260,6 +313,18 @@ function standingOf({ progress, execution, steps }: RunView): string {
   return (steps.value?.length ?? 0) > 0 ? 'forgotten by Temporal' : 'unknown';
 }
 
+/** What speaks against a result is not to be looked for among the charts. */
+function concernsOf({ steps, spec }: RunView, status: string): Concern[] {
+  const all = steps.value ?? [];
+  const last = all.at(-1);
+  if (last === undefined) return [];
+  const heldOut = all.findLast((step) => step.stage === last.stage && step.heldOut !== null)?.heldOut ?? null;
+  return [...standingAlarms(all), ...(status === 'completed' ? belowGoal(last, heldOut, spec) : [])];
+}
+
+/** From this part of groups without contrast on it is shown as a warning. */
+const MOSTLY = 0.9;
+
 const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Context }> = ({
   view,
   last,
@@ -271,16 +336,16 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
   const heldOut =
     now?.heldOut ?? view.steps.value?.findLast(({ heldOut }) => heldOut !== null)?.heldOut ?? null;
   const sampled = (view.steps.value ?? []).reduce((sum, step) => sum + sampledToLearn(step), 0);
+  const equal = equalGroupsLately(view.steps.value ?? []);
   return (
     <dl class="facts">
       <dt>status</dt>
       <dd>
-        <span class={`status ${status.replaceAll(' ', '-')}`}>{status}</span>
+        <Status status={status} concerns={concernsOf(view, status)} />
         {now?.failure && (
-          <>
-            {': '}
+          <div>
             <Text value={now.failure} max={1000} />
-          </>
+          </div>
         )}
       </dd>
       {execution.value !== null && execution.value.closedAt !== null && progress.problem !== null && (
@@ -294,9 +359,7 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
       )}
       <dt>stage</dt>
       <dd>
-        <Text value={now?.phase ?? last?.stage ?? '–'} max={100} />
-        {(now?.step ?? last) &&
-          `, step ${(now?.step ?? last)!.stageStep} of ${(now?.step ?? last)!.maxSteps}`}
+        <Text value={stageText(now?.phase ?? null, now?.step ?? last ?? null, spec)} max={300} />
         {spec && ` (stages: ${spec.stages.map(({ name }) => name).join(', ')})`}
       </dd>
       <dt>held-out success</dt>
@@ -324,6 +387,14 @@ const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Conte
       <dd>
         <Num value={sampled} /> tokens to learn from
       </dd>
+      {equal !== null && (
+        <>
+          <dt>without contrast</dt>
+          <dd class={equal.equal / equal.groups >= MOSTLY ? 'warn' : ''}>
+            <Text value={equalGroupsText(equal)} max={300} />
+          </dd>
+        </>
+      )}
       {now && (
         <>
           <dt>time of its steps</dt>

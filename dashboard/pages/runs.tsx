@@ -9,6 +9,7 @@ import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { duration, percent, Time } from '../parts/numbers.tsx';
+import { Status } from '../parts/status.tsx';
 import { Text } from '../parts/text.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 
@@ -109,7 +110,7 @@ const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all, a
 };
 
 const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ row, newest, curve }) => {
-  const { run, workflowId, status, stage, step, stageStep, maxSteps, heldOut, question } = row;
+  const { run, workflowId, status, stage, step, stageStep, maxSteps, heldOut, question, concerns } = row;
   const name = run ?? workflowId ?? '–';
   return (
     <tr data-item>
@@ -129,8 +130,8 @@ const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ r
         )}
       </th>
       <td>
-        <span class={`status ${status}`}>{status}</span>
-        {run === null && status === 'failed' && (
+        <Status status={status} concerns={concerns} />
+        {status === 'refused' && (
           <div>
             before its first step
             {newest && workflowId !== null && (
@@ -153,7 +154,7 @@ const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ r
         {stage === null ? '–' : <Text value={stage} max={80} />}
         {stageStep !== null && maxSteps !== null
           ? `, ${stageStep} of ${maxSteps}`
-          : step !== null && `, step ${step}`}
+          : step !== null && `, after step ${step} of the run`}
       </td>
       <td>
         {heldOut === null ? (
@@ -178,6 +179,11 @@ const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ r
       <td class="number">{took(row)}</td>
       <td class="number">
         {row.spend === null ? '–' : `${duration(row.spend.seconds)}, US$ ${row.spend.usd.toFixed(2)}`}
+        {(row.spend?.openSeconds ?? 0) > 0 && (
+          <div>
+            <small>people were asked for {duration(row.spend!.openSeconds)}</small>
+          </div>
+        )}
       </td>
     </tr>
   );

@@ -18,7 +18,7 @@ export const Figure: FC<{ heading: string; svg: string; children?: Child; wide?:
   </figure>
 );
 
-/** A line chart, a legend where there are several lines, and its last numbers, with where they are from if that is not the end. */
+/** A line chart, and a legend of its lines with their last numbers, and where they are from if that is not the end. */
 export const Curves: FC<{ heading: string; chart: Omit<LineChart, 'label'> & { label?: string } }> = ({
   heading,
   chart,
@@ -32,18 +32,16 @@ export const Curves: FC<{ heading: string; chart: Omit<LineChart, 'label'> & { l
     `${heading}: ${last.map(({ name, at }) => (at ? `${name} ${format(at[1]!)} at ${unit} ${at[0]}` : `${name} nothing yet`)).join('; ')}`;
   return (
     <Figure heading={heading} svg={lineChart({ ...chart, label })}>
-      {shown.length > 1 && (
-        <ul class="legend">
-          {last.map(({ name, at }, i) => (
-            <li>
-              {raw(lineSample(i))}
-              {name}
-              {at && ` ${format(at[1]!)}`}
-              {at && at[0] !== ends && ` (${unit} ${shortNumber(at[0])})`}
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="legend">
+        {last.map(({ name, at }, i) => (
+          <li>
+            {raw(lineSample(i))}
+            {name}
+            {at && ` ${format(at[1]!)}`}
+            {at && at[0] !== ends && ` (${unit} ${shortNumber(at[0])})`}
+          </li>
+        ))}
+      </ul>
       {series.length > shown.length && <p class="note">{series.length - shown.length} more are not drawn</p>}
     </Figure>
   );

@@ -62,6 +62,10 @@ export const amount = (count: number, what: string, many = `${what}s`): string =
 export const dollars = (usd: number): string =>
   `US$ ${usd === 0 || Math.abs(usd) >= 0.01 ? usd.toFixed(2) : usd.toPrecision(2)}`;
 
+/** What a verdict took and cost: a review is open, and nobody measures how long people work at it. */
+export const priceText = (spent: { seconds: number; usd: number }, people = false): string =>
+  `${people ? 'open for ' : ''}${duration(spent.seconds)}, ${dollars(spent.usd)}`;
+
 /** A moment, by the clock of this machine, in UTC. */
 export const Time: FC<{ at: number | Date }> = ({ at }) => {
   const iso = new Date(at).toISOString();

@@ -61,7 +61,7 @@ function wordsOf({ runs, common, further, facts, parting, looked, unlooked, cloc
 }
 
 function partingText(
-  { at, what, evaluation, group, episode }: Parting,
+  { at, what, environments, evaluation, group, episode, counts }: Parting,
   [one, other]: Divergence['runs'],
 ): string {
   if (what === 'begin' || at === null) return `${one} and ${other} begin with other weights.`;
@@ -72,11 +72,19 @@ function partingText(
     case 'course':
       return `${where}: it is a step of ${one}, and ${other} does another one.`;
     case 'tasks':
-      return `${where}${place}: it is of another task, of another policy, or only one has it.`;
+      return environments === null
+        ? `${where}${place}: it is of another task, of another policy, or only one has it.`
+        : `${where}${place}: its tasks are of other environments: ${environments.join(' and ')}.`;
     case 'sampled':
       return `${where}${place}: it is sampled otherwise.`;
     case 'batch':
-      return `${where}: its episodes are sampled alike, and another batch is made of them.`;
+      return (counts?.groups ?? 0) > 0
+        ? `${where}: its episodes are sampled alike, and another batch is made of them.`
+        : `${where}: its batches are not the same, and no group that both have tells what was sampled.`;
+    case 'demonstrations':
+      return environments === null
+        ? `${where}, which is supervised: nothing is sampled for it, and its batches of demonstrations are not the same.`
+        : `${where}, which is supervised: its demonstrations are of other environments: ${environments.join(' and ')}.`;
     default:
       return `${where}: the same batch leads to other weights. The learners differ: their machine, their threads, or their settings.`;
   }

@@ -36,9 +36,12 @@ export interface Parting {
   /**
    * `begin`: the weights that they began with. `course`: one goes on with another stage or step than the other. `tasks`:
    * what was asked, or by which policy. `sampled`: a token, a log-prob, or what was read. `batch`: what of the same episodes
-   * was learnt. `learner`: the weights that came of the same batch.
+   * was learnt. `demonstrations`: the batch of a supervised step, for which nothing is sampled. `learner`: the weights that
+   * came of the same batch.
    */
-  what: 'begin' | 'course' | 'tasks' | 'sampled' | 'batch' | 'learner';
+  what: 'begin' | 'course' | 'tasks' | 'sampled' | 'batch' | 'demonstrations' | 'learner';
+  /** Of the step, as its facts have them; null where both have the same. */
+  environments: Pair<string> | null;
   /** Where `sampled` is of an evaluation after the step, its name. */
   evaluation: string | null;
   /** Name of the first rollout group that is not the same, as its object is called. */
@@ -135,9 +138,11 @@ export async function divergenceOf(
     }
     parting = await lookInto(store, runs, at, {
       weights,
-      rolledOut: a.rollout !== null,
+      rolledOut: a.rollout !== null || b.rollout !== null,
       options: { ...options, damaged },
     });
+    if (parting !== null && a.environment !== b.environment)
+      parting.environments = [a.environment, b.environment];
   }
   return {
     runs,
@@ -169,7 +174,8 @@ const brokenIn = (found: Pair<StepsOfRun>, runs: Pair<string>): ReadonlySet<stri
 
 const placeOf = ({ stage, stageStep, step }: StepOfRun): StepOfRun => ({ stage, stageStep, step });
 
-const NOTHING_ELSE: Pick<Parting, 'evaluation' | 'group' | 'episode' | 'counts' | 'batch'> = {
+const NOTHING_ELSE: Omit<Parting, 'at' | 'what'> = {
+  environments: null,
   evaluation: null,
   group: null,
   episode: null,
@@ -233,7 +239,8 @@ async function lookInto(
       ref === undefined ? null : unlessDamaged(options.damaged, () => loadBatch(store, ref, options)),
     );
     const unknown = (one && !a) || (other && !b) ? 'it cannot be read' : null;
-    return { ...NOTHING_ELSE, at, what: 'batch', ...found, batch: unknown ?? batchDifference(a, b) };
+    const what = rolledOut ? 'batch' : 'demonstrations';
+    return { ...NOTHING_ELSE, at, what, ...found, batch: unknown ?? batchDifference(a, b) };
   }
   if (weights) return { ...NOTHING_ELSE, at, what: 'learner', ...found };
   const evaluation = rolledOut ? `${at.stage}${HELD_OUT}` : at.stage;

@@ -22,6 +22,8 @@ export interface SubjectView {
   /** What this run paid; null where others did, or nobody has yet. */
   spent: { seconds: number; usd: number } | null;
   late: boolean;
+  /** After the run itself had come to its end. */
+  afterRun: boolean;
 }
 
 /** An episode that proposed the candidate. */
@@ -155,6 +157,7 @@ async function subjectOf(
     answer,
     spent: verdict?.spent ?? null,
     late: verdict?.late ?? false,
+    afterRun: verdict?.afterRun ?? false,
   };
 }
 

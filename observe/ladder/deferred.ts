@@ -23,6 +23,8 @@ export interface DeferredView {
   /** Best value first. */
   best: Deferred[];
   count: number;
+  /** Different subjects that were deferred and that somebody has judged since. */
+  judged: number;
 }
 
 const PAGES_AT_ONCE = 16;
@@ -48,19 +50,24 @@ export class DeferredBook {
   ): Promise<DeferredView> {
     await this.refresh(options);
     const open = new Map<string, Deferred>();
+    const judged = new Set<string>();
     // A later page supersedes an earlier one.
     for (const key of [...this.pages.keys()].toSorted()) {
       for (const one of this.pages.get(key)!) {
-        if (ledger.hasHeard(one.verifier, one.digest)) continue;
+        const name = `${one.verifier}/${one.version}/${one.digest}`;
+        if (ledger.hasHeard(one.verifier, one.digest)) {
+          judged.add(name);
+          continue;
+        }
         const line = one.basis && calibrations?.[one.basis.rung];
         const value = line ? predict(line, one.basis!.score).mean : one.value;
-        open.set(`${one.verifier}/${one.version}/${one.digest}`, { ...one, value });
+        open.set(name, { ...one, value });
       }
     }
     const ordered = [...open.values()].toSorted(
       (a, b) => b.value - a.value || (a.digest < b.digest ? -1 : 1),
     );
-    return { best: ordered.slice(0, most), count: ordered.length };
+    return { best: ordered.slice(0, most), count: ordered.length, judged: judged.size };
   }
 
   private async refresh(options: CallOptions): Promise<void> {

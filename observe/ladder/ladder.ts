@@ -208,10 +208,10 @@ function accountOf(
   const own = spec?.stages.find(({ name }) => name === stage);
   const written = (own && 'budgets' in own ? own.budgets?.[verifier] : undefined) ?? rung.budget;
   const budget = changedBudget(written, changed.budgets[verifier] ?? {});
-  const { seconds, usd } = (stage === null ? null : stages[stage]?.[verifier]) ?? noTotals();
+  const { seconds, openSeconds, usd } = (stage === null ? null : stages[stage]?.[verifier]) ?? noTotals();
   const { verdicts = 0, charged = 0 } = (stage === null ? null : came[stage]?.[verifier]) ?? {};
   const count = verification?.counts === 'verdicts' ? verdicts : charged;
-  return { budget, account: { ...emptyAccount(), count, seconds, usd } };
+  return { budget, account: { ...emptyAccount(), count, seconds: seconds + openSeconds, usd } };
 }
 
 function calibrationsOf(

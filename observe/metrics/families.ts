@@ -94,7 +94,7 @@ export function familiesOf({ runs, left, queues, up }: MetricsSnapshot): Family[
     ),
     ofRuns(
       'gradus_run_alarms',
-      'Diagnoses that the newest step that has left facts raised.',
+      'Alarms that stand after the newest step that has left facts.',
       '{alarm}',
       (run) => run.alarms,
     ),

@@ -86,7 +86,7 @@ export class MetricsReader {
       heldOut: heldOut?.success ?? null,
       meanReward: facts?.['reward/mean'] ?? null,
       entropy: facts?.['policy/entropy'] ?? null,
-      alarms: facts?.['alarms/count'] ?? null,
+      alarms: facts?.['alarms/standing'] ?? null,
     };
   }
 

@@ -1,3 +1,4 @@
+import { statusOf } from './runs.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { inParallel } from '../../store/in-parallel.ts';
@@ -146,7 +147,8 @@ export async function observeNow(temporal: Client, since: number): Promise<Obser
   const ends = await inParallel(over.executions, async (one): Promise<Notice> => {
     const run = nameOf(one);
     const why = await endOf(temporal, one);
-    const text = `${run} has failed${why === null ? '' : `: ${why}`}`;
+    const what = statusOf(one) === 'refused' ? 'was refused' : 'has failed';
+    const text = `${run} ${what}${why === null ? '' : `: ${why}`}`;
     return { key: `failed/${one.workflowId}/${one.runId}`, kind: 'failed', run, text };
   });
   const open = reviews.executions.map((one): Notice => {

@@ -67,6 +67,13 @@ export class RunObserver {
     return entry.view;
   }
 
+  /** As it is now, for whoever has just changed it. Throws as `look`. */
+  async lookAnew(run: string): Promise<RunView> {
+    const known = this.views.get(run);
+    if (known) known.at = -Infinity;
+    return this.look(run);
+  }
+
   private async keep(run: string, entry: Kept): Promise<void> {
     try {
       entry.last = await entry.view;

@@ -5,9 +5,9 @@ import { inParallel } from '../../store/in-parallel.ts';
 import type { OpenQuestion } from '../../core/question.ts';
 import { measured } from '../../core/statistics/measured.ts';
 import type { Measured } from '../../core/statistics/measured.ts';
-import type { Spent } from '../../core/tier-contract.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import type { HeldOutFacts } from '../../core/training/step-facts.ts';
+import type { CurriculumSpec } from '../../core/spec.ts';
 import type { Progress } from '../../workflows/messages.ts';
 import { isFileName, runKey } from '../../store/keys.ts';
 import { runClaims } from '../../store/run-claim.ts';
@@ -15,13 +15,18 @@ import { unlessDamaged } from '../../store/unless-damaged.ts';
 import { askLadder, askProgress } from '../temporal/ask.ts';
 import { listExecutions, numberAttribute, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
+import { belowGoal, standingAlarms } from './concerns.ts';
+import type { Concern } from './concerns.ts';
 import { lastStep } from './last-step.ts';
 import type { Sources } from '../sources.ts';
 import { spentInLedger, spentOf } from './spend.ts';
+import type { SpentOnVerdicts } from './spend.ts';
 import { whyAway } from '../temporal/temporal-away.ts';
 
 export type RunStatus =
   | Progress['status']
+  /** It failed before it had a name in the store: its spec was wrong, or the name another run's. */
+  | 'refused'
   | 'terminated'
   | 'timed-out'
   /** Only the store knows it: Temporal keeps what is over for a while. */
@@ -49,13 +54,15 @@ export interface RunRow {
   /** Of the newest measurement. */
   heldOut: (Measured & { confidence: number }) | null;
   question: OpenQuestion | null;
+  /** Alarms that stand, and a goal that a run which has completed is below: then its status alone would look healthy. */
+  concerns: Concern[];
   /** Kinds of activities that are at their third attempt or a later one; null where the run does not say. */
   retrying: number | null;
   /** Epoch milliseconds. */
   startedAt: number | null;
   endedAt: number | null;
   /** What verdicts have cost; null where there is no ladder, or what it spent is not known. */
-  spend: Spent | null;
+  spend: SpentOnVerdicts | null;
 }
 
 export interface Runs {
@@ -186,16 +193,21 @@ async function lookUp(look: Look, listed: RunRow, progress: Progress | null): Pr
     spec?.verification === undefined ? null : spendOf(look, run, progress !== null),
     progress === null ? orNull(look, () => lastStep(store, run, spec, { signal })) : null,
   ]);
-  return { ...row, ...(facts && byFacts(row, facts)), spend };
+  return { ...row, ...(facts && byFacts(row, facts, spec)), spend };
 }
 
 /** Of a ladder that goes on and has workers by its own word, and by the ledger of what others wrote; else by all of it. */
-async function spendOf(look: Look, run: string, served: boolean): Promise<Spent | null> {
+async function spendOf(look: Look, run: string, served: boolean): Promise<SpentOnVerdicts | null> {
   const { store, temporal, ladders, signal } = look;
   const status = served && ladders.has(run) ? await askLadder(temporal, run) : null;
   const own = status && spentOf(status.totals);
   const written = await orNull(look, () => spentInLedger(store, run, { beside: own !== null, signal }));
-  return own && written ? { seconds: own.seconds + written.seconds, usd: own.usd + written.usd } : written;
+  if (own === null || written === null) return written;
+  return {
+    seconds: own.seconds + written.seconds,
+    usd: own.usd + written.usd,
+    openSeconds: own.openSeconds + written.openSeconds,
+  };
 }
 
 async function orNull<T>({ problem }: Look, read: () => Promise<T>): Promise<T | null> {
@@ -236,18 +248,19 @@ function rowOf(execution: Execution): RunRow {
   };
 }
 
-const NOTHING_KNOWN = {
+const NOTHING_KNOWN: Omit<RunRow, 'run' | 'workflowId' | 'status' | 'from'> = {
   stage: null,
   step: null,
   stageStep: null,
   maxSteps: null,
   heldOut: null,
   question: null,
+  concerns: [],
   retrying: null,
   startedAt: null,
   endedAt: null,
   spend: null,
-} as const;
+};
 
 const storedRow = (run: string, status: 'forgotten' | 'unknown'): RunRow => ({
   ...NOTHING_KNOWN,
@@ -264,6 +277,7 @@ export function statusOf(execution: Execution): RunStatus {
     case 'completed':
       return said === 'stopped' || said === 'no-success' ? said : 'completed';
     case 'failed':
+      return textAttribute(execution, 'GradusRun') === null ? 'refused' : 'failed';
     case 'cancelled':
     case 'terminated':
     case 'timed-out':
@@ -292,12 +306,14 @@ export function toldBy(progress: Progress): Partial<RunRow> {
     ...(step && { step: step.step }),
     ...(step?.stage === phase && { stageStep: step.stageStep, maxSteps: step.maxSteps }),
     heldOut: heldOutOf(heldOut),
+    concerns: step === null ? [] : standingAlarms([{ ...step, alarms: step.alarms ?? [] }]),
   };
 }
 
 function byFacts(
   row: RunRow,
   { step, heldOut }: NonNullable<Awaited<ReturnType<typeof lastStep>>>,
+  spec: CurriculumSpec | null,
 ): Partial<RunRow> {
   const { stage, stageStep, maxSteps } = step;
   return {
@@ -305,6 +321,10 @@ function byFacts(
     step: row.step ?? step.step,
     ...((row.stage ?? stage) === stage && { stageStep, maxSteps }),
     heldOut: heldOutOf(heldOut),
+    concerns: [
+      ...standingAlarms([step]),
+      ...(row.status === 'completed' ? belowGoal(step, heldOut, spec) : []),
+    ],
     // When Temporal has forgotten it, its last step is the last that is known of it.
     endedAt: row.status === 'forgotten' ? step.circumstances.endedAt : row.endedAt,
   };

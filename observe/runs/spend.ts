@@ -11,12 +11,17 @@ export const LADDER_WRITER = 'run';
 /** A look at a run reads no more pages than these. */
 const MOST_PAGES = 200;
 
-export const spentOf = (totals: Readonly<Record<string, LedgerTotals>>): Spent => {
-  const all = Object.values(totals);
-  return {
-    seconds: all.reduce((sum, { seconds }) => sum + seconds, 0),
-    usd: all.reduce((sum, { usd }) => sum + usd, 0),
-  };
+/** What verdicts took and cost, and how long people were asked, which is a figure of its own. */
+export interface SpentOnVerdicts extends Spent {
+  /** Reviews that people have answered were open for so long in all. */
+  openSeconds: number;
+}
+
+export const spentOf = (totals: Readonly<Record<string, LedgerTotals>>): SpentOnVerdicts => {
+  const sum = (of: 'seconds' | 'usd' | 'openSeconds'): number =>
+    // A ladder of an older version has no seconds of reviews.
+    Object.values(totals).reduce((all, one) => all + (one[of] ?? 0), 0);
+  return { seconds: sum('seconds'), usd: sum('usd'), openSeconds: sum('openSeconds') };
 };
 
 /**
@@ -27,7 +32,7 @@ export async function spentInLedger(
   store: ObjectStore,
   run: string,
   { beside = false, ...options }: CallOptions & { beside?: boolean } = {},
-): Promise<Spent | null> {
+): Promise<SpentOnVerdicts | null> {
   const own = `${ledgerPrefix(run)}${LADDER_WRITER}/`;
   const all = await store.list(ledgerPrefix(run), options);
   const pages = beside ? all.filter(({ key }) => !key.startsWith(own)) : all;

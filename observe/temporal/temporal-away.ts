@@ -1,7 +1,7 @@
 import { Connection, isGrpcServiceError, ServiceError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { GradusError, isA, messageOf } from '../../core/errors.ts';
-import { commandLine } from '../../core/installation.ts';
+import { whenServerIsAway } from '../../core/installation.ts';
 
 // gRPC's codes of a server that does not answer.
 const DEADLINE_EXCEEDED = 4;
@@ -24,7 +24,7 @@ export function whyAway({ connection }: Client, error: unknown): string {
     case UNAVAILABLE: {
       const nobody = cause.details.includes('ECONNREFUSED');
       const why = nobody ? `nobody listens at ${address}` : `${address} is not reached (${cause.details})`;
-      return `${why}. Start its server with "${commandLine('dev')}", or correct TEMPORAL_ADDRESS`;
+      return `${why}. ${whenServerIsAway(process.env, 'TEMPORAL_ADDRESS')}`;
     }
     default:
       return `${address} says ${messageOf(cause)}`;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Ask } from '../../../core/ladder/requests.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
-import { candidateAt, ladderAt, reviewAt } from '../../../dashboard/address.ts';
+import { candidateAt, closeAllAt, ladderAt, reviewAt, reviewsOf, runAt } from '../../../dashboard/address.ts';
 import { hasChromium, launchChromium } from '../../support/chromium.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
@@ -53,7 +53,7 @@ const textOf = async (at: string): Promise<string> => {
 /** As a person's browser sends the form of a page. */
 async function send(at: string, to: string, fields: Record<string, string>) {
   const token = /name="token" value="([^"]+)"/.exec(await textOf(at))![1]!;
-  const response = await fetch(new URL(`${at}/${to}`, base), {
+  const response = await fetch(new URL(to === '' ? at : `${at}/${to}`, base), {
     method: 'POST',
     redirect: 'manual',
     headers: { origin: new URL(base).origin, 'content-type': 'application/x-www-form-urlencoded' },
@@ -212,9 +212,9 @@ test('people give verdicts from the page, take them back, are told what is refus
   // The run's ladder hears of it, after its step has gone on.
   const life = candidateAt(RUN, 'expert', digestIn(at));
   await until(
-    async () => /came[\s\S]{0,80}late/.test(await textOf(life)) || undefined,
+    async () => /came[\s\S]{0,80}after the end of the run/.test(await textOf(life)) || undefined,
     60_000,
-    () => "the candidate's life has no late verdict",
+    () => "the candidate's life has no verdict that came after the run",
   );
   const page = await textOf(life);
   expect(page).toContain('US$ 5.00');
@@ -281,4 +281,32 @@ describe.runIf(hasChromium())('in a browser', () => {
       expect(heard).toEqual([]);
     });
   });
+});
+
+test('reviews of a run that is over are told, and closed together, but for those that others began', async () => {
+  const stranger = await beginReview('calculator-ladder', { expected: 8, value: 8 }, 3600);
+  const page = await textOf(runAt(RUN));
+  const [, count] = /(\d+) reviews? that this run asked for (?:is|are) still open/.exec(page)!;
+  expect(page).toContain(`href="${reviewsOf(RUN)}"`);
+  const inbox = await textOf(reviewsOf(RUN));
+  expect(inbox.match(/is over: a verdict is kept for other runs/g)).toHaveLength(Number(count));
+  expect(inbox).not.toContain(stranger);
+  expect(inbox).toContain(closeAllAt(RUN));
+  // It asks back, and names who did it.
+  expect(await textOf(closeAllAt(RUN))).toContain('The run is over');
+  expect((await send(closeAllAt(RUN), '', { reviewer: 'zoe', reason: 'it is over' })).status).toBe(303);
+  await until(
+    async () => !(await textOf(runAt(RUN))).includes('still open, though') || undefined,
+    60_000,
+    () => 'reviews of the run are still open',
+  );
+  expect(await openReviews()).toContain(stranger);
+  // Nobody has said anything, so nobody is paid.
+  await until(
+    async () =>
+      /withdrawn\), after the run<\/td><td>open for [^<]*, US\$ 0\.00/.test(await textOf(ladderAt(RUN))) ||
+      undefined,
+    60_000,
+    () => 'the page of the ladder has no closed review without a price',
+  );
 });

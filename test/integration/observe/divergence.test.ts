@@ -26,6 +26,7 @@ const OTHERWISE = {
     ...spec,
     stages: [warmStart, { ...rl, graduation: { ...rl.graduation, tasks: 12 } }],
   },
+  'other-lessons': { ...spec, stages: [{ ...warmStart, updatesPerRound: 90 }, rl] },
   shorter: { ...spec, stages: [warmStart, { ...rl, maxSteps: 1 }] },
 };
 
@@ -87,6 +88,17 @@ test('runs of another reward sample alike until their first batch', async () => 
   expect(divergenceText(found)[0]).toBe(
     'one and other-reward part at step 2 (rl/1): its episodes are sampled alike, and another batch is made of them.',
   );
+});
+
+test('runs of other demonstrations part in a supervised step, for which nothing is sampled', async () => {
+  const found = await from('other-lessons');
+  expect(found.parting).toMatchObject({
+    at: { stage: 'warm-start', stageStep: 1, step: 1 },
+    what: 'demonstrations',
+    environments: null,
+    counts: null,
+  });
+  expect(divergenceText(found).join(' ')).not.toContain('sampled alike');
 });
 
 test('runs of another learning rate part where the same batch leads to other weights', async () => {

@@ -17,6 +17,7 @@ import type { EpisodeFacts } from '../../../core/episode/facts.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { matches, readQuery } from '../../../observe/find/find-query.ts';
 import { placeOf } from '../../../observe/episodes/place.ts';
+import { assertOutput } from '../../support/json-output.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -56,7 +57,10 @@ async function gradus(...args: string[]): Promise<{ code: number | null; stdout:
     GRADUS_CACHE: path.join(folder, 'cache'),
     TEMPORAL_ADDRESS: '127.0.0.1:1',
   };
-  return runCommand(process.execPath, ['--import', 'tsx', 'cli/gradus.ts', ...args], { env, cwd: ROOT });
+  const command = ['--import', 'tsx', 'cli/gradus.ts', ...args];
+  const done = await runCommand(process.execPath, command, { env, cwd: ROOT });
+  if (args.includes('--json')) assertOutput(args, done.stdout);
+  return done;
 }
 
 const WORDS = ['--split', 'train', '--level', '2', '--level', '3', '--max-reward', '0.5', '--from-step', '3'];

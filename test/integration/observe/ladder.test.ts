@@ -158,6 +158,8 @@ describe('the ladder of a run that Temporal has forgotten', () => {
       stage: 'rl',
     });
     expect(view.rungs.map(({ verifier }) => verifier)).toEqual(['is-number', 'near', 'exact']);
+    // Of both candidates the lowest rung said that they should go on, and one had no room.
+    expect(view.ledger.episodes).toEqual({ judged: 2, climbed: 2 });
     const [, near, exact] = view.rungs;
     expect(near).toMatchObject({
       tier: 'simulation',
@@ -195,7 +197,7 @@ describe('the ladder of a run that Temporal has forgotten', () => {
 
   test('lists what was deferred and not heard of since, by what it is worth now', async () => {
     const { deferred } = (await observer.look('climbs'))!;
-    expect(deferred).toMatchObject({ count: 1, best: [{ digest: POOR, verifier: 'near' }] });
+    expect(deferred).toMatchObject({ count: 1, judged: 1, best: [{ digest: POOR, verifier: 'near' }] });
     expect(deferred.best[0]!.value).toBeCloseTo(predict(line, 0.2).mean, 12);
   });
 
@@ -231,8 +233,12 @@ test('a budget counts attempts that came to nothing, as the ladder does; what ot
     const spent = counts === 'verdicts' ? 3 : 2;
     expect(view.rungs[1]!.budget!.account).toMatchObject({ count: spent, seconds: 2, usd: 0.5 });
     expect(view.calibrations[0]).toMatchObject({ known: { n: 1 }, holds: null });
-    expect(await spentInLedger(store, counts)).toEqual({ seconds: 4, usd: 1 });
-    expect(await spentInLedger(store, counts, { beside: true })).toEqual({ seconds: 2, usd: 0.5 });
+    expect(await spentInLedger(store, counts)).toEqual({ seconds: 4, usd: 1, openSeconds: 0 });
+    expect(await spentInLedger(store, counts, { beside: true })).toEqual({
+      seconds: 2,
+      usd: 0.5,
+      openSeconds: 0,
+    });
   }
 });
 
@@ -312,6 +318,24 @@ test('pages say that Temporal is away, and show what the store has', async () =>
     const [away, why] = await get(reviewAt(`verdict/near/1/${NEAR}`));
     expect(away).toBe(503);
     expect(why).toContain('does not answer');
+    // It is asked for again by itself, without scripts; who follows the page that would be there is told why, too.
+    expect(why).toContain('<meta http-equiv="refresh" content="5"');
+    expect(why).toMatch(/data-live="stale"><p class="stale" role="alert">[^<]*does not answer/);
+    // What was sent is not sent again: it leads back.
+    const sent = await app.request(`http://here${reviewAt(`verdict/near/1/${NEAR}`)}/submit`, {
+      method: 'POST',
+      headers: {
+        host: 'here',
+        origin: 'http://here',
+        referer: 'http://here/reviews/from?here',
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: 'token=token&reviewer=ann&score=1',
+    });
+    expect(sent.status).toBe(503);
+    const failed = await sent.text();
+    expect(failed).not.toContain('http-equiv="refresh"');
+    expect(failed).toContain('href="/reviews/from?here"');
     // What is said of a run without a ladder is no failure.
     expect(await get(ladderAt('plain'))).toEqual([
       200,

@@ -19,6 +19,16 @@ app.use(headers);
 const made = new Map<string, number>();
 /** More than the system keeps for a connection. */
 const PAGE = 'x'.repeat(16_000_000);
+/** Pages that are being made, and the most there were at a time. */
+const making = { now: 0, most: 0 };
+app.get('/slow/:name', async (c) => {
+  making.most = Math.max(making.most, ++making.now);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  making.now--;
+  const name = `slow-${c.req.param('name')}`;
+  made.set(name, (made.get(name) ?? 0) + 1);
+  return c.html(`${name} ${LIVE}`);
+});
 app.get('/pages/:name', (c) => {
   const name = c.req.param('name');
   const times = (made.get(name) ?? 0) + 1;
@@ -74,6 +84,16 @@ async function events(path: string): Promise<ReadableStreamDefaultReader<Uint8Ar
   expect(response.status).toBe(200);
   return response.body!.getReader();
 }
+
+test('of sixty pages that are followed two are made at a time, and all in turn', async () => {
+  const names = Array.from({ length: 60 }, (_, i) => String(i));
+  const readers = await Promise.all(names.map((name) => events(`/slow/${name}`)));
+  await expect.poll(() => names.filter((name) => !made.has(`slow-${name}`)), { timeout: 15_000 }).toEqual([]);
+  expect(making.most).toBe(2);
+  await Promise.all(readers.map((reader) => reader.cancel()));
+  // Nobody follows them any more: those in the row are not made.
+  await expect.poll(() => making.now).toBe(0);
+});
 
 test('heads, readers that have gone, and pages that follow themselves are not followed for ever', async () => {
   for (let i = 0; i < 64; i++) {

@@ -1,9 +1,14 @@
 import { expect, test } from 'vitest';
 import { Curves } from '../../../dashboard/parts/chart.tsx';
 import { chartsOf } from '../../../dashboard/run-charts.ts';
+import type { RunChart } from '../../../dashboard/run-charts.ts';
 import { rolloutFacts } from '../../../core/training/facts-of.ts';
 import { summarize } from '../../../core/training/evaluation.ts';
+import type { StepFacts } from '../../../core/training/step-facts.ts';
 import { someHeldOut, someStep } from '../../support/some-step.ts';
+
+const legendOf = (html: string): string[] =>
+  [...html.matchAll(/<li>(.*?)<\/li>/gs)].map(([, item]) => item!.replace(/<svg.*<\/svg>/s, ''));
 
 test('a measurement of which nothing could be judged is no success of 0 %', () => {
   const measured = [someHeldOut(3, 4), { ...someHeldOut(0, 0), meanReward: 0 }];
@@ -32,6 +37,55 @@ test('tokens a second are all that was sampled in these seconds: baselines and t
   ]);
 });
 
+const learner = (entropy: number, gradientNorm: number): StepFacts['learner'] =>
+  ({ entropy, gradientNorm, kl: 0.02, logprobGapMax: 0.5 }) as NonNullable<StepFacts['learner']>;
+
+/** A warm start of two rounds, and two steps of a policy that collapses. */
+const collapsing: StepFacts[] = [
+  ...[6, 5.8].map((entropy, i) =>
+    someStep({ stage: 'warm-start', stageStep: i + 1, step: i + 1, learner: learner(entropy, 9) }),
+  ),
+  ...[0.05, 0.01].map((entropy, i) =>
+    someStep({
+      stageStep: i + 1,
+      step: i + 3,
+      learner: learner(entropy, 0.1),
+      rollout: { ...rolloutFacts(summarize([])), sampledTokens: 100, sampledLogprob: -100 * entropy },
+    }),
+  ),
+];
+const chartNamed = (steps: StepFacts[], heading: RegExp): RunChart['chart'] | undefined =>
+  chartsOf(steps).find((one) => heading.test(one.heading))?.chart;
+
+test("the policy's entropy has an axis of its own, without that on demonstrations", () => {
+  const policy = chartNamed(collapsing, /^Entropy of the policy/)!;
+  expect(policy.series[0]!.points.filter(([, y]) => y !== null)).toEqual([
+    [3, 0.05],
+    [4, 0.01],
+  ]);
+  const demonstrated = chartNamed(collapsing, /^Entropy on demonstrations/)!;
+  expect(demonstrated.series[0]!.points).toEqual([
+    [1, 6],
+    [2, 5.8],
+  ]);
+  // It ends where the supervised stage does.
+  expect(demonstrated.stretches).toEqual([{ name: 'warm-start', from: 1, to: 2 }]);
+  expect(chartNamed(collapsing.slice(2), /demonstrations/)).toBeUndefined();
+});
+
+test('gradients on demonstrations and of the policy, KL and the gap of the engines have an axis each', () => {
+  const last = (heading: RegExp): unknown => chartNamed(collapsing, heading)!.series[0]!.points.at(-1);
+  expect(last(/^Gradient norm$/)).toEqual([4, 0.1]);
+  expect(last(/^Gradient norm on demonstrations/)).toEqual([2, 9]);
+  for (const heading of [/^KL/, /^Gap/]) expect(chartNamed(collapsing, heading)!.series).toHaveLength(1);
+});
+
+test('a chart of one line has its name and its last value', () => {
+  const reward = chartNamed([someStep({ heldOut: someHeldOut(3, 4) })], /^Reward$/)!;
+  const html = (Curves({ heading: 'Reward', chart: reward }) as { toString: () => string }).toString();
+  expect(legendOf(html)).toEqual(['held-out 0.75']);
+});
+
 test('a legend says where a number is from that is not of the last step', () => {
   const chart = {
     series: [
@@ -40,8 +94,5 @@ test('a legend says where a number is from that is not of the last step', () => 
     ],
   };
   const html = (Curves({ heading: 'A chart', chart }) as { toString: () => string }).toString();
-  const legend = [...html.matchAll(/<li>(.*?)<\/li>/gs)].map(([, item]) =>
-    item!.replace(/<svg.*<\/svg>/s, ''),
-  );
-  expect(legend).toEqual(['length 6', 'tool errors 1 (step 2)']);
+  expect(legendOf(html)).toEqual(['length 6', 'tool errors 1 (step 2)']);
 });

@@ -16,6 +16,7 @@ const row = (run: string, status: RunStatus, more: Partial<RunRow> = {}): RunRow
   maxSteps: null,
   heldOut: null,
   question: null,
+  concerns: [],
   retrying: null,
   startedAt: 0,
   endedAt: null,
@@ -49,9 +50,12 @@ const json = (text: string) => ({
   data: Buffer.from(text),
 });
 
-const execution = (status: number, said?: string) => {
-  const searchAttributes =
-    said === undefined ? null : { indexedFields: { GradusStatus: json(JSON.stringify(said)) } };
+const execution = (status: number, said?: string, run?: string) => {
+  const indexedFields = {
+    ...(said !== undefined && { GradusStatus: json(JSON.stringify(said)) }),
+    ...(run !== undefined && { GradusRun: json(JSON.stringify(run)) }),
+  };
+  const searchAttributes = said === undefined && run === undefined ? null : { indexedFields };
   return readExecution({ execution: { workflowId: 'run', runId: 'id' }, status, searchAttributes });
 };
 
@@ -67,6 +71,12 @@ test.each([
   [7, 'waiting', 'timed-out'],
 ] as const)('an execution of status %i that said %s is %s', (code, said, status) => {
   expect(statusOf(execution(code, said))).toBe(status);
+});
+
+test('a run that failed before it had a name was refused: it is no run that broke', () => {
+  expect(statusOf(execution(3, 'running'))).toBe('refused');
+  expect(statusOf(execution(3))).toBe('refused');
+  expect(statusOf(execution(3, 'running', 'calculator'))).toBe('failed');
 });
 
 test('attributes that cannot be read are left out, and hide no others', () => {
