@@ -10,3 +10,13 @@ export function commandLine(command: string): string {
   const [script, ...rest] = command.replace(/^setup (?=\S)/, 'setup:').split(' ');
   return ['npm run', script, ...(rest.length > 0 ? ['--', ...rest] : [])].join(' ');
 }
+
+/** Set for processes whose servers are held up by who started them. */
+export const SERVERS_ARE_HELD_UP = 'GRADUS_SERVERS_HELD_UP';
+
+/** What is to be done about a server that is not there; `setting` is the variable in which the address stands. */
+export function whenServerIsAway(env: Readonly<Record<string, string | undefined>>, setting: string): string {
+  return env[SERVERS_ARE_HELD_UP] === undefined
+    ? `Start its server with "${commandLine('dev')}", or correct ${setting}`
+    : 'It is started again by what started this dashboard; if that takes more than a minute, see the log of the servers';
+}

@@ -58,6 +58,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         actions: z.array(z.string()),
       }),
     ),
+    standing: z.array(z.string()).optional(),
     decision: z.looseObject({ kind: z.string(), reason: z.string().nullable() }),
     circumstances: z.looseObject({
       endedAt: count,

@@ -1,5 +1,5 @@
 import { GradusError, messageOf } from '../core/errors.ts';
-import { commandLine } from '../core/installation.ts';
+import { whenServerIsAway } from '../core/installation.ts';
 
 /** What was being done, for the message. */
 export interface StoreCall {
@@ -68,7 +68,7 @@ export function storeError(error: unknown, { address, doing }: StoreCall): Gradu
       { retryable, cause: error },
     );
   if (NETWORK.has(code)) {
-    return make('unreachable', `Start the server (\`${commandLine('dev')}\`), or correct the address`, true);
+    return make('unreachable', whenServerIsAway(process.env, 'the address'), true);
   }
   if (FULL.has(code)) {
     return make(

@@ -7,6 +7,8 @@ import type { Called, SessionAsk } from '../../environments/host/asks.ts';
 import type { HostedEnvironment, KnownTools } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
+import { startHeartbeats } from '../heartbeats.ts';
+import type { Heartbeats } from '../heartbeats.ts';
 import { IncidentList } from '../incident-list.ts';
 import { sessionOf } from './advance-episode.ts';
 import { observationKey } from '../../store/keys.ts';
@@ -20,9 +22,15 @@ export interface ToolDependencies {
   environments: Environments;
 }
 
+/** The activity under way, and who gives its heartbeats besides. */
+interface Alive {
+  context: Context;
+  heartbeats: Heartbeats | undefined;
+}
+
 export type ToolActivities = ReturnType<typeof createTools>;
 
-export function createTools(deps: ToolDependencies) {
+export function createTools(deps: ToolDependencies, heartbeats?: Heartbeats) {
   return {
     /**
      * A long tool call: as many attempts as the tool has. What is counted is what the tool did itself: when this
@@ -30,8 +38,8 @@ export function createTools(deps: ToolDependencies) {
      */
     async callTool({ run, call, part }: CallToolRequest): Promise<CallToolResult> {
       const start = Date.now();
-      const context = Context.current();
-      const page = await patiently(context, () => deps.store.read(part, pages));
+      const alive: Alive = { context: Context.current(), heartbeats };
+      const page = await patiently(alive, () => deps.store.read(part, pages));
       const { task, episode } = episodeOf(page, call);
       const { status } = episode;
       if (status.kind !== 'calling') throw new GradusError('tool', 'no-call', `nothing waits for ${call.id}`);
@@ -45,11 +53,11 @@ export function createTools(deps: ToolDependencies) {
         episodeId: call.id.slice(0, call.id.lastIndexOf('/')),
       };
       const asked = { call: status.call, session: sessionOf(about, episode), tools };
-      const answer = await attemptCalls(context, environment, call, asked, incidents);
-      const { observation, session } = await patiently(context, () => keepImages(deps.store, run, answer));
+      const answer = await attemptCalls(alive, environment, call, asked, incidents);
+      const { observation, session } = await patiently(alive, () => keepImages(deps.store, run, answer));
       const key = observationKey(run, call.id);
       const called = { ...observation, ...(session && { session }) };
-      const kept = await patiently(context, () => deps.store.keep(key, observations, called));
+      const kept = await patiently(alive, () => deps.store.keep(key, observations, called));
       return {
         observation: kept.ref,
         spans: [{ part: 'tool', start, end: Date.now() }],
@@ -76,7 +84,7 @@ const LONGEST_PAUSE_MS = 15_000;
  * that is silent is found out by how long it may be, in the environment's host.
  */
 async function attemptCalls(
-  context: Context,
+  { context, heartbeats }: Alive,
   environment: HostedEnvironment,
   { id, maxAttempts }: LongCall,
   { call, session, tools }: { call: ToolCall; session: SessionAsk; tools: KnownTools },
@@ -85,7 +93,7 @@ async function attemptCalls(
   const before = context.info.heartbeatDetails as Partial<Beat> | undefined;
   const beat: Beat = { failed: before?.failed ?? 0 };
   const asker = incidents.asker(context.cancellationSignal);
-  const timer = setInterval(() => context.heartbeat(beat), BEAT_MS);
+  const stop = startHeartbeats(context, heartbeats, () => beat);
   const heartbeat = (said?: Json): void => {
     if (said === undefined) delete beat.said;
     else beat.said = said;
@@ -115,7 +123,7 @@ async function attemptCalls(
     asker.signal.throwIfAborted();
     throw lastOne(error);
   } finally {
-    clearInterval(timer);
+    stop();
   }
 }
 
@@ -126,18 +134,20 @@ function lastOne(error: unknown): GradusError {
   return new GradusError(boundary, type, messageOf(error), { cause: error });
 }
 
-const BEAT_MS = 500;
+/** Between two attempts at an object store that is away. */
+const STORE_PAUSE_MS = 500;
 
 /**
  * Waits for an object store that is away, alive. Attempts are counted for what the tool does: an outage must neither
  * use them up, nor lose what a tool that may not run again has said.
  */
-async function patiently<T>(context: Context, operation: () => Promise<T>): Promise<T> {
+async function patiently<T>({ context, heartbeats }: Alive, operation: () => Promise<T>): Promise<T> {
   const since = Date.now();
   let reason = '';
-  const beat = (): void =>
-    context.heartbeat({ waitsForStoreSeconds: Math.floor((Date.now() - since) / 1000), reason });
-  const timer = setInterval(beat, BEAT_MS);
+  const stop = startHeartbeats(context, heartbeats, () => ({
+    waitsForStoreSeconds: Math.floor((Date.now() - since) / 1000),
+    reason,
+  }));
   try {
     for (;;) {
       try {
@@ -145,10 +155,10 @@ async function patiently<T>(context: Context, operation: () => Promise<T>): Prom
       } catch (error) {
         if (!(error instanceof GradusError && error.retryable)) throw error;
         reason = error.message;
-        await context.sleep(BEAT_MS);
+        await context.sleep(STORE_PAUSE_MS);
       }
     }
   } finally {
-    clearInterval(timer);
+    stop();
   }
 }

@@ -8,6 +8,7 @@ import { Turns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { DemonstrationTurn } from '../../environments/contract.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
+import { runsInDemonstrations } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../environments/host/played-session.ts';
@@ -192,7 +193,7 @@ async function observed(
   const tool = tools.find(({ name }) => name === call.name);
   const refusal = tool?.placement === 'long' ? await session.refusalOf(call, { signal }) : null;
   if (refusal) return noted(refusal);
-  if (tool && (tool.placement !== 'inline' || !(tool.ofSession || tool.effect === 'pure'))) {
+  if (tool && !runsInDemonstrations(tool)) {
     throw new GradusError(
       'environment',
       'demonstration',

@@ -1,7 +1,10 @@
 import { groupAdvantages } from '../../core/algorithms/advantage.ts';
+import { callAndResult } from '../../core/episode/call-and-result.ts';
+import { mixesSuccess } from '../../core/algorithms/group-baseline.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { reachedTool } from '../../core/episode/facts.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
+import { succeeded } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/spec.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
@@ -30,7 +33,7 @@ export function* countBehaviour(
 
 /** What is only seen where the samples of a task lie side by side; rewards are not compared where `chosen` ones are. */
 function ofSamples(
-  { truncated }: RewardSpec,
+  { truncated, components }: RewardSpec,
   samples: readonly Episode[],
   chosen: boolean,
 ): Partial<BehaviourCounts> {
@@ -40,6 +43,10 @@ function ofSamples(
   const rewards = samples.map(({ outcome }) => trainableReward(outcome!, truncated));
   const known = rewards.filter((earned) => earned !== null).length;
   const { deviation, degenerate } = groupAdvantages(rewards, 'none');
+  const judged = samples.map(({ outcome }, i) => ({
+    reward: rewards[i]!,
+    success: succeeded(components, outcome!),
+  }));
   return {
     duplicateCalls: repeated(calls),
     answers: answers.length,
@@ -49,6 +56,7 @@ function ofSamples(
       !chosen && {
         rewardGroups: 1,
         equalRewards: Number(degenerate),
+        mixedGroups: Number(mixesSuccess({ samples: judged })),
         rewardVariance: deviation ** 2,
         rewardDeviation: deviation,
       }),
@@ -67,7 +75,7 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
     const tool = reachedTool(turn, status);
     if (tool !== null) reached.set(tool, (reached.get(tool) ?? 0) + 1);
   }
-  const fourGrams = fourGramsOf(own(episode));
+  const fourGrams = fourGramsByTurn(own(episode));
   return {
     ...noBehaviour(),
     episodes: 1,
@@ -75,14 +83,14 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
     longest: sampled,
     mostTurns: episode.turns.length,
     observationTokens: mask.slice(episode.inherited?.tokens).filter((bit) => bit === 0).length,
-    fourGrams: fourGrams.length,
-    repeatedFourGrams: repeated(fourGrams),
+    fourGrams: fourGrams.reduce((sum, { length }) => sum + length, 0),
+    repeatedFourGrams: fourGrams.reduce((sum, ofTurn) => sum + repeated(ofTurn), 0),
     calls: Object.fromEntries(reached),
     malformedCalls: answeredWith('malformed-call'),
     unknownTools: answeredWith('unknown-tool'),
     invalidArguments: answeredWith('invalid-arguments'),
     toolErrors: answeredWith('tool-error'),
-    repeatedCalls: repeated(callsOf(episode)) - repeated(callsOf(inherited(episode))),
+    repeatedCalls: repeated(answeredCalls(episode)) - repeated(answeredCalls(inherited(episode))),
     failures: outcome.kind === 'failed' ? { [outcome.boundary]: 1 } : {},
     components: isRewarded(outcome)
       ? Object.fromEntries(
@@ -113,6 +121,9 @@ const callsOf = ({ turns }: Episode): string[] =>
     action.kind === 'call' ? [canonicalJson([action.call.name, action.call.arguments])] : [],
   );
 
+/** Likewise, each with what it returned. */
+const answeredCalls = ({ turns }: Episode): string[] => turns.flatMap((turn) => callAndResult(turn) ?? []);
+
 /** Of how many an equal one stands before. */
 const repeated = (all: readonly (string | number)[]): number => all.length - new Set(all).size;
 
@@ -120,7 +131,7 @@ const repeated = (all: readonly (string | number)[]): number => all.length - new
 const MOST = 2 ** 26;
 
 /** A number for each run of four tokens within a turn; equal numbers, equal runs. */
-function fourGramsOf({ tokens, turns }: Episode): number[] {
+function fourGramsByTurn({ tokens, turns }: Episode): number[][] {
   const numbers = new Map<number, number>();
   const numberOfPair = (at: number): number => {
     const pair = tokens[at]! * MOST + tokens[at + 1]!;
@@ -128,10 +139,8 @@ function fourGramsOf({ tokens, turns }: Episode): number[] {
     numbers.set(pair, number);
     return number;
   };
-  const grams: number[] = [];
-  for (const { start, end } of turns) {
+  return turns.map(({ start, end }) => {
     const pairs = Array.from({ length: Math.max(0, end - start - 1) }, (_, i) => numberOfPair(start + i));
-    for (let i = 0; i + 2 < pairs.length; i++) grams.push(pairs[i]! * MOST + pairs[i + 2]!);
-  }
-  return grams;
+    return pairs.slice(0, -2).map((pair, i) => pair * MOST + pairs[i + 2]!);
+  });
 }

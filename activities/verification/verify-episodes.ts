@@ -40,9 +40,12 @@ export async function verifyAll(
 ): Promise<Outcome[]> {
   const heard = new Map<Unverified, VerdictOfVerifier[] | Outcome>();
   for (const one of episodes) {
-    const { status } = one.episode;
-    if (status.kind === 'failed')
-      heard.set(one, { kind: 'failed', boundary: status.boundary, reason: status.reason });
+    const { status, mask } = one.episode;
+    if (status.kind === 'failed') {
+      const { boundary, reason } = status;
+      const acted = boundary === 'environment' && mask.includes(1) && { acted: true as const };
+      heard.set(one, { kind: 'failed', boundary, reason, ...acted });
+    }
   }
   const byEnvironment = groupBy(
     episodes.filter((one) => !heard.has(one)),

@@ -49,7 +49,8 @@ export function findChromium(env: NodeJS.ProcessEnv = process.env): Chromium | {
       mounts: [...fonts, { at: AT, from: cached }],
     };
   }
-  for (const folder of ['/usr/bin', '/usr/local/bin', '/usr/lib/chromium']) {
+  // The program before Debian's script of that name, which reads /etc/chromium.d: no sandbox has that.
+  for (const folder of ['/usr/lib/chromium', '/usr/bin', '/usr/local/bin']) {
     for (const name of NAMES) {
       const file = path.join(folder, name);
       if (isExecutable(file)) return { executable: file, env: {}, mounts: fonts };

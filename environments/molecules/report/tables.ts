@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import { rate } from '../../../core/statistics/intervals.ts';
 import type { Interval } from '../../../core/statistics/intervals.ts';
 import type { Target } from '../targets.ts';
@@ -7,12 +6,9 @@ import { percent } from '../../../cli/show-progress.ts';
 import { calibrationInWords, count, dollars, duration, toolName } from './names.ts';
 import type { Quality } from './quality.ts';
 import type { MoleculesReport } from './report.ts';
+import { textTable } from '../../../cli/text-table.ts';
 
-const tableOf = (head: string[], rows: string[][]): string => {
-  const table = new Table({ head, style: { head: [], border: [] } });
-  table.push(...rows);
-  return table.toString();
-};
+const tableOf = (head: string[], rows: string[][]): string => textTable(head, rows);
 
 /** The report for a terminal. */
 export function showReport({ funnel, calibration, best, quality }: MoleculesReport): string {

@@ -77,6 +77,38 @@ describe('a demonstration', () => {
     });
   });
 
+  test('cannot go on in a session that would come back by a call that must be made once only', async () => {
+    const acted: string[] = [];
+    const noArguments = z.strictObject({});
+    const order = { name: 'order', effect: 'once', placement: 'long' } as const;
+    const shop = environmentWith(
+      [
+        sessionTool({ ...order, description: 'Orders.', arguments: noArguments }),
+        sessionTool({ name: 'look', description: 'Looks.', arguments: noArguments }),
+      ],
+      {
+        sessions: {
+          resume: 'replay',
+          open: () => ({ act: ({ name }) => `${acted.push(name)} done` }),
+        },
+        demonstrate: () => ({
+          turns: [
+            { call: { name: 'order', arguments: {} }, observation: '1 done' },
+            { call: { name: 'look', arguments: {} } },
+            { answer: 'far' },
+          ],
+          weight: 1,
+        }),
+      },
+    );
+    await expect(sequencesOf(shop)).rejects.toMatchObject({
+      boundary: 'environment',
+      type: 'demonstration',
+      message: expect.stringContaining('give the turns after it their observations, too') as string,
+    });
+    expect(acted).toEqual([]);
+  });
+
   test('is refused where no episode has room for one, and not where some fit', async () => {
     const environment = environmentWith([toolThat(() => 'it is far')], {
       demonstrate: (_, index) => ({

@@ -155,14 +155,38 @@ describe('what is counted of episodes', () => {
     });
   });
 
-  test('runs of four tokens that an episode had before, and none across the end of a turn', () => {
+  test('a call repeats an earlier one only where it returned the same, text and images', () => {
+    const act = (text: string, image?: string): Said => ({
+      action: { kind: 'call', call: { name: 'act', arguments: { action: 'right' } } },
+      observation: {
+        text,
+        ...(image !== undefined && {
+          images: [{ type: 'image', mediaType: 'image/png', sha256: image, bytes: 1 }],
+        }),
+      },
+    });
+    const repeats = (said: readonly Said[]): number =>
+      countBehaviour(group(1, [episode(0, 0, said, scored(1))])).repeatedCalls;
+    // A way along a cliff is the same call at every square, and a wall is the same square at every call.
+    expect(repeats(['at 1', 'at 2', 'at 3'].map((board) => act(board)))).toBe(0);
+    expect(repeats(['at 1', 'at 1', 'at 1'].map((board) => act(board)))).toBe(2);
+    expect(repeats(['aa', 'bb', 'aa'].map((image) => act('a screenshot', image)))).toBe(1);
+    // One that was cut off before it was answered has returned nothing yet.
+    expect(repeats([act('at 1'), { action: act('').action }])).toBe(0);
+  });
+
+  test('runs of four tokens that a turn had before: other turns are other texts', () => {
     const babble = episode(0, 0, [answer('a'), answer('b')], scored(0), { length: 6, distinct: false });
     // 3 runs in each turn, all of them the same.
-    expect(countBehaviour(group(1, [babble]))).toMatchObject({ fourGrams: 6, repeatedFourGrams: 5 });
+    expect(countBehaviour(group(1, [babble]))).toMatchObject({ fourGrams: 6, repeatedFourGrams: 4 });
     const fresh = episode(0, 0, [answer('a'), answer('b')], scored(0), { length: 6 });
     expect(countBehaviour(group(1, [fresh]))).toMatchObject({ fourGrams: 6, repeatedFourGrams: 0 });
     const short = episode(0, 0, [answer('a'), answer('b')], scored(0), { length: 3 });
     expect(countBehaviour(group(1, [short]))).toMatchObject({ fourGrams: 0 });
+    // The same call, written again at the next square.
+    const call = episode(0, 0, [add(1), add(1), add(1)], scored(1), { length: 6 });
+    call.tokens = [1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0];
+    expect(countBehaviour(group(1, [call]))).toMatchObject({ fourGrams: 9, repeatedFourGrams: 0 });
   });
 
   test('agree with a plain count of the runs of four', () => {
@@ -195,7 +219,7 @@ describe('what is counted of episodes', () => {
       episode(2, 1, [], abstained),
     ];
     const counts = countBehaviour(group(3, episodes));
-    expect(counts).toMatchObject({ rewardGroups: 2, equalRewards: 1 });
+    expect(counts).toMatchObject({ rewardGroups: 2, equalRewards: 1, mixedGroups: 1 });
     expect(counts.rewardVariance).toBeCloseTo(1 / 3, 12);
     expect(counts.rewardDeviation).toBeCloseTo(Math.sqrt(1 / 3), 12);
   });

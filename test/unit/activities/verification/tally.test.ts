@@ -34,7 +34,7 @@ const episodes = (right: readonly number[]) =>
 
 test('a call that makes its tool fail is no place to hide from what is measured, and others’ failures are nobody’s', async () => {
   const [first, ...others] = episodes([4, 4, 4]);
-  const failedAt = (boundary: 'tool' | 'infra') => ({
+  const failedAt = (boundary: 'tool' | 'infra' | 'environment') => ({
     id: 'g',
     weights: 'w',
     temperature: 1,
@@ -48,6 +48,13 @@ test('a call that makes its tool fail is no place to hide from what is measured,
     rewardCount: 11,
   });
   expect((await tally(reward, failedAt('infra'))).arms).toEqual([{ arm, successes: 11, trials: 11 }]);
+  expect((await tally(reward, failedAt('environment'))).arms).toEqual([{ arm, successes: 11, trials: 11 }]);
+  const broken = failedAt('environment');
+  const [session, ...rest] = broken.episodes;
+  const acted = { ...session!, outcome: { ...session!.outcome, acted: true as const } } as typeof first;
+  expect(await tally(reward, { ...broken, episodes: [acted!, ...rest] })).toMatchObject({
+    arms: [{ arm, successes: 11, trials: 12, toolFailures: 1 }],
+  });
 });
 
 test('an arm is judged by tasks that were drawn for the first time, not by those that were chosen for being failed', async () => {
