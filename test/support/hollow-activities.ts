@@ -35,10 +35,13 @@ export const nothingSettled = () => ({
   totals: {},
 });
 
-/** Of one episode, which succeeded. */
-const group = (): GroupResult => ({
+/** As many held-out tasks as the brief spec has for each measurement. */
+const HELD_OUT = 8;
+
+/** Of one episode, which succeeded; of so many tasks that were measured, as an evaluation has one sample of each. */
+const group = (trials = 1): GroupResult => ({
   trajectories: ref,
-  arms: [{ arm: { environment: calculatorWithLadder.name, level: 1 }, successes: 1, trials: 1 }],
+  arms: [{ arm: { environment: calculatorWithLadder.name, level: 1 }, successes: trials, trials }],
   outcomes: { ...noOutcomes(), scored: 1 },
   rewardSum: 1,
   rewardCount: 1,
@@ -50,12 +53,16 @@ const group = (): GroupResult => ({
   spans: [],
 });
 
+const verifyGroup = ({ group: { samples } }: VerifyRequest): GroupResult =>
+  group(samples === 1 ? HELD_OUT : 1);
+
 /** A `verifyGroup` that waits in the stage `rl` until the gate of its run is open, where it has one. */
 export const verifyHeldUp =
   (gates: ReadonlyMap<string, Gate>) =>
-  async ({ group: { run, stage } }: VerifyRequest): Promise<GroupResult> => {
+  async (request: VerifyRequest): Promise<GroupResult> => {
+    const { run, stage } = request.group;
     if (stage === 'rl') await gates.get(run)?.opened;
-    return group();
+    return verifyGroup(request);
   };
 
 /**
@@ -99,9 +106,9 @@ export const hollowActivities = ({ client }: RunClient) => ({
   tool: { callTool: () => ({ observation: ref, spans: [], incidents: [] }) },
   verifier: {
     isRunOver: () => false,
-    verifyGroup: group as (request: never) => GroupResult | Promise<GroupResult>,
+    verifyGroup: verifyGroup as (request: VerifyRequest) => GroupResult | Promise<GroupResult>,
     planAssessment: () => ({ asks: null, count: 0 }),
-    settleAssessment: ({ groups }: { groups: BlobRef[] }) => groups.map(group),
+    settleAssessment: ({ groups }: { groups: BlobRef[] }) => groups.map(() => group()),
     planClimb: () => ({
       calibrations,
       asks: ref,
@@ -122,7 +129,7 @@ export const hollowActivities = ({ client }: RunClient) => ({
     keepLedger: () => undefined,
     settleClimb: ({ steps }: { steps: { groups: BlobRef[] }[] }) => ({
       ...nothingSettled(),
-      groups: steps.at(-1)!.groups.map(group),
+      groups: steps.at(-1)!.groups.map(() => group()),
     }),
   },
   learner: {
