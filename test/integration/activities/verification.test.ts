@@ -110,7 +110,7 @@ test('rewards are kept with every component, its version and its evidence', asyn
     kind: 'scored',
     reward: 1.25,
     components: [
-      { verifier: 'exact-match', version: '3', score: 1, contribution: 1, evidence: '42 for 42' },
+      { verifier: 'exact-match', version: '4', score: 1, contribution: 1, evidence: '42 for 42' },
       { verifier: 'style', version: '3', score: 0.5, contribution: 0.25 },
     ],
   });
