@@ -30,11 +30,12 @@ export const startStoppedStageLab = (
     ({ runs }) => {
       const hollow = hollowActivities(runs);
       const given = others(hollow);
-      const verifyGroup = async ({ group }: VerifyRequest): Promise<GroupResult> => {
+      const verifyGroup = async (request: VerifyRequest): Promise<GroupResult> => {
+        const { group } = request;
         if (group.stage === 'rl' && group.step === stoppedIn) {
           await runs.client.workflow.getHandle(group.run).signal(stop);
         }
-        return { ...(await hollow.verifier.verifyGroup(group as never)), ...judged(group) };
+        return { ...(await hollow.verifier.verifyGroup(request)), ...judged(group) };
       };
       return { ...hollow, ...given, verifier: { ...hollow.verifier, ...given.verifier, verifyGroup } };
     },
