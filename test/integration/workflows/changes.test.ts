@@ -39,7 +39,8 @@ beforeAll(async () => {
       const { keepChange } = createCurriculum({ store, environments: new Map() });
       let changed = false;
       const hollow = hollowActivities(runs);
-      const verifyGroup = async ({ group }: VerifyRequest): Promise<GroupResult> => {
+      const verifyGroup = async (request: VerifyRequest): Promise<GroupResult> => {
+        const { group } = request;
         const run = runs.client.workflow.getHandle(group.run);
         if (group.stage === 'rl' && group.step === CHANGED_IN && !changed) {
           changed = true;
@@ -49,7 +50,7 @@ beforeAll(async () => {
           await stage.signal('changesMade', { newest: 99, budgets: { near: 3 }, maxSteps: {} });
           await stage.signal(changesMade, { newest: 2, budgets: {}, maxSteps: { rl: 1 } });
         }
-        return hollow.verifier.verifyGroup(group as never);
+        return hollow.verifier.verifyGroup(request);
       };
       return {
         ...hollow,
