@@ -24,14 +24,15 @@ export const retool: TagConventions = {
   readAnswer: (content) => (lastBoxed(content) ?? content).trim(),
 };
 
-/** What the last `\boxed{…}` of a text holds, braces inside it paired; undefined where there is none or it is open. */
+/** What the last `\boxed{…}` of a text holds, braces inside it paired but for escaped ones; undefined where there is none or it is open. */
 export function lastBoxed(text: string): string | undefined {
   const start = text.lastIndexOf('\\boxed{');
   if (start < 0) return undefined;
   const from = start + '\\boxed{'.length;
   let depth = 1;
   for (let i = from; i < text.length; i++) {
-    if (text[i] === '{') depth++;
+    if (text[i] === '\\') i++;
+    else if (text[i] === '{') depth++;
     else if (text[i] === '}' && --depth === 0) return text.slice(from, i);
   }
   return undefined;
@@ -39,9 +40,12 @@ export function lastBoxed(text: string): string | undefined {
 
 function isBalanced(text: string): boolean {
   let depth = 0;
-  for (const letter of text) {
-    if (letter === '{') depth++;
-    else if (letter === '}' && --depth < 0) return false;
+  for (let i = 0; i < text.length; i++) {
+    if (text[i] === '\\') {
+      // At the end it would escape the brace that closes the box.
+      if (++i === text.length) return false;
+    } else if (text[i] === '{') depth++;
+    else if (text[i] === '}' && --depth < 0) return false;
   }
   return depth === 0;
 }

@@ -12,8 +12,8 @@ export interface BoxedMathOptions {
 /**
  * 1 when the last `\boxed{…}` of the answer says what the task expects, by value: integers, decimals (repeating ones,
  * too), fractions, mixed numbers, powers of ten, percentages, thousands separators and units as exact rational numbers
- * (fraction.js), and tuples, intervals, sets and matrices of them. Nothing is evaluated, and what is not understood is compared
- * by its letters. The convention is that of MATH (Hendrycks et al. 2021) and of what was trained on it since.
+ * (fraction.js), and tuples, intervals, sets, unions and matrices of them. Nothing is evaluated, and what is not understood
+ * is compared by its letters. The convention is that of MATH (Hendrycks et al. 2021) and of what was trained on it since.
  *
  * 0 where there is no box, and where more stands in it than 500 characters; abstains on a task without an expected
  * answer, which may have a box of its own.
@@ -21,7 +21,7 @@ export interface BoxedMathOptions {
 export function boxedMath({ bare = false, lowestTerms = true }: BoxedMathOptions = {}): FastVerifier {
   return {
     name: 'boxed-math',
-    version: `5;bare=${bare};lowestTerms=${lowestTerms}`,
+    version: `6;bare=${bare};lowestTerms=${lowestTerms}`,
     tier: 'fast',
     cost: { seconds: 0, usd: 0 },
     verify: ({ task, answer }) => {

@@ -1,3 +1,4 @@
+import { lettersOf } from './letters.ts';
 import { plainLatex } from './plain-latex.ts';
 import { readNumber } from './number.ts';
 import type { WrittenNumber } from './number.ts';
@@ -9,7 +10,9 @@ export type MathValue =
   | { kind: 'tuple'; brackets: string; items: MathValue[] }
   /** In any order: `\{1, 2\}`, or `1, 2` without brackets. */
   | { kind: 'set'; items: MathValue[] }
-  /** In a set of several unknowns, as in `x = 1, y = 2`. */
+  /** Joined by `\cup`, in any order. */
+  | { kind: 'union'; items: MathValue[] }
+  /** In a set of several unknowns, as in `x = 1, y = 2`; or of all of them at once, as in `(x, y) = (1, 2)`. */
   | { kind: 'named'; name: string; value: MathValue }
   /** By rows, each as long as the others. */
   | { kind: 'matrix'; rows: MathValue[][] }
@@ -27,19 +30,29 @@ export function readMathValue(latex: string): MathValue {
 }
 
 function readPart(text: string, depth: number): MathValue {
-  const bare = withoutName(text.trim());
-  const number = readNumber(bare) ?? readNumber(unframed(bare));
+  const trimmed = text.trim();
+  const unknowns = UNKNOWNS.exec(trimmed);
+  if (unknowns && depth < DEEPEST)
+    return {
+      kind: 'named',
+      name: unknowns[1]!.replace(/\s/gu, ''),
+      value: readPart(unknowns[2]!, depth + 1),
+    };
+  const bare = withoutName(trimmed);
+  const plain = unframed(bare);
+  const number = readNumber(bare) ?? readNumber(plain === bare ? bare : asMeasure(plain));
   if (number) return { kind: 'number', ...number };
   if (depth < DEEPEST) {
-    const several = readMatrix(bare, depth) ?? readList(bare, depth);
+    const several = readMatrix(plain, depth) ?? readUnion(plain, depth) ?? readList(plain, depth);
     if (several) return several;
   }
   return { kind: 'text', text: lettersOf(bare) };
 }
 
-const NAMED = /^(\\?[A-Za-z]{1,8})\s*(?:=|\\in(?![A-Za-z]))\s*([^=]+)$/su;
+const NAMED = /^(\\?[A-Za-z]{1,8}(?:\([A-Za-z]\))?)\s*(?:=|\\in(?![A-Za-z]))\s*([^=]+)$/su;
+const UNKNOWNS = /^(\(\s*[A-Za-z](?:\s*,\s*[A-Za-z])+\s*\))\s*=\s*([^=]+)$/su;
 
-/** `x = 5` says 5. */
+/** `x = 5` says 5, and `f(x) = 2x` says 2x. */
 const withoutName = (text: string): string => NAMED.exec(text)?.[2] ?? text;
 
 /** What stands in a frame around all of it: `\text{5}` and `{5}` say 5. */
@@ -49,13 +62,24 @@ function unframed(text: string): string {
   return inner === undefined || topLevelParts(inner) === null ? text : unframed(inner.trim());
 }
 
+/** Words that stood in one frame with their number are no product. */
+const asMeasure = (text: string): string => text.replace(/(?<=^[-+]?[\d.,]+) ([A-Za-z ]+)$/u, '\\text{$1}');
+
+/** `1 \pm 2` stands for both. */
+function bothSigns(part: string): string[] {
+  const signs = part.match(/\\pm(?![A-Za-z])/gu)?.length ?? 0;
+  return signs === 1 ? ['+', '-'].map((sign) => part.replace(/\\pm(?![A-Za-z])\s*/u, sign)) : [part];
+}
+
 function readList(text: string, depth: number): MathValue | null {
   const set = /^\\\{(.*)\\\}$/su.exec(text);
   const bracketed = isOne(text) ? /^([([])(.*)([)\]])$/su.exec(text) : null;
   const inner = (set?.[1] ?? bracketed?.[2] ?? text).trim();
-  const parts = topLevelParts(inner);
-  // Brackets that do not belong together, as in `(1,2) \cup (3,4)`.
-  if (!parts || parts.length > MOST_ITEMS || parts.some((part) => part.trim() === '')) return null;
+  const written = topLevelParts(inner);
+  // Brackets that do not belong together, as in `(1,2) \cap (3,4)`.
+  if (!written || written.some((part) => part.trim() === '')) return null;
+  const parts = bracketed && !set ? written : written.flatMap(bothSigns);
+  if (parts.length > MOST_ITEMS) return null;
   if (!set && parts.length === 1) {
     return bracketed?.[1] === '(' && bracketed[3] === ')' ? readPart(inner, depth + 1) : null;
   }
@@ -71,11 +95,20 @@ function readList(text: string, depth: number): MathValue | null {
   };
 }
 
+function readUnion(text: string, depth: number): MathValue | null {
+  if (!isOne(text)) return null;
+  const parts = topLevelParts(text, '\\cup');
+  if (!parts || parts.length < 2 || parts.length > MOST_ITEMS) return null;
+  if (parts.some((part) => part.trim() === '')) return null;
+  return { kind: 'union', items: parts.map((part) => readPart(part, depth + 1)) };
+}
+
 const MATRIX = /^\\begin\{(?:([pb]?matrix)\}|(array)\}\s*\{[lcr| ]*\})(.*)\\end\{(?:\1|\2)\}$/su;
 
 /** In round or square brackets alike; `vmatrix` is a determinant, and no matrix. */
 function readMatrix(text: string, depth: number): MathValue | null {
-  const inner = MATRIX.exec(text)?.[3];
+  const framed = /^\((.*)\)$|^\[(.*)\]$/su.exec(text);
+  const inner = MATRIX.exec((framed?.[1] ?? framed?.[2] ?? text).trim())?.[3];
   if (inner === undefined || inner.includes('\\begin')) return null;
   const rows = inner
     .trim()
@@ -90,8 +123,8 @@ function readMatrix(text: string, depth: number): MathValue | null {
 /** Not several: `(1,2), (3,4)` begins with a bracket and ends with another one's. */
 const isOne = (text: string): boolean => topLevelParts(text)?.length === 1;
 
-/** Split at commas outside of brackets; null where brackets do not match up. */
-function topLevelParts(text: string): string[] | null {
+/** Split at commas, or at a command, outside of brackets; null where brackets do not match up. */
+function topLevelParts(text: string, separator = ','): string[] | null {
   const parts: string[] = [];
   let depth = 0;
   let from = 0;
@@ -100,33 +133,12 @@ function topLevelParts(text: string): string[] | null {
     if ('([{'.includes(char)) depth++;
     if (')]}'.includes(char)) depth--;
     if (depth < 0) return null;
-    if (char === ',' && depth === 0) {
+    if (depth === 0 && text.startsWith(separator, i) && !/^\\cup[A-Za-z]/u.test(text.slice(i, i + 5))) {
       parts.push(text.slice(from, i));
-      from = i + 1;
+      from = i + separator.length;
     }
   }
   return depth === 0 ? [...parts, text.slice(from)] : null;
-}
-
-/**
- * Of what is not understood: without white space, the frames of texts and groups, and a sign that says nothing (`+\infty`);
- * exponents and indices have braces, words no capitals.
- */
-const lettersOf = (text: string): string =>
-  inLowerCase(text.replace(/\\text\{([^{}]*)\}/gu, '$1').trim())
-    .replace(/\\sqrt\s*(\w)/gu, '\\sqrt{$1}')
-    .replace(/([\^_])\s*(\\[A-Za-z]+(?![A-Za-z]|\s*\{)|[A-Za-z0-9])/gu, '$1{$2}')
-    .replace(/\s+/gu, '')
-    .replace(/(?<=^|[([,=])\+(?=[\w\\.(])/gu, '')
-    .replace(/^\{([^{}]*)\}$/u, '$1');
-
-/** `AB` may be a segment and `ab` a product: what begins with a capital is a word if it has three letters or more. */
-const WORD = /^(?:[A-Z][a-z]{2,}|YES|NO|No|TRUE|FALSE|NONE)$/u;
-
-/** Where there is nothing but words: `\Delta` is no `\delta`. */
-function inLowerCase(text: string): string {
-  if (!/^[A-Za-z]+(?:[ -]+[A-Za-z]+)*$/u.test(text)) return text;
-  return text.replace(/[A-Za-z]+/gu, (word) => (WORD.test(word) ? word.toLowerCase() : word));
 }
 
 /** Whether an answer says what is expected. Items of sets are matched one to one, in any order. */
@@ -151,15 +163,27 @@ export function sameValue(expected: MathValue, given: MathValue, options: { lowe
       ours.every((row, i) => row.every((cell, j) => sameValue(cell, theirs[i]![j]!, options)))
     );
   }
-  if (expected.kind === 'set' && given.kind === 'set' && expected.items.length === given.items.length) {
-    const left = [...given.items];
-    return expected.items.every((item) => {
+  return (
+    ((expected.kind === 'set' && given.kind === 'set') ||
+      (expected.kind === 'union' && given.kind === 'union')) &&
+    sameInAnyOrder(expected.items, given.items, options)
+  );
+}
+
+function sameInAnyOrder(
+  expected: readonly MathValue[],
+  given: readonly MathValue[],
+  options: { lowestTerms: boolean },
+): boolean {
+  const left = [...given];
+  return (
+    expected.length === given.length &&
+    expected.every((item) => {
       const at = left.findIndex((other) => sameValue(item, other, options));
       if (at >= 0) left.splice(at, 1);
       return at >= 0;
-    });
-  }
-  return false;
+    })
+  );
 }
 
 /**
@@ -178,7 +202,7 @@ function sameNumber(
   return percent.unit === '%' && plain.unit === null && percent.value.div(100).equals(plain.value);
 }
 
-/** The same for two values that are equal, but for percentages and units that are left out. */
+/** The same for two values that are equal, but for percentages, and for units and names that are left out. */
 export function canonicalValue(value: MathValue): string {
   switch (value.kind) {
     case 'number':
@@ -187,6 +211,8 @@ export function canonicalValue(value: MathValue): string {
       return `${value.brackets[0]}${value.items.map(canonicalValue).join(',')}${value.brackets[1]}`;
     case 'set':
       return `{${value.items.map(canonicalValue).toSorted().join(',')}}`;
+    case 'union':
+      return value.items.map(canonicalValue).toSorted().join(' u ');
     case 'matrix':
       return `[${value.rows.map((row) => `[${row.map(canonicalValue).join(',')}]`).join(',')}]`;
     case 'named':

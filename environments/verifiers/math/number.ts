@@ -41,10 +41,34 @@ export function readNumber(text: string): WrittenNumber | null {
   const [, sign, currency, rest] = /^([+-]?)\s*((?:\\\$|[€£])?)\s*(.*)$/su.exec(text)!;
   const read = readMagnitude(rest!);
   if (!read) return null;
-  const unit = readUnit(rest!.slice(read.length), currency!);
+  const { times, unit: written } = inThousands(rest!.slice(read.length));
+  const unit = readUnit(written, currency!);
   if (unit === undefined) return null;
-  const { value, reducible } = read;
+  const { reducible } = read;
+  const value = read.value.mul(times);
   return { value: sign === '-' ? value.neg() : value, unit, reducible };
+}
+
+const THOUSANDS = new Map([
+  ['hundred', 100],
+  ['thousand', 1e3],
+  ['million', 1e6],
+  ['billion', 1e9],
+  ['trillion', 1e12],
+]);
+const THOUSANDS_WORD = new RegExp(
+  String.raw`^\s*(\\text\{)?\s*(${[...THOUSANDS.keys()].join('|')})(?![A-Za-z])\s*(.*)$`,
+  'su',
+);
+
+/** `5\text{ million dollars}` is no 5 of anything, but 5,000,000 dollars. */
+function inThousands(text: string): { times: number; unit: string } {
+  const [, frame = '', word, rest] = THOUSANDS_WORD.exec(text) ?? [];
+  if (word === undefined) return { times: 1, unit: text };
+  return {
+    times: THOUSANDS.get(word)!,
+    unit: frame !== '' && rest!.startsWith('}') ? rest!.slice(1) : frame + rest!,
+  };
 }
 
 interface Magnitude {

@@ -4,6 +4,13 @@
 const UNIT_WORD =
   /^(?:mm|cm|km|m|inch(?:es)?|in|feet|foot|ft|yards?|miles?|mph|mg|kg|g|grams?|pounds?|lbs?|seconds?|sec|s|minutes?|min|hours?|h|days?|weeks?|months?|years?|dollars?|cents?|degrees?|units?|percent|square|cubic|meters?|metres?|liters?|litres?)$/iu;
 
+/** Letters that stand for units where a text has them alone; `5\mathrm{i}` and `5\mathrm{x}` have none. */
+const UNIT_LETTER = /^[mgshlLAVWNJCFKTH]$/u;
+
+/** Words that make another number of the one before them, so that this one is not theirs to be left out. */
+const NO_UNIT =
+  /^(?:squared|cubed|factorial|plus|minus|over|negative|pi|e|dozen|hal(?:f|ves)|thirds?|fourths?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|hundreds?|thousands?|millions?|billions?|trillions?|not|no|or|and|less|more|fewer|at|root|to|mod|base)$/u;
+
 /** Singular spellings of one unit, the first standing for all of them. */
 const SPELLINGS = [
   ['mm', 'millimeter', 'millimetre'],
@@ -42,7 +49,12 @@ export function readUnit(text: string, currency: string): string | null | undefi
   const power = (written ? written[2]! : rest.slice(raw.length)).trim();
   const exponent = /^(?:\^(?:\{([23])\}|([23])))?$/u.exec(power);
   if (!exponent || !/^[A-Za-z][A-Za-z./ ]{0,40}$/u.test(words)) return undefined;
-  if (!written && !words.split(/\s+/u).every((word) => UNIT_WORD.test(word))) return undefined;
+  if (!written && !words.split(/[\s/]+/u).every((word) => UNIT_WORD.test(word))) return undefined;
+  if (
+    (words.length === 1 && !UNIT_LETTER.test(words)) ||
+    NO_UNIT.test(words.split(/[\s./]/u)[0]!.toLowerCase())
+  )
+    return undefined;
   const name = words
     .replace(/\.$/u, '')
     .split(/(\s*\/\s*|\s+)/u)

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../../../core/json/json.ts';
 import { openDialect } from '../../../../../engine/dialect/open-dialect.ts';
-import { lastBoxed } from '../../../../../engine/dialect/tags/retool.ts';
+import { lastBoxed, retool as conventions } from '../../../../../engine/dialect/tags/retool.ts';
 import { configOf, renderingsOf, tokenizerOf } from '../fixtures.ts';
 
 const tokenizer = tokenizerOf('qwen');
@@ -73,6 +73,15 @@ describe('a turn in the dialect of ReTool', () => {
     expect(lastBoxed('\\boxed{a{b}c}')).toBe('a{b}c');
     expect(lastBoxed('\\boxed{a} \\boxed{b')).toBeUndefined();
     expect(lastBoxed('none')).toBeUndefined();
+    // An escaped brace is a character, and pairs with none.
+    expect(lastBoxed('\\boxed{\\left\\{x \\right.}')).toBe('\\left\\{x \\right.');
+    expect(lastBoxed('\\boxed{a\\}b}')).toBe('a\\}b');
+  });
+
+  test('boxes an answer that reads back as it was written', () => {
+    for (const answer of ['\\{1', '1\\}', 'a\\', '{\\}', 'a}', '\\frac{1}{2}', '\\\\']) {
+      expect(retool.parse(`<answer>${conventions.writeAnswer(answer)}</answer>`)).toEqual(answered(answer));
+    }
   });
 });
 
