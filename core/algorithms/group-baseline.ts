@@ -1,4 +1,4 @@
-import { deviationOf } from '../statistics/standardized.ts';
+import { deviationOf, isRounding } from '../statistics/standardized.ts';
 import { groupAdvantages } from './advantage.ts';
 import { spread } from './method.ts';
 import type { CreditGroup, Lesson, Sample } from './method.ts';
@@ -44,7 +44,7 @@ export function mostDeviating(groups: readonly CreditGroup[], keep: number): Set
     .map((group, at) => ({ at, rewards: rewardedOf(group).map(({ of }) => of.reward) }))
     .filter(({ rewards }) => rewards.length > 1)
     .map(({ at, rewards }) => ({ at, deviation: deviationOf(rewards) }))
-    .toSorted((a, b) => b.deviation - a.deviation || a.at - b.at);
+    .toSorted((a, b) => (isRounding(Math.abs(b.deviation - a.deviation)) ? 0 : b.deviation - a.deviation));
   // 0.58 · 50 is a hair below 29 in doubles.
   const share = Math.max(1, Math.floor(keep * ranked.length + 1e-9));
   return new Set(ranked.slice(0, share).map(({ at }) => at));

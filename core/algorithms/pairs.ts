@@ -2,7 +2,8 @@ import { isRounding } from '../statistics/standardized.ts';
 
 /**
  * The best with the worst, the second best with the second worst, and so inwards, while they differ by more than `margin`
- * (a difference of rounding is none): those that differ most first, each in one pair at most. Of equal ones the earlier counts as the better.
+ * (a difference of rounding is none): those that differ most first, each in one pair at most. Of equal ones the earlier
+ * counts as the better.
  */
 export function pairsInwards<T extends { worth: number }>(
   all: readonly T[],
@@ -13,7 +14,7 @@ export function pairsInwards<T extends { worth: number }>(
   for (let n = 0; 2 * n + 1 < ranked.length; n++) {
     const [better, worse] = [ranked[n]!, ranked[ranked.length - 1 - n]!];
     const gap = better.worth - worse.worth;
-    if (isRounding(gap - margin)) break;
+    if (!(gap > margin) || isRounding(gap - margin)) break;
     pairs.push({ better, worse, gap });
   }
   return pairs;

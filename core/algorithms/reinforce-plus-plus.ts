@@ -74,6 +74,9 @@ export const reinforcePlusPlus: Method<typeof schema> = {
     ...(spec.baseline === 'group' && spec.klCoefficient > 0
       ? [{ field: 'klCoefficient', message: 'does nothing with baseline group: give beta, or baseline none' }]
       : []),
+    ...(spec.klEstimator === 'k3' && spec.beta === 0
+      ? [{ field: 'klEstimator', message: 'does nothing where beta is 0: give beta, or leave it out' }]
+      : []),
     ...(context.stored && spec.klCoefficient > 0
       ? [
           {

@@ -21,7 +21,7 @@ import {
  *   a critic is the baseline, advantages are GAE(γ, λ) over the sampled tokens;
  *   loss: the clip is decoupled (high > low), without a KL.
  *
- * StarPO without S is critic-free in the paper: `grpo` with equal clips is nearer to it than `keepGroups` 1.
+ * StarPO without S is optimized by critic-free GRPO or by PPO in the paper: `grpo` or `ppo`, each with equal clips.
  */
 const schema = z.strictObject({
   kind: z.literal('starpo-s'),

@@ -93,6 +93,12 @@ describe('what would do nothing is refused', () => {
     expect([...weights(0, 1), ...weights(1, 0)]).toEqual([]);
   });
 
+  test('the estimator of a KL that has no weight', () => {
+    const k3 = (beta: number) => problems({ algorithm: { kind: 'reinforce++', klEstimator: 'k3', beta } });
+    expect(k3(0)).toEqual(at('algorithm.klEstimator', 'give beta'));
+    expect([...k3(0.1), ...problems({ algorithm: { kind: 'reinforce++' } })]).toEqual([]);
+  });
+
   test('ipo whose target nothing of the policy would be left at', () => {
     const beta = (of: number, variant: string) => problems({ algorithm: { kind: 'dpo', variant, beta: of } });
     expect(beta(1e-6, 'ipo')).toEqual(at('algorithm.beta', '= 500000 nats apart.* give 0.001 or more'));

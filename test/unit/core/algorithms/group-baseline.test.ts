@@ -42,3 +42,22 @@ it('ranks, and takes the share of, the groups alone that have two rewards or mor
   // All of them is all of them: one sample's episode still says what its critic's value should have been.
   expect(mostDeviating([ended, group(0, 1), oneLeft], 1)).toEqual(new Set([0, 1, 2]));
 });
+
+it('takes the earlier of groups whose rewards deviate alike, though doubles make the later one a hair more', () => {
+  const group = (...rewards: number[]): CreditGroup => ({
+    environment: 'calculator',
+    samples: rewards.map(sample),
+    greedy: null,
+  });
+  const orders = [
+    [0.1, 0.2, 0.7],
+    [0.1, 0.7, 0.2],
+    [0.2, 0.1, 0.7],
+    [0.2, 0.7, 0.1],
+    [0.7, 0.1, 0.2],
+    [0.7, 0.2, 0.1],
+  ];
+  for (const one of orders)
+    for (const other of orders)
+      expect(mostDeviating([group(...one), group(...other)], 0.5)).toEqual(new Set([0]));
+});
