@@ -1,4 +1,4 @@
-import { mostDeviating, tellsApart } from './group-baseline.ts';
+import { mixesSuccess, mostDeviating, tellsApart } from './group-baseline.ts';
 import { giveCredit, learnsWhole } from './index.ts';
 import type { CreditGroup, Lesson, Sample, SampleTurn, Score } from './method.ts';
 import type { TrainSequence } from './train-sequence.ts';
@@ -175,12 +175,13 @@ export function trainingSequences(
   );
   const teaches = plan.movesAll || [...lessonsOf.values()].flat().some(isMoving);
   const compared = credited.filter(({ hindsight }) => !hindsight);
+  const hasContrast = plan.refillBy === 'correctness' ? mixesSuccess : tellsApart;
   return {
     // A completion after a longer prompt than its own may have no room in the model.
     sequences: teaches
       ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest)
       : [],
-    degenerateGroups: compared.filter((group) => !tellsApart(group)).length,
+    degenerateGroups: compared.filter((group) => !hasContrast(group)).length,
     ...(groups.some(({ grows }) => grows !== undefined) && { trees: compared.length }),
     ...(reward.normalization && { scales }),
   };

@@ -62,7 +62,7 @@ export const refills = {
   maxRefills: count(100, 'a policy that solves none or all of so many tasks needs others', 0)
     .default(0)
     .describe(
-      'How often other tasks are drawn in place of those whose samples are all worth the same (dynamic sampling of DAPO).',
+      'How often other tasks are drawn in place of those whose samples are all worth the same, or by dapo’s filter all succeed or all fail (dynamic sampling).',
     ),
 };
 

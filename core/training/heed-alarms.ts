@@ -13,6 +13,7 @@ import { plannedLooks } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { StepFacts } from './step-facts.ts';
+import type { Plan } from '../algorithms/method.ts';
 
 /** What the diagnoses must know of a stage besides its facts. */
 export const settingOf = (
@@ -38,6 +39,16 @@ export interface Heeded {
   state: { diagnosed: Diagnosed; healthy: Healthy; adjusted: Adjusted };
 }
 
+/** Where only success and failure make a contrast, groups that all succeed or all fail have none, however they are paid. */
+function asMethodSees<Facts extends Pick<StepFacts, 'rollout'>>(
+  facts: Facts,
+  { refillBy }: Pick<Plan, 'refillBy'>,
+): Facts {
+  const { rollout } = facts;
+  if (refillBy !== 'correctness' || rollout?.mixedGroups === undefined) return facts;
+  return { ...facts, rollout: { ...rollout, equalRewards: rollout.rewardGroups - rollout.mixedGroups } };
+}
+
 /**
  * Reads a step's facts for what goes wrong, and does what the stage's rules say. What held-out success has decided
  * comes first: an alarm decides where the stage would go on.
@@ -50,7 +61,7 @@ export function heedAlarms(
 ): Heeded {
   const { diagnosed, alarms } = diagnose(
     state.diagnosed,
-    facts,
+    asMethodSees(facts, input.stage.plan),
     settingOf(input, facts.stageStep, history.error),
   );
   const acted = act(alarms, input.stage.diagnosis, state.adjusted);

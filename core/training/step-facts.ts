@@ -137,7 +137,10 @@ export interface BatchFacts {
   tokens: number;
   /** Those whose mask is 1: the ones that the policy is taught. */
   maskedTokens: number;
-  /** Groups whose rewards were all equal, or too few: their advantages are zero. */
+  /**
+   * Groups whose rewards were all equal, or too few: their advantages are zero. Of a method that goes by success those that
+   * all succeed or all fail: they are left out.
+   */
   degenerateGroups: number;
   /** Tasks among which those are, where each has several groups: a tree grows in rounds. */
   trees?: number;

@@ -195,3 +195,22 @@ test('a checkpoint that an alarm came soon after is no healthy one, though that 
   // That of step 12 had four steps without an alarm behind it, and that of 36 as many: the best measured one is left.
   expect(training.trained[40]!.parent.weights).toBe('rl-24');
 });
+
+test('groups that fail as a whole have no contrast for a method that goes by success, though shaping pays them differently', async () => {
+  const named = async (filter: 'correctness' | 'reward', mixedGroups: number) => {
+    const training = new ScriptedTraining({
+      heldOut: [0.1],
+      group: () => behaving({ rewardGroups: 10, mixedGroups, rewardVariance: 0.01 }),
+    });
+    const input = stageInput({
+      ...algorithmWith({ kind: 'dapo', filter }),
+      maxSteps: 12,
+      graduation: { ...stageSpec.graduation, everySteps: 4, successAtLeast: 0.9 },
+    });
+    await trainStage(training, input, null, go);
+    return training.facts.flatMap(({ alarms }) => alarms.map(({ name }) => name));
+  };
+  expect(await named('correctness', 0)).toEqual(['no-contrast']);
+  expect(await named('correctness', 10)).toEqual([]);
+  expect(await named('reward', 0)).toEqual([]);
+});
