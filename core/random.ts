@@ -63,6 +63,16 @@ export class RandomStream {
     return items[Math.floor(this.uniform() * items.length)]!;
   }
 
+  /** A place among weights, as often as its weight says. */
+  weighted(weights: readonly number[]): number {
+    let at = this.uniform() * weights.reduce((a, b) => a + b, 0);
+    for (const [place, weight] of weights.entries()) {
+      at -= weight;
+      if (at < 0) return place;
+    }
+    return weights.length - 1;
+  }
+
   /** Fisher–Yates, in place. */
   shuffle<T>(items: T[]): T[] {
     for (let i = items.length - 1; i > 0; i--) {

@@ -182,6 +182,12 @@ export interface ArmTally {
   toolFailures?: number;
 }
 
+/** A task and how many of its samples solved it. */
+export interface TriedTask extends TaskRef {
+  successes: number;
+  trials: number;
+}
+
 export interface GroupResult {
   /** The trajectories; null where the whole group failed, with `failure` saying why. */
   trajectories: BlobRef | null;
@@ -203,6 +209,8 @@ export interface GroupResult {
   conduct?: ArmConduct[];
   /** Tasks that fewer than half of their samples solved. */
   failedTasks: TaskRef[];
+  /** Tasks that not all of their samples solved; absent of others than training's, and from before they were told. */
+  tried?: TriedTask[];
   spans: Span[];
   /** What users' code did wrong, if anything. */
   incidents?: Incident[];

@@ -17,7 +17,7 @@ import { DECISIONS } from '../core/question.ts';
 import type { Decided, OpenQuestion } from '../core/question.ts';
 import type { BlobRef, CheckpointRef, TaskRef } from '../core/refs.ts';
 import type { BudgetChange, Changed } from '../core/run-change.ts';
-import type { ArmTally, GroupResult, Span } from '../core/requests.ts';
+import type { ArmTally, GroupResult, Span, TriedTask } from '../core/requests.ts';
 import type { OutcomeCounts } from '../core/episode/outcome.ts';
 import {
   amount,
@@ -70,6 +70,14 @@ const outcomeCounts = object<OutcomeCounts>({
 });
 const split = oneOf('train', 'heldout', 'test');
 const taskRef = object<TaskRef>({ environment: name, split, level: finite, index: natural });
+const triedTask = object<TriedTask>({
+  environment: name,
+  split,
+  level: finite,
+  index: natural,
+  successes: natural,
+  trials: natural,
+});
 const part = oneOf('rollout', 'tool', 'verification', 'learner', 'data');
 const span = object<Span>({ part, start: finite, end: finite });
 const spent = object<Spent>({ seconds: amount, usd: amount });
@@ -209,6 +217,7 @@ const groupResult = object<GroupResult>({
   behaviour,
   conduct: optional(list(inside<ArmConduct>())),
   failedTasks: list(taskRef),
+  tried: optional(list(triedTask)),
   spans: list(span),
   incidents: optional(list(incident)),
 });

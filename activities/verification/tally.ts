@@ -57,20 +57,19 @@ export function tallyOutcomes(
     }
     if (!chosen && isToolFailure(outcome)) sum.toolFailures = (sum.toolFailures ?? 0) + 1;
   }
+  // An evaluation's tasks are never trained on.
+  const tried = group.tasks.flatMap(({ ref }, i) => {
+    const { successes, trials } = perTask[i]!;
+    const ofTraining = group.grows === undefined && ref.split === 'train';
+    return ofTraining && successes < trials ? [{ ref, successes, trials }] : [];
+  });
   return {
     ...result,
     ...(inheritedTokens > 0 && { inheritedTokens }),
     arms: [...arms.values()],
     outcomes,
-    // An evaluation's tasks are never trained on.
-    failedTasks: group.tasks
-      .filter(
-        ({ ref }, i) =>
-          group.grows === undefined &&
-          ref.split === 'train' &&
-          2 * perTask[i]!.successes < perTask[i]!.trials,
-      )
-      .map(({ ref }) => ref),
+    failedTasks: tried.flatMap(({ ref, successes, trials }) => (2 * successes < trials ? [ref] : [])),
+    ...(tried.length > 0 && { tried: tried.map(({ ref, ...counts }) => ({ ...ref, ...counts })) }),
   };
 }
 

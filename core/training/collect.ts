@@ -1,6 +1,6 @@
 import { addIncidents } from '../episode/incidents.ts';
 import type { TrainingPorts } from '../ports.ts';
-import type { BlobRef, TaskRef } from '../refs.ts';
+import type { BlobRef } from '../refs.ts';
 import type { GroupRequest, GroupResult, RelabelResult, Span } from '../requests.ts';
 import type { Plan } from '../algorithms/method.ts';
 import { shareOut, summarize } from './evaluation.ts';
@@ -10,6 +10,7 @@ import type { StageInput, StageState } from './stage.ts';
 import { samplingAt } from './exploration.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { LateMove } from './task-draw.ts';
+import type { WaitingTask } from './tasks-again.ts';
 
 /** What a step has to learn from. */
 export interface Collected {
@@ -25,8 +26,9 @@ export interface Collected {
   greedyFailure?: string | undefined;
   /** Tokens that were sampled besides those of the summary: for baselines, and with hints. */
   otherTokens: number;
-  /** Failed tasks that wait to be drawn again. */
-  failures: TaskRef[];
+  /** Tasks that wait to be drawn again, and those that were. */
+  failures: WaitingTask[];
+  again: WaitingTask[];
   spans: Span[];
 }
 
@@ -69,6 +71,7 @@ async function takeStored(
     greedy: [],
     otherTokens: 0,
     failures,
+    again: [],
     spans: counts.spans,
   };
 }
@@ -102,7 +105,7 @@ async function sample(
   });
   const common = commonOf(input, state, step);
   const tasks = [...first.tasks];
-  const requests = shareOut(first.tasks, stage.groupsPerWorkflow, common, first.retries);
+  const requests = shareOut(first.tasks, stage.groupsPerWorkflow, common, first.again.length);
   const rolledOut = await ports.rollout(requests);
   let latest = rolledOut;
   for (let refill = 1; refill <= plan.refills; refill++) {
@@ -151,6 +154,7 @@ async function sample(
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
     otherTokens: sampledTokensOf([...greedy, ...corrections]),
     failures: first.failures,
+    again: first.again,
     spans: [...sampled, ...greedy, ...corrections, relabelled, climbed].flatMap((one) => one?.spans ?? []),
   };
 }

@@ -122,6 +122,7 @@ export type GroupCounts = Pick<
   | 'behaviour'
   | 'conduct'
   | 'failedTasks'
+  | 'tried'
 >;
 
 /** Of a group that brought nothing. */
@@ -175,6 +176,7 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     summary.sampledLogprob += result.sampledLogprob;
     summary.turns += result.turns;
     summary.behaviour = addBehaviour(summary.behaviour, result.behaviour);
+    if (result.tried) summary.tried = [...(summary.tried ?? []), ...result.tried];
     summary.failedTasks.push(...result.failedTasks);
     if (result.failure !== undefined) summary.failures.push(result.failure);
     summary.incidents = addIncidents(summary.incidents, result.incidents ?? []);

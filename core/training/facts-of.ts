@@ -9,7 +9,7 @@ import type { BatchFacts, DecisionFacts, HeldOutFacts, RolloutFacts, StepFacts }
 // Parts of a step's facts, of what was done in it.
 
 export function rolloutFacts(summary: RolloutSummary, otherTokens = 0): RolloutFacts {
-  const { behaviour, failures, failedTasks: _, incidents: __, ...counts } = summary;
+  const { behaviour, failures, failedTasks: _, tried: __, incidents: ___, ...counts } = summary;
   return { ...counts, ...behaviour, ...(otherTokens > 0 && { otherTokens }), failedGroups: failures };
 }
 

@@ -11,7 +11,7 @@ import type { Diagnosed } from '../diagnosis/diagnose.ts';
 import { afterRollback, noneHealthy, placesOf } from '../diagnosis/healthy.ts';
 import type { Healthy } from '../diagnosis/healthy.ts';
 import { nothingChanged } from '../run-change.ts';
-import type { CheckpointRef, TaskRef } from '../refs.ts';
+import type { CheckpointRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec, RlStageSpec } from '../spec.ts';
 import { changedStage } from './changed-stage.ts';
@@ -25,6 +25,8 @@ import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
+import { waitAgain } from './tasks-again.ts';
+import type { WaitingTask } from './tasks-again.ts';
 import { batchFacts, decisionFacts, heldOutFacts, learnerFacts, rolloutFacts } from './facts-of.ts';
 import type { StepFacts } from './step-facts.ts';
 import { splitTime } from '../time/time-split.ts';
@@ -58,7 +60,7 @@ export interface StageState {
   diagnosed: Diagnosed;
   healthy: Healthy;
   estimates: ArmEstimates;
-  failures: TaskRef[];
+  failures: WaitingTask[];
   history: StageHistory;
 }
 
@@ -72,9 +74,6 @@ export interface StageResult {
   /** Steps of the run, this stage included. */
   steps: number;
 }
-
-/** How many failed tasks wait to be tried again. */
-const FAILURES_KEPT = 64;
 
 export const initialStageState = (input: StageInput): StageState => ({
   step: 0,
@@ -233,7 +232,16 @@ async function stageStep(
       resetOptimizer: learnt.trained === null ? state.resetOptimizer : false,
       ...heeded.state,
       estimates,
-      failures: [...collected.failures, ...summary.failedTasks].slice(-FAILURES_KEPT),
+      failures: waitAgain(
+        {
+          waiting: collected.failures,
+          again: collected.again,
+          failed: summary.failedTasks,
+          tried: summary.tried ?? [],
+          step: stageStep,
+        },
+        stage.mostTries,
+      ),
       history: decided.history,
     },
     facts: {

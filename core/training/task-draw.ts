@@ -1,5 +1,7 @@
 import { RandomStream } from '../random.ts';
 import type { TaskRef } from '../refs.ts';
+import { drawAgain, refOf } from './tasks-again.ts';
+import type { WaitingTask } from './tasks-again.ts';
 import type { ArmTally } from '../requests.ts';
 import type { Arm, RlStageSpec } from '../spec.ts';
 import { armName } from '../names.ts';
@@ -78,36 +80,37 @@ export interface TaskDraw {
   /** How many of its indexes the step has used already; absent: none. */
   used?: number;
   estimates: ArmEstimates;
-  /** Train tasks failed lately, oldest first. */
-  failures: readonly TaskRef[];
+  /** Train tasks that wait to be drawn again, oldest first. */
+  failures: readonly WaitingTask[];
   /** Part of `count` that is drawn again from `failures`. */
   retryFailures: number;
 }
 
-/**
- * The tasks of a step, the first `retries` of them drawn again, and the failures that were not taken. Fresh tasks have
- * indexes that no other step of the run's stages uses.
- */
-export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; failures: TaskRef[] } {
+/** What a step draws. */
+export interface Drawn {
+  /** The first of them are those that are drawn again. */
+  tasks: TaskRef[];
+  again: WaitingTask[];
+  /** Those that wait and were not drawn. */
+  failures: WaitingTask[];
+}
+
+/** The tasks of a step. Fresh ones have indexes that no other step of the run's stages uses. */
+export function drawTasks(draw: TaskDraw): Drawn {
   const { step, used = 0, indexesPerStep = draw.count } = draw;
   const place = used === 0 ? [step] : [step, used];
   const random = new RandomStream(draw.seed, 'tasks', draw.stage, ...place);
   const firstIndex = draw.tasksBefore + step * indexesPerStep + used;
-  const retries = Math.min(draw.failures.length, Math.floor(draw.count * draw.retryFailures));
-  const tasks = draw.failures.slice(0, retries);
+  const again = drawAgain(
+    draw.failures,
+    Math.floor(draw.count * draw.retryFailures),
+    step,
+    () => new RandomStream(draw.seed, 'again', draw.stage, ...place),
+  );
+  const tasks = again.map(refOf);
   const weights = draw.arms.map((arm) => learnability(draw.estimates[armName(arm)]));
-  const total = weights.reduce((a, b) => a + b, 0);
-  for (let i = retries; i < draw.count; i++) {
-    let at = random.uniform() * total;
-    let chosen = draw.arms.length - 1;
-    for (let a = 0; a < weights.length; a++) {
-      at -= weights[a]!;
-      if (at < 0) {
-        chosen = a;
-        break;
-      }
-    }
-    const arm = draw.arms[chosen]!;
+  for (let i = again.length; i < draw.count; i++) {
+    const arm = draw.arms[random.weighted(weights)]!;
     tasks.push({
       environment: arm.environment,
       split: 'train',
@@ -115,7 +118,7 @@ export function drawTasks(draw: TaskDraw): { tasks: TaskRef[]; retries: number; 
       index: firstIndex + i,
     });
   }
-  return { tasks, retries, failures: draw.failures.slice(retries) };
+  return { tasks, again, failures: draw.failures.filter((task) => !again.includes(task)) };
 }
 
 /** Task indexes that a stage may use: of its steps, which count from 1. */

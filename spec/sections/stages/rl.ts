@@ -111,13 +111,20 @@ export const rlStageSchema = z
     budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
     retryFailures: fraction
       .default(0.125)
-      .describe("Part of each step's tasks drawn again from failed ones."),
+      .describe("Part of each step's tasks drawn again from those that samples failed lately."),
+    mostTries: count(20, 'a task that no sample solves rests for 2, 4, 8, … steps')
+      .default(6)
+      .describe(
+        'Tries after which a task that samples still fail is let go; one that no sample solves rests before each other try, for 2, 4, 8, … steps.',
+      ),
   })
   .describe('Reinforcement learning on groups of samples, until the policy graduates.');
 
 type WrittenRlStage = z.output<typeof rlStageSchema>;
 
-export interface RlStageSpec extends WithArms<WrittenRlStage> {
+export interface RlStageSpec extends Omit<WithArms<WrittenRlStage>, 'mostTries'> {
+  /** Absent in runs that began before there was such a limit: what was failed is drawn again without rest. */
+  mostTries?: number;
   optimizer: OptimizerSpec;
   /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
   plan: Plan;
