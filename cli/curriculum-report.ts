@@ -7,6 +7,7 @@ import type { EvaluationResult } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/messages.ts';
+import { taughtShare } from '../core/training/figures.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
 import { howOf, howTable } from './how-solved.ts';
 import { measured } from '../core/statistics/measured.ts';
@@ -51,6 +52,10 @@ export function reportRun(
   const equal = progress.step?.equalGroups ?? 0;
   if (equal >= MOSTLY)
     say(`in the last step ${percent(equal)} of the groups had equal rewards, which teach nothing (σ = 0)`);
+  for (const [stage, tokens] of Object.entries(progress.tokens ?? {}))
+    say(
+      `stage ${stage} sampled ${tokens.sampled} tokens, of which ${percent(taughtShare(tokens) ?? 0)} taught`,
+    );
   for (const { stage, ...alarm } of progress.alarms ?? []) {
     say(`step ${alarm.stageStep} of ${stage}: ${heededText(alarm)}`);
   }
@@ -109,6 +114,8 @@ export function summarizeRun(
     /** Alarms that stand at the end, and the part of the last step's groups that had equal rewards. */
     standing: progress.step?.standing ?? [],
     equalGroups: progress.step?.equalGroups ?? null,
+    /** By stage: what it sampled to learn from, and what of it something was learnt from. */
+    tokens: progress.tokens ?? {},
     /** Of the whole run, by part; a run that was interrupted has had several starts. */
     seconds: { total: totalTime(progress.seconds), ...progress.seconds },
     sinceStart,

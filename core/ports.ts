@@ -101,6 +101,8 @@ export interface StepReport {
   /** Part of the groups whose rewards are all equal (σ = 0); absent where none could be compared. */
   equalGroups?: number;
   sampledTokens: number;
+  /** Those of `sampledTokens` that something was learnt from; absent where nothing was sampled, or nobody counted. */
+  taughtTokens?: number;
   /** Of the policy that sampled, estimated from all that it sampled; nats a token, null in a warm start. */
   entropy: number | null;
   turns: number;

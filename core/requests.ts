@@ -315,6 +315,8 @@ export interface BatchResult {
   tokens: number;
   /** Those whose mask is 1, of sequences that the policy is taught. */
   maskedTokens: number;
+  /** Tokens of the step's episodes that something is learnt from: an advantage that is not zero; absent of demonstrations. */
+  taughtTokens?: number;
   /** Groups whose rewards were all equal, or too few: their advantages are zero. */
   degenerateGroups: number;
   /** How many were looked at for that, where samples of one task came in several groups. */

@@ -25,6 +25,7 @@ import type {
 } from '@temporalio/workflow';
 import { addIncidents } from '../core/episode/incidents.ts';
 import type { Incident } from '../core/episode/incidents.ts';
+import { addTokens } from '../core/training/figures.ts';
 import { runCurriculum } from '../core/training/curriculum.ts';
 import type { CurriculumResult, CurriculumState } from '../core/training/curriculum.ts';
 import { ids } from '../core/names.ts';
@@ -90,6 +91,8 @@ interface Carried {
   state: CurriculumState;
   control: ControlState;
   seconds: TimeSplit;
+  /** Missing in runs that are older than this field. */
+  tokens?: Progress['tokens'];
   incidents: Incident[];
   alarms: RunAlarm[];
   /** Shown last; absent where an older version has carried over. */
@@ -128,6 +131,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     checkpoint: carried?.state.checkpoint ?? null,
     finished: carried?.state.stages ?? [],
     seconds: carried?.seconds ?? noTime(),
+    tokens: carried?.tokens ?? {},
     learnerBackend: carried?.learnerBackend ?? null,
     retrying: [],
     incidents: carried?.incidents ?? [],
@@ -160,7 +164,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     if (control.stopping) await answerIt(question, 'stop');
     else questions.push(question);
   });
-  listen(stepReported, stepReport, ({ secondsSince, ...step }) => {
+  listen(stepReported, stepReport, ({ secondsSince, tokensSince, ...step }) => {
     shown.step = step;
     shown.heldOut = step.heldOut ?? shown.heldOut;
     if (step.heldOut?.errorLeft !== undefined)
@@ -174,6 +178,11 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.checkpoint = step.checkpoint;
     shown.learnerBackend = step.backend ?? shown.learnerBackend;
     shown.seconds = addTime(shown.seconds, secondsSince);
+    if (tokensSince)
+      shown.tokens = {
+        ...shown.tokens,
+        [step.stage]: addTokens(shown.tokens?.[step.stage] ?? null, tokensSince)!,
+      };
     shown.incidents = addIncidents(shown.incidents, step.incidents ?? []);
     const found = (step.alarms ?? []).map((alarm) => ({ stage: step.stage, ...alarm }));
     shown.alarms = [...shown.alarms, ...found].slice(-MOST_ALARMS);
@@ -350,8 +359,17 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
           leaving = true;
           await condition(allHandlersFinished);
-          const { step, heldOut, seconds, learnerBackend, incidents, alarms, unknownSignals, changes } =
-            shown;
+          const {
+            step,
+            heldOut,
+            seconds,
+            tokens,
+            learnerBackend,
+            incidents,
+            alarms,
+            unknownSignals,
+            changes,
+          } = shown;
           const carry: Carried = {
             spec,
             state,
@@ -359,6 +377,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
             step,
             heldOut,
             seconds,
+            ...(tokens && { tokens }),
             learnerBackend,
             incidents,
             alarms,

@@ -44,6 +44,7 @@ import type { HeededAlarm } from '../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../core/diagnosis/alarm.ts';
 import type { ArmConduct } from '../core/training/conduct.ts';
 import type { BehaviourCounts, ComponentCounts } from '../core/training/step-facts.ts';
+import type { TaughtTokens } from '../core/training/figures.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 
 // What the messages between workflows look like. Anyone who reaches the server can send one, and one that a handler
@@ -128,6 +129,7 @@ export const decidedShape = object<Decided>({ question: name, answer: oneOf(...D
 
 export const stepReport = object<ReportedStep>({
   secondsSince: timeSplit,
+  tokensSince: optional(object<TaughtTokens>({ sampled: natural, taught: natural })),
   stage: name,
   stageStep: natural,
   maxSteps: natural,
@@ -151,6 +153,7 @@ export const stepReport = object<ReportedStep>({
   degenerateGroups: natural,
   equalGroups: optional(between(0, 1)),
   sampledTokens: natural,
+  taughtTokens: optional(natural),
   entropy: nullable(finite),
   turns: natural,
   seconds: timeSplit,

@@ -9,6 +9,7 @@ import type { CheckpointRef } from '../core/refs.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
 import type { Changed, KeptChange, RunChange } from '../core/run-change.ts';
+import type { TaughtTokens } from '../core/training/figures.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 
 /** An alarm of a run, with the stage whose it is. */
@@ -45,6 +46,8 @@ export interface Progress {
   finished: CurriculumState['stages'];
   /** Wall seconds of all steps so far, by part. */
   seconds: TimeSplit;
+  /** What each stage that samples has sampled to learn from so far, and what of it taught; absent in older versions. */
+  tokens?: Record<string, TaughtTokens>;
   learnerBackend: string | null;
   /** Activities at their third attempt or a later one. */
   retrying: Retrying[];
@@ -81,9 +84,11 @@ export const change = defineUpdate<KeptChange, [RunChange]>('change');
 
 /** Of the run to its stage: all that holds now of what people have changed. */
 export const changesMade = defineSignal<[Changed]>('changesMade');
-/** A step, with what it took and those before it that were not reported. */
+/** A step, with what it took and brought, and those before it that were not reported. */
 export interface ReportedStep extends StepReport {
   secondsSince: TimeSplit;
+  /** Absent where nothing was sampled, or an older version tells. */
+  tokensSince?: TaughtTokens;
 }
 export const stepReported = defineSignal<[ReportedStep]>('stepReported');
 export const questionAsked = defineSignal<[OpenQuestion]>('questionAsked');

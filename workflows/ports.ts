@@ -18,6 +18,7 @@ import { ids } from '../core/names.ts';
 import { noCounts } from '../core/training/evaluation.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
+import { addTokens, taughtOf } from '../core/training/figures.ts';
 import { reportOf } from '../core/training/step-report.ts';
 import { addTime, noTime } from '../core/time/time-split.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
@@ -140,7 +141,8 @@ export function trainingPorts(
       const before = control.unsent;
       const incidents = addIncidents(before?.incidents ?? [], report.incidents ?? []);
       const secondsSince = addTime(before?.secondsSince ?? noTime(), report.seconds);
-      control.unsent = { ...report, incidents, secondsSince };
+      const tokensSince = addTokens(before?.tokensSince ?? null, taughtOf(facts));
+      control.unsent = { ...report, incidents, secondsSince, ...(tokensSince && { tokensSince }) };
       const due =
         report.stageStep % reportEvery() === 0 ||
         report.heldOut !== null ||

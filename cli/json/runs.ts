@@ -63,6 +63,9 @@ export const trainOutput = z.strictObject({
   alarms: z.array(record('an alarm, and what was done about it')),
   standing: z.array(record('an alarm that stands at the end')),
   equalGroups: record('the share of groups with equal rewards in the last step; null where it is not known'),
+  tokens: z
+    .record(z.string(), z.strictObject({ sampled: count, taught: count }))
+    .describe('by stage: sampled to learn from, and of those in samples whose advantage was not zero'),
   seconds: z.record(z.string(), z.number()).describe('of the whole run, by part'),
   sinceStart: z.number().describe('seconds since this start'),
   learner: z.string().nullable(),

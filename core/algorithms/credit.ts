@@ -151,7 +151,13 @@ export function trainingSequences(
   groups: readonly RolloutGroup[],
   request: CreditRequest & Pick<BatchRequest, 'plan'> & Partial<Pick<BatchRequest, 'policy'>>,
   beside: Beside = {},
-): { sequences: TrainSequence[]; degenerateGroups: number; trees?: number; scales?: EnvironmentScale[] } {
+): {
+  sequences: TrainSequence[];
+  taughtTokens: number;
+  degenerateGroups: number;
+  trees?: number;
+  scales?: EnvironmentScale[];
+} {
   const { plan, policy, reward } = request;
   const { tasks, fresh, credited, lessonsOf, scoresOf, scales } = stepLessons(groups, request, beside);
   const sequences = tasks.flatMap((task) => {
@@ -181,6 +187,7 @@ export function trainingSequences(
     sequences: teaches
       ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest)
       : [],
+    taughtTokens: fresh.reduce((sum, task) => sum + taughtTokens(task, lessonsOf.get(task)!), 0),
     degenerateGroups: compared.filter((group) => !hasContrast(group)).length,
     ...(groups.some(({ grows }) => grows !== undefined) && { trees: compared.length }),
     ...(reward.normalization && { scales }),
@@ -193,6 +200,18 @@ export const ROUNDING = 1e-9;
 /** Whether the lesson moves the policy, or its critic. */
 export const isMoving = ({ advantages, returns }: Lesson): boolean =>
   returns !== undefined || advantages.some((advantage) => Math.abs(advantage) > ROUNDING);
+
+/** Sampled tokens of a task's episodes that some lesson is about which moves the policy, each counted once. */
+function taughtTokens({ episodes }: TaskEpisodes, lessons: readonly Lesson[]): number {
+  const moving = lessons.filter(isMoving);
+  return episodes.reduce((sum, episode, sample) => {
+    const about = moving.filter((lesson) => lesson.sample === sample);
+    const own = ownMask(episode);
+    return (
+      sum + own.filter((bit, at) => bit === 1 && about.some(({ mask }) => (mask?.[at] ?? 1) === 1)).length
+    );
+  }, 0);
+}
 
 /** What lessons now say beyond what they said before; each has one advantage for all tokens of its sample. */
 function changed(now: readonly Lesson[], before: readonly Lesson[]): Lesson[] {

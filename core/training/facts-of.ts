@@ -18,6 +18,7 @@ export const batchFacts = (made: BatchResult | null): BatchFacts | null =>
     sequences: made.sequences,
     tokens: made.tokens,
     maskedTokens: made.maskedTokens,
+    ...(made.taughtTokens !== undefined && { taughtTokens: made.taughtTokens }),
     degenerateGroups: made.degenerateGroups,
     ...(made.trees !== undefined && { trees: made.trees }),
     ...(made.scales && { scales: made.scales }),

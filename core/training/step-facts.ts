@@ -138,6 +138,11 @@ export interface BatchFacts {
   /** Those whose mask is 1: the ones that the policy is taught. */
   maskedTokens: number;
   /**
+   * Sampled tokens of episodes that something was learnt from: their advantage was not zero. Absent of demonstrations, and
+   * of steps from before they were counted.
+   */
+  taughtTokens?: number;
+  /**
    * Groups whose rewards were all equal, or too few: their advantages are zero. Of a method that goes by success those that
    * all succeed or all fail: they are left out.
    */

@@ -1,7 +1,7 @@
 import { noOutcomes } from '../episode/outcome.ts';
 import type { StepReport } from '../ports.ts';
 import { rate } from '../statistics/intervals.ts';
-import { equalGroups, sampledToLearn } from './figures.ts';
+import { equalGroups, sampledToLearn, taughtOf } from './figures.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { total } from './stage-policy.ts';
 import type { StepFacts } from './step-facts.ts';
@@ -11,6 +11,7 @@ export function reportOf(facts: StepFacts): StepReport {
   const { rollout, batch, learner, heldOut, decision, circumstances } = facts;
   const { stage, stageStep, maxSteps, step, environment, checkpoint, backend, estimates } = facts;
   const equal = equalGroups(facts);
+  const tokens = taughtOf(facts);
   return {
     stage,
     stageStep,
@@ -34,6 +35,7 @@ export function reportOf(facts: StepFacts): StepReport {
     degenerateGroups: batch?.degenerateGroups ?? 0,
     ...(equal !== null && { equalGroups: equal }),
     sampledTokens: rollout ? sampledToLearn(facts) : (heldOut?.sampledTokens ?? 0),
+    ...(tokens && { taughtTokens: tokens.taught }),
     entropy: rollout === null ? null : sampledEntropy(rollout),
     turns: rollout?.turns ?? 0,
     seconds: circumstances.seconds,

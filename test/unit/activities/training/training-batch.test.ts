@@ -68,6 +68,18 @@ test('what others are only compared with is not counted as learnt', () => {
   expect(learntTokens(packBatch(plain.sequences, once))).toBe(4 * 3);
 });
 
+test('tokens that taught are those whose advantage is not zero, each once', () => {
+  const mixed = group([scored(0), scored(1)], [scored(1), scored(1)]);
+  // Of four episodes of three sampled tokens, those of the second task learn nothing.
+  expect(trainingSequences([mixed], settings).taughtTokens).toBe(2 * 3);
+  expect(trainingSequences([group([scored(1), scored(1)])], settings).taughtTokens).toBe(0);
+  const dpo = creditBy({ kind: 'dpo' });
+  const three = trainingSequences([group([scored(0), scored(1), scored(0)])], dpo);
+  // One pair of the three.
+  expect(three.sequences).toHaveLength(2);
+  expect(three.taughtTokens).toBe(2 * 3);
+});
+
 test('rewards on the scale of their environment are told apart within it, and the scales are told', () => {
   const plain = creditBy({ scaleRewards: 'none' });
   const normalized = { ...plain, reward: { ...plain.reward, normalization: 'environment' as const } };
@@ -213,7 +225,7 @@ describe('what a step teaches', () => {
 
   test('is nothing where nothing differs, unless the reference pulls', () => {
     const groups = [group([scored(1), scored(1)]), group([failed, scored(0)])];
-    expect(trainingSequences(groups, settings)).toEqual({ sequences: [], degenerateGroups: 2 });
+    expect(trainingSequences(groups, settings)).toEqual({ sequences: [], taughtTokens: 0, degenerateGroups: 2 });
     const pulled = trainingSequences(groups, creditBy({ beta: 0.1 }));
     expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
   });

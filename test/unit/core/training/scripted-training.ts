@@ -215,6 +215,7 @@ export class ScriptedTraining implements TrainingPorts {
       sequences: 8,
       tokens: 80,
       maskedTokens: 80,
+      taughtTokens: nothing ? 0 : 4,
       degenerateGroups: nothing ? 4 : 0,
       spans: [],
     };

@@ -206,6 +206,7 @@ describe('the figures of a step', () => {
       'graduation/error-left': report.heldOut!.errorLeft,
       'batch/groups-without-contrast': report.degenerateGroups,
       'episodes/sampled-tokens': report.sampledTokens,
+      'episodes/taught-share': report.taughtTokens! / report.sampledTokens,
       'policy/entropy': report.entropy,
       'learner/seconds': report.metrics!.seconds,
       'learner/updates': report.metrics!.updates,
