@@ -225,7 +225,11 @@ describe('what a step teaches', () => {
 
   test('is nothing where nothing differs, unless the reference pulls', () => {
     const groups = [group([scored(1), scored(1)]), group([failed, scored(0)])];
-    expect(trainingSequences(groups, settings)).toEqual({ sequences: [], taughtTokens: 0, degenerateGroups: 2 });
+    expect(trainingSequences(groups, settings)).toEqual({
+      sequences: [],
+      taughtTokens: 0,
+      degenerateGroups: 2,
+    });
     const pulled = trainingSequences(groups, creditBy({ beta: 0.1 }));
     expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
   });
