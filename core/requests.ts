@@ -41,7 +41,7 @@ export interface GroupRequest {
   /** Place of the first task among all of the step: what is sampled follows from it, not from how tasks are shared out. */
   firstTask: number;
   tasks: TaskRef[];
-  /** The first so many of them were failed lately, and are drawn again. */
+  /** The first so many of them are drawn again: samples have failed them lately. */
   retries: number;
   samples: number;
   checkpoint: CheckpointRef;
@@ -192,7 +192,7 @@ export interface GroupResult {
   /** The trajectories; null where the whole group failed, with `failure` saying why. */
   trajectories: BlobRef | null;
   failure?: string;
-  /** Of tasks that were drawn for the first time: those drawn again because they had been failed say too little of an arm. */
+  /** Of tasks that were drawn for the first time: those drawn again because samples had failed them say too little of an arm. */
   arms: ArmTally[];
   outcomes: OutcomeCounts;
   /** Over the episodes whose reward may be trained on. */

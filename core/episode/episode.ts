@@ -121,7 +121,7 @@ export interface GroupTask {
   promptTokens: number[];
   /** Where they are not those of the environment. */
   tools?: TaskTool[];
-  /** Drawn again because it had been failed. */
+  /** Drawn again because samples had failed it. */
   retried?: true;
   /**
    * The prompt that the episodes are learnt behind, where that is not the one that they were sampled behind: without its
