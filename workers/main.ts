@@ -9,7 +9,7 @@ import { openRuntime } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 import { sdkMetrics } from './sdk-metrics.ts';
 import { readSettings } from './settings.ts';
-import { createTierWorker } from './tier.ts';
+import { createTierWorker, neededRoles } from './tier.ts';
 import { createToolWorker } from './tool.ts';
 import { createVerifierWorker } from './verifier.ts';
 
@@ -35,7 +35,8 @@ async function main(): Promise<void> {
     telemetryOptions: { logging: { filter: 'error' }, ...sdkMetrics(process.env) },
   });
   const runtime = await openRuntime(readSettings(), { hosted: roles.some((role) => role !== 'learner') });
-  const workers = await Promise.all(roles.map((role) => create[role](runtime)));
+  const served = neededRoles(roles, runtime.environments.values());
+  const workers = await Promise.all(served.map((role) => create[role](runtime)));
   const stop = (): void => {
     for (const worker of workers) worker.shutdown();
   };
@@ -44,7 +45,7 @@ async function main(): Promise<void> {
   // The one who started this process is told when it is ready, and takes it along when it goes.
   process.once('disconnect', stop);
   await runtime.watch.begin((message) => process.send?.(message));
-  process.send?.({ ready: roles, descriptions: workers.map((worker) => worker.description) });
+  process.send?.({ ready: served, descriptions: workers.map((worker) => worker.description) });
   try {
     await Promise.all(workers.map((worker) => worker.run()));
   } finally {

@@ -5,7 +5,7 @@ import { commandLine } from '../core/installation.ts';
 
 /** Tiers with a worker in TypeScript. */
 export type ServedTier = 'simulation' | 'high-fidelity';
-const TIERS: readonly ServedTier[] = ['simulation', 'high-fidelity'];
+export const TIERS: readonly ServedTier[] = ['simulation', 'high-fidelity'];
 
 /** `4` for every tier, or `simulation=8,high-fidelity=2`; tiers that are left out have `otherwise`. */
 const perTier = <T>(number: z.ZodType<number>, otherwise: T) =>

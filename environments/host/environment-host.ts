@@ -28,6 +28,8 @@ export interface EnvironmentHostOptions {
   memoryBytes?: number;
   /** How long a module may take to be loaded, milliseconds. */
   loadMs?: number;
+  /** How long a process is kept that has told what its module has and was asked nothing since, milliseconds. */
+  keepLoadedMs?: number;
   log?: (line: string) => void;
 }
 
@@ -112,7 +114,7 @@ export class EnvironmentHost {
     const loadSome = async (): Promise<void> => {
       for (const [i, module] of left) {
         const realm = this.realmOf(module, env, options);
-        loaded[i] = await realm.load().catch((error: unknown) => ({ error }));
+        loaded[i] = await realm.load(options.keepLoadedMs).catch((error: unknown) => ({ error }));
       }
     };
     await Promise.all(Array.from({ length: availableParallelism() }, loadSome));
@@ -232,7 +234,7 @@ export class EnvironmentHost {
     const known = this.environments.get(ask.environment);
     const work = (host: HostProcess): Promise<Answer[]> =>
       host.ask(ask, { signal, blockMs: this.blockMs(ask), deadlineMs: deadlineMs(ask, known), heartbeat });
-    return lane.use(signal, work, () => heartbeat?.());
+    return lane.use(signal, work, { waiting: () => heartbeat?.() });
   }
 
   /** Where an ask goes first, if anywhere, and where what is to be alone goes. */
@@ -251,7 +253,9 @@ export class EnvironmentHost {
     // What is pinned to a process can be asked of no other one.
     if (ofSession === 'pin') return { shared: lanes.sessions, alone: lanes.sessions, suspect: () => false };
     if (tool?.placement !== 'long') {
-      return { shared: ofSession ? lanes.sessions : lanes.short, alone: lanes.alone, suspect };
+      // The state of a fold passes with each ask: no process holds anything of it.
+      const held = ofSession && ofSession !== 'fold';
+      return { shared: held ? lanes.sessions : lanes.short, alone: lanes.alone, suspect };
     }
     // A call that may not be repeated has no second process to be found innocent in: it keeps to its like.
     if (tool.effect === 'once') return { shared: null, alone: lanes.once, suspect };

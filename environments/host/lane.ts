@@ -42,12 +42,13 @@ export class Lane {
 
   /**
    * Lends a process for as long as `work` takes. Until there is one `waiting` is called now and then: how long that
-   * takes is no silence of whoever is to work. Throws what `work` throws, HostDied, and what a start throws.
+   * takes is no silence of whoever is to work. `keepMs` is for a process that nobody asks anything afterwards. Throws what
+   * `work` throws, HostDied, and what a start throws.
    */
   async use<T>(
     signal: AbortSignal,
     work: (host: HostProcess) => Promise<T>,
-    waiting: () => void = () => undefined,
+    { waiting = () => undefined, keepMs = this.keepMs }: { waiting?: () => void; keepMs?: number } = {},
   ): Promise<T> {
     const signs = setInterval(waiting, SIGN_MS);
     try {
@@ -57,7 +58,7 @@ export class Lane {
         clearInterval(signs);
         return await work(slot.host);
       } finally {
-        this.give(slot);
+        this.give(slot, keepMs);
       }
     } finally {
       clearInterval(signs);
@@ -112,9 +113,9 @@ export class Lane {
     return slot;
   }
 
-  private give(slot: Slot): void {
+  private give(slot: Slot, ofLast: number): void {
     slot.asks--;
-    const keepMs = this.slots.length === 1 ? this.keepMs : KEEP_MS;
+    const keepMs = this.slots.length === 1 ? ofLast : KEEP_MS;
     if (slot.asks === 0 && keepMs < Infinity) {
       slot.idle = setTimeout(() => {
         this.slots = this.slots.filter((other) => other !== slot);

@@ -4,6 +4,8 @@ import { Lane } from './lane.ts';
 
 /** A start takes a second, and a module may have to prepare itself again: what was used is kept for the next step. */
 const KEEP_SHORT_MS = 5 * 60_000;
+/** Some modules are only loaded to be known, and no run asks them anything: Gradus's own environments, for example. */
+const KEEP_LOADED_MS = 30_000;
 
 /**
  * The processes of one module's environments. No other module's code runs in them, so that what it does to the language,
@@ -38,12 +40,13 @@ export class Realm {
   }
 
   /** What its module has. Throws GradusError('environment', 'module' | 'shape' | 'duplicate') and HostDied. */
-  load(): Promise<EnvironmentFacts[]> {
-    return this.short.use(new AbortController().signal, ({ facts }) => {
+  load(keepMs = KEEP_LOADED_MS): Promise<EnvironmentFacts[]> {
+    const look = ({ facts }: { facts: EnvironmentFacts[] }): Promise<EnvironmentFacts[]> => {
       const names = facts.flatMap(({ verifiers }) => verifiers.flatMap(({ variables }) => variables ?? []));
       Object.assign(this.tierVariables, this.valuesOf(names));
       return Promise.resolve(facts);
-    });
+    };
+    return this.short.use(new AbortController().signal, look, { keepMs });
   }
 
   get pids(): number[] {
