@@ -12,6 +12,15 @@ export const peakBytesOfDescendants = (): number =>
 export const bytesOfDescendants = (): number =>
   sum(descendants().map(({ status }) => bytes(status, 'VmRSS')));
 
+/**
+ * The memory of a process and of each that descends from it, bytes: of pages that several share, to each its part (PSS), so
+ * that a sum counts them once. Linux only; nothing elsewhere.
+ */
+export const shareBytesOfDescendants = (of: number): number[] =>
+  [of, ...descendants(of).map(({ pid }) => pid)]
+    .map((pid) => bytes(textOf(`/proc/${pid}/smaps_rollup`), 'Pss'))
+    .filter((share) => share > 0);
+
 /** Linux tells processor time in hundredths of a second. */
 const TICK_MS = 10;
 

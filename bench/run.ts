@@ -12,6 +12,7 @@ import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { dashboardBench } from './dashboard/dashboard.ts';
 import { demoBench } from './demo.ts';
 import { familiesBench } from './families/families.ts';
+import { footprintBench } from './footprint.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
 import { learnerBench } from './learner.ts';
@@ -32,6 +33,7 @@ const BENCHES: Record<string, Bench> = {
   demo: demoBench,
   dashboard: dashboardBench,
   families: familiesBench,
+  footprint: footprintBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
   methods: methodsBench,
