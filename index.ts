@@ -1,7 +1,10 @@
-// What a project imports from "gradus": the contract of environments, ready verifiers, and the spec.
+// What a project imports from "gradus": the contract of environments, generated tasks, ready verifiers, and the spec.
 
 export * from './environments/contract.ts';
 export * from './environments/session.ts';
+export { dealTasks, drawTask, randomOf, splitOfProblem } from './environments/generated-tasks.ts';
+export type { Dealt, Shares } from './environments/generated-tasks.ts';
+export { RandomStream } from './core/random.ts';
 export { environmentReward } from './environments/verifiers/environment-reward.ts';
 export { exactMatch } from './environments/verifiers/exact-match.ts';
 export { formatVerifier } from './environments/verifiers/format.ts';

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
-import { randomKey, RandomStream, uniform } from '../../core/random.ts';
+import { RandomStream } from '../../core/random.ts';
 import type { Split } from '../../core/refs.ts';
+import { splitOfProblem } from '../generated-tasks.ts';
 import { evaluate, parseExpression, printExpression, steps } from './expression.ts';
 import type { Expression, Operation, Operator } from './expression.ts';
 import { LEVELS, type Level } from './levels.ts';
@@ -16,10 +17,7 @@ export interface Problem {
  * The split that a problem belongs to: decided by what is to be computed, not by how it is told, so that a story and
  * a bare expression with the same numbers are never on two sides.
  */
-export function splitOf(expression: string): Split {
-  const draw = uniform(randomKey('calculator', 'split', expression), 0);
-  return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
-}
+export const splitOf = (expression: string): Split => splitOfProblem('calculator', expression);
 
 /** Makes the problem at (split, level, index); the same for the same coordinates. */
 export function createProblems(): (split: Split, level: number, index: number) => Problem {

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
-import { randomKey, RandomStream, uniform } from '../../core/random.ts';
+import type { RandomStream } from '../../core/random.ts';
 import type { Split } from '../../core/refs.ts';
+import { drawTask, splitOfProblem } from '../generated-tasks.ts';
 import { LEVELS } from './levels.ts';
 import type { Level } from './levels.ts';
 
@@ -18,8 +19,7 @@ export interface Target {
 
 /** The split that a target belongs to, decided by the target itself, so that no two splits share one. */
 export function splitOf(target: Target): Split {
-  const draw = uniform(randomKey('molecules', 'split', promptOf(target)), 0);
-  return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
+  return splitOfProblem('molecules', promptOf(target));
 }
 
 /** The target at (split, level, index); the same for the same coordinates. Throws GradusError('environment', 'task'). */
@@ -32,11 +32,11 @@ export function targetAt(split: Split, level: number, index: number): Target {
       `molecules has no task ${index} at level ${level}; levels are ${LEVELS.map((one) => one.level).join(', ')} and indexes whole numbers from 0.`,
     );
   }
-  const random = new RandomStream('molecules', 'task', split, level, index);
-  for (;;) {
-    const target = draw(shape, random);
-    if (splitOf(target) === split) return target;
-  }
+  return drawTask(
+    { environment: 'molecules', split, level, index },
+    (random) => draw(shape, random),
+    promptOf,
+  );
 }
 
 function draw(shape: Level, random: RandomStream): Target {

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
-import { randomKey, RandomStream, uniform } from '../../core/random.ts';
+import { RandomStream } from '../../core/random.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
+import { splitOfProblem } from '../generated-tasks.ts';
 import type { Goal, Wish } from './goal.ts';
 import { LEVELS, type Level } from './levels.ts';
 import { totalOf, type Customer, type Order, type OrderItem, type Product, type Write } from './shop.ts';
@@ -17,10 +18,7 @@ const SIZES = ['small', 'medium', 'large'];
 const FORBIDDEN = 0.8;
 
 /** The split that an order's id belongs to: no order of one split is in a task of another. */
-export function splitOf(order: string): Split {
-  const draw = uniform(randomKey('retail', 'split', order), 0);
-  return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
-}
+export const splitOf = (order: string): Split => splitOfProblem('retail', order);
 
 /** What is behind a task; the same for the same coordinates. */
 export function goalAt({ split, level, index }: TaskRef): Goal {

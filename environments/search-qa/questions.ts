@@ -1,6 +1,7 @@
-import { RandomStream, randomKey, uniform } from '../../core/random.ts';
+import { RandomStream } from '../../core/random.ts';
 import type { Split } from '../../core/refs.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
+import { splitOfProblem } from '../generated-tasks.ts';
 import { normalizeSquad } from '../verifiers/squad.ts';
 import type { Bm25, Passage } from './bm25.ts';
 import { LEVELS, passagesOf, type Level } from './levels.ts';
@@ -36,8 +37,7 @@ const SMALL_NAME = /^[A-Za-z]{3,12}$/u;
  * level and however many names it has.
  */
 export function splitOf(answer: string): Split {
-  const draw = uniform(randomKey('search-qa', 'split', normalizeSquad(answer)), 0);
-  return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
+  return splitOfProblem('search-qa', normalizeSquad(answer));
 }
 
 /**

@@ -1,5 +1,6 @@
-import { randomKey, RandomStream, uniform } from '../../core/random.ts';
+import { RandomStream } from '../../core/random.ts';
 import type { Split } from '../../core/refs.ts';
+import { splitOfProblem } from '../generated-tasks.ts';
 
 /** A problem, a program that prints its answer, and the answer as it was computed here, without Python. */
 export interface Problem {
@@ -156,19 +157,11 @@ const KINDS: readonly (readonly Kind[])[] = [
 
 export const LEVELS: readonly number[] = KINDS.map((_, i) => i + 1);
 
-const SPLITS: Record<Split, readonly [number, number]> = {
-  train: [0, 0.6],
-  heldout: [0.6, 0.8],
-  test: [0.8, 1],
-};
-
 /** The problem at (split, level, index). The program tells which split it is of, so words do not carry it over. */
 export function problemAt(split: Split, level: number, index: number): Problem {
   const random = new RandomStream('tool-math', 'problem', split, level, index);
-  const [low, high] = SPLITS[split];
   for (;;) {
     const problem = random.pick(KINDS[level - 1]!)(random);
-    const draw = uniform(randomKey('tool-math', 'split', problem.code), 0);
-    if (draw >= low && draw < high) return problem;
+    if (splitOfProblem('tool-math', problem.code) === split) return problem;
   }
 }

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
-import { randomKey, RandomStream, uniform } from '../../core/random.ts';
+import { RandomStream } from '../../core/random.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
+import { splitOfProblem } from '../generated-tasks.ts';
 import { makeCatalogue } from './catalogue.ts';
 import { LEVELS, type Level } from './levels.ts';
 import { priceText, type Goal, type Product } from './product.ts';
@@ -21,8 +22,7 @@ export function splitOf(goal: Goal): Split {
   const { type, attributes, options } = goal;
   const chosen = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));
   const wish = JSON.stringify([type, attributes.toSorted(), chosen, null]);
-  const draw = uniform(randomKey('web-shop', 'split', wish), 0);
-  return draw < 0.6 ? 'train' : draw < 0.8 ? 'heldout' : 'test';
+  return splitOfProblem('web-shop', wish);
 }
 
 /** The visits at (split, level, index): the same for the same coordinates. Throws GradusError('environment', 'task'). */

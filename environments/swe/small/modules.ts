@@ -1,5 +1,6 @@
-import { RandomStream, randomKey, uniform } from '../../../core/random.ts';
+import { RandomStream } from '../../../core/random.ts';
 import type { Split } from '../../../core/refs.ts';
+import { splitOfProblem } from '../../generated-tasks.ts';
 import type { Bug } from '../bug.ts';
 import { patchBetween } from '../patch.ts';
 
@@ -68,16 +69,9 @@ export interface SmallBug extends Bug {
   shown: { call: string; want: string };
 }
 
-const SPLITS: Record<Split, readonly [number, number]> = {
-  train: [0, 0.6],
-  heldout: [0.6, 0.8],
-  test: [0.8, 1],
-};
-
 /** The bug at (split, level, index). What is in one split is in no other: it is told by the broken line and its mend. */
 export function smallBug(shape: SmallLevel, split: Split, index: number): SmallBug {
   const random = new RandomStream('swe-small', 'bug', split, shape.level, index);
-  const [low, high] = SPLITS[split];
   for (;;) {
     const names = random.shuffle([...NAMES]).slice(0, random.int(...shape.functions));
     const lines = names.map((name) => lineOf(name, shape, random));
@@ -87,8 +81,7 @@ export function smallBug(shape: SmallLevel, split: Split, index: number): SmallB
     const bug = bugOf(shape, lines, at, broken, random, drawn);
     if (bug === undefined) continue;
     const { name, wrong, right } = bug.line;
-    const draw = uniform(randomKey('swe-small', 'split', `${name}: ${wrong} → ${right}`), 0);
-    if (draw >= low && draw < high) return bug;
+    if (splitOfProblem('swe-small', `${name}: ${wrong} → ${right}`) === split) return bug;
   }
 }
 
