@@ -6,7 +6,7 @@ import calculator from '../examples/calculator.json' with { type: 'json' };
 import { GradusError } from '../core/errors.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import type { BenchOptions } from './bench.ts';
-import { benchRow } from './bench-row.ts';
+import { benchRow, median } from './bench-row.ts';
 import type { BenchRow } from './bench-row.ts';
 import { withTemporaryFolder } from './durable-run.ts';
 import { shareBytesOfDescendants } from './processes.ts';
@@ -16,9 +16,11 @@ const LOOK_EVERY_MS = 1000;
 const WATCH_MS = 120_000;
 const MODULE = path.resolve(import.meta.dirname, '../examples/environment.ts');
 
-interface Most {
+/** Medians over the second half, when nothing starts any more; of memory the most, too. */
+interface Footprint {
   processes: number;
   megabytes: number;
+  most: number;
 }
 
 /** The processes of `train`, the command itself with them, and the memory that they share out among them. Linux only. */
@@ -28,22 +30,24 @@ export async function* footprintBench(options: BenchOptions): AsyncGenerator<Ben
     ['calculator', ''],
     ['an environment of a project', MODULE],
   ] as const) {
-    const most: Most[] = [];
+    const seen: Footprint[] = [];
     for (let run = 1; run <= runs; run++) {
-      most.push(await watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options));
-      say(`${name}: ${most.at(-1)!.processes} processes, ${most.at(-1)!.megabytes.toFixed(0)} MB`);
+      const one = await watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options);
+      say(`${name}: ${one.processes} processes, ${one.megabytes.toFixed(0)} MB`);
+      seen.push(one);
     }
-    const row = (what: string, unit: string, of: (one: Most) => number): BenchRow =>
+    const row = (what: string, unit: string, of: (one: Footprint) => number): BenchRow =>
       benchRow({
         bench: 'footprint',
         case: `train, ${name}: ${what}`,
         unit,
         better: 'less',
-        ours: most.map(of),
+        ours: seen.map(of),
         anchor: null,
       });
-    yield row('most processes at once', 'processes', (one) => one.processes);
-    yield row('most memory at once (proportional share)', 'MB', (one) => one.megabytes);
+    yield row('processes', 'processes', (one) => one.processes);
+    yield row('memory (proportional shares)', 'MB', (one) => one.megabytes);
+    yield row('most memory at once', 'MB', (one) => one.most);
   }
 }
 
@@ -59,7 +63,7 @@ function specOf(modules: string): unknown {
   };
 }
 
-async function watched(modules: string, ms: number, { say, signal }: BenchOptions): Promise<Most> {
+async function watched(modules: string, ms: number, { say, signal }: BenchOptions): Promise<Footprint> {
   return withTemporaryFolder(async (folder) => {
     const spec = path.join(folder, 'spec.json');
     await writeFile(spec, JSON.stringify(specOf(modules)));
@@ -71,18 +75,22 @@ async function watched(modules: string, ms: number, { say, signal }: BenchOption
     let said = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-2000)));
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    const most: Most = { processes: 0, megabytes: 0 };
+    const looks: number[][] = [];
     try {
       for (const end = performance.now() + ms; performance.now() < end;) {
         await delay(LOOK_EVERY_MS, undefined, { signal });
         if (child.exitCode !== null)
           throw new GradusError('infra', 'bench', `the command ended by itself:\n${said}`);
-        const shares = shareBytesOfDescendants(child.pid!);
-        most.processes = Math.max(most.processes, shares.length);
-        most.megabytes = Math.max(most.megabytes, shares.reduce((sum, share) => sum + share, 0) / 2 ** 20);
+        looks.push(shareBytesOfDescendants(child.pid!));
       }
       say(said.trimEnd().split('\n').at(-1)!);
-      return most;
+      const megabytes = looks.map((shares) => shares.reduce((sum, share) => sum + share, 0) / 2 ** 20);
+      const later = looks.length >> 1;
+      return {
+        processes: median(looks.slice(later).map(({ length }) => length)),
+        megabytes: median(megabytes.slice(later)),
+        most: Math.max(...megabytes),
+      };
     } finally {
       child.kill('SIGINT');
       await ended;

@@ -12,6 +12,8 @@ export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'>
   relabels?: boolean;
   demonstrates?: boolean;
   resume?: Resume | null;
+  /** Of the shortest of some demonstrations of each level, where somebody has looked. */
+  turnsOfDemonstrations?: ReadonlyMap<number, number>;
   /** Of the source of its tasks. */
   version?: string | null;
 };

@@ -1,5 +1,6 @@
 import type { CurriculumSpec } from '../core/spec.ts';
 import type { Refuse, SpecEnvironment, SpecEnvironments } from './check.ts';
+import { withFittingCounts } from './fitting-counts.ts';
 import { curriculumSchema } from './curriculum.ts';
 import type { WrittenSpec } from './curriculum.ts';
 import { checkEvaluation, evaluationOf } from './sections/evaluation.ts';
@@ -24,7 +25,7 @@ const WHAT = 'the curriculum spec';
  * nearest valid name.
  */
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
-  const spec = readShape(written);
+  const spec = withFittingCounts(written, readShape(written), environments);
   const problems: Problem[] = [];
   check(spec, environments, (path, message) => {
     problems.push({ path, message: message + noteOfDefault(path, written, spec) });

@@ -1,17 +1,18 @@
-import { defineEnvironment, environmentReward, fold, sessionTool, z } from 'gradus';
-import type { Split, TaskRef } from 'gradus';
+import { dealTasks, defineEnvironment, environmentReward, fold, sessionTool, z } from 'gradus';
+import type { Dealt } from 'gradus';
 
-/** Of every seven codes the first five are for training, one is held out, one is for the final report. */
-const PARTS: Record<Split, readonly number[]> = { train: [0, 1, 2, 3, 4], heldout: [5], test: [6] };
+const NAME = 'my-agent';
+const LEVELS = [3, 4];
 
-/** Level n has codes of n digits. Other coordinates are other codes, so no code is in two splits. */
-function codeAt({ split, level, index }: TaskRef): string {
-  const parts = PARTS[split];
-  const number = 7 * Math.floor(index / parts.length) + parts[index % parts.length]!;
-  // A step that shares no factor with 10 goes through all codes once, and neighbours look unlike each other. (By fives the
-  // last digit would tell the split, and held-out codes would end in digits that training never saw.)
-  return String((number * 7919) % 10 ** level).padStart(level, '0');
-}
+/** Level n has all codes of n digits. Each is dealt to one split by its digest, so no code is in two. */
+const codesOf = (level: number): Dealt<string> =>
+  dealTasks(
+    NAME,
+    Array.from({ length: 10 ** level }, (_, number) => String(number).padStart(level, '0')),
+    (code) => code,
+  );
+// Where there are too many problems to list, `drawTask` makes the one at given coordinates from random numbers.
+const CODES = new Map(LEVELS.map((level) => [level, codesOf(level)]));
 
 /** What an episode changes: how many digits of the code have been dialled, in order. */
 export type Safe = { code: string; right: number };
@@ -31,12 +32,12 @@ const dialTool = sessionTool({
 
 /** A safe is opened by dialling its code, one digit a call. */
 export default defineEnvironment({
-  name: 'my-agent',
-  levels: [3, 4],
+  name: NAME,
+  levels: LEVELS,
   tools: [dialTool],
   verifiers: [environmentReward()],
   task: (ref) => {
-    const code = codeAt(ref);
+    const code = CODES.get(ref.level)!.at(ref);
     return { ref, prompt: `The code is ${code.split('').join(' ')}.`, info: { code } };
   },
   // The state is a small value that passes from call to call and is kept with the episode: whatever process is killed, the
@@ -58,5 +59,5 @@ export default defineEnvironment({
       weight: 1,
     };
   },
-  taskCount: (split, level) => PARTS[split].length * Math.floor(10 ** level / 7),
+  taskCount: (split, level) => CODES.get(level)!.count(split),
 });

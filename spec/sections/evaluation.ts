@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count } from '../../core/fields.ts';
-import { armsOf, checkCount, checkTasks, MEASURED, MOST_TASKS, tasksSchema } from './tasks.ts';
+import { armsOf, checkCount, checkTasks, FEWER, MEASURED, MOST_TASKS, tasksSchema } from './tasks.ts';
 import type { WithArms } from './tasks.ts';
 
 /** Of each task; all of a task are in one group. */
@@ -9,7 +9,7 @@ const MOST_SAMPLES = 128;
 
 export const evaluationSchema = z.strictObject({
   tasks: tasksSchema,
-  count: count(MOST_TASKS, MEASURED).default(1000),
+  count: count(MOST_TASKS, MEASURED).default(1000).describe(`Test tasks. ${FEWER}`),
   samples: count(MOST_SAMPLES, 'take more tasks')
     .default(1)
     .describe('Of each task: with several there are pass@k and pass^k, and what other attempts are worth.'),

@@ -87,6 +87,9 @@ export function checkTasks(
 export const MOST_TASKS = 100_000;
 export const MEASURED = 'the interval is narrower than anybody needs, and one history holds the measurement';
 
+/** Of a count that nobody wrote. */
+export const FEWER = 'Left out, fewer where the environment has fewer.';
+
 /** Whoever lets more be missing measures something else. */
 const MOST_UNJUDGED = 0.5;
 export const unjudgedSchema = z
@@ -98,32 +101,47 @@ export const unjudgedSchema = z
     "Part of each level's held-out tasks that may stay without a judgement; whatever else is not judged counts as a failure.",
   );
 
+/** Tasks that a section asks a split for: of all arms together in equal parts, or of each one. */
+interface Asked {
+  tasks: WrittenTasks;
+  split: Split;
+  of: 'all' | 'each';
+}
+
+/** What each arm has, as far as environments and levels are known, and the most that can be asked for on its account. */
+function tasksThere({ tasks, split, of }: Asked, environments: SpecEnvironments) {
+  const arms = armsOf(tasks);
+  return arms.flatMap((arm, i) => {
+    const known = environments.get(arm.environment);
+    if (!known?.levels.includes(arm.level)) return [];
+    const there = known.taskCount(split, arm.level);
+    // What is left over where the count cannot be divided falls to the first arms.
+    return [{ arm, i, there, most: of === 'each' ? there : there * arms.length + i }];
+  });
+}
+
+/** The most of a count that no task has to be in twice; Infinity where nothing bounds it. */
+export const mostTasks = (asked: Asked, environments: SpecEnvironments): number =>
+  Math.min(...tasksThere(asked, environments).map(({ most }) => most));
+
 /**
- * Whether there are so many other tasks, in equal parts over the arms: a measurement in which a task counts twice claims
- * more confidence than it has. `path` is that of the count, which is of all arms together or of each one.
+ * Whether there are so many other tasks: a measurement in which a task counts twice claims more confidence than it has.
+ * `path` is that of the count.
  */
 export function checkCount(
-  { tasks, split, count, of }: { tasks: WrittenTasks; split: Split; count: number; of: 'all' | 'each' },
+  { count, ...section }: Asked & { count: number },
   path: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
-  const arms = armsOf(tasks);
-  const together = of === 'all' ? count : count * arms.length;
-  const [scarcest] = arms
-    .flatMap((arm, i) => {
-      const known = environments.get(arm.environment);
-      if (!known?.levels.includes(arm.level)) return [];
-      const there = known.taskCount(split, arm.level);
-      // What is left over where the count cannot be divided falls to the first arms.
-      return [{ arm, there, asked: Math.ceil((together - i) / arms.length), most: there * arms.length + i }];
-    })
-    .toSorted((a, b) => a.most - b.most);
-  if (!scarcest || scarcest.asked <= scarcest.there) return;
-  const { arm, there, asked, most } = scarcest;
+  const [scarcest] = tasksThere(section, environments).toSorted((a, b) => a.most - b.most);
+  if (!scarcest || count <= scarcest.most) return;
+  const { arm, i, there, most } = scarcest;
+  const arms = armsOf(section.tasks).length;
+  const asked = section.of === 'all' ? Math.ceil((count - i) / arms) : count;
   const remedy =
     there === 0
       ? 'leave the level out, or let it have some'
-      : `write at most ${JSON.stringify(String(path.at(-1)))}: ${of === 'all' ? most : there}`;
-  refuse(path, `asks for ${asked} ${split} tasks of ${armName(arm)}, which has ${there}: ${remedy}`);
+      : `write at most ${JSON.stringify(String(path.at(-1)))}: ${most}`;
+  refuse(path, `asks for ${asked} ${section.split} tasks of ${armName(arm)}, which has ${there}: ${remedy}`);
 }

@@ -26,8 +26,10 @@ import {
   armsOf,
   checkCount,
   checkTasks,
+  FEWER,
   MEASURED,
   MOST_TASKS,
+  mostTasks,
   tasksSchema,
   unjudgedSchema,
 } from '../tasks.ts';
@@ -65,7 +67,7 @@ export const rlStageSchema = z
         0.9,
         'Probability that none of the evaluations of the stage graduates a policy that is worse.',
       ),
-      tasks: count(MOST_TASKS, MEASURED).default(300),
+      tasks: count(MOST_TASKS, MEASURED).default(300).describe(`Held-out tasks of an evaluation. ${FEWER}`),
       everySteps: count(1e6, 'the last step is always measured').default(10),
       unjudgedAtMost: unjudgedSchema,
     }),
@@ -213,11 +215,12 @@ export function checkRlStage(
   }
   const { tasks, confidence, successAtLeast } = stage.graduation;
   const looks = plannedLooks(stage);
+  const most = mostTasks({ tasks: stage.tasks, split: 'heldout', of: 'all' }, environments);
   const reachable = mostThatCanBeShown(stage, 1 / looks);
   if (reachable < successAtLeast) {
     refuse(
       [...at, 'graduation', 'successAtLeast'],
-      `${tasks} tasks at ${confidence} confidence in ${looks} evaluations show at most ${reachable.toFixed(4)}: raise graduation.tasks, measure less often, or lower this`,
+      `${tasks} tasks at ${confidence} confidence in ${looks} evaluations show at most ${reachable.toFixed(4)}: ${tasks < most ? 'raise graduation.tasks' : 'let the environment have more held-out tasks'}, measure less often, or lower this`,
     );
   }
   const arms = armsOf(stage.tasks).length;

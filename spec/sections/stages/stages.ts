@@ -94,7 +94,7 @@ export function checkStages(
     if (RESERVED.includes(name) || name.endsWith(HELD_OUT)) {
       refuse([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
     }
-    if (stage.kind === 'supervised') checkSupervisedStage(stage, at, environments, refuse);
+    if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
     else
       checkRlStage(
         stage,

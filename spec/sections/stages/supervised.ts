@@ -2,11 +2,14 @@ import { z } from 'zod';
 import type { Refuse, SpecEnvironments } from '../../check.ts';
 import { count, fraction, name } from '../../../core/fields.ts';
 import type { Path } from '../../strict.ts';
+import { armName } from '../../../core/names.ts';
 import { optimizerSchema } from '../optimizer.ts';
+import type { SamplingSpec } from '../sampling.ts';
 import {
   armsOf,
   checkCount,
   checkTasks,
+  FEWER,
   MEASURED,
   MOST_TASKS,
   tasksSchema,
@@ -34,7 +37,7 @@ export const supervisedStageSchema = z
       successAtLeast: fraction.describe(
         'Held-out success that every level must reach: what is never sampled is never reinforced.',
       ),
-      tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe('Held-out tasks per level.'),
+      tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe(`Held-out tasks per level. ${FEWER}`),
       unjudgedAtMost: unjudgedSchema,
     }),
   })
@@ -54,6 +57,7 @@ export const supervisedStageOf = ({ tasks, ...stage }: WrittenSupervisedStage): 
 /** `at` is the path of the stage. */
 export function checkSupervisedStage(
   { tasks, minibatch, updatesPerRound, graduation }: WrittenSupervisedStage,
+  { maxTurns }: Pick<SamplingSpec, 'maxTurns'>,
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
@@ -66,6 +70,14 @@ export function checkSupervisedStage(
         `"${environment}" has no expert to imitate (demonstrate()): begin with an imported model (model.from), with another run's episodes (an rl stage that collects stored ones, by rft say), or with levels that a fresh model solves now and then`,
       );
   });
+  for (const { environment, level } of armsOf(tasks)) {
+    const turns = environments.get(environment)?.turnsOfDemonstrations?.get(level) ?? 0;
+    if (turns > maxTurns)
+      refuse(
+        ['sampling', 'maxTurns'],
+        `${maxTurns} turns leave no room for the demonstrations of ${armName({ environment, level })}, the shortest of which takes ${turns}: write "maxTurns": ${turns} or more`,
+      );
+  }
   const path = [...at, 'graduation', 'tasksPerLevel'];
   const { tasksPerLevel } = graduation;
   checkCount({ tasks, split: 'heldout', count: tasksPerLevel, of: 'each' }, path, environments, refuse);

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curriculumJsonSchema } from '../../../spec/json-schema.ts';
+import type { SpecEnvironment } from '../../../spec/check.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import type { Split } from '../../../core/refs.ts';
 import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
@@ -47,6 +48,52 @@ function withAt(path: (string | number)[], value: unknown): Written {
 }
 
 const problemsOf = (written: unknown) => problemsAmong(written, environments);
+
+describe('a small environment', () => {
+  const counts = { train: 20, heldout: 6, test: 5 };
+  const house = { ...library, name: 'little-house', taskCount: (split: Split) => counts[split] };
+  const among = new Map([...environments, [house.name, house]]);
+  const tasks = [{ environment: 'little-house', levels: [1, 2] }];
+  const written = (successAtLeast: number, warm = {}, rl = {}, evaluation = {}) => ({
+    reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
+    stages: [
+      { kind: 'supervised', name: 'warm-start', tasks, graduation: { successAtLeast: 0.4, ...warm } },
+      { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast, ...rl } },
+    ],
+    evaluation: { tasks, ...evaluation },
+  });
+
+  test('is measured with all the tasks that it has, where nobody wrote how many', () => {
+    expect(parseSpec(written(0.3), 'run', among)).toMatchObject({
+      stages: [{ graduation: { tasksPerLevel: 6 } }, { graduation: { tasks: 12 } }],
+      evaluation: { count: 10 },
+    });
+    expect(parseSpec(plain(), 'run', environments)).toMatchObject({
+      stages: [{ graduation: { tasksPerLevel: 64 } }, { graduation: { tasks: 300 } }],
+      evaluation: { count: 1000 },
+    });
+  });
+
+  test('is not measured with fewer tasks than were written', () => {
+    expect(
+      problemsAmong(written(0.3, { tasksPerLevel: 7 }, { tasks: 13 }, { count: 11 }), among),
+    ).toHaveLength(3);
+    expect(problemsAmong(written(0.3, { tasksPerLevel: 6 }, { tasks: 12 }, { count: 10 }), among)).toEqual(
+      [],
+    );
+  });
+
+  test('that cannot show its goal and has no room for its expert is refused for both at once, with what to do', () => {
+    const turnsOfDemonstrations = new Map([[2, 12]]);
+    const small = new Map<string, SpecEnvironment>([...among, [house.name, { ...house, turnsOfDemonstrations }]]);
+    expect(problemsAmong(written(0.9), small)).toEqual([
+      'sampling.maxTurns: 8 turns leave no room for the demonstrations of little-house:2, the shortest of which takes 12: write "maxTurns": 12 or more (it is not written, and 8 by default)',
+      expect.stringContaining(
+        'let the environment have more held-out tasks, measure less often, or lower this',
+      ),
+    ]);
+  });
+});
 
 describe('a spec that says what it should', () => {
   const names = readdirSync(examples).filter(
@@ -394,27 +441,6 @@ describe('a spec is refused, with the path and what to write,', () => {
       'stages[0].graduation.tasksPerLevel: asks for 101 heldout tasks of library:1, which has 100: write at most "tasksPerLevel": 100',
       'stages[1].graduation.tasks: asks for 101 heldout tasks of library:1, which has 100: write at most "tasks": 200',
     ]);
-  });
-
-  test('for more tasks than there are, which nobody wrote: the default is named, and what is told to be written is taken', () => {
-    const counts = { train: 20, heldout: 6, test: 5 };
-    const house = { ...library, name: 'little-house', taskCount: (split: Split) => counts[split] };
-    const among = new Map([...environments, [house.name, house]]);
-    const tasks = [{ environment: 'little-house', levels: [1, 2] }];
-    const written = (warm: object, rl: object, evaluation: object) => ({
-      reward: { components: [{ verifier: 'exact-match', role: 'outcome' }] },
-      stages: [
-        { kind: 'supervised', name: 'warm-start', tasks, graduation: { successAtLeast: 0.4, ...warm } },
-        { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.3, ...rl } },
-      ],
-      evaluation: { tasks, ...evaluation },
-    });
-    expect(problemsAmong(written({}, {}, {}), among)).toEqual([
-      'stages[0].graduation.tasksPerLevel: asks for 64 heldout tasks of little-house:1, which has 6: write at most "tasksPerLevel": 6 (it is not written, and 64 by default)',
-      'stages[1].graduation.tasks: asks for 150 heldout tasks of little-house:1, which has 6: write at most "tasks": 12 (it is not written, and 300 by default)',
-      'evaluation.count: asks for 500 test tasks of little-house:1, which has 5: write at most "count": 10 (it is not written, and 1000 by default)',
-    ]);
-    expect(problemsAmong(written({ tasksPerLevel: 6 }, { tasks: 12 }, { count: 10 }), among)).toEqual([]);
   });
 
   test('for an environment of one’s own that nobody named, once with what there is and where it is to be named', () => {
