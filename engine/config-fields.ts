@@ -1,12 +1,10 @@
 import { GradusError } from '../core/errors.ts';
+import { ARCHITECTURES } from './architectures.ts';
 import type { Json } from '../core/json/json.ts';
 
 // Fields of a `config.json`, read strictly.
 
 export type JsonObject = { [key: string]: Json };
-
-/** What can be run here, by the names that `config.json` has for them. */
-export const ARCHITECTURES = ['LlamaForCausalLM', 'Qwen2ForCausalLM', 'Qwen3ForCausalLM'] as const;
 
 /** `most`: what follows from the field is allocated, or gone through. */
 export function count(json: JsonObject, field: string, most: number, otherwise?: number): number {

@@ -1,6 +1,8 @@
 import type { Json } from '../core/json/json.ts';
 import { count, flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
-import type { ARCHITECTURES, JsonObject } from './config-fields.ts';
+import { unknownArchitecture } from './architectures.ts';
+import type { ARCHITECTURES } from './architectures.ts';
+import type { JsonObject } from './config-fields.ts';
 import { ropeOf } from './hf-rope.ts';
 import type { LinearWithBias, ModelConfig } from './model-config.ts';
 
@@ -82,7 +84,7 @@ function familyOf(json: JsonObject): Family {
       (type ?? family) === family &&
       (architectures.length === 0 ? type === family : named === FAMILIES[family]),
   );
-  if (found === undefined) throw unsupported(`architecture ${named} (model_type ${show(type)})`);
+  if (found === undefined) throw unknownArchitecture(named, show(type));
   return found;
 }
 

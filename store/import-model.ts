@@ -3,6 +3,8 @@ import { GradusError } from '../core/errors.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { tokenizerConfigOf } from '../engine/dialect/checkpoint-dialect.ts';
 import { assertTemplatesRender } from '../engine/dialect/assert-templates-render.ts';
+import { dialectsSpoken } from '../engine/dialect/dialects-spoken.ts';
+import type { DialectsSpoken } from '../engine/dialect/dialects-spoken.ts';
 import { withDtype } from '../engine/hf-dtype.ts';
 import { openHfDirectory } from '../engine/hf-directory.ts';
 import type { ModelConfig, Weights } from '../engine/model-config.ts';
@@ -53,6 +55,7 @@ export function assertUsable(folder: string, config: ModelConfig, files: Policy[
 export interface Imported {
   ref: CheckpointRef;
   config: ModelConfig;
+  dialects: DialectsSpoken;
 }
 
 /** A model that came out of `folder`, and perhaps out of `parent`, and is usable, as `importModel` says. */
@@ -83,5 +86,6 @@ export async function saveImported(
     { run: name, stage: 'import', step: 0, parent, backend: 'none', createdBy: CREATED_BY, state, files },
     options,
   );
-  return { ref, config };
+  const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
+  return { ref, config, dialects: dialectsSpoken(tokenizer, tokenizerConfigOf(files)) };
 }

@@ -7,6 +7,7 @@ import type { AdapterBase } from '../../store/import-adapter.ts';
 import { importModel } from '../../store/import-model.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { GradusError } from '../../core/errors.ts';
+import type { DialectsSpoken } from '../../engine/dialect/dialects-spoken.ts';
 import { parameterCount } from '../../engine/model-config.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { withConnectionFlags, withWritableStore } from '../connection.ts';
@@ -34,15 +35,34 @@ export function importCommand(): Command {
       withWritableStore(options, async (store) => {
         const name = options.as ?? parseName(path.basename(path.resolve(folder)));
         const base = await baseOf(store, folder, options.base);
-        const { ref, config } = base
+        const { ref, config, dialects } = base
           ? await importAdapter(store, folder, base, name)
           : await importModel(store, folder, name);
         print(
           `${name}: ${(parameterCount(config) / 1e6).toFixed(1)} million parameters, ` +
             `SHA-256 of its weights ${ref.weights}\nbegin with it: {"model": {"from": "${name}"}}`,
         );
+        for (const line of dialectLines(dialects)) print(line);
       }),
     );
+}
+
+/** Which dialects a model can speak, and what keeps it from the others, a line each. */
+export function dialectLines({ byItself, all }: DialectsSpoken): string[] {
+  const others = all
+    .filter(({ name, missing }) => missing === null && name !== byItself)
+    .map(({ name }) => name);
+  return [
+    byItself === null
+      ? 'its files do not say which dialect it speaks: name one in the spec'
+      : `it speaks ${byItself} where the spec names no other dialect`,
+    ...(others.length === 0
+      ? []
+      : [
+          `it can be taught ${others.join(', ')}: {"model": {"from": …, "dialect": {"name": "${others[0]}"}}}`,
+        ]),
+    ...all.flatMap(({ name, missing }) => (missing === null ? [] : [`not ${name}: ${missing}`])),
+  ];
 }
 
 /** What a folder's adapter is merged into; undefined for a folder with a model. */

@@ -70,11 +70,15 @@ export function checkTasks(
   tasks.forEach((entry, i) => {
     const environment = environments.get(entry.environment);
     if (!environment) return;
+    const missing = entry.levels.filter((level) => !environment.levels.includes(level));
+    if (missing.length > 0) {
+      const at = missing.length > 1 ? [] : [entry.levels.indexOf(missing[0]!)];
+      refuse(
+        [...path, i, 'levels', ...at],
+        `"${entry.environment}" has no level ${missing.join(', ')}; valid: ${environment.levels.join(', ')}`,
+      );
+    }
     entry.levels.forEach((level, l) => {
-      if (!environment.levels.includes(level)) {
-        const valid = environment.levels.join(', ');
-        refuse([...path, i, 'levels', l], `"${entry.environment}" has no level ${level}; valid: ${valid}`);
-      }
       const arm = armName({ environment: entry.environment, level });
       if (named.has(arm))
         refuse([...path, i, 'levels', l], `${arm} is named twice; its tasks would count twice`);

@@ -145,6 +145,20 @@ test.each([
 });
 
 test.each([
+  ['MixtralForCausalLM', 'mixtral', 'needs mixture-of-experts layers'],
+  ['Qwen3MoeForCausalLM', 'qwen3_moe', 'take a dense model of the same makers'],
+  ['MistralForCausalLM', 'mistral', 'where sliding_window is null its layers are those of Llama'],
+  ['Gemma2ForCausalLM', 'gemma2', 'norms with weights around 1'],
+  ['FalconMambaForCausalLM', 'falcon_mamba', 'needs recurrent layers'],
+  ['LlavaForConditionalGeneration', 'llava', 'take the language model alone'],
+  ['Qwen2ForSequenceClassification', 'qwen2', 'whose name ends in ForCausalLM'],
+  ['LlamaForCausalLM', 'qwen3', 'the two are of different models'],
+  ['NovelForCausalLM', 'novel', 'its layers are not known'],
+])('a refused architecture says what is missing and what would run: %s', (name, type, why) => {
+  expect(() => fromHfConfig(changed({ architectures: [name], model_type: type }))).toThrow(why);
+});
+
+test.each([
   ['vocab_size', { vocab_size: '512' }],
   ['low_freq_factor', { rope_parameters: { rope_type: 'llama3', factor: 8, rope_theta: 10000 } }],
   ['num_hidden_layers', { num_hidden_layers: 0 }],
