@@ -1,6 +1,7 @@
 import { GradusError } from '../core/errors.ts';
 import { ARCHITECTURES } from './architectures.ts';
 import type { Json } from '../core/json/json.ts';
+import { inBrief } from './foreign-json.ts';
 
 // Fields of a `config.json`, read strictly.
 
@@ -37,8 +38,8 @@ export const unsupported = (what: string): GradusError =>
   new GradusError(
     'store',
     'unsupported-model',
-    `config.json: ${what} cannot be run here; use a ${ARCHITECTURES.join(', ')} without it`,
+    `config.json: ${inBrief(what)} cannot be run here; use a ${ARCHITECTURES.join(', ')} without it`,
   );
 
 export const invalid = (what: string): GradusError =>
-  new GradusError('store', 'invalid-config', `config.json: ${what}`);
+  new GradusError('store', 'invalid-config', `config.json: ${inBrief(what)}`);

@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
+import { inBrief, parseForeignJson } from './foreign-json.ts';
 import { modelConfigOf } from './hf-model-config.ts';
 import { parameterCount, weightShapes } from './model-config.ts';
 import type { ModelConfig, Weights } from './model-config.ts';
@@ -43,6 +44,9 @@ const SMALL_FILES = [
   'merges.txt',
   'LICENSE',
 ];
+/** The others have some thousand bytes, the longest index some millions. */
+const VOCABULARIES = ['tokenizer.json', 'vocab.json', 'merges.txt'];
+const LONGEST = 2 ** 24;
 /** Buffers that older versions of transformers saved; they follow from the configuration. */
 const DERIVED = /\.rotary_emb\.inv_freq$/;
 
@@ -199,7 +203,7 @@ function readIndex(folder: string, index: Json): Map<string, string[]> {
 
 async function fileOf(folder: string, name: string): Promise<Uint8Array> {
   try {
-    return await readRegularFile(path.join(folder, name));
+    return await readRegularFile(path.join(folder, name), VOCABULARIES.includes(name) ? undefined : LONGEST);
   } catch (cause) {
     throw invalid(folder, `${name} cannot be read: ${messageOf(cause)}`, cause);
   }
@@ -207,7 +211,7 @@ async function fileOf(folder: string, name: string): Promise<Uint8Array> {
 
 function jsonOf(folder: string, name: string, bytes: Uint8Array): Json {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Json;
+    return parseForeignJson(bytes);
   } catch (cause) {
     throw invalid(folder, `${name} is not JSON (${messageOf(cause)})`, cause);
   }
@@ -227,4 +231,4 @@ const isObject = (value: Json): value is { [key: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const invalid = (folder: string, what: string, cause?: unknown): GradusError =>
-  new GradusError('store', 'invalid-model', `${folder}: ${what}`, { cause });
+  new GradusError('store', 'invalid-model', `${folder}: ${inBrief(what)}`, { cause });

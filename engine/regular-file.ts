@@ -22,8 +22,24 @@ export async function readRegularFile(file: string, longest = LONGEST): Promise<
   const { handle, size } = await openRegularFile(file);
   try {
     if (size > longest) throw new Error(`it has ${size} bytes, and may have ${longest}`);
-    return new Uint8Array(await handle.readFile());
+    return await bytesOf(handle, size, longest);
   } finally {
     await handle.close();
+  }
+}
+
+/** A file of /proc says that it has no bytes and may have no end, and others grow while they are read. */
+async function bytesOf(handle: FileHandle, size: number, longest: number): Promise<Uint8Array> {
+  let bytes = new Uint8Array(Math.max(size + 1, 2 ** 16));
+  let length = 0;
+  for (;;) {
+    const { bytesRead } = await handle.read(bytes, length, bytes.length - length);
+    length += bytesRead;
+    if (bytesRead === 0) return bytes.slice(0, length);
+    if (length > longest) throw new Error(`it has more than ${longest} bytes`);
+    if (length < bytes.length) continue;
+    const longer = new Uint8Array(2 * bytes.length);
+    longer.set(bytes);
+    bytes = longer;
   }
 }

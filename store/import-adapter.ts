@@ -3,6 +3,7 @@ import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
 import type { CheckpointRef } from '../core/refs.ts';
+import { parseForeignJson } from '../engine/foreign-json.ts';
 import { openHfDirectory } from '../engine/hf-directory.ts';
 import { inTurns } from '../engine/in-pieces.ts';
 import { mergeInPieces } from '../engine/lora/merge-adapter.ts';
@@ -64,9 +65,9 @@ async function usableFolder(folder: string): Promise<Policy> {
 }
 
 async function adapterConfig(folder: string): Promise<{ [key: string]: Json }> {
-  const text = new TextDecoder().decode(await fileOf(folder, ADAPTER_CONFIG));
+  const bytes = await fileOf(folder, ADAPTER_CONFIG);
   try {
-    const json = JSON.parse(text) as Json;
+    const json = parseForeignJson(bytes);
     if (typeof json === 'object' && json !== null && !Array.isArray(json)) return { ...json };
   } catch (cause) {
     throw invalid(folder, `${ADAPTER_CONFIG} is not JSON (${messageOf(cause)})`, cause);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { GradusError } from '../core/errors.ts';
+import type { Json } from '../core/json/json.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { tokenizerConfigOf } from '../engine/dialect/checkpoint-dialect.ts';
 import { assertTemplatesRender } from '../engine/dialect/assert-templates-render.ts';
@@ -9,6 +10,7 @@ import { withDtype } from '../engine/hf-dtype.ts';
 import { openHfDirectory } from '../engine/hf-directory.ts';
 import type { ModelConfig, Weights } from '../engine/model-config.ts';
 import { assertServable } from '../engine/onnx/decoder-graph.ts';
+import { largestIdIn } from '../engine/tokenizer/ids-without-token.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { saveCheckpoint, textOf } from './checkpoints.ts';
 import type { Policy } from './checkpoints.ts';
@@ -41,14 +43,16 @@ export async function importModel(
  */
 export function assertUsable(folder: string, config: ModelConfig, files: Policy['files']): void {
   assertServable(config);
-  const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
-  if (tokenizer.vocabSize > config.vocabSize) {
+  const tokenizerJson = JSON.parse(textOf(files, 'tokenizer.json')) as Json;
+  const largest = largestIdIn(tokenizerJson);
+  if (largest >= config.vocabSize) {
     throw new GradusError(
       'policy',
       'tokenizer',
-      `${folder}: tokenizer.json has tokens up to ${tokenizer.vocabSize - 1} and the model knows ${config.vocabSize}: they do not belong together`,
+      `${folder}: tokenizer.json has tokens up to ${largest} and the model knows ${config.vocabSize}: they do not belong together`,
     );
   }
+  Tokenizer.fromJson(tokenizerJson as object);
   assertTemplatesRender(tokenizerConfigOf(files));
 }
 

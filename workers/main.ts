@@ -9,6 +9,7 @@ import { openRuntime } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 import { sdkMetrics } from './sdk-metrics.ts';
 import { readSettings } from './settings.ts';
+import { tellSupervisor, whenToStop } from './supervisor.ts';
 import { createTierWorker, neededRoles } from './tier.ts';
 import { createToolWorker } from './tool.ts';
 import { createVerifierWorker } from './verifier.ts';
@@ -40,12 +41,10 @@ async function main(): Promise<void> {
   const stop = (): void => {
     for (const worker of workers) worker.shutdown();
   };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
   // The one who started this process is told when it is ready, and takes it along when it goes.
-  process.once('disconnect', stop);
-  await runtime.watch.begin((message) => process.send?.(message));
-  process.send?.({ ready: served, descriptions: workers.map((worker) => worker.description) });
+  whenToStop(stop);
+  await runtime.watch.begin(tellSupervisor);
+  tellSupervisor({ ready: served, descriptions: workers.map((worker) => worker.description) });
   try {
     await Promise.all(workers.map((worker) => worker.run()));
   } finally {
@@ -60,7 +59,6 @@ main().then(
     const why = messageOf(error);
     console.error(`worker (${process.argv.slice(2).join(', ') || 'all'}): ${why}`);
     // The one who started this process tells the person why there is no worker, who need not look for it in a log.
-    if (process.connected) process.send?.({ failed: why }, () => process.exit(1));
-    else process.exit(1);
+    tellSupervisor({ failed: why }, () => process.exit(1));
   },
 );

@@ -1,6 +1,7 @@
 import type { DialectSpec } from '../../core/spec.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
+import { parseForeignJson } from '../foreign-json.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { DIALECTS } from './contract.ts';
 import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
@@ -38,7 +39,7 @@ function jsonObject(files: Files, name: string): TokenizerConfig {
   if (!bytes) return {};
   let json: unknown;
   try {
-    json = JSON.parse(new TextDecoder().decode(bytes));
+    json = parseForeignJson(bytes);
   } catch (cause) {
     throw new GradusError('policy', 'dialect', `${name} is not JSON (${messageOf(cause)}): mend it`, {
       cause,

@@ -7,19 +7,10 @@ import type { Json } from '../../core/json/json.ts';
 export function idsWithoutToken(tokenizer: Json, rows: number): [from: number, to: number][] {
   const known = new Uint8Array(rows + 1);
   let count = 0;
-  const add = (id: unknown): void => {
+  for (const id of idsIn(tokenizer)) {
     count++;
     if (typeof id === 'number' && id < rows) known[id] = 1;
-  };
-  const { model, added_tokens: added } = (tokenizer ?? {}) as {
-    model?: { vocab?: Record<string, number> | unknown[] };
-    added_tokens?: ({ id: number } | null)[] | null;
-  };
-  const vocab = model?.vocab ?? {};
-  // A list, as of Unigram, has its ids in order.
-  if (Array.isArray(vocab)) for (const id of vocab.keys()) add(id);
-  else for (const id of Object.values(vocab)) add(id);
-  for (const token of Array.isArray(added) ? added : []) add(token?.id);
+  }
   if (count === 0) return [];
   known[rows] = 1;
   const ranges: [number, number][] = [];
@@ -29,4 +20,23 @@ export function idsWithoutToken(tokenizer: Json, rows: number): [from: number, t
     from = known.indexOf(0, to);
   }
   return ranges;
+}
+
+/** The largest id that a `tokenizer.json` has, looked up before a tokenizer is made, which takes minutes for millions. -1 for none. */
+export function largestIdIn(tokenizer: Json): number {
+  let largest = -1;
+  for (const id of idsIn(tokenizer)) if (typeof id === 'number' && id > largest) largest = id;
+  return largest;
+}
+
+function* idsIn(tokenizer: Json): Generator<unknown> {
+  const { model, added_tokens: added } = (tokenizer ?? {}) as {
+    model?: { vocab?: Record<string, number> | unknown[] };
+    added_tokens?: ({ id: number } | null)[] | null;
+  };
+  const vocab = model?.vocab ?? {};
+  // A list, as of Unigram, has its ids in order.
+  if (Array.isArray(vocab)) yield* vocab.keys();
+  else yield* Object.values(vocab);
+  for (const token of Array.isArray(added) ? added : []) yield token?.id;
 }

@@ -4,6 +4,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { durable } from '../../../activities/durable.ts';
 import { LoopWatch } from '../../../workers/loop-watch.ts';
+import { tellSupervisor, whenToStop } from '../../../workers/supervisor.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import { watchedActivities } from '../../../workers/watched-activities.ts';
 
@@ -41,9 +42,9 @@ const worker = await Worker.create({
     watch,
   ),
 });
-await watch.begin((message) => process.send?.(message));
-process.send?.({ descriptions: [] });
-process.once('SIGTERM', () => worker.shutdown());
+whenToStop(() => worker.shutdown());
+await watch.begin(tellSupervisor);
+tellSupervisor({ ready: [], descriptions: [] });
 await worker.run();
 await watch.stop();
 process.exit();

@@ -43,11 +43,11 @@ function startWorker(): { worker: ChildProcess; said: () => string } {
   const worker = spawn(process.execPath, ['--import', TYPESCRIPT, 'kept-loop-worker.ts'], {
     cwd: import.meta.dirname,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...settingsToEnv(settingsFor(stack)) },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   workers.push(worker);
   let text = '';
-  worker.stderr.on('data', (more) => (text += String(more)));
+  worker.stderr!.on('data', (more) => (text += String(more)));
   return { worker, said: () => text };
 }
 
@@ -111,6 +111,17 @@ test('heartbeats of the thread carry the details that the activity gave last', a
   expect(defaultPayloadConverter.fromPayload(given)).toEqual({ waits: 2 });
   worker.kill('SIGKILL');
   await handle.terminate('seen enough');
+});
+
+test('a worker whose supervisor is gone finishes what it has, and ends in order', async () => {
+  const { worker, said } = startWorker();
+  const handle = await start('no-supervisor', { seconds: 0, waits: 5 });
+  await begun(said);
+  const ended = once(worker, 'exit');
+  worker.disconnect();
+  expect(await handle.result()).toBe(1);
+  expect(await ended).toEqual([0, null]);
+  expect(said()).not.toContain('ERR_IPC_CHANNEL_CLOSED');
 });
 
 test('an attempt whose supervised worker is killed is tried again at once, and says why', async () => {

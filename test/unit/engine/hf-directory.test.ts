@@ -191,3 +191,39 @@ test('weights that no memory can hold are refused before any is read', async () 
   await truncate(path.join(folder, 'model.safetensors'), header.length + end);
   await expect(loadHfDirectory(folder)).rejects.toThrow(/its weights take [\d.]+ GiB as float32/);
 });
+
+/** Files that are parsed, each of which may be nested without end: a level takes a hundred times the memory of its bracket. */
+const JSON_FILES = ['config.json', 'tokenizer.json', INDEX];
+const NESTED = `{"a":${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}}`;
+
+test.each(JSON_FILES)('%s of a million levels is refused by its name', async (name) => {
+  const folder = await folderWith(changed(() => undefined));
+  await writeFile(path.join(folder, name), NESTED);
+  await expect(loadHfDirectory(folder)).rejects.toMatchObject({
+    type: 'invalid-model',
+    message: expect.stringContaining(`${name} is not JSON (it has more than 64 levels)`) as string,
+  });
+});
+
+test('weights with a header of a million levels are refused', async () => {
+  const folder = await folderWith(changed(() => undefined));
+  const header = Buffer.alloc(8 + NESTED.length);
+  header.writeBigUInt64LE(BigInt(NESTED.length));
+  header.write(NESTED, 8);
+  await writeFile(path.join(folder, 'model.safetensors'), header);
+  await expect(loadHfDirectory(folder)).rejects.toMatchObject({ type: 'corrupt-safetensors' });
+});
+
+test.each(['[]', '{"architectures":["X"]}'])('a reason is short, however long %s is', async (plain) => {
+  const folder = await folderWith(changed(() => undefined));
+  await writeFile(path.join(folder, 'config.json'), plain.replace('X', 'x'.repeat(1_000_000)));
+  const refused = (await loadHfDirectory(folder).catch((error: unknown) => error)) as Error;
+  expect(refused.message).toMatch(/^config\.json: /u);
+  expect(refused.message.length).toBeLessThan(1000);
+});
+
+test('a configuration of many megabytes is refused by its size', async () => {
+  const folder = await folderWith(changed(() => undefined));
+  await truncate(path.join(folder, 'config.json'), 2 ** 24 + 1);
+  await expect(loadHfDirectory(folder)).rejects.toThrow('config.json cannot be read: it has 16777217 bytes');
+});

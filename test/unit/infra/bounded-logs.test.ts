@@ -1,11 +1,13 @@
 import {
   closeSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +42,7 @@ test('a log that others append to without end stays near its limit, and its newe
   expect(Math.max(...kept)).toBeLessThanOrEqual(LIMIT);
   const text = readFileSync(`${file}.old`, 'utf8') + readFileSync(file, 'utf8');
   expect(text).toContain(line(19_999));
-  expect(text).toMatch(/^--- cut at \d+ bytes: the last 100000 are in workers\.log\.old, \d+ are lost$/mu);
+  expect(text).toMatch(/^--- cut at \d+ bytes: 100000 are in workers\.log\.old, \d+ are lost$/mu);
 });
 
 test('what is written after the cut is at the beginning of the file, and no hole is before it', async () => {
@@ -49,6 +51,19 @@ test('what is written after the cut is at the beginning of the file, and no hole
   writeSync(log, 'after\n');
   expect(readFileSync(file, 'utf8')).toMatch(/^--- cut at 200000 bytes: .*\nafter\n$/u);
   expect(statSync(`${file}.old`).mode & 0o077).toBe(0);
+});
+
+test('a log that cannot be put aside is cut all the same, and so are the others', async () => {
+  // As on a disk that is full, a second log cannot be written.
+  mkdirSync(`${file}.old/in-the-way`, { recursive: true });
+  mkdirSync(path.join(folder, 'a-folder.log'));
+  const other = path.join(folder, 'zzz.log');
+  writeSync(log, 'y'.repeat(2 * LIMIT));
+  writeFileSync(other, 'z'.repeat(2 * LIMIT));
+  await expect(cutLongLogs(folder, LIMIT)).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/u);
+  expect(readFileSync(file, 'utf8').slice(0, 100)).toBe('--- cut at 200000 bytes: 200000 are lost\n');
+  expect(readFileSync(other, 'utf8')).toMatch(/^--- cut at 200000 bytes: 100000 are in zzz\.log\.old/u);
+  expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
 });
 
 test('logs are looked at for as long as their servers run, and once more when they have ended', async () => {
