@@ -40,8 +40,9 @@ test.each(['llama-biases', 'qwen2-tied-sharded', 'qwen3'])(
     expect(after.weights).toEqual(before.weights);
     for (const [file, bytes] of before.files) {
       const written = await readFile(path.join(target, file), 'utf8');
-      if (file === 'config.json') expect(JSON.parse(written)).toEqual(JSON.parse(bytes.toString()));
-      else expect(written).toBe(bytes.toString());
+      const text = new TextDecoder().decode(bytes);
+      if (file === 'config.json') expect(JSON.parse(written)).toEqual(JSON.parse(text));
+      else expect(written).toBe(text);
     }
     expect(await readFile(path.join(target, 'README.md'), 'utf8')).toContain('An imported model');
   },

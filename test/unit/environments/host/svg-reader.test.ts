@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { whatIsWrongWithSvg } from '../../../../environments/host/svg-reader.ts';
 import { drawMolecule, loadRdkit } from '../../../../environments/molecules/rdkit.ts';
+import { processorMs } from '../../../support/processor-time.ts';
 
 beforeAll(loadRdkit);
 
@@ -89,15 +90,16 @@ describe('a drawing is refused with', () => {
   ])('%s', (_, svg) => expect(whatIsWrongWithSvg(svg)).toEqual(expect.any(String)));
 });
 
-test('a drawing is read in the time of its length', () => {
+test('a drawing is read in the time of its length', async () => {
   const long = drawing(`<g ${'a="b" '.repeat(40_000)}`);
-  const start = performance.now();
-  expect(whatIsWrongWithSvg(long)).not.toBeNull();
-  expect(whatIsWrongWithSvg(drawing('<!--'.repeat(60_000)))).not.toBeNull();
-  expect(whatIsWrongWithSvg(drawing('&#x'.repeat(60_000)))).not.toBeNull();
-  expect(whatIsWrongWithSvg(drawing(`<g id="a"${' '.repeat(200_000)}/>`))).toBeNull();
-  expect(whatIsWrongWithSvg(drawing(`<g fill="${'url('.repeat(50_000)}"/>`))).not.toBeNull();
-  expect(whatIsWrongWithSvg(drawing('<g id="a"/>'.repeat(4900)))).toBeNull();
-  // Seconds would say that it tries every way to read it.
-  expect(performance.now() - start).toBeLessThan(5000);
+  const ms = await processorMs(() => {
+    expect(whatIsWrongWithSvg(long)).not.toBeNull();
+    expect(whatIsWrongWithSvg(drawing('<!--'.repeat(60_000)))).not.toBeNull();
+    expect(whatIsWrongWithSvg(drawing('&#x'.repeat(60_000)))).not.toBeNull();
+    expect(whatIsWrongWithSvg(drawing(`<g id="a"${' '.repeat(200_000)}/>`))).toBeNull();
+    expect(whatIsWrongWithSvg(drawing(`<g fill="${'url('.repeat(50_000)}"/>`))).not.toBeNull();
+    expect(whatIsWrongWithSvg(drawing('<g id="a"/>'.repeat(4900)))).toBeNull();
+  });
+  // More would say that it tries every way to read it.
+  expect(ms).toBeLessThan(5000);
 });

@@ -73,7 +73,6 @@ describe('an attempt of a tool call', () => {
   });
 
   test('of a tool that hangs and ignores its signal ends at the time limit', async () => {
-    const started = performance.now();
     const tool = toolThat(never, { limits: { timeoutSeconds: 0.05 } });
     await expect(attemptCall(tool, call, callContext())).rejects.toMatchObject({
       boundary: 'tool',
@@ -81,7 +80,6 @@ describe('an attempt of a tool call', () => {
       retryable: true,
       message: expect.stringContaining('limits.timeoutSeconds') as string,
     });
-    expect(performance.now() - started).toBeLessThan(5000);
   });
 
   test('aborts the signal of a tool that is out of time, and what it throws then is a time-out', async () => {

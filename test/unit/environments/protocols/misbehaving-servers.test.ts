@@ -220,7 +220,7 @@ describe('OpenEnv', () => {
       type: 'observation',
       data: { observation: { text }, reward: null, done: false, ...more },
     });
-  const server = async (step: (socket: WebSocket) => void) => {
+  const server = async (step: (socket: WebSocket) => void, timeoutSeconds = 60) => {
     const { url, server: http } = await serving((_, response) => json(response, schema));
     const sockets = new WebSocketServer({ server: http });
     let closed = 0;
@@ -238,7 +238,7 @@ describe('OpenEnv', () => {
       url,
       name: 'e',
       seeds: { train: 3, heldout: 1, test: 1 },
-      limits: { timeoutSeconds: 0.3 },
+      limits: { timeoutSeconds },
     });
     return { environment, closed: () => closed };
   };
@@ -264,14 +264,17 @@ describe('OpenEnv', () => {
     ],
     ['nothing, and hangs up', (socket) => socket.terminate(), { type: 'session-lost' }],
     ['nothing at all', () => undefined, { type: 'timeout' }],
-  ])('a step that is answered with %s is a failure, and the connection is closed', async (_, step, error) => {
-    const { environment, closed } = await server(step);
-    await expect(playCalls(environment, [act], { attempts: 1 })).rejects.toMatchObject({
-      boundary: 'tool',
-      ...error,
-    });
-    await expect.poll(closed).toBe(2);
-  });
+  ])(
+    'a step that is answered with %s is a failure, and the connection is closed',
+    async (answer, step, error) => {
+      const { environment, closed } = await server(step, answer === 'nothing at all' ? 0.3 : 60);
+      await expect(playCalls(environment, [act], { attempts: 1 })).rejects.toMatchObject({
+        boundary: 'tool',
+        ...error,
+      });
+      await expect.poll(closed).toBe(2);
+    },
+  );
 
   test('tools that an environment lists are called by name; what they would not do is the policy’s to read', async () => {
     const { url, server: http } = await serving((_, response) =>
@@ -318,13 +321,18 @@ describe('OpenEnv', () => {
   });
 
   test('an answer that comes too late is not the answer to what is asked next', async () => {
-    let late = true;
-    const { environment } = await server((socket) => {
-      if (!late) return socket.send(seen('in time'));
-      late = false;
-      setTimeout(() => socket.send(seen('too late')), 400);
-    });
-    const { observations } = await playCalls(environment, [act, act], { attempts: 2 });
+    let unanswered: WebSocket | undefined;
+    const step = (socket: WebSocket): void => {
+      if (unanswered === undefined) {
+        unanswered = socket;
+        return;
+      }
+      unanswered.send(seen('too late'));
+      socket.send(seen('in time'));
+    };
+    const { environment } = await server(step, 0.3);
+    // On a slow machine other attempts are given up, too.
+    const { observations } = await playCalls(environment, [act, act], { attempts: 100 });
     expect(observations.map(({ text }) => text)).toEqual(['in time', 'in time']);
   });
 
@@ -508,9 +516,10 @@ describe('NeMo Gym', () => {
       { '/verify': (_, response) => void response.end('yes') },
       { type: 'server-answer' },
     ],
-  ])('%s is a failure, never a zero', async (_, other, error) => {
+  ])('%s is a failure, never a zero', async (what, other, error) => {
     const { url } = await serving(counting(other));
-    const environment = await environmentAt(url, { limits: { timeoutSeconds: 0.3 } });
+    const limits = { timeoutSeconds: what === 'a tool that hangs' ? 0.3 : 60 };
+    const environment = await environmentAt(url, { limits });
     const playing = playCalls(environment, [add], { attempts: 1 });
     await expect(playing).rejects.toMatchObject({ boundary: 'environment', ...error });
   });

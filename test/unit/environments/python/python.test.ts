@@ -85,10 +85,8 @@ test('one that hangs is ended at its time-out, and the next has a process at onc
     type: 'python-timeout',
     retryable: true,
   });
-  const started = performance.now();
-  expect(await misbehaving.call('add', [1, 1])).toBe(2);
   // What hangs would hang for an hour.
-  expect(performance.now() - started).toBeLessThan(20_000);
+  expect(await misbehaving.call('add', [1, 1])).toBe(2);
 });
 
 test('an answer that comes after its time-out is nobody’s', async () => {

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FirstFit } from '../../../../../engine/learner/batch/first-fit.ts';
+import { processorMs } from '../../../../support/processor-time.ts';
 
 test('each piece goes into the first row that has room', () => {
   fc.assert(
@@ -17,10 +18,11 @@ test('each piece goes into the first row that has room', () => {
   );
 });
 
-test('tens of thousands of pieces take no time', () => {
+test('tens of thousands of pieces take no time', async () => {
   const rows = new FirstFit(65_536, 112);
-  const start = performance.now();
-  for (let i = 0; i < 65_536; i++) rows.put(100);
+  const ms = await processorMs(() => {
+    for (let i = 0; i < 65_536; i++) rows.put(100);
+  });
   // Row by row it is two thousand million looks.
-  expect(performance.now() - start).toBeLessThan(2000);
+  expect(ms).toBeLessThan(2000);
 });

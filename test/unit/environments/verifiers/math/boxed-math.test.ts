@@ -4,6 +4,7 @@ import { boxedMath } from '../../../../../environments/verifiers/math/boxed-math
 import type { BoxedMathOptions } from '../../../../../environments/verifiers/math/boxed-math.ts';
 import { lastBoxed } from '../../../../../environments/verifiers/math/last-boxed.ts';
 import { candidateOf, judged, says } from '../candidates.ts';
+import { processorMs } from '../../../../support/processor-time.ts';
 
 const saying = (answer: string, expected: string, options?: BoxedMathOptions) =>
   judged(boxedMath(options), candidateOf({ answer: expected }, [says(answer)]));
@@ -33,12 +34,13 @@ describe('the last box', () => {
     expect(lastBoxed(text)).toBe(expected);
   });
 
-  test('is found at once in a text of nothing but boxes that are never closed', () => {
-    const start = performance.now();
-    expect(lastBoxed('\\boxed{'.repeat(100_000))).toBeNull();
-    expect(lastBoxed(`\\boxed{1}${'{'.repeat(500_000)}`)).toBe('1');
+  test('is found at once in a text of nothing but boxes that are never closed', async () => {
+    const ms = await processorMs(() => {
+      expect(lastBoxed('\\boxed{'.repeat(100_000))).toBeNull();
+      expect(lastBoxed(`\\boxed{1}${'{'.repeat(500_000)}`)).toBe('1');
+    });
     // With the square of the number it would be minutes.
-    expect(performance.now() - start).toBeLessThan(20_000);
+    expect(ms).toBeLessThan(20_000);
   });
 });
 
@@ -385,7 +387,7 @@ describe('in a box', () => {
       '1 and '.repeat(80),
       `x^${' '.repeat(480)}`,
     ];
-    const start = performance.now();
+    const before = process.cpuUsage();
     for (const text of hostile) {
       expect(await score(text, '5')).toBe(0);
       expect(await score('5', text)).toBe(0);
@@ -400,7 +402,8 @@ describe('in a box', () => {
       ),
       { numRuns: 300 },
     );
-    expect(performance.now() - start).toBeLessThan(10_000);
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1000).toBeLessThan(10_000);
   });
 });
 
