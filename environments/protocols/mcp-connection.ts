@@ -11,11 +11,12 @@ import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotoc
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
+import { isDeeperThan } from '../../core/json/levels.ts';
 import { ToolRefusal } from '../contract.ts';
 import type { Image, JsonSchema, ToolContext } from '../contract.ts';
 import { checkJson } from '../host/arguments.ts';
 import { boundedFetch } from './bounded-fetch.ts';
-import { shown, wrongAnswer } from './server.ts';
+import { MOST_LEVELS, shown, wrongAnswer } from './server.ts';
 import type { ServedTool } from './session-tools.ts';
 
 /** A program that speaks on its standard streams, or an address that speaks streamable HTTP. */
@@ -170,6 +171,12 @@ export class Connection {
       signal.throwIfAborted();
       if (this.faults.ended) throw this.faults.ended;
       if (isAboutArguments(error)) throw new ToolRefusal(error.message);
+      // Its result has more levels than its own schema can be checked with, or takes too long to be checked.
+      if (error instanceof RangeError)
+        throw wrongAnswer(
+          nameOf(this.server),
+          `${name} with a result that cannot be checked: ${error.message}`,
+        );
       // It is there, and has answered, but not with a result.
       if (ProtocolError.isInstance(error) || isNoResult(error)) {
         throw wrongAnswer(nameOf(this.server), `${name} with an error: ${shown(error.message)}`);
@@ -179,7 +186,11 @@ export class Connection {
       const why = this.lost && this.faults.said !== undefined ? this.faults.said : messageOf(error);
       throw away(this.server, `has not answered ${name} (${why})`, this.lastWords(), error);
     }
-    const { length } = JSON.stringify(result.structuredContent ?? null);
+    const json = asJson(result.structuredContent ?? null);
+    if (json === null || isDeeperThan(MOST_LEVELS, json)) {
+      throw wrongAnswer(nameOf(this.server), `${name} with a result of more than ${MOST_LEVELS} levels`);
+    }
+    const { length } = json;
     if (length > LONGEST_RESULT) {
       const message = `${name} with a result of ${length} characters as JSON: it may have ${LONGEST_RESULT}`;
       throw wrongAnswer(nameOf(this.server), message);
@@ -230,6 +241,16 @@ function textOfResult({ content, structuredContent }: CallToolResult): string {
   if (content.length === 0 && structuredContent !== undefined)
     return canonicalJson(structuredContent as Json);
   return parts.join('\n');
+}
+
+/** null for what has more levels than can be written. */
+function asJson(value: unknown): string | null {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 export const nameOf = (server: McpServer): string =>

@@ -325,6 +325,32 @@ describe('a server of tools without state', () => {
   });
 });
 
+/** A server whose one tool answers with a structure of so many levels; written by hand, for no library can write it. */
+const DEEP = `
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method, params } = JSON.parse(line);
+    const say = (result) => console.log('{"jsonrpc":"2.0","id":' + id + ',"result":' + result + '}');
+    if (method === 'initialize')
+      say(JSON.stringify({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'deep', version: '1' } }));
+    if (method === 'tools/list') say('{"tools":[{"name":"deep","inputSchema":{"type":"object"}}]}');
+    if (method === 'tools/call') {
+      const { levels } = params.arguments;
+      say('{"content":[],"structuredContent":' + '{"a":'.repeat(levels) + '1' + '}'.repeat(levels) + '}');
+    }
+  });`;
+
+test('a result with more levels than can be read is no result, and the server is still there', async () => {
+  const tools = await mcpTools({ server: { command: process.execPath, args: ['-e', DEEP] } });
+  for (const levels of [300, 5000, 200_000]) {
+    await expect(run(tools, 'deep', { levels })).rejects.toMatchObject({
+      boundary: 'environment',
+      type: 'server-answer',
+      message: expect.stringContaining('more than 256 levels') as string,
+    });
+  }
+  expect(await run(tools, 'deep', { levels: 2 })).toBe('{"a":{"a":1}}');
+});
+
 test('a program that is no server says why where the tools are made', async () => {
   const server = { command: process.execPath, args: ['-e', 'console.error("wrong door"); process.exit(1)'] };
   await expect(mcpTools({ server })).rejects.toMatchObject({
