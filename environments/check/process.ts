@@ -26,8 +26,14 @@ export type FromLooker =
   | { seen: Seen }
   | { failed: string };
 
-const say = (message: FromLooker): Promise<void> =>
-  new Promise((resolve) => process.send!(message, () => resolve()));
+const send = process.send!.bind(process);
+// Users' code has no channel to whoever started its process, as in a run: a library that says there that it is ready would
+// be taken at its word.
+delete process.send;
+Reflect.deleteProperty(process, 'disconnect');
+
+/** Resolves also where nobody hears it any more: then this process is ending. */
+const say = (message: FromLooker): Promise<void> => new Promise((resolve) => send(message, () => resolve()));
 
 /** Between two signs of life, milliseconds. */
 const SIGN_MS = 200;
@@ -64,7 +70,7 @@ sayPlaces(placeOf);
 // Ctrl-C in a terminal reaches this process, too; who has started it decides what then becomes of it.
 process.on('SIGINT', () => undefined);
 process.on('disconnect', () => process.exit());
-setInterval(() => process.send!({ alive: true } satisfies FromLooker), SIGN_MS);
+setInterval(() => void say({ alive: true }), SIGN_MS);
 
 const loaded = await load(process.argv.slice(2));
 process.on('message', ({ look: name, ...options }: ToLooker) => {

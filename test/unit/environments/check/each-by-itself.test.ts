@@ -88,3 +88,9 @@ test('a module that cannot be loaded keeps no other module from being looked at'
   expect(checked.findings).toMatchObject([{ is: 'error', environment: null }]);
   expect(checked.findings[0]!.what).toContain('nowhere.ts');
 });
+
+test('what a module says to whoever started its process is heard by nobody', async () => {
+  const checked = await checkEnvironments([support('talking-environments.ts')], { tasks: 2, seconds: 300 });
+  expect(checked.findings.map(({ what }) => what)).toEqual([]);
+  expect(outcomes(checked)).toEqual([['talking', 'nothing-found']]);
+});
