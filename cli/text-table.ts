@@ -16,8 +16,10 @@ export interface TableOptions {
 const NO_RULES = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' };
 /** Of a cell: a blank on each side and a rule. */
 const AROUND = 3;
-/** What a column of words can be narrowed to. */
+/** What a column can be narrowed to where words have to be cut. */
 const NARROWEST = 8;
+/** Longer words, such as digests and keys, are cut before a column is left out for them. */
+const LONGEST_WHOLE = 16;
 
 /** The width of the terminal that standard output is; null where it is a pipe or a file. */
 export const terminalWidth = (): number | null =>
@@ -32,19 +34,20 @@ export function textTable(
   const { width = terminalWidth() } = options;
   if (width === null) return [head, ...rows].map((row) => row.map(asField).join('\t')).join('\n');
   const { shown, left } = fitting(head, rows, width, options.optional ?? []);
+  const columns = shown.map((column) => [head[column]!, ...rows.map((row) => String(row[column]))]);
+  const room = widths(
+    columns.map((cells) => Math.max(...cells.map(lengthOf))),
+    columns.map((cells) => Math.max(...cells.map(longestWord))),
+    width,
+  );
   const table = new Table({
-    head: shown.map((column) => head[column]!),
-    colWidths: widths(
-      shown.map((column) => longest(head, rows, column)),
-      width,
-    ),
-    wordWrap: true,
-    wrapOnWordBoundary: false,
+    head: shown.map((column, i) => wrapped(head[column]!, room[i]!)),
+    colWidths: room.map((one) => one + 2),
     style: { head: [], border: [] },
     ...(options.compact && { chars: NO_RULES }),
     ...(options.align && { colAligns: shown.map((column) => options.align![column]!) }),
   });
-  for (const row of rows) table.push(shown.map((column) => row[column]!));
+  for (const row of rows) table.push(shown.map((column, i) => wrapped(String(row[column]), room[i]!)));
   const note =
     left.length === 0 ? '' : `\nno room for ${left.join(', ')}: a wider terminal or a pipe has them`;
   return table.toString() + note;
@@ -56,12 +59,37 @@ const asField = (cell: Cell): string =>
     .replaceAll(/\s*\n\s*/gu, '; ')
     .replaceAll('\t', ' ');
 
-const length = (text: string): number => Math.max(...text.split('\n').map((line) => line.length));
+const lengthOf = (text: string): number => Math.max(...text.split('\n').map((line) => line.length));
 
-const longest = (head: readonly string[], rows: readonly (readonly Cell[])[], column: number): number =>
-  rows.reduce((most, row) => Math.max(most, length(String(row[column]))), length(head[column]!));
+/**
+ * Where a line is broken: between words, with a unit beside its number (`0.0 %`), and between parts that can still be read
+ * (`length-` and `explosion`, `runs/` and `people/`).
+ */
+const PARTS = /(?<=\s)(?![%–])|(?<=\/)|(?<=[\p{L}\d]-)(?=\p{L})/u;
 
-/** The columns that there is room for, and the heads of the others. */
+const longestWord = (text: string): number =>
+  text.split(PARTS).reduce((most, part) => Math.max(most, part.trimEnd().length), 0);
+
+/** Lines of no more than so many characters, broken between words as far as these fit. */
+function wrapped(text: string, width: number): string {
+  return text
+    .split('\n')
+    .flatMap((line) => {
+      const lines = [''];
+      for (const part of line.split(PARTS)) {
+        if ((lines.at(-1)! + part.trimEnd()).length <= width) lines[lines.length - 1] += part;
+        else {
+          const cut = part.match(new RegExp(`.{1,${width}}`, 'gu'))!;
+          // Blanks at the end of a line take no room.
+          lines.push(...cut.filter((piece, i) => i === 0 || piece.trim() !== ''));
+        }
+      }
+      return lines.map((one) => one.trimEnd()).filter((one, i) => i > 0 || one !== '' || line === '');
+    })
+    .join('\n');
+}
+
+/** The columns that there is room for, their words whole unless they are very long, and the heads of the others. */
 function fitting(
   head: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -70,8 +98,14 @@ function fitting(
 ): { shown: number[]; left: string[] } {
   const shown = head.map((_, column) => column);
   const left: string[] = [];
-  const needed = (): number =>
-    shown.reduce((sum, column) => sum + Math.min(longest(head, rows, column), NARROWEST) + AROUND, 1);
+  const least = head.map((name, column) =>
+    [name, ...rows.map((row) => String(row[column]))].reduce(
+      (most, cell) =>
+        Math.max(most, Math.min(longestWord(cell), LONGEST_WHOLE), Math.min(lengthOf(cell), NARROWEST)),
+      0,
+    ),
+  );
+  const needed = (): number => shown.reduce((sum, column) => sum + least[column]! + AROUND, 1);
   for (const name of optional) {
     if (needed() <= width) break;
     shown.splice(shown.indexOf(head.indexOf(name)), 1);
@@ -80,14 +114,23 @@ function fitting(
   return { shown, left };
 }
 
-/** Of columns with their blanks: the widest give way until a line fits, or all are as narrow as they can be. */
-function widths(natural: readonly number[], width: number): number[] {
+/**
+ * Of columns without their blanks: the widest give way until a line fits, first those whose words stay whole, or all are as
+ * narrow as they can be.
+ */
+function widths(natural: readonly number[], words: readonly number[], width: number): number[] {
   const now = [...natural];
   const room = width - 1 - AROUND * now.length;
-  for (let over = now.reduce((sum, one) => sum + one, 0) - room; over > 0; over--) {
-    const widest = now.indexOf(Math.max(...now));
-    if (now[widest]! <= NARROWEST) break;
-    now[widest]!--;
+  const over = (): number => now.reduce((sum, one) => sum + one, 0) - room;
+  for (const least of [words.map((one) => Math.max(one, NARROWEST)), words.map(() => NARROWEST)]) {
+    for (let left = over(); left > 0; left--) {
+      const widest = now.reduce(
+        (best, one, i) => (one > least[i]! && (best < 0 || one > now[best]!) ? i : best),
+        -1,
+      );
+      if (widest < 0) break;
+      now[widest]!--;
+    }
   }
-  return now.map((one) => one + 2);
+  return now;
 }

@@ -22,6 +22,17 @@ describe('a table', () => {
     expect(shown).toMatch(/web-shop/u);
   });
 
+  test('breaks lines between words, and leaves a column out before it cuts one', () => {
+    const shown = textTable(HEAD, ROWS, { width: 46, optional: ['spent'] });
+    for (const word of ['calculator', 'waiting,', 'length-', 'explosion', 'completed', 'waits for', 'plateau']) {
+      expect(shown).toContain(word);
+    }
+    expect(shown).toMatch(/no room for spent/u);
+    const keys = textTable(['object'], [[`runs/people/checkpoints/${'0'.repeat(60)}`]], { width: 40 });
+    expect(widest(keys)).toBeLessThanOrEqual(40);
+    expect(keys).toContain('runs/people/checkpoints/');
+  });
+
   test('says which columns it has left out for lack of room, and leaves none out that it has room for', () => {
     const rows = [Array.from({ length: 12 }, (_, i) => 1_000_000 + i)];
     const head = rows[0]!.map((_, i) => `column ${i}`);
