@@ -1,3 +1,4 @@
+import { counted } from '../core/counted.ts';
 import type { OpenReview } from '../observe/ladder/reviews.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { shortened } from './shortened.ts';
@@ -19,8 +20,12 @@ export function reviewLines({ id, run, startedAt, state, runOver }: OpenReview, 
   );
   return [
     id,
-    `  ${asked}${opinions.length} of ${reviewers} reviewer(s) have answered, ${until}`,
+    `  ${asked}${answeredText(opinions, reviewers)}, ${until}`,
     `  ${shortened(JSON.stringify(ask.request.subject), SUBJECT)}`,
     ...(cheaper.length === 0 ? [] : [`  before: ${shortened(cheaper.join(', '), SUBJECT)}`]),
   ];
 }
+
+/** `1 of 2 reviewers have answered`. */
+export const answeredText = (opinions: readonly unknown[], reviewers: number): string =>
+  `${opinions.length} of ${counted(reviewers, 'reviewer')} ${reviewers === 1 ? 'has' : 'have'} answered`;

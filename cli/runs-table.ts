@@ -2,7 +2,7 @@ import type { RunRow } from '../observe/runs/runs.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { printable } from '../core/printable.ts';
 import { shortened } from './shortened.ts';
-import { interval, percent } from './show-progress.ts';
+import { percent } from './show-progress.ts';
 import { textTable } from './text-table.ts';
 
 /** Characters of a question and of a name; whole ones are in `--json`. */
@@ -28,7 +28,7 @@ function cells(row: RunRow, now: number): string[] {
     [from === 'visibility' && endedAt === null ? `${status} ?` : status, ...why].join(', '),
     stage === null ? '–' : shortened(stage, NAME),
     stepOf(row),
-    heldOut === null ? '–' : `${percent(heldOut.success)} [${interval(heldOut)}]`,
+    heldOut === null ? '–' : `${percent(heldOut.success)} [${bound(heldOut.low)}, ${bound(heldOut.high)}]`,
     since === null ? '–' : howLong(now - since),
     spend === null ? '–' : `${spend.seconds.toFixed(0)} s, US$ ${spend.usd.toFixed(2)}`,
     question === null ? (status === 'waiting' ? 'a person' : '') : shortened(question.reason, QUESTION),
@@ -42,6 +42,9 @@ function nameOf(run: string | null, workflowId: string | null): string {
     ? shortened(run, NAME)
     : `${shortened(run, NAME)} (${shortened(workflowId, NAME)})`;
 }
+
+/** Of an interval, in percent, as pages have it. */
+const bound = (x: number): string => (100 * x).toFixed(1);
 
 function stepOf({ step, stageStep, maxSteps }: RunRow): string {
   if (stageStep !== null) return `${stageStep}/${maxSteps}`;

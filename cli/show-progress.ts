@@ -2,6 +2,7 @@ import { rate } from '../core/statistics/intervals.ts';
 import type { Interval } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
+import { decimals } from '../core/decimals.ts';
 import type { Progress } from '../workflows/messages.ts';
 
 const BAR_WIDTH = 24;
@@ -60,7 +61,7 @@ export function progressLine(progress: Progress, columns = Infinity): string {
         ? `${toolFailuresOf(heldOut.arms)} of ${total(heldOut.arms).trials} failed at a tool`
         : null,
     ],
-    [5, step.meanReward === null ? null : `reward ${step.meanReward.toFixed(3)}`],
+    [5, step.meanReward === null ? null : `reward ${decimals(step.meanReward, 3)}`],
     [6, entropy === null ? null : `entropy${on} ${entropy.toFixed(3)}`],
     [3, (step.equalGroups ?? 0) < MOSTLY ? null : `σ = 0 in ${percent(step.equalGroups!)} of groups`],
     [8, gap === null ? null : `gap ${gap.toExponential(0)}`],

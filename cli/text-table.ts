@@ -20,6 +20,7 @@ const AROUND = 3;
 const NARROWEST = 8;
 /** Longer words, such as digests and keys, are cut before a column is left out for them. */
 const LONGEST_WHOLE = 16;
+const SHORT_HEAD = 10;
 
 /** The width of the terminal that standard output is; null where it is a pipe or a file. */
 export const terminalWidth = (): number | null =>
@@ -34,10 +35,9 @@ export function textTable(
   const { width = terminalWidth() } = options;
   if (width === null) return [head, ...rows].map((row) => row.map(asField).join('\t')).join('\n');
   const { shown, left } = fitting(head, rows, width, options.optional ?? []);
-  const columns = shown.map((column) => [head[column]!, ...rows.map((row) => String(row[column]))]);
   const room = widths(
-    columns.map((cells) => Math.max(...cells.map(lengthOf))),
-    columns.map((cells) => Math.max(...cells.map(longestWord))),
+    shown.map((column) => longest(head, rows, column, lengthOf)),
+    shown.map((column) => longest(head, rows, column, longestWord)),
     width,
   );
   const table = new Table({
@@ -70,6 +70,18 @@ const PARTS = /(?<=\s)(?![%–])|(?<=\/)|(?<=[\p{L}\d]-)(?=\p{L})/u;
 const longestWord = (text: string): number =>
   text.split(PARTS).reduce((most, part) => Math.max(most, part.trimEnd().length), 0);
 
+/** Of a column by some measure of its cells; a short head is one word. */
+const longest = (
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  column: number,
+  measure: (text: string) => number,
+): number =>
+  rows.reduce(
+    (most, row) => Math.max(most, measure(String(row[column]))),
+    head[column]!.length <= SHORT_HEAD ? head[column]!.length : measure(head[column]!),
+  );
+
 /** Lines of no more than so many characters, broken between words as far as these fit. */
 function wrapped(text: string, width: number): string {
   return text
@@ -98,11 +110,10 @@ function fitting(
 ): { shown: number[]; left: string[] } {
   const shown = head.map((_, column) => column);
   const left: string[] = [];
-  const least = head.map((name, column) =>
-    [name, ...rows.map((row) => String(row[column]))].reduce(
-      (most, cell) =>
-        Math.max(most, Math.min(longestWord(cell), LONGEST_WHOLE), Math.min(lengthOf(cell), NARROWEST)),
-      0,
+  const least = head.map((_, column) =>
+    Math.max(
+      Math.min(longest(head, rows, column, longestWord), LONGEST_WHOLE),
+      Math.min(longest(head, rows, column, lengthOf), NARROWEST),
     ),
   );
   const needed = (): number => shown.reduce((sum, column) => sum + least[column]! + AROUND, 1);

@@ -68,7 +68,10 @@ export function storeError(error: unknown, { address, doing }: StoreCall): Gradu
       { retryable, cause: error },
     );
   if (NETWORK.has(code)) {
-    return make('unreachable', whenServerIsAway(process.env, 'the address'), true);
+    const advice = isTimeout(error)
+      ? 'It is slow, or it hangs: see its load and its log'
+      : whenServerIsAway(process.env, 'the address');
+    return make('unreachable', advice, true);
   }
   if (FULL.has(code)) {
     return make(

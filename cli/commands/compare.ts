@@ -76,7 +76,9 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
       ],
     ),
   );
-  if (tasks?.solved) {
+  if (tasks?.tasks.length === 0) {
+    print(`No task of ${tasks.at.stage}/${tasks.at.step} was asked of all of them.`);
+  } else if (tasks?.solved) {
     const { both, first, second, neither } = tasks.solved;
     print(
       `Of these tasks ${both} are solved by both, ${first} by ${names[0]} alone, ${second} by ${names[1]} alone, ${neither} by neither.`,

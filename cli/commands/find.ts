@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
+import { decimals } from '../../core/decimals.ts';
 import { assertRun } from '../../store/find-run.ts';
 import type { ObjectStore } from '../../store/object-store.ts';
 import { EpisodeIndex } from '../../observe/find/episode-index.ts';
@@ -132,13 +133,13 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
   }
   for (const row of rows) {
     const { environment, level, split, index, outcome, reason, reward, sampledTokens, turns, errors } = row;
-    const mistakes = Object.entries(errors).map(([kind, count]) => `${count} ${kind}`);
+    const mistakes = Object.entries(errors).map(([kind, count]) => counted(count, kind.replace('-', ' ')));
     print(
       [
         placeOf({ run, ...row }),
         `${environment}:${level} ${split} ${index}`,
         reason === null ? outcome : `${outcome} (${reason})`,
-        `reward ${reward === null ? '–' : reward.toFixed(3)}`,
+        `reward ${reward === null ? '–' : decimals(reward, 3)}`,
         `${sampledTokens} tokens`,
         counted(turns, 'turn'),
         ...mistakes,
@@ -147,7 +148,7 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
   }
   const known =
     success.trials === 0 ? '' : `, ${((100 * success.successes) / success.trials).toFixed(1)} % solved`;
-  const mean = meanReward === null ? '' : `, mean reward ${meanReward.toFixed(3)}`;
+  const mean = meanReward === null ? '' : `, mean reward ${decimals(meanReward, 3)}`;
   note(`${total} of ${there.episodes} episodes${known}${mean}`);
   if (total > limit)
     note(`the first ${limit} are shown; --limit shows more, --parquet, --jsonl and --atif write all`);

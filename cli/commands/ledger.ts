@@ -26,8 +26,18 @@ export function ledger(): Command {
         const rows: (string | number)[][] = [];
         for (const [verifier, sum] of Object.entries(addEntries({}, entries))) {
           const { escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost } = sum;
-          const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained, late, lost];
-          rows.push([verifier, ...counts, sum.seconds.toFixed(2), sum.usd.toFixed(4)]);
+          const counts = [escalated, deferred, accepted, rejected, computed, shared, abstained];
+          const asked = sum.openSeconds === 0 ? '–' : sum.openSeconds.toFixed(0);
+          rows.push([
+            verifier,
+            ...counts,
+            late,
+            sum.afterRun,
+            lost,
+            sum.seconds.toFixed(2),
+            asked,
+            sum.usd.toFixed(4),
+          ]);
         }
         print(
           entries.length === 0
@@ -43,11 +53,17 @@ export function ledger(): Command {
                   'shared',
                   'abstained',
                   'late',
+                  'after the run',
                   'lost',
                   's',
+                  'people asked, s',
                   'US$',
                 ],
                 rows,
+                {
+                  compact: true,
+                  optional: ['lost', 'after the run', 'shared', 'abstained', 'late', 's', 'computed'],
+                },
               ),
         );
       }),

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { counted } from '../../core/counted.ts';
 import { saidInWords } from '../../observe/temporal/heartbeats.ts';
 import { readOperations } from '../../observe/operations/operations.ts';
 import type { ActivityInFlight, Operations } from '../../observe/operations/operations.ts';
@@ -76,7 +77,7 @@ function inWords({ activities, workflows, queues, asOf }: Operations): string {
           ['activity', 'attempt', 'state', 'for', 'workflow', 'worker', 'says', 'last failure'],
           rows,
         ),
-    `${workflows.asked} workflows that go on were asked${left > 0 ? `, the oldest and the newest; ${left} more were not` : ''}.`,
+    `${counted(workflows.asked, 'open workflow')} ${workflows.asked === 1 ? 'was' : 'were'} asked${left > 0 ? `, the oldest and the newest; ${left} more were not` : ''}.`,
     textTable(['queue', 'workers', 'waiting tasks'], servedRows),
   ].join('\n');
 }
@@ -90,7 +91,7 @@ function age({ since }: ActivityInFlight, asOf: number): string {
 function usageInWords({ all, parts, left }: UsageReport): string {
   const rows: (string | number)[][] = [];
   for (const { prefix, objects, bytes } of parts) rows.push([prefix, objects, (bytes / 1e6).toFixed(3)]);
-  const total = `${all.objects} objects, ${(all.bytes / 1e6).toFixed(3)} MB below "${all.prefix}"`;
+  const total = `${counted(all.objects, 'object')}, ${(all.bytes / 1e6).toFixed(3)} MB below "${all.prefix}"`;
   return [
     textTable(['prefix', 'objects', 'MB'], rows),
     `${total}${left > 0 ? `; ${left} smaller prefixes are not listed` : ''}`,

@@ -1,5 +1,6 @@
 import type { WorkflowFailedError } from '@temporalio/client';
 import { Command } from 'commander';
+import { counted } from '../../core/counted.ts';
 import { GradusError } from '../../core/errors.ts';
 import { ids, QUEUES } from '../../core/names.ts';
 import type { reverify as workflow, ReverifyInput } from '../../workflows/reverify.ts';
@@ -28,7 +29,7 @@ export function reverify(): Command {
             const { WorkflowFailedError } = await import('@temporalio/client');
             throw error instanceof WorkflowFailedError ? refused(error) : error;
           });
-        const spent = `${computed} verdict(s) computed in ${seconds.toFixed(1)} s`;
+        const spent = `${counted(computed, 'verdict')} computed in ${seconds.toFixed(1)} s`;
         print(`${spent}; the scores of all episodes are in ${scores}`);
       }),
     );

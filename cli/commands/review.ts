@@ -1,8 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { counted } from '../../core/counted.ts';
 import { withConnectionFlags, withSources, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { note, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
+import { answeredText, reviewLines } from '../review-lines.ts';
 
 /** Without workers nobody shows a review. */
 const PATIENCE_MS = 20_000;
@@ -30,7 +32,6 @@ const list = (): Command =>
           return;
         }
         if (reviews.length === 0) print('no review is open');
-        const { reviewLines } = await import('../review-lines.ts');
         for (const one of reviews) for (const line of reviewLines(one, Date.now())) print(line);
         if (more) note('there are more');
       }),
@@ -71,7 +72,7 @@ const submit = (): Command =>
           const opinion = { reviewer, score, ...(comment !== undefined && { comment }) };
           const { submitOpinion } = await import('../../operate/review.ts');
           const { opinions, reviewers } = await submitOpinion(client, id, opinion);
-          print(`thank you: ${opinions.length} of ${reviewers} reviewer(s) have answered`);
+          print(`thank you: ${answeredText(opinions, reviewers)}`);
         }),
     );
 
@@ -103,7 +104,7 @@ const withdraw = (): Command =>
           print(
             all === true
               ? 'the review is closed without a verdict'
-              : `taken back: ${opinions.length} of ${reviewers} reviewer(s) have answered`,
+              : `taken back: ${answeredText(opinions, reviewers)}`,
           );
         }),
     );
@@ -123,7 +124,7 @@ const close = (): Command =>
           const { closeReviewsOf } = await import('../../operate/close-reviews.ts');
           const by = { reviewer, ...(reason !== undefined && { reason }) };
           const { closed, left } = await closeReviewsOf(client, run, by, { patienceMs: PATIENCE_MS });
-          print(`closed without a verdict: ${closed.length} review(s) of ${run}`);
+          print(`closed without a verdict: ${counted(closed.length, 'review')} of ${run}`);
           for (const { id, why } of left) note(`still open: ${id}: ${why}`);
           if (left.length > 0) process.exitCode = 1;
         }),

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { BeforeAfter, ReweighedEpisode, ReweighedTask } from '../../core/algorithms/reweigh.ts';
+import { decimals } from '../../core/decimals.ts';
 import { armName } from '../../core/names.ts';
 import {
   episodePlace,
@@ -95,6 +96,6 @@ const rowOf = ({ ref, deviation, teaches, episodes }: ReweighedTask): string[] =
 ];
 
 const yes = (is: boolean): string => (is ? 'yes' : 'no');
-const shown = (value: number | null): string => (value === null ? '–' : value.toFixed(3));
+const shown = (value: number | null): string => (value === null ? '–' : decimals(value, 3));
 const change = ({ before, after }: BeforeAfter<number | null>): string =>
   before === after ? shown(before) : `${shown(before)} → ${shown(after)}`;

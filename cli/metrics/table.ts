@@ -1,3 +1,4 @@
+import { decimals } from '../../core/decimals.ts';
 import { heededText } from '../../core/diagnosis/act.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import type { StoredStep } from '../../store/step-facts.ts';
@@ -7,7 +8,7 @@ const percent = (share: number): string => (100 * share).toFixed(1);
 const fixed =
   (digits: number) =>
   (value: number): string =>
-    value.toFixed(digits);
+    decimals(value, digits);
 
 /** What a wide terminal has room for; all figures are in `--json` and in the exports. */
 const COLUMNS: readonly [head: string, name: string, text: (value: number) => string][] = [

@@ -12,7 +12,7 @@ import { loadTrajectories } from '../../store/trajectories.ts';
 import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
-import { dollars, duration, priceText } from '../parts/numbers.tsx';
+import { amount, dollars, duration, priceText } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Subject } from '../parts/subject.tsx';
 import { Block, Text } from '../parts/text.tsx';
@@ -252,9 +252,11 @@ const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry 
     case 'lost':
       return (
         <>
-          <strong class="bad">{entry.attempts} attempts were lost</strong> by{' '}
-          <Text value={entry.verifier} max={100} />, which took {duration(entry.seconds)} at most; the last:{' '}
-          <Text value={entry.reason} max={500} />
+          <strong class="bad">
+            {entry.attempts === 1 ? 'an attempt was lost' : `${entry.attempts} attempts were lost`}
+          </strong>{' '}
+          by <Text value={entry.verifier} max={100} />, which took {duration(entry.seconds)} at most; the
+          last: <Text value={entry.reason} max={500} />
           {by}
         </>
       );
@@ -269,7 +271,8 @@ const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry 
       return (
         <>
           <strong>learnt from again</strong>: step {entry.step} of <Text value={entry.stage} max={100} /> had{' '}
-          {entry.episodes} episodes of step {entry.fromStep} once more, with the verdicts that came late
+          {amount(entry.episodes, 'episode')} of step {entry.fromStep} once more, with the verdicts that came
+          late
         </>
       );
   }

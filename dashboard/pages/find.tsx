@@ -36,7 +36,7 @@ import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Action } from '../parts/action.tsx';
 import { rate } from '../../core/statistics/intervals.ts';
-import { Num, percent } from '../parts/numbers.tsx';
+import { amount, Num, percent } from '../parts/numbers.tsx';
 import { pageIn } from '../parts/pages.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Text } from '../parts/text.tsx';
@@ -387,7 +387,7 @@ const Rows: FC<{ asked: Asked; findings: Findings }> = ({ asked, findings }) => 
   return (
     <>
       <h2>
-        {total} of {there.episodes} episodes
+        {total} of {amount(there.episodes, 'episode')}
       </h2>
       {unknown.map((message) => (
         <p class="note">

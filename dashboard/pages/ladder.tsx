@@ -1,4 +1,5 @@
 import type { Child, FC } from 'hono/jsx';
+import { decimals } from '../../core/decimals.ts';
 import type { Account, Budget } from '../../core/ladder/budget.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import type {
@@ -189,7 +190,7 @@ function detailsOf({ shared, abstained, deferred, late, afterRun, lost }: Ledger
     [lost, 'attempts lost'],
   ];
   const some = all.filter(([count]) => count > 0);
-  return some.map(([count, what]) => `${count.toLocaleString('en')} ${what}`).join(', ') || 'nothing else';
+  return some.map(([count, what]) => `${count.toLocaleString('en')} ${what}`).join(', ');
 }
 
 const COLUMNS: readonly (readonly [name: string, value: (rung: LadderRung) => string])[] = [
@@ -310,7 +311,7 @@ const Calibrated: FC<{ of: LadderCalibration }> = ({
     <Figure heading={`${from} → ${to}`} svg={figure(label, ...size, [group(PLOT.left, PLOT.top, plot)])}>
       <ul class="plain">
         <li>
-          {known === null ? 'No pair has been counted yet.' : `${known.n} pairs counted`}
+          {known === null ? 'No pair has been counted yet.' : `${amount(known.n, 'pair')} counted`}
           {count > 0 &&
             `, ${points.length} of them drawn${count > points.length ? ` (the newest of ${count})` : ''}`}
         </li>
@@ -337,7 +338,7 @@ const lineInWords = (
   to: string,
   { intercept, slope }: { intercept: number; slope: number },
 ): string =>
-  `${to} ≈ ${intercept.toFixed(2)} ${slope < 0 ? '−' : '+'} ${Math.abs(slope).toFixed(2)} · ${from}`;
+  `${to} ≈ ${decimals(intercept, 2)} ${slope < 0 ? '−' : '+'} ${Math.abs(slope).toFixed(2)} · ${from}`;
 
 /** A link to what became of a subject, by the start of its digest. */
 const SubjectLink: FC<{ run: string; verifier: string; digest: string }> = ({ run, verifier, digest }) => (
@@ -381,7 +382,7 @@ const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs } }) 
       >
         {deferred.best.map(({ value, verifier, digest, basis }) => (
           <tr data-item>
-            <td class="number">{value.toFixed(3)}</td>
+            <td class="number">{decimals(value, 3)}</td>
             <td>
               <Text value={verifier} max={100} />
             </td>
@@ -422,7 +423,7 @@ const Late: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => {
             {amount(late.count, 'verdict')} came after the step that asked had gone on.{' '}
             {offered.count === 0
               ? 'None changed a reward that was learnt from again.'
-              : `They changed rewards of ${offered.episodes} episodes, which were learnt from again in ${offered.count} offers.`}
+              : `They changed rewards of ${amount(offered.episodes, 'episode')}, learnt from again in ${amount(offered.count, 'offer')}.`}
           </p>
           <Verdicts
             run={run}

@@ -4,7 +4,7 @@ import { GradusError, isA } from '../../core/errors.ts';
 import { closedBecause, isDecided } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
 import type { CheaperVerdict } from '../../core/ladder/requests.ts';
-import { openReviews, readState } from '../../observe/ladder/reviews.ts';
+import { isForOthers, openReviews, readState } from '../../observe/ladder/reviews.ts';
 import type { OpenReview, OpenReviews } from '../../observe/ladder/reviews.ts';
 import { whyAway } from '../../observe/temporal/temporal-away.ts';
 import type { Presentation } from '../../observe/ladder/presenter.ts';
@@ -199,10 +199,20 @@ export function reviewsPage(app: App, context: Context): void {
   async function page(id: string, failed: Failed | null = null) {
     const state = await stateOf(id);
     const { environment, request } = state.ask;
-    const presentation = await presenter.present(environment, request.subject);
+    const [presentation, forOthers] = await Promise.all([
+      presenter.present(environment, request.subject),
+      state.verdict === null && isForOthers(temporal, state),
+    ]);
     return (
       <Layout title={`Review by ${request.verifier}`} crumbs={crumbsOf(null)}>
-        <Review id={id} state={state} presentation={presentation} context={context} failed={failed} />
+        <Review
+          id={id}
+          state={state}
+          presentation={presentation}
+          context={context}
+          failed={failed}
+          forOthers={forOthers}
+        />
       </Layout>
     );
   }
@@ -376,13 +386,15 @@ interface ReviewProps {
   presentation: Presentation;
   context: Context;
   failed: Failed | null;
+  /** The runs that wait for it are over. */
+  forOthers: boolean;
 }
 
 /** Nothing can be added, though the verdict is not there yet. */
 const isClosing = ({ opinions, reviewers, withdrawn }: ReviewState): boolean =>
   isDecided(opinions, reviewers) || withdrawn.some(({ all }) => all === true);
 
-const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed }) => {
+const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed, forOthers }) => {
   const { ask, run, reviewers, opinions, withdrawn, verdict } = state;
   const { verifier, version, digest, subject } = ask.request;
   return (
@@ -395,7 +407,12 @@ const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed }) =
       <Subject subject={subject} presentation={presentation} />
       <dl class="facts">
         <dt>asked by</dt>
-        <dd>{run === null ? 'not known' : <RunLink run={run} />}</dd>
+        <dd>
+          {run === null ? 'not known' : <RunLink run={run} />}
+          {forOthers && (
+            <div class="warn">is over: a verdict is kept for other runs, and changes nothing in this one</div>
+          )}
+        </dd>
         {run !== null && (
           <>
             <dt>its way so far</dt>

@@ -67,7 +67,9 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
     const pending = asked !== null && !isDone(asked, view) ? asked : null;
     const why = await waitingFor(sources, view);
     const isOver = view.execution.value !== null && view.execution.value.closedAt !== null;
-    const reviews = isOver ? await countOpenReviews(sources.temporal, view.run) : null;
+    // Only a ladder asks people.
+    const asksPeople = isOver || view.spec?.verification !== undefined;
+    const reviews = asksPeople ? await countOpenReviews(sources.temporal, view.run) : null;
     return c.html(<Page view={view} why={why} context={context} pending={pending} reviews={reviews ?? 0} />);
   });
 
@@ -150,7 +152,7 @@ interface PageProps {
   context: Context;
   /** What was asked of the run and has not come about. */
   pending: Asked | null;
-  /** Open reviews of a run that is over. */
+  /** Open reviews that it has asked for. */
   reviews: number;
 }
 
@@ -196,7 +198,13 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
         )}
       </Live>
       <Live id="reviews">
-        {reviews > 0 && (
+        {reviews > 0 && execution.value?.closedAt === null && (
+          <p>
+            {amount(reviews, 'review')} that it asked people for {reviews === 1 ? 'is' : 'are'} open:{' '}
+            <a href={reviewsOf(run)}>look at {reviews === 1 ? 'it' : 'them'}</a>
+          </p>
+        )}
+        {reviews > 0 && execution.value?.closedAt !== null && (
           <p class="warning">
             {amount(reviews, 'review')} that this run asked for {reviews === 1 ? 'is' : 'are'} still open,
             though it is over: verdicts are kept for other runs, and change nothing in this one.{' '}

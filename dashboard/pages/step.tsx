@@ -137,7 +137,7 @@ const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({ run
           <>
             <dt>rolled out</dt>
             <dd>
-              {rollout.episodes} episodes, {shortNumber(rollout.sampledTokens)} tokens, mean reward{' '}
+              {amount(rollout.episodes, 'episode')}, {shortNumber(rollout.sampledTokens)} tokens, mean reward{' '}
               <Num value={rollout.rewardCount === 0 ? null : rollout.rewardSum / rollout.rewardCount} />;{' '}
               {Object.entries(rollout.outcomes)
                 .filter(([, count]) => count > 0)
@@ -245,7 +245,7 @@ const Rewards: FC<{ rows: readonly EpisodeRow[]; truncated: TruncatedRule }> = (
   const cut = rows.filter(({ reward, outcome }) => reward !== null && outcome === 'truncated').length;
   const masked =
     truncated === 'mask' && cut > 0 ? `; ${cut} of them were cut off, and are not trained on` : '';
-  const label = `Rewards of ${rewards.length} episodes: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}${masked}`;
+  const label = `Rewards of ${amount(rewards.length, 'episode')}: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}${masked}`;
   return (
     <div class="figures">
       <Figure heading="Rewards" svg={histogram({ label, values: rewards })}>

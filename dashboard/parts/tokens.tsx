@@ -1,4 +1,5 @@
 import type { FC } from 'hono/jsx';
+import { decimals } from '../../core/decimals.ts';
 import { Text } from './text.tsx';
 
 /** A token as a page shows it. */
@@ -30,7 +31,7 @@ const classOf = ({ logprob, advantage, masked }: ShownToken, by: Colouring): str
 
 function titleOf({ logprob, advantage, masked }: ShownToken): string {
   const said = [
-    logprob === null ? null : `p ${Math.exp(logprob).toPrecision(3)}, log-prob ${logprob.toFixed(4)}`,
+    logprob === null ? null : `p ${Math.exp(logprob).toPrecision(3)}, log-prob ${decimals(logprob, 4)}`,
     advantage === null ? null : `advantage ${advantage.toPrecision(3)}`,
     masked ? 'not learnt from' : null,
   ];

@@ -32,16 +32,15 @@ export async function openReviews(
   temporal: Client,
   { limit = 200, patienceMs = 1500 }: { limit?: number; patienceMs?: number } = {},
 ): Promise<OpenReviews> {
-  const [{ executions, more }, runs] = await Promise.all([
+  const [{ executions, more }, isGoingOn] = await Promise.all([
     listExecutions(temporal, OPEN, { limit }),
-    listExecutions(temporal, GOING_ON),
+    runsGoingOn(temporal),
   ]);
-  const goingOn = new Set(runs.executions.map((run) => textAttribute(run, 'GradusRun')));
   const reviews = await inParallel(executions, async (execution): Promise<OpenReview> => {
     const { workflowId: id, startedAt } = execution;
     const state = readState(await ask<unknown>(temporal, id, 'review', patienceMs));
     const run = state?.run ?? textAttribute(execution, 'GradusRun');
-    const runOver = !runs.more && isRunOver(run, state?.waiting ?? [], (one) => goingOn.has(one));
+    const runOver = isRunOver(run, state?.waiting ?? [], isGoingOn);
     return { id, run, startedAt, state, runOver };
   });
   // The list is some moments behind: what says that it is closed is not open.
@@ -58,6 +57,21 @@ export async function countOpenReviews(temporal: Client, run: string): Promise<n
     // That it is away is told by everything else on the page.
     return null;
   }
+}
+
+/** Whether nobody waits for a review any more whose course its verdict could change. Throws what Temporal throws. */
+export async function isForOthers(
+  temporal: Client,
+  { run, waiting = [] }: Pick<ReviewState, 'run' | 'waiting'>,
+): Promise<boolean> {
+  return isRunOver(run, waiting, await runsGoingOn(temporal));
+}
+
+/** Where there are more runs than are listed, any may be going on. */
+async function runsGoingOn(temporal: Client): Promise<(run: string) => boolean> {
+  const { executions, more } = await listExecutions(temporal, GOING_ON);
+  const names = new Set(executions.map((one) => textAttribute(one, 'GradusRun')));
+  return (run) => more || names.has(run);
 }
 
 const OPEN = `WorkflowType = 'review' AND ExecutionStatus = 'Running'`;

@@ -1,3 +1,4 @@
+import { counted } from '../../core/counted.ts';
 import { AGAIN } from '../../core/diagnosis/diagnose.ts';
 import { WINDOW } from '../../core/diagnosis/series.ts';
 import { rate } from '../../core/statistics/intervals.ts';
@@ -94,4 +95,4 @@ const countsOf = ({ rollout, batch }: StepFacts): { equal: number; groups: numbe
 
 /** `95.0 % of 240 groups of the last 8 steps of rl (…)`, in a sentence. */
 export const equalGroupsText = ({ stage, steps, equal, groups, success }: EqualGroups): string =>
-  `${percent(equal / groups)} of the ${groups} groups of the last ${steps === 1 ? 'step' : `${steps} steps`} of ${stage} have equal rewards (σ = 0)${success === null ? '' : `; ${percent(success)} of new tasks succeed`}`;
+  `${percent(equal / groups)} of the ${counted(groups, 'group')} of the last ${steps === 1 ? 'step' : `${steps} steps`} of ${stage} have equal rewards (σ = 0)${success === null ? '' : `; ${percent(success)} of new tasks succeed`}`;

@@ -310,16 +310,21 @@ export function toldBy(progress: Progress): Partial<RunRow> {
   };
 }
 
-function byFacts(
+const CAME_TO_ITS_END: ReadonlySet<RunStatus> = new Set(['completed', 'no-success', 'stopped']);
+
+/** What the store adds to a row of a run that does not answer. */
+export function byFacts(
   row: RunRow,
   { step, heldOut }: NonNullable<Awaited<ReturnType<typeof lastStep>>>,
   spec: CurriculumSpec | null,
 ): Partial<RunRow> {
-  const { stage, stageStep, maxSteps } = step;
+  const { stageStep, maxSteps } = step;
+  // Of what has come to its end nobody asks whether the report was the last thing that it did.
+  const stage = row.stage === null || CAME_TO_ITS_END.has(row.status) ? step.stage : row.stage;
   return {
-    stage: row.stage ?? stage,
+    stage,
     step: row.step ?? step.step,
-    ...((row.stage ?? stage) === stage && { stageStep, maxSteps }),
+    ...(stage === step.stage && { stageStep, maxSteps }),
     heldOut: heldOutOf(heldOut),
     concerns: [
       ...standingAlarms([step]),

@@ -58,7 +58,10 @@ export function whyInWords(reason: Reason, now: number): string {
       return 'it stops after the step in flight';
     case 'review': {
       const { id, verifier, given, reviewers, deadline } = reason;
-      const far = given === null ? '' : `, ${given} of ${reviewers} have answered, open until ${deadline}`;
+      const far =
+        given === null
+          ? ''
+          : `, ${given} of ${reviewers} ${reviewers === 1 ? 'has' : 'have'} answered, open until ${deadline}`;
       return `people are asked for a verdict${verifier === null ? '' : ` of ${verifier}`}${far}: ${id}`;
     }
     case 'verdicts':

@@ -95,6 +95,8 @@ export interface Why {
 }
 
 const PATIENCE_MS = 10_000;
+/** A run that has workers answers within it, on a busy machine, too. */
+const ANSWERS_WITHIN_MS = 1500;
 /** Reviews that are asked how far they are, and workflows of verdicts that are looked at. */
 const MOST_LOOKED_AT = 20;
 /** Workflows that are looked at to tell a busy worker from one that is gone. */
@@ -170,7 +172,7 @@ export async function whyOfExecution(
   temporal: Client,
   execution: Execution,
   now: number,
-  { patienceMs = 400, busy = busyQueues(temporal, now) }: WhyOptions = {},
+  { patienceMs = ANSWERS_WITHIN_MS, busy = busyQueues(temporal, now) }: WhyOptions = {},
 ): Promise<Why> {
   const base = {
     workflowId: execution.workflowId,
@@ -201,6 +203,8 @@ export async function whyOfExecution(
   ]);
   if (pending.more) problems.push(`only ${pending.workflows} of its workflows were looked at`);
   if (progress === null) problems.push(`the run itself did not answer in ${patienceMs / 1000} s`);
+  if (reviews.length > MOST_LOOKED_AT)
+    problems.push(`${reviews.length - MOST_LOOKED_AT} more reviews that it asked for are open`);
   const reasons = [
     ...personReasons(progress, base.status),
     ...(await Promise.all(reviews.slice(0, MOST_LOOKED_AT).map((one) => reviewReason(temporal, one)))),

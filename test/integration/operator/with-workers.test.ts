@@ -268,12 +268,12 @@ test('what is tried again is told from what nobody serves, and both from a quest
 
   // What they wait for is given to them, from the terminal.
   const list = await gradus('review', 'list');
-  expect(list.stdout).toContain(`${REVIEW}\n  of asks, 0 of 2 reviewer(s) have answered, 59 min left`);
+  expect(list.stdout).toContain(`${REVIEW}\n  of asks, 0 of 2 reviewers have answered, 59 min left`);
   expect(list.stdout).toContain('{"answer":"\\u202e7"}\n  before: near 0.750');
   const by = ['--reviewer', 'ann'];
   expect(await gradus('review', 'submit', REVIEW, ...by, '--score', '1')).toMatchObject({ code: 0 });
   const back = await gradus('review', 'withdraw', REVIEW, ...by, '--reason', 'a slip');
-  expect(back).toMatchObject({ code: 0, stdout: 'taken back: 0 of 2 reviewer(s) have answered\n' });
+  expect(back).toMatchObject({ code: 0, stdout: 'taken back: 0 of 2 reviewers have answered\n' });
   const closed = await gradus('review', 'withdraw', REVIEW, ...by, '--all');
   expect(closed).toMatchObject({ code: 0, stdout: 'the review is closed without a verdict\n' });
   await told({ kind: 'review', over: true });

@@ -24,7 +24,15 @@ describe('a table', () => {
 
   test('breaks lines between words, and leaves a column out before it cuts one', () => {
     const shown = textTable(HEAD, ROWS, { width: 46, optional: ['spent'] });
-    for (const word of ['calculator', 'waiting,', 'length-', 'explosion', 'completed', 'waits for', 'plateau']) {
+    for (const word of [
+      'calculator',
+      'waiting,',
+      'length-',
+      'explosion',
+      'completed',
+      'waits for',
+      'plateau',
+    ]) {
       expect(shown).toContain(word);
     }
     expect(shown).toMatch(/no room for spent/u);

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { wilson } from '../../../../core/statistics/intervals.ts';
 import { readExecution } from '../../../../observe/temporal/executions.ts';
-import { inOrder, statusOf, toldBy } from '../../../../observe/runs/runs.ts';
+import { byFacts, inOrder, statusOf, toldBy } from '../../../../observe/runs/runs.ts';
 import type { RunRow, RunStatus } from '../../../../observe/runs/runs.ts';
+import { someStep } from '../../../support/some-step.ts';
 import type { Progress } from '../../../../workflows/messages.ts';
 
 const row = (run: string, status: RunStatus, more: Partial<RunRow> = {}): RunRow => ({
@@ -103,4 +104,13 @@ test('held-out success of which nothing could be judged is not known, and its in
     confidence: 0.95,
     ...wilson({ successes: 8, trials: 10 }, 0.95),
   });
+});
+
+test('a run that has come to its end is listed by its last step, and one that failed by what it was at', () => {
+  const last = { step: someStep({ stage: 'rl', stageStep: 12, maxSteps: 12, step: 18 }), heldOut: null };
+  const ended = row('ended', 'completed', { stage: 'report', step: 18, endedAt: 5 });
+  expect(byFacts(ended, last, null)).toMatchObject({ stage: 'rl', step: 18, stageStep: 12, maxSteps: 12 });
+  const failed = byFacts({ ...ended, status: 'failed' }, last, null);
+  expect(failed).toMatchObject({ stage: 'report', step: 18 });
+  expect(failed.stageStep).toBeUndefined();
 });
