@@ -128,7 +128,7 @@ const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) => {
               <tr>
                 <th scope="row">
                   <Text value={rung.verifier} max={100} />{' '}
-                  <small>{rung.tier ?? 'no rung: measured or swept'}</small>
+                  <small class="whole">{rung.tier ?? 'no rung: measured or swept'}</small>
                 </th>
                 {COLUMNS.map(([name, value]) => (
                   <td class="number">
@@ -229,7 +229,9 @@ const Budgets: FC<{ view: LadderView }> = ({ view: { rungs, stage, budgetsFrom, 
         )}{' '}
         {budgetsFrom === 'ledger'
           ? "The ladder's workflow does not answer, so this is what the ledger says was spent; what is promised to computations under way is not known."
-          : `${waiting ?? 0} computations have been asked for and have not answered.`}
+          : `${amount(waiting ?? 0, 'computation')} ${waiting === 1 ? 'has' : 'have'} been asked for and ${waiting === 1 ? 'has' : 'have'} not answered.`}
+        {rungs.some(({ totals }) => totals.openSeconds > 0) &&
+          ' The time of people is that for which their reviews were open.'}
       </p>
       <Scroll label="budgets">
         <table>
