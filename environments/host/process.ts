@@ -47,6 +47,9 @@ let ownMark = '';
 let intrinsics: Intrinsics | undefined;
 let preparing = 0;
 const kill = process.kill.bind(process, process.pid, 'SIGKILL');
+const now = performance.now.bind(performance);
+/** When it was last looked everywhere, milliseconds. */
+let lookedAt = -Infinity;
 
 /** What was worked out since the language was changed nobody may have. Calls nothing that may have been changed. */
 function endIfChanged(what: string | null | undefined): void {
@@ -56,6 +59,13 @@ function endIfChanged(what: string | null | undefined): void {
   } finally {
     kill();
   }
+}
+
+/** Everywhere now and then: also where each ask is answered so soon that no timer comes between. */
+function look(): void {
+  const everywhere = now() - lookedAt >= ALIVE_MS;
+  if (everywhere) lookedAt = now();
+  endIfChanged(everywhere ? intrinsics?.changedAnywhere() : intrinsics?.changed());
 }
 
 const notePreparing = (isIt: boolean): void => {
@@ -68,7 +78,7 @@ function say(message: FromHost): void {
 }
 
 function flush(): void {
-  endIfChanged(intrinsics?.changed());
+  look();
   const messages = outbox;
   outbox = [];
   let line: string[] = [];
@@ -131,10 +141,7 @@ async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void
   // Every item of the ask listens to the one signal.
   setMaxListeners(0, controller.signal);
   calls.set(id, controller);
-  alive ??= setInterval(() => {
-    endIfChanged(intrinsics?.changedAnywhere());
-    say({ is: 'alive' });
-  }, ALIVE_MS);
+  alive ??= setInterval(() => say({ is: 'alive' }), ALIVE_MS);
   const heartbeat = (details?: unknown): void => {
     const text = details === undefined ? undefined : JSON.stringify(details);
     if (text === undefined || text.length > LONGEST_DETAILS) say({ is: 'heartbeat', id });
@@ -174,7 +181,10 @@ const channel = new Channel(new Socket({ fd: CHANNEL }), {
       if (message.is === 'load') {
         ownMark = message.mark;
         void load(message.module);
-      } else if (message.is === 'variables') Object.assign(process.env, message.values);
+      } else if (message.is === 'variables') {
+        Object.assign(process.env, message.values);
+        intrinsics = rememberIntrinsics();
+      }
       else if (message.is === 'ask') answer(message).catch(giveUp);
       else calls.get(message.id)?.abort(new Error('called off'));
     }

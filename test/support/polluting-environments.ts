@@ -11,11 +11,38 @@ import type { Environment, Tool, ToolContext } from '../../environments/contract
 
 type Run = (context: ToolContext) => unknown;
 const CHANNEL = 3;
-const set = (target: object, name: string, value: unknown): void =>
+const set = (target: object, name: PropertyKey, value: unknown): void =>
   void Object.defineProperty(target, name, { value, configurable: true, writable: true, enumerable: true });
+
+const getter = (target: object, name: PropertyKey, get: () => unknown): void =>
+  void Object.defineProperty(target, name, { get, configurable: true });
+/** What is looked for now and then only is found while the call goes on. */
+const andWait =
+  (run: () => void): Run =>
+  () => {
+    run();
+    return wait(600);
+  };
 
 const kinds: Record<string, Run> = {
   none: () => undefined,
+  species: () => getter(Array, Symbol.species, () => Map),
+  chdir: () => process.chdir('/'),
+  frozen: andWait(() => void Object.freeze(Object.prototype)),
+  // Nothing else has a turn any more.
+  microtasks: () => {
+    const again = (): Promise<void> => Promise.resolve().then(again);
+    return again();
+  },
+  descriptors: () => {
+    for (let fd = CHANNEL; fd < 64; fd++) {
+      try {
+        closeSync(fd);
+      } catch {
+        // There is no such one.
+      }
+    }
+  },
   reward: () => {
     set(Object.prototype, 'done', true);
     set(Object.prototype, 'reward', 1);
