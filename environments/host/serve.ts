@@ -19,6 +19,7 @@ import type {
 import { errorOfUsers, toolFacts, wordsOf } from './facts.ts';
 import type { SentImage } from './images.ts';
 import { inTime } from './in-time.ts';
+import { ownTask } from './own-task.ts';
 import {
   readDemonstration,
   readFinding,
@@ -217,7 +218,7 @@ async function called(
   const context = { ...callContext(environment, session, serving), idempotencyKey, attempt };
   const ready = tool.run
     ? null
-    : await readySession(environment, await context.task(), session, tools, context);
+    : await readySession(environment, await knownTask(environment, session.ref), session, tools, context);
   let images: readonly SentImage[] | undefined;
   try {
     const observation = await attemptCall(tool, call, context, async (...given) => {
@@ -258,7 +259,7 @@ const callContext = (
   attempt: 1,
   signal,
   heartbeat,
-  task: () => knownTask(environment, ref),
+  task: async () => ownTask(await knownTask(environment, ref)),
 });
 
 /** Tasks that calls of one episode after another want, by their coordinates. */
@@ -317,10 +318,9 @@ const NEVER = new AbortController().signal;
 
 async function candidateOf(environment: Environment, { ref, episode }: HostCandidate): Promise<Candidate> {
   const { status } = episode;
-  const { info, ...task } = await knownTask(environment, ref);
+  const task = ownTask(await knownTask(environment, ref));
   return {
-    // What a verifier changes in it no other episode is to see.
-    task: { ...task, ...(info !== undefined && { info: structuredClone(info) }) },
+    task,
     episode,
     answer: status.kind === 'answered' ? status.answer : null,
     tools: (task.tools ?? environment.tools).map(({ name }) => name),

@@ -21,6 +21,7 @@ import type {
 import type { SessionAsk } from './asks.ts';
 import { cutText, END_SECONDS, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';
+import { ownTask } from './own-task.ts';
 import { readActed, readEnd, readSnapshot, readState } from './read-answers.ts';
 import type { Did, Read } from './read-answers.ts';
 import { observationOf } from './tool-call.ts';
@@ -185,9 +186,9 @@ export async function closeOf(
         const opened = held && (held.session as Attached).handle;
         const handle = kept?.handle ?? opened ?? null;
         try {
-          if (handle !== null) await sessions.close(task, place, handle);
+          if (handle !== null) await sessions.close(ownTask(task), place, handle);
         } finally {
-          await sessions.close(task, place, null);
+          await sessions.close(ownTask(task), place, null);
         }
       } else if (held) await (held.session as Session).close?.();
     },
@@ -206,7 +207,7 @@ async function stateOf(
 ): Promise<Json> {
   if (kept?.state !== undefined) return kept.state;
   const place: SessionPlace = { id, signal: context.signal };
-  let state = promised(name, readState(await opened(name, context.signal, () => sessions.open(task, place))));
+  let state = promised(name, readState(await opened(name, context.signal, () => sessions.open(ownTask(task), place))));
   for (const [n, act] of acts.entries()) {
     const again = { ...context, idempotencyKey: callKey(id, act.turn) };
     const next = await folded(name, sessions, state, act.call, again);
@@ -295,7 +296,8 @@ async function comeBack(
   context: ToolContext,
 ): Promise<Live['session']> {
   const place: SessionPlace = { id, signal: context.signal };
-  if (acts.length === 0) return sessions.open(task, { ...place, opening: randomUUID() });
+  const own = ownTask(task);
+  if (acts.length === 0) return sessions.open(own, { ...place, opening: randomUUID() });
   if (sessions.resume === 'pin') {
     const { idleSeconds = PINNED_IDLE_SECONDS } = sessions;
     throw lost(
@@ -305,17 +307,17 @@ async function comeBack(
     );
   }
   if (sessions.resume === 'reattach') {
-    const session = await sessions.attach(task, place, kept?.handle ?? null);
+    const session = await sessions.attach(own, place, kept?.handle ?? null);
     const { acts: taken = acts.length } = session;
     if (taken === acts.length) return session;
     throw lost(name, id, `its server has taken ${taken} calls, and we know of ${acts.length}`);
   }
   if (sessions.resume === 'snapshot' && kept?.snapshot) {
     const { acts: before, value } = kept.snapshot;
-    const session = await sessions.restore(task, place, copyOf(value));
+    const session = await sessions.restore(own, place, copyOf(value));
     return played(name, id, session, acts, before, tools, context);
   }
-  return played(name, id, await sessions.open(task, place), acts, 0, tools, context);
+  return played(name, id, await sessions.open(own, place), acts, 0, tools, context);
 }
 
 /** Makes recorded calls again, from one on. Throws GradusError('environment', 'replay-differs' | 'session-lost'). */
@@ -434,7 +436,7 @@ async function endUnkept(
   const { handle = null } = session as Attached;
   if (sessions.resume !== 'reattach' || acts.length > 0 || handle === null) return;
   try {
-    await sessions.close(task, { id, signal: AbortSignal.timeout(LIMIT_MS) }, handle);
+    await sessions.close(ownTask(task), { id, signal: AbortSignal.timeout(LIMIT_MS) }, handle);
   } catch (error) {
     console.warn(`a session that nobody asks for could not be closed: ${wordsOf(error)}`);
   }
