@@ -7,6 +7,7 @@ import type {
   Next,
 } from '@temporalio/worker';
 import { GradusError, messageOf } from '../core/errors.ts';
+import { fullDisk } from './full-disk.ts';
 
 /** Attempts at an activity that fails in a way that nobody has thought of. */
 const PLAIN_ATTEMPTS = 5;
@@ -19,9 +20,10 @@ class FailureInterceptor implements ActivityInboundCallsInterceptor {
   ): Promise<unknown> {
     try {
       return await next(input);
-    } catch (error) {
+    } catch (thrown) {
       const { cancellationSignal, info } = Context.current();
-      if (cancellationSignal.aborted || error instanceof TemporalFailure) throw error;
+      if (cancellationSignal.aborted || thrown instanceof TemporalFailure) throw thrown;
+      const error = thrown instanceof GradusError ? thrown : (fullDisk(thrown) ?? thrown);
       if (!(error instanceof GradusError)) throw plainFailure(error, info.attempt);
       throw ApplicationFailure.create({
         message: error.message,

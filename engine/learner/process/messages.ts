@@ -65,22 +65,24 @@ export interface SentError {
   message: string;
   stack: string | undefined;
   gradus: { boundary: Boundary; type: string; retryable: boolean } | undefined;
+  /** Of what the system said, such as ENOSPC. */
+  code?: string;
 }
 
 export function toSentError(error: unknown): SentError {
   if (!(error instanceof Error)) return { message: String(error), stack: undefined, gradus: undefined };
-  const { message, stack } = error;
+  const { message, stack, code } = error as NodeJS.ErrnoException;
   const gradus =
     error instanceof GradusError
       ? { boundary: error.boundary, type: error.type, retryable: error.retryable }
       : undefined;
-  return { message, stack, gradus };
+  return { message, stack, gradus, ...(typeof code === 'string' && { code }) };
 }
 
-export function fromSentError({ message, stack, gradus }: SentError): Error {
+export function fromSentError({ message, stack, gradus, code }: SentError): Error {
   const error = gradus
     ? new GradusError(gradus.boundary, gradus.type, message, { retryable: gradus.retryable })
-    : new Error(message);
+    : Object.assign(new Error(message), code !== undefined && { code });
   if (stack !== undefined) error.stack = stack;
   return error;
 }

@@ -3,6 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { DefaultLogger } from '@temporalio/worker';
 import { describe, expect, test } from 'vitest';
 import { GradusError } from '../../../core/errors.ts';
+import { fromSentError, toSentError } from '../../../engine/learner/process/messages.ts';
 import { failureInterceptor } from '../../../workers/failures.ts';
 
 /** What Temporal gets to see of an activity that throws. */
@@ -47,6 +48,17 @@ describe('what an activity throws', () => {
   test("is left to Temporal where it is Temporal's own", async () => {
     const error = new CancelledFailure('cancelled');
     expect(await seen(error)).toBe(error);
+  });
+
+  test('is tried for as long as it takes where a disk is full, also in the process of the learner', async () => {
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    for (const error of [full, new Error('no step', { cause: full }), fromSentError(toSentError(full))]) {
+      expect(await seen(error, 50)).toMatchObject({
+        type: 'gradus.infra.disk-full',
+        message: expect.stringMatching(/ENOSPC.*make room/) as string,
+        nonRetryable: false,
+      });
+    }
   });
 
   test('is tried five times and then ends, where nobody has thought of it', async () => {
