@@ -86,7 +86,13 @@ function stackOfLoop() {
 }
 
 // Not process.stderr: what a thread writes there goes by way of the event loop that does not turn.
-const say = (text) => writeSync(2, `${text}\n`);
+const say = (text) => {
+  try {
+    writeSync(2, `${text}\n`);
+  } catch {
+    // The disk of the log is full: what is said is lost, and what is to be done is done.
+  }
+};
 const names = () => [...running.values()].map(({ name }) => name).join(', ') || 'no activity';
 
 let seen = 0;

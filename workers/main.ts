@@ -3,6 +3,7 @@ import { messageOf } from '../core/errors.ts';
 import { ROLES } from '../core/names.ts';
 import type { Role } from '../core/names.ts';
 import { createLearnerWorker } from './learner.ts';
+import { loseWhatCannotBeLogged } from './lossy-log.ts';
 import { createOrchestratorWorker } from './orchestrator.ts';
 import { createRolloutWorker } from './rollout.ts';
 import { openRuntime } from './runtime.ts';
@@ -27,6 +28,7 @@ const create: Record<Role, (runtime: WorkerRuntime) => Promise<RoleWorker>> = {
 };
 
 async function main(): Promise<void> {
+  loseWhatCannotBeLogged();
   const asked = process.argv.slice(2);
   const unknown = asked.filter((role) => !ROLES.includes(role as Role));
   if (unknown.length > 0) throw new Error(`no role "${unknown.join('", "')}"; roles: ${ROLES.join(', ')}`);

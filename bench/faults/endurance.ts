@@ -35,7 +35,8 @@ function memory(): Record<string, number> {
   for (const [role] of PROCESSES as [Role][]) {
     const pid = workers.pid(role);
     note(role, pid);
-    if (pid !== undefined) for (const below of usageOfTree(pid).pids) if (below !== pid) note(`${role}, below`, below);
+    if (pid !== undefined)
+      for (const below of usageOfTree(pid).pids) if (below !== pid) note(`${role}, below`, below);
   }
   note('temporal', installation.stack.temporal.pid);
   note('object store', installation.stack.objectStore.pid);
@@ -56,7 +57,11 @@ const spec = {
       ...stage,
       groupsPerStep: 2,
       // Nothing ends it before its last step.
-      graduation: { successAtLeast: hardestGoal(8, what === 'queue' ? 1 : count / 50), tasks: 8, everySteps: what === 'queue' ? 1 : 50 },
+      graduation: {
+        successAtLeast: hardestGoal(8, what === 'queue' ? 1 : count / 50),
+        tasks: 8,
+        everySteps: what === 'queue' ? 1 : 50,
+      },
     },
   ],
 };
@@ -94,10 +99,14 @@ try {
     let over = false;
     void ended.finally(() => (over = true)).catch(() => undefined);
     while (!over) {
-      const { step } = await runs.progress(handle, ({ step: at, status }) => {
-        const due = Math.floor((at?.step ?? 0) / 10);
-        return status !== 'running' || due > told;
-      }, 600_000);
+      const { step } = await runs.progress(
+        handle,
+        ({ step: at, status }) => {
+          const due = Math.floor((at?.step ?? 0) / 10);
+          return status !== 'running' || due > told;
+        },
+        600_000,
+      );
       const due = Math.floor((step?.step ?? 0) / 10);
       if (due <= told) break;
       told = due;

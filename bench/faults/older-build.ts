@@ -86,7 +86,11 @@ function tell(run: string, like: unknown[], got: unknown[]): void {
 
 async function outcome(run: string): Promise<unknown[]> {
   const result = await runs.client.workflow.getHandle(run).result();
-  const { end, steps, checkpoint } = result as { end: unknown; steps: unknown; checkpoint: { weights: string } };
+  const { end, steps, checkpoint } = result as {
+    end: unknown;
+    steps: unknown;
+    checkpoint: { weights: string };
+  };
   return [end, steps, checkpoint.weights];
 }
 

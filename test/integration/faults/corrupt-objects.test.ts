@@ -52,7 +52,11 @@ async function damage(key: string, how: number): Promise<void> {
 
 test('a run of which everything is damaged asks object by object, and loses nothing', async () => {
   const { runs, store, workers } = installation;
-  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: true }], { maxSteps: 3, offer: 1 });
+  const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: true }], {
+    maxSteps: 3,
+    groupsPerStep: 2,
+    offer: 1,
+  });
   const alone = await (await runs.start('alone', spec)).result();
 
   const handle = await runs.start('damaged', spec);
@@ -75,7 +79,9 @@ test('a run of which everything is damaged asks object by object, and loses noth
   for (;;) {
     const { question, status } = await runs.progress(
       handle,
-      (shown) => over || !['running', 'paused', 'waiting'].includes(shown.status) ||
+      (shown) =>
+        over ||
+        !['running', 'paused', 'waiting'].includes(shown.status) ||
         (shown.status === 'waiting' && shown.question!.id !== last?.id),
       120_000,
     );
@@ -90,7 +96,25 @@ test('a run of which everything is damaged asks object by object, and loses noth
     }
     await handle.executeUpdate(decide, { args: ['continue'] });
   }
-  console.log(JSON.stringify({ keys: keys.length, asked }, null, 1));
+  const kinds = asked.map((key) =>
+    key
+      .split('/')
+      .slice(2)
+      .at(key.includes('/checkpoints/') ? -1 : 0),
+  );
+  expect(new Set(kinds)).toEqual(
+    new Set([
+      'manifest.json',
+      'config.json',
+      'generation_config.json',
+      'tokenizer.json',
+      'tokenizer_config.json',
+      'model.safetensors',
+      'optimizer.safetensors',
+      'rollouts',
+      'heard',
+    ]),
+  );
   const result = await ended;
   expect(result).toMatchObject({ end: alone.end, steps: alone.steps });
   expect(result.checkpoint.weights).toBe(alone.checkpoint.weights);

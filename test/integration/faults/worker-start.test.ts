@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -32,14 +33,15 @@ const settings = (): Record<string, string> => settingsToEnv(settingsFor(stack))
 /** Runs a tool worker until it is ready, or has ended. */
 async function startWorker(
   env: Record<string, string>,
+  log: 'pipe' | number = 'pipe',
 ): Promise<{ ready: boolean; code: number; said: string; told: string | undefined }> {
   const worker = spawn(process.execPath, ['--import', TYPESCRIPT, 'workers/main.ts', 'tool'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    stdio: ['ignore', log, log, 'ipc'],
   });
   let said = '';
-  for (const stream of [worker.stdout!, worker.stderr!]) stream.on('data', (text) => (said += String(text)));
+  for (const stream of [worker.stdout, worker.stderr]) stream?.on('data', (text) => (said += String(text)));
   let ready = false;
   let told: string | undefined;
   worker.on('message', (message: { descriptions?: string[]; failed?: string }) => {
@@ -59,6 +61,15 @@ test('without settings it names each variable that it misses', async () => {
     expect(said).toContain(`${variable}: is not set`);
   }
   expect(said).not.toContain('    at ');
+});
+
+test.skipIf(process.platform !== 'linux')('it starts and works where its log is on a full disk', async () => {
+  const full = openSync('/dev/full', 'a');
+  try {
+    expect(await startWorker(settings(), full)).toMatchObject({ ready: true, code: 0 });
+  } finally {
+    closeSync(full);
+  }
 });
 
 test('without a Temporal server it says where it looked and what to do', async () => {

@@ -109,40 +109,48 @@ const isOver = async (run: string): Promise<true | undefined> => {
   return status.name === 'RUNNING' ? undefined : true;
 };
 
-test.each(SEEDS)('plan %i: what is reset and terminated goes on to the same end, or says what was done to it', async (seed) => {
-  const run = `random-${seed}`;
-  const draw = new RandomStream('operations', seed);
-  await lab.runs.start(run, spec);
-  const done: string[] = [];
-  for (let n = 0; n < OPERATIONS; n++) {
-    await delay(draw.int(100, 1300));
-    const parts = await partsOf(run);
-    if (parts.length === 0) break;
-    done.push(await operate(draw.pick(parts), draw));
-  }
-  for (let again = 0; ; again++) {
-    await until(() => isOver(run), PATIENCE_MS, () => `${run} hangs after ${done.join('; ')}`);
-    const end = await ended(run);
-    if (!('failure' in end)) {
-      expect({ done, end: end.end, steps: end.steps, weights: end.checkpoint.weights }).toEqual({
-        done,
-        end: alone.end,
-        steps: alone.steps,
-        weights: alone.checkpoint.weights,
-      });
-      break;
+test.each(SEEDS)(
+  'plan %i: what is reset and terminated goes on to the same end, or says what was done to it',
+  async (seed) => {
+    const run = `random-${seed}`;
+    const draw = new RandomStream('operations', seed);
+    await lab.runs.start(run, spec);
+    const done: string[] = [];
+    for (let n = 0; n < OPERATIONS; n++) {
+      await delay(draw.int(100, 1300));
+      const parts = await partsOf(run);
+      if (parts.length === 0) break;
+      done.push(await operate(draw.pick(parts), draw));
     }
-    done.push(end.failure);
-    expect(end.failure).toMatch(/(?:terminated|cancelled|ended|at random)/);
-    if (again === 3) throw new Error(`it does not go on after ${done.join('; ')}`);
-    const { runId } = await lab.runs.client.workflow.getHandle(run).describe();
-    done.push(await reset({ workflowId: run, runId }, draw));
-  }
-  // Nothing of it is left behind.
-  await until(
-    async () => ((await partsOf(run)).length === 0 ? true : undefined),
-    PATIENCE_MS,
-    () => `something of ${run} goes on after ${done.join('; ')}`,
-  );
-  if (process.env['GRADUS_TEST_SEEDS']) console.log(run, JSON.stringify(done));
-}, 240_000);
+    for (let again = 0; ; again++) {
+      await until(
+        () => isOver(run),
+        PATIENCE_MS,
+        () => `${run} hangs after ${done.join('; ')}`,
+      );
+      const end = await ended(run);
+      if (!('failure' in end)) {
+        expect({ done, end: end.end, steps: end.steps, weights: end.checkpoint.weights }).toEqual({
+          done,
+          end: alone.end,
+          steps: alone.steps,
+          weights: alone.checkpoint.weights,
+        });
+        break;
+      }
+      done.push(end.failure);
+      expect(end.failure).toMatch(/(?:terminated|cancelled|ended|at random)/);
+      if (again === 3) throw new Error(`it does not go on after ${done.join('; ')}`);
+      const { runId } = await lab.runs.client.workflow.getHandle(run).describe();
+      done.push(await reset({ workflowId: run, runId }, draw));
+    }
+    // Nothing of it is left behind.
+    await until(
+      async () => ((await partsOf(run)).length === 0 ? true : undefined),
+      PATIENCE_MS,
+      () => `something of ${run} goes on after ${done.join('; ')}`,
+    );
+    if (process.env['GRADUS_TEST_SEEDS']) console.log(run, JSON.stringify(done));
+  },
+  240_000,
+);
