@@ -190,7 +190,8 @@ async function signalLadder<Args extends unknown[]>(
   } catch (error) {
     if (isCancellation(error)) throw error;
     const reason = `the ladder ${ids.ladder(run)} has ended before its run, which cannot go on without it`;
-    throw ApplicationFailure.nonRetryable(`${reason}: ${messageOf(error)}`, 'gradus.infra.ladder');
+    const what = 'Reset the run to its first workflow task: it begins another one, and adopts what is stored';
+    throw ApplicationFailure.nonRetryable(`${reason}: ${messageOf(error)}. ${what}`, 'gradus.infra.ladder');
   }
 }
 

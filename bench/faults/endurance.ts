@@ -74,45 +74,33 @@ try {
     );
     const ends: { weights: string; seconds: number }[] = [];
     const failed: string[] = [];
-    await Promise.all(
-      handles.map((handle) =>
-        handle.result().then(
-          ({ checkpoint }) => {
-            ends.push({ weights: checkpoint.weights, seconds: seconds() });
-            if (ends.length % 10 === 0) line({ at: ends.length, seconds: seconds() });
-          },
-          (error: Error) => {
-            let cause = error;
-            while (cause.cause instanceof Error) cause = cause.cause;
-            failed.push(messageOf(cause));
-          },
-        ),
-      ),
-    );
+    const follow = async (handle: (typeof handles)[number]): Promise<void> => {
+      try {
+        const { checkpoint } = await handle.result();
+        ends.push({ weights: checkpoint.weights, seconds: seconds() });
+        if (ends.length % 10 === 0) line({ at: ends.length, seconds: seconds() });
+      } catch (error) {
+        let cause = error;
+        while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+        failed.push(messageOf(cause));
+      }
+    };
+    await Promise.all(handles.map(follow));
     const { length: digests } = [...new Set(ends.map(({ weights }) => weights))];
     const [first, last] = [ends[0]?.seconds, ends.at(-1)?.seconds];
     line({ at: 'end', ended: ends.length, digests, firstAfter: first, lastAfter: last, failed });
   } else {
     const handle = await runs.start('endurance', spec);
-    const ended = handle.result();
-    let told = -1;
-    let over = false;
-    void ended.finally(() => (over = true)).catch(() => undefined);
-    while (!over) {
-      const { step } = await runs.progress(
+    for (let told = 0; told < count; told += 10) {
+      const { step, status } = await runs.progress(
         handle,
-        ({ step: at, status }) => {
-          const due = Math.floor((at?.step ?? 0) / 10);
-          return status !== 'running' || due > told;
-        },
+        (shown) => shown.status !== 'running' || (shown.step?.step ?? 0) >= told,
         600_000,
       );
-      const due = Math.floor((step?.step ?? 0) / 10);
-      if (due <= told) break;
-      told = due;
       line({ at: step?.step, seconds: seconds() });
+      if (status !== 'running') break;
     }
-    const { end, steps } = await ended;
+    const { end, steps } = await handle.result();
     line({ at: 'end', end, steps, seconds: seconds() });
   }
 } catch (error) {

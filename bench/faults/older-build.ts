@@ -10,7 +10,7 @@ import { onFreePorts } from '../../test/support/free-ports.ts';
 import { ladderSpec } from '../../test/support/ladder-installation.ts';
 import { RunClient, until } from '../../test/support/run-client.ts';
 import { storedFacts } from '../../test/support/stored-facts.ts';
-import type { Workers } from '../../workers/all-in-one.ts';
+import type { startWorkers as StartWorkers, Workers } from '../../workers/all-in-one.ts';
 
 // Runs that workers of two builds share: one begins a run and is killed in it, the other goes on, and both serve one
 // run side by side. `npx tsx bench/faults/older-build.ts FOLDER [RUN…]`, where FOLDER is a checkout of the other build
@@ -31,7 +31,7 @@ const verdicts = path.join(stateDir, 'verdicts');
 async function workersOf(build: Build): Promise<Workers> {
   const root = builds[build];
   const url = pathToFileURL(path.join(root, 'workers/all-in-one.ts')).href;
-  const { startWorkers } = (await import(url)) as typeof import('../../workers/all-in-one.ts');
+  const { startWorkers } = (await import(url)) as { startWorkers: typeof StartWorkers };
   const modules = ['ladder-calculator', 'brief-calculator'].map((name) =>
     path.join(root, 'test/support', `${name}.ts`),
   );

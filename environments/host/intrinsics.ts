@@ -55,7 +55,7 @@ interface Shared {
   prototype: object | null;
   extensible: boolean;
   keys: readonly PropertyKey[];
-  accessors: readonly { key: PropertyKey; get: unknown; set: unknown }[];
+  accessors: readonly { key: PropertyKey; get?: unknown; set?: unknown }[];
   values: readonly { key: PropertyKey; writable: boolean; configurable: boolean }[];
 }
 
@@ -119,7 +119,7 @@ function sharedAs(object: object, name: string): Shared {
     prototype: getPrototypeOf(object) as object | null,
     extensible: isExtensible(object),
     keys,
-    accessors: descriptors.flatMap(({ key, get, set }) => (get || set ? [{ key, get, set }] : [])),
+    accessors: descriptors.filter((one) => 'get' in one || 'set' in one),
     values: descriptors.flatMap(({ key, writable, configurable }) =>
       writable === undefined ? [] : [{ key, writable, configurable: configurable === true }],
     ),

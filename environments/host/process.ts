@@ -184,8 +184,7 @@ const channel = new Channel(new Socket({ fd: CHANNEL }), {
       } else if (message.is === 'variables') {
         Object.assign(process.env, message.values);
         intrinsics = rememberIntrinsics();
-      }
-      else if (message.is === 'ask') answer(message).catch(giveUp);
+      } else if (message.is === 'ask') answer(message).catch(giveUp);
       else calls.get(message.id)?.abort(new Error('called off'));
     }
   },

@@ -207,7 +207,10 @@ async function stateOf(
 ): Promise<Json> {
   if (kept?.state !== undefined) return kept.state;
   const place: SessionPlace = { id, signal: context.signal };
-  let state = promised(name, readState(await opened(name, context.signal, () => sessions.open(ownTask(task), place))));
+  let state = promised(
+    name,
+    readState(await opened(name, context.signal, () => sessions.open(ownTask(task), place))),
+  );
   for (const [n, act] of acts.entries()) {
     const again = { ...context, idempotencyKey: callKey(id, act.turn) };
     const next = await folded(name, sessions, state, act.call, again);

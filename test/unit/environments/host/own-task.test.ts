@@ -44,7 +44,7 @@ test('what a tool changes in the task that it asks for, the next call does not f
     placement: 'inline',
     effect: 'pure',
     cost: { seconds: 0, usd: 0 },
-    run: async (_, { task }) => counted(await task()),
+    run: async (_, context) => counted(await context.task()),
   });
   const environment = counter({ tools: [tool] });
   for (let episode = 0; episode < 3; episode++) expect(await texts(environment)).toEqual(['1', '1']);

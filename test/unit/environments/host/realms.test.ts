@@ -97,14 +97,21 @@ describe('a tool that', () => {
   test.each([
     ['microtasks', /gave no sign of life/],
     ['descriptors', /closed|ended its process/],
-  ])('keeps everybody from their turn (%s) is ended and named, and its neighbours are answered', async (kind, how) => {
-    const incidents: Incident[] = [];
-    const unlucky = callAs(`polluting-${kind}`, 0, incidents).catch((error: unknown) => error);
-    const beside = Array.from({ length: 4 }, (_, i) => callAs('polluting-none', i + 1));
-    expect(await Promise.all(beside)).toEqual(beside.map(() => ({ text: '5' })));
-    expect(await unlucky).toMatchObject({ type: 'host-died', message: expect.stringMatching(how) as string });
-    expect(incidents).toMatchObject([{ environment: `polluting-${kind}` }]);
-  }, 30_000);
+  ])(
+    'keeps everybody from their turn (%s) is ended and named, and its neighbours are answered',
+    async (kind, how) => {
+      const incidents: Incident[] = [];
+      const unlucky = callAs(`polluting-${kind}`, 0, incidents).catch((error: unknown) => error);
+      const beside = Array.from({ length: 4 }, (_, i) => callAs('polluting-none', i + 1));
+      expect(await Promise.all(beside)).toEqual(beside.map(() => ({ text: '5' })));
+      expect(await unlucky).toMatchObject({
+        type: 'host-died',
+        message: expect.stringMatching(how) as string,
+      });
+      expect(incidents).toMatchObject([{ environment: `polluting-${kind}` }]);
+    },
+    30_000,
+  );
 
   test('prints a hundred megabytes leaves a megabyte in the log, and a line that says so', async () => {
     let [printed, said] = [0, ''];
