@@ -51,7 +51,7 @@ export const apartPrograms = (): Record<string, string> => ({
   ...Object.fromEntries(APART.map((name) => [name, pythonProgram(`apart/${name}`)])),
 });
 
-const codeOf = ({ sources, tests }: ApartRun['bug'], tree: Tree) =>
+export const codeOf = ({ sources, tests }: ApartRun['bug'], tree: Tree) =>
   Object.fromEntries([...tree].filter(([path]) => isBelow(sources, path) && !isBelow(tests, path)));
 
 /** What a run is asked, but for its programs and how the code is reached: also outside of our sandbox. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Mount } from '../sandbox/contract.ts';
-import { apartRequest, runApart, type ApartReport } from './apart.ts';
+import { apartRequest, codeOf, runApart, type ApartReport } from './apart.ts';
 import type { Bug } from './bug.ts';
 import { Judgements, type Asker, type Judged } from './judgements.ts';
 import { patched } from './patch.ts';
@@ -51,7 +51,13 @@ export const requestsOf = (bug: Bug) => {
   const { apart, within, canaries } = partsOf(bug);
   const tree = withFiles(bug.tree, bug.drawn?.('') ?? new Map());
   return {
-    apart: apartRequest({ bug, tree, tests: apart }),
+    apart: {
+      ...apartRequest({ bug, tree, tests: apart }),
+      ...(bug.drawn === undefined && {
+        sound: codeOf(bug, patched(bug.tree, bug.mend)),
+        asked_by: askedBy(bug),
+      }),
+    },
     within: { ...testsOf(bug, bug.tree), tests: within, canaries, stop_at_failure: true },
   };
 };
@@ -85,7 +91,7 @@ async function judged(bug: Bug, tree: Tree, sources: Tree): Promise<Judged<Judge
     tests: apart,
     changed,
     ...(bug.drawn === undefined && {
-      fresh: { sound: patched(bug.tree, bug.mend), askedBy: bug.failToPass, draw },
+      fresh: { sound: patched(bug.tree, bug.mend), askedBy: askedBy(bug), draw },
     }),
   });
   const verdict = verdictApart(report, apart);
@@ -105,6 +111,9 @@ async function judged(bug: Bug, tree: Tree, sources: Tree): Promise<Judged<Judge
   const all = `${apart.length + within.length} tests pass`;
   return { verdict: { mended, evidence: mended ? all : evidence }, limited };
 }
+
+/** The tests whose questions count: those that see the bug, where they are put to code in another process. */
+const askedBy = ({ failToPass, apart }: Bug): string[] => failToPass.filter((test) => apart.includes(test));
 
 /** Tests by whether they share a process with the code, and the canaries of those that do. */
 export function partsOf({ failToPass, passToPass, apart, canaries }: Bug) {
@@ -126,7 +135,11 @@ function verdictApart(report: ApartReport | NoReport, tests: readonly string[]):
       evidence: `asked afresh, it is not as it was before the bug: ${report.different}`,
     };
   }
-  return failingOf(report.tests, tests) ?? { mended: true, evidence: `${tests.length} tests pass` };
+  const failing = failingOf(report.tests, tests);
+  if (failing !== undefined) return failing;
+  // It has gone when it was asked afresh.
+  if (report.failure !== null) return { mended: false, evidence: `came to no end: ${report.failure}` };
+  return { mended: true, evidence: `${tests.length} tests pass` };
 }
 
 const refused = (findings: readonly string[]): Judgement => ({

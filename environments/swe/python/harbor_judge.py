@@ -41,11 +41,18 @@ def judged_apart(task: dict, changed: dict, site: list) -> str | None:
     request["tree"] = {**request["tree"], **changed}
     request["code"] = {**request["code"], **changed}
     request["changed"] = {path: [task["tree"].get(path, ""), text] for path, text in changed.items()}
+    if not root:
+        # The code would find the sound one beside it.
+        request["sound"] = None
+    request["draw"] = json.dumps(sorted(changed.items()))
     request["programs"] = {name: program(name) for name in ("guard", "styles", "wire", "mirror", "fresh", "code", "tests")}
     report = said_by(["-s", "-S", "-B", "-c", request["programs"]["tests"]], request)
     if report is None:
         return "the tests came to no end"
-    return refused(report) or failing(report["tests"], request["tests"])
+    why = refused(report) or failing(report["tests"], request["tests"])
+    if why is None and report["different"] is not None:
+        return f"asked afresh, it is not as it was before the bug: {report['different']}"
+    return f"came to no end: {report['failure']}" if why is None and report["failure"] is not None else why
 
 
 def judged_within(task: dict, changed: dict, site: list) -> str | None:

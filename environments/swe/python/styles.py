@@ -11,19 +11,22 @@ def run_pytest(how, wanted, say) -> None:
 
     class Reporter:
         def __init__(self) -> None:
-            self.outcome = ("passed", "")
+            self.outcome = ("missing", "")
 
         def pytest_collection_modifyitems(self, items) -> None:
             if wanted is not None:
                 items[:] = [item for item in items if item.nodeid in wanted]
 
         def pytest_runtest_logstart(self) -> None:
-            self.outcome = ("passed", "")
+            self.outcome = ("missing", "")
 
         def pytest_runtest_logreport(self, report) -> None:
-            if self.outcome[0] == "passed" and report.outcome != "passed":
+            # Of set-up, call and tear-down, the first that has not passed; it has passed where it was called.
+            if report.outcome != "passed" and self.outcome[0] in ("missing", "passed"):
                 crash = getattr(report.longrepr, "reprcrash", None)
                 self.outcome = (report.outcome, crash.message[:300] if crash else "")
+            elif report.when == "call" and self.outcome[0] == "missing":
+                self.outcome = ("passed", "")
 
         def pytest_runtest_logfinish(self, nodeid) -> None:
             say(nodeid, *self.outcome)

@@ -32,9 +32,10 @@ class Tests(Peer):
         super().__init__(read, write)
         self._stand_ins: dict = {}
         self._named: set = set()
-        # Where a function of a module is from, and who hears of calls of it.
-        self._places: dict = {}
-        self.hear = lambda place, arguments, named: None
+        # What the code has said of its objects when it named them first.
+        self.abouts: dict = {}
+        # What a test has asserted, in a function of its own that the code called, and was not so.
+        self._unsaid: BaseException | None = None
         self._kinds: dict = {}
 
     def may_look_up(self, name: str) -> bool:
@@ -72,6 +73,7 @@ class Tests(Peer):
     def stand_in(self, number: int, about):
         known = self._stand_ins.get(number)
         if known is None:
+            self.abouts[number] = about
             known = self._stand_ins[number] = self._class(number, about) if "bases" in about else self._object(number, about)
         return known
 
@@ -129,9 +131,20 @@ class Tests(Peer):
             found = self._kinds[key] = _class(self, Mirrored, name.partition(":")[2], (Object,), methods, None)
         return found
 
+    def exchange(self, what: str, arguments: list):
+        kind, told = super().exchange(what, arguments)
+        if self._unsaid is not None:
+            failed, self._unsaid = self._unsaid, None
+            raise failed
+        return kind, told
+
     def raised(self, error: BaseException):
         if isinstance(error, Failed):
             raise error
+        if _is_verdict(error):
+            # Neither caught by the code, nor read: it says what was expected.
+            self._unsaid = error
+            return {"class": ["name", "builtins:AssertionError"], "arguments": []}
         if public_name(type(error)) is not None and isinstance(error, Exception):
             return {"class": self.pack(type(error)), "arguments": _plain_arguments(self, error)}
         if isinstance(type(error), MirroredError):
@@ -155,19 +168,6 @@ class Tests(Peer):
             return error
         except (KeyError, TypeError, AttributeError) as wrong:
             return Failed(f"what the code raised cannot be read: {wrong}")
-
-    def of_module(self, module: str, name: str):
-        found = self.ask("of_module", module, name)
-        number = self.number_of(found)
-        if number is not None:
-            self._places[number] = (module, name)
-        return found
-
-    def call(self, called, arguments: tuple, named: dict):
-        place = self._places.get(self.number_of(called))
-        if place is not None:
-            self.hear(place, arguments, named)
-        return self.ask("call", called, arguments, named)
 
     # What the code may ask of an object of the tests: to call it, and what its type has special methods for.
     def serve(self, what: str, arguments: list):
@@ -290,7 +290,7 @@ def _methods(peer: Tests, names: list) -> dict:
     for name in names:
         if name not in FORWARDED or name == "eq":
             continue
-        methods[f"__{name}__"] = _comparing(name) if name in COMPARED else _forward(peer, name)
+        methods[f"__{name}__"] = _comparing(name) if name in COMPARED else _exit(peer) if name == "exit" else _forward(peer, name)
     if "getitem" in names and "iter" not in names and "len" in names:
         methods["__iter__"] = lambda self: (self[i] for i in range(len(self)))
     return methods
@@ -303,10 +303,23 @@ def _comparing(name: str):
 def _forward(peer: Tests, name: str):
     def method(self, *arguments, **named):
         if name == "call":
-            return peer.call(self, arguments, named)
+            return peer.ask("call", self, arguments, named)
         return peer.ask("method", self, name, list(arguments))
 
     return method
+
+
+def _exit(peer: Tests):
+    def method(self, kind, error, trace):
+        is_caught = peer.ask("method", self, "exit", [kind, None if _is_verdict(error) else error, None])
+        return is_caught and not _is_verdict(error)
+
+    return method
+
+
+def _is_verdict(error: BaseException | None) -> bool:
+    """What a test says by it: that something is not so, or that it is to be skipped or ended."""
+    return isinstance(error, AssertionError) or isinstance(error, BaseException) and not isinstance(error, Exception)
 
 
 def _bound(self, instance, owner=None):
@@ -336,7 +349,7 @@ class Module(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__") and name not in ("__all__", "__version__", "__author__"):
             raise AttributeError(name)
-        return vars(self)["_peer"].of_module(self.__name__, name)
+        return vars(self)["_peer"].ask("of_module", self.__name__, name)
 
     def __setattr__(self, name, value):
         if name.startswith("__") or isinstance(value, types.ModuleType):

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 
+LONGEST_FAILURE = 300
+
 
 def main() -> None:
     request = json.loads(sys.stdin.buffer.read())
@@ -35,23 +37,54 @@ def report(request: dict) -> dict:
     ]
     if refused:
         return {"refused": refused[:20]}
-    mirror = loaded(programs["wire"] + programs["mirror"], "mirror")
-    fresh = loaded(programs["fresh"], "fresh")
+    apart = loaded(programs["wire"] + programs["mirror"] + programs["fresh"], "apart")
     outcomes: dict = {}
     different = None
+    script = recording(request, apart) if request["sound"] is not None else None
     try:
-        peer = mirror["Tests"](*line_to_code(request))
-        asked = fresh["Asked"](request["asked_by"])
-        peer.hear = asked.hear
+        line = line_to_code(request)
+        peer = apart["Tests"](*line)
         peer.ask("begin", request["code"], request["source_roots"], request["cpu_seconds"])
-        run(request, mirror["Importer"], peer, lambda test, outcome, why: outcomes.__setitem__(test, [outcome, why]))
-        if request["sound"] is not None and asked.calls and all(outcome == "passed" for outcome, _ in outcomes.values()):
-            sound = mirror["Tests"](*process_of_code({**request, "user": None}))
-            sound.ask("begin", request["sound"], request["source_roots"], request["cpu_seconds"])
-            different = fresh["difference"](asked, peer, sound, request["draw"])
-    except mirror["Failed"] as failure:
-        return {"tests": outcomes, "failure": str(failure), "different": different}
+        run(request, apart["Importer"], peer, lambda test, outcome, why: outcomes.__setitem__(test, [outcome, why]))
+        if script is not None and all(outcome == "passed" for outcome, _ in outcomes.values()):
+            noted = script()
+            own = apart["abouts_in"](noted)
+            sound, code = apart["Player"](*line_to_sound(request, apart), own, {}), apart["Player"](*line, own, peer.abouts)
+            different = apart["difference"](noted, sound, code, request["draw"])
+    except apart["Failed"] as failure:
+        return {"tests": outcomes, "failure": str(failure)[:LONGEST_FAILURE], "different": different}
     return {"tests": outcomes, "failure": None, "different": different}
+
+
+def recording(request: dict, apart: dict):
+    """A process that has imported nothing of the code yet; when called, what the tests that see the bug ask of the sound code."""
+    wait, begin = os.pipe()
+    ours, theirs = os.pipe()
+    if os.fork() == 0:
+        os.close(begin)
+        try:
+            if os.read(wait, 1):
+                peer = apart["Recorder"](*line_to_sound(request, apart))
+                of_sound = {**request, "code": request["sound"], "tests": request["asked_by"], "root": request["root"] + "-sound"}
+                run(of_sound, apart["Importer"], peer, lambda test, outcome, why: None)
+                with os.fdopen(theirs, "w") as out:
+                    json.dump(peer.script, out)
+        finally:
+            os._exit(0)
+    os.close(theirs)
+
+    def script() -> list:
+        os.write(begin, b"x")
+        with os.fdopen(ours) as said:
+            return json.load(said)
+
+    return script
+
+
+def line_to_sound(request: dict, apart: dict) -> tuple:
+    line = process_of_code({**request, "user": None})
+    apart["Tests"](*line).ask("begin", request["sound"], request["source_roots"], request["cpu_seconds"])
+    return line
 
 
 def run(request: dict, importer, peer, say) -> None:
@@ -81,16 +114,23 @@ def process_of_code(request: dict):
     programs = request["programs"]
     nobody = request["user"]
     user = {} if nobody is None else {"user": nobody, "group": nobody, "extra_groups": []}
+    ours, theirs = socket.socketpair()
     code = subprocess.Popen(
         [sys.executable, "-I", "-B", "-c", programs["wire"] + programs["code"]],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/tmp", start_new_session=True,
-        env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/tmp", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}, **user,
+        stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, cwd="/tmp", start_new_session=True,
+        env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/tmp", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}, umask=0o077, **user,
     )  # fmt: skip
-    # What waits for ever comes to its end: nobody else ends it here.
-    limit = threading.Timer(request["wall_seconds"], code.kill)
+    theirs.close()
+
+    # What waits for ever comes to its end, also where processes that it has started hold the line: nobody else ends it here.
+    def end() -> None:
+        code.kill()
+        ours.shutdown(socket.SHUT_RDWR)
+
+    limit = threading.Timer(request["wall_seconds"], end)
     limit.daemon = True
     limit.start()
-    return code.stdout, code.stdin
+    return ours.makefile("rb"), ours.makefile("wb")
 
 
 def loaded(text: str, name: str) -> dict:

@@ -96,15 +96,20 @@ class Peer:
 
     # Lines.
     def ask(self, what: str, *arguments):
-        self._send(["ask", what, [self.pack(one) for one in arguments]])
+        kind, told = self.exchange(what, [self.pack(one) for one in arguments])
+        if kind == "said":
+            return self.unpack(told)
+        raise self.to_raise(told)
+
+    def exchange(self, what: str, arguments: list):
+        """Asks in packed values, and answers until it is answered: whether something is said or raised, and what."""
+        self._send(["ask", what, arguments])
         while True:
             kind, *rest = self._receive()
             if kind == "ask":
-                self._answer(*rest)
-            elif kind == "said":
-                return self.unpack(rest[0])
-            elif kind == "raised":
-                raise self.to_raise(rest[0])
+                self._send(self.answer(*rest))
+            elif kind in ("said", "raised"):
+                return kind, rest[0]
             else:
                 raise Failed("an unknown line")
 
@@ -115,18 +120,17 @@ class Peer:
             except Failed:
                 return
             if kind == "ask":
-                self._answer(*rest)
+                self._send(self.answer(*rest))
 
-    def _answer(self, what: str, arguments: list) -> None:
+    def answer(self, what: str, arguments: list) -> list:
         try:
-            line = ["said", self.pack(self.serve(what, [self.unpack(one) for one in arguments]))]
+            return ["said", self.pack(self.serve(what, [self.unpack(one) for one in arguments]))]
         except Unknown as unknown:
-            line = ["raised", self.raised(TypeError(str(unknown)))]
+            return ["raised", self.raised(TypeError(str(unknown)))]
         except Failed:
             raise
         except BaseException as error:
-            line = ["raised", self.raised(error)]
-        self._send(line)
+            return ["raised", self.raised(error)]
 
     def _send(self, line: list) -> None:
         if self._over:
