@@ -126,7 +126,8 @@ export function partsOf({ failToPass, passToPass, apart, canaries }: Bug) {
   };
 }
 
-function verdictApart(report: ApartReport | NoReport, tests: readonly string[]): Judgement {
+/** What tests say that the code cannot see. */
+export function verdictApart(report: ApartReport | NoReport, tests: readonly string[]): Judgement {
   if ('ended' in report) return verdictOf(report, [], tests);
   if ('refused' in report) return refused(report.refused);
   if (report.different !== null) {

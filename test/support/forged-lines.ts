@@ -116,4 +116,58 @@ ${module}${names.map((name) => `old_${name} = ${name}\ndef ${name}(x, y):\n    f
   'gives what is not a number': (_, names) => all(names, "return float('nan')"),
   'gives true for what is one, and one for what is true': (_, names) =>
     `${RAW}${all(names, "write(['said', ['made', 'builtins.set', [0, 1, True, 2.0]]])")}`,
+  'says what cannot be, at length': (_, names) =>
+    `${RAW}${all(names, "write(['said', ['made', 'x' * 9000000, []]])")}`,
+  'raises what cannot be, at length': (_, names) =>
+    `${RAW}${all(names, "write(['raised', {'yours': 'x' * 9000000}])")}`,
+  'raises objects of the tests': (_, names) => `${RAW}${all(names, "write(['raised', {'yours': 1}])")}`,
+  'raises what is no exception': (_, names) =>
+    `${RAW}${all(names, "write(['raised', {'class': ['name', 'builtins:int'], 'arguments': [], 'text': '', 'plain': {}}])")}`,
+  'raises the end of an iterator': (_, names) => all(names, 'raise StopIteration'),
+  'says a mapping where a value is due': (_, names) =>
+    `${RAW}${all(names, "write(['said', {'__class__': 1}])")}`,
+  'says a number of a million digits': (_, names) =>
+    `import os\n${all(names, "[os.write(fd, b'[\"said\", ' + b'9' * 1000000 + b']\\n') for fd in (3, 4)]")}`,
+  'says a decimal of a billion digits': (_, names) =>
+    all(names, "import decimal; return decimal.Decimal('1e999999999')"),
+  'gives objects whose value is an object whose value is an object': (_, names) =>
+    `class More(int):\n    def __int__(self): return self\n    def __eq__(self, other): return True\n${all(names, 'return More()')}`,
+  'says another value than the number that it gives': (_, names) =>
+    `${RAW}${all(names, "write(['said', ['mine', 903, {'class': ['mine', 904, {'name': 'N', 'module': 'm', 'bases': [['name', 'builtins:int']], 'methods': ['eq', 'hash']}], 'value': ['mine', 905, {'class': ['name', 'builtins:object']}]}]])")}`,
+  'gives a class of the tests in place of a function': (_, names) =>
+    `def __getattr__(name): return {'x': range, 'y': slice}.get(name, range)\n# ${names.join()}\n`,
+  'derives from all exceptions at once': (_, names) =>
+    `${RAW}${all(names, "write(['said', ['mine', 906, {'name': 'E', 'module': 'm', 'bases': [['name', 'builtins:OSError'], ['name', 'builtins:SyntaxError'], ['name', 'builtins:AssertionError']], 'methods': []}]])")}`,
+  'asks with too many words': (_, names) => `${RAW}${all(names, "write(['ask', 'call', [], 1, 2, 3])")}`,
+  'asks without an end': (_, names) =>
+    `${RAW}${all(names, "[write(['ask', 'get', [['name', 'builtins:object'], 'x']]) for _ in range(5000)]")}`,
+  'closes its line': (_, names) => `import os\n${all(names, '[os.close(fd) for fd in (3, 4)]')}`,
+  'closes its line and waits': (_, names) =>
+    `import os, time\n${all(names, '[os.close(fd) for fd in (3, 4)]; time.sleep(1000)')}`,
+  'reads the line in place of whom it is for': (_, names) => `import os\n${all(names, 'os.read(3, 65536)')}`,
+  'is killed': (_, names) => `import os, signal\n${all(names, 'os.kill(os.getpid(), signal.SIGKILL)')}`,
+  'kills all that it sees': (_, names) => `import os, signal\n${all(names, 'os.kill(-1, signal.SIGKILL)')}`,
+  'kills whoever started it': (_, names) =>
+    `import os, signal\n${all(names, 'os.kill(os.getppid(), signal.SIGKILL); os.kill(1, signal.SIGKILL)')}`,
+  'ends by a segmentation fault': (_, names) => `import ctypes\n${all(names, 'ctypes.string_at(0)')}`,
+  'takes all memory': (_, names) => all(names, "return 'x' * (1 << 40)"),
+  'fills memory': (_, names) => all(names, 'return [bytearray(1 << 20) for _ in range(4096)]'),
+  'fills the disk': (_, names) =>
+    `${all(names, "[open('/tmp/' + str(n), 'wb').write(bytes(1 << 20)) for n in range(999)]")}`,
+  'starts processes without an end': (_, names) =>
+    `import os\n${all(names, 'while True:\n        try: os.fork()\n        except OSError: break')}`,
+  'answers from another thread': (_, names) =>
+    `${RAW}import threading\ndef go():\n    while True: write(['said', 7])\nthreading.Thread(target=go, daemon=True).start()\n${all(names, 'return None')}`,
+  'writes its own json': (module, names) =>
+    `import json\nold = json.dumps\njson.dumps = lambda line, **more: old(['said', True] if line[0] == 'said' else line)\n${module}# ${names.join()}\n`,
+  'puts modules of its own where Python looks first': (module, names) =>
+    `import os, site, sys\nfor folder in [os.getcwd(), '/work', '/tmp', *sys.path]:\n    for name in ('sitecustomize', 'usercustomize', 'conftest', 'json', 'socket', 'threading', 'm', 'test_m'):\n        try: open(os.path.join(folder, name + '.py'), 'w').write('import os; os._exit(0)')\n        except OSError: pass\n    try: open(os.path.join(folder, 'x.pth'), 'w').write('import os; os._exit(0)')\n    except OSError: pass\n${module}# ${names.join()}\n`,
+  'adopts the tests by a hook on imports': (module, names) =>
+    `import builtins\nold = builtins.__import__\nbuiltins.__import__ = lambda name, *more: old(name, *more)\n${module}# ${names.join()}\n`,
+  'traces whatever it can': (_, names) =>
+    `import ctypes, os\nlibc = ctypes.CDLL(None)\nfor pid in [p for p in os.listdir('/proc') if p.isdigit()]:\n    libc.ptrace(16, int(pid), 0, 0)\n${all(names, 'return None')}`,
+  'counts its calls': (_, names) => `n = -1\n${all(names, 'global n; n += 1; return n')}`,
+  'answers by the time': (_, names) => `import time\n${all(names, 'return int(time.time()) % 20')}`,
+  'answers by a seed that others may have, too': (_, names) =>
+    `import random, os\nrandom.seed(int(os.environ.get('PYTHONHASHSEED', 0)))\n${all(names, 'return random.randint(0, 20)')}`,
 };

@@ -114,7 +114,8 @@ class Code(Peer):
     def do_of_module(self, name: str, attribute: str):
         module = sys.modules[name]
         if attribute == "__all__" and not hasattr(module, "__all__"):
-            return [one for one in vars(module) if not one.startswith("_")]
+            # But for modules: they are not given.
+            return [one for one, value in vars(module).items() if not one.startswith("_") and not isinstance(value, types.ModuleType)]
         return self._but_modules(getattr(module, attribute))
 
     def do_set_in_module(self, name: str, attribute: str, value):

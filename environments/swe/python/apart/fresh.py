@@ -109,6 +109,8 @@ class Player(Tests):
         if kind == "raised":
             # Which exception it is, where a test has asked for one.
             return self._plain(answer.get("class")) if by_name else None
+        if what == "method" and arguments[1] == "exit":
+            return bool(answer)
         asks_for_how = what in ("get", "method") and str(arguments[1]).startswith(("_", "dir"))
         return None if what in NOT_COMPARED or asks_for_how else self._plain(answer)
 
