@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Bug } from '../../../environments/swe/bug.ts';
 import { runApart } from '../../../environments/swe/apart.ts';
-import { judge, runTests } from '../../../environments/swe/judge.ts';
+import { judge, runTests, verdictApart } from '../../../environments/swe/judge.ts';
 import { patchBetween } from '../../../environments/swe/patch.ts';
 import { SMALL_LEVELS, smallBug } from '../../../environments/swe/small/modules.ts';
 import { withFiles } from '../../../environments/swe/tree.ts';
@@ -176,6 +176,8 @@ describe.skipIf(!bubblewrap)(`a patch that mends nothing${LEFT_OUT}`, () => {
     const tests = [...bug.failToPass, ...bug.passToPass];
     const { report } = await runApart({ bug, tree: withFiles(bug.tree, counts), tests });
     expect('tests' in report && report.tests[bug.failToPass[0]!]?.[0]).not.toBe('passed');
+    // Nor is it a fault of this machine, by which it would get another try.
+    expect(verdictApart(report, tests)).toMatchObject({ mended: false });
   });
 
   test('is not paid for one text on every level', async () => {
