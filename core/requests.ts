@@ -297,7 +297,7 @@ export interface BatchRequest {
   /** What `ScoreResult` has of the same groups, where credit asks for it. */
   scores?: BlobRef;
   algorithm: AlgorithmSpec;
-  plan: Pick<Plan, 'movesAll'>;
+  plan: Pick<Plan, 'movesAll' | 'refillBy'>;
   /** Part of the groups that is learnt from, those whose rewards deviate most; absent: all. */
   keepGroups?: number;
   reward: RewardSpec;

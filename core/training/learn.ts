@@ -49,7 +49,7 @@ export async function learn(
     ...(greedy.length > 0 && { greedy }),
     ...(scored && { scores: scored.scores }),
     algorithm: stage.algorithm,
-    plan: { movesAll: plan.movesAll },
+    plan: { movesAll: plan.movesAll, ...(plan.refillBy && { refillBy: plan.refillBy }) },
     ...(adjusted.keepGroups < 1 && { keepGroups: adjusted.keepGroups }),
     reward,
     policy: state.checkpoint.weights,

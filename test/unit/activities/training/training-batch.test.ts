@@ -233,6 +233,17 @@ describe('what a step teaches', () => {
     const pulled = trainingSequences(groups, creditBy({ beta: 0.1 }));
     expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
   });
+
+  test('is nothing of a group that fails as a whole where a method goes by success, and that is counted', () => {
+    const outcome = { verifier: 'exact', role: 'outcome' as const, weight: 1, gatedBy: null };
+    const shaped = [group([scored(0.1), scored(0.2)])];
+    const taughtBy = (filter: 'correctness' | 'reward') => {
+      const by = creditBy({ kind: 'dapo', filter });
+      return trainingSequences(shaped, { ...by, reward: { ...by.reward, components: [outcome] } });
+    };
+    expect(taughtBy('correctness')).toEqual({ sequences: [], degenerateGroups: 1 });
+    expect(taughtBy('reward')).toMatchObject({ sequences: [{}, {}], degenerateGroups: 0 });
+  });
 });
 
 test('a batch holds the sequences end to end, and they can be cut out again', () => {
