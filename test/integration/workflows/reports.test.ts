@@ -18,7 +18,16 @@ const incidentOf = (part: string, count = 1): Incident => ({
 
 let lab: WorkflowLab;
 beforeAll(async () => {
-  lab = await startStoppedStageLab(STOPPED_IN, ({ stage }) => ({ incidents: [incidentOf(stage)] }));
+  lab = await startStoppedStageLab(
+    STOPPED_IN,
+    ({ stage }) => ({ incidents: [incidentOf(stage)], sampledTokens: 10 }),
+    ({ orchestrator }) => ({
+      orchestrator: {
+        ...orchestrator,
+        buildBatch: () => ({ ...orchestrator.buildBatch(), taughtTokens: 3 }),
+      },
+    }),
+  );
 }, 120_000);
 afterAll(() => lab?.stop());
 
@@ -39,7 +48,8 @@ test('what a stage has not reported yet outlives its history, and is reported wh
   expect(executions).toBeGreaterThan(1);
   expect(executions).toBeLessThan(steps);
 
-  const { step, incidents } = await lab.runs.progress(handle, () => true);
+  const { step, incidents, tokens } = await lab.runs.progress(handle, () => true);
   expect(step!.stageStep).toBe(steps);
+  expect(tokens).toEqual({ rl: { sampled: 10 * steps, taught: 3 * steps } });
   expect(incidents).toEqual([incidentOf('rl', steps), incidentOf('warm-start'), incidentOf('before')]);
 });

@@ -116,6 +116,7 @@ describe('a spec that says what it should', () => {
       numGenerations: 16,
       collapse: { action: 'rollback' },
       retryFailures: 0.125,
+      mostTries: 6,
     });
     expect(spec.reward.components[0]).toMatchObject({ gatedBy: null });
     expect(spec).not.toHaveProperty('$schema');
