@@ -28,8 +28,9 @@ export async function* footprintBench(options: BenchOptions): AsyncGenerator<Ben
   const { quick, say, runs = 1 } = options;
   for (const [name, modules] of [
     ['calculator', ''],
-    ['an environment of a project', MODULE],
+    ['project', MODULE],
   ] as const) {
+    if (options.only && !options.only.includes(name)) continue;
     const seen: Footprint[] = [];
     for (let run = 1; run <= runs; run++) {
       const one = await watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options);
@@ -39,7 +40,7 @@ export async function* footprintBench(options: BenchOptions): AsyncGenerator<Ben
     const row = (what: string, unit: string, of: (one: Footprint) => number): BenchRow =>
       benchRow({
         bench: 'footprint',
-        case: `train, ${name}: ${what}`,
+        case: `train, environment of ${name === 'project' ? 'a project' : 'Gradus'}: ${what}`,
         unit,
         better: 'less',
         ours: seen.map(of),

@@ -25,6 +25,7 @@ export function withStackFlags(command: Command): Command {
     )
     .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
     .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)
+    .option('--no-ui', "leave Temporal's own web interface out")
     .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort)
     .option(
       '--alert-webhook <url>',

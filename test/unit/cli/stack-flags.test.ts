@@ -22,3 +22,12 @@ test.each([
   expect(said).toMatch(error);
   expect(said).toMatch(/--help says .* npm run demo -- --json/);
 });
+
+test("Temporal's own web interface is there unless it is left out", () => {
+  const chosen = (...given: string[]): unknown => {
+    const command = withStackFlags(new Command('demo')).action(() => {});
+    return command.parse(given, { from: 'user' }).opts()['ui'];
+  };
+  expect(chosen()).toBe(true);
+  expect(chosen('--no-ui')).toBe(false);
+});
