@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
@@ -24,13 +24,15 @@ export async function makeSessionFolder(): Promise<string> {
 export const removeSessionFolder = (folder: string): Promise<void> =>
   rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
 
-/** Of processes of this machine that are no more. */
+/** Of processes of this machine and this user that are no more. */
 function removeLeftBehind(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : Number.NaN;
-    if (Number.isInteger(pid) && pid > 0 && !isAlive(pid)) {
-      rmSync(path.join(tmpdir(), name), { recursive: true, force: true });
-    }
+    if (!Number.isInteger(pid) || pid <= 0 || isAlive(pid)) continue;
+    const folder = path.join(tmpdir(), name);
+    // What another user's process has left we may not remove, and another of ours may just have removed it.
+    const left = lstatSync(folder, { throwIfNoEntry: false });
+    if (left && left.uid === (process.getuid?.() ?? left.uid)) rmSync(folder, { recursive: true, force: true });
   }
 }
 
