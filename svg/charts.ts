@@ -80,7 +80,7 @@ export function lineChart(chart: LineChart): string {
   ]);
   if (values.length === 0) return emptyChart(label);
   const [fromX, toX] = padded(smallest(xs), largest(xs));
-  const [low, high] = niceRange(
+  const { low, high, ticks } = axisOf(
     Math.min(chart.low ?? Infinity, smallest(values)),
     Math.max(chart.high ?? -Infinity, largest(values)),
   );
@@ -88,7 +88,6 @@ export function lineChart(chart: LineChart): string {
     PLOT.left + ((value - fromX) / (toX - fromX)) * (PLOT.right - PLOT.left);
   const y = (value: number): number =>
     PLOT.bottom - ((value - low) / (high - low)) * (PLOT.bottom - PLOT.top);
-  const ticks = ticksOf(low, high);
   return svg(label, [
     ...stretches.map(({ from, to, name }, i) => {
       const [left, right] = [x(Math.max(fromX, from - 0.5)), x(Math.min(toX, to + 0.5))];
@@ -296,20 +295,32 @@ function thinned(points: Series['points']): Series['points'] {
 const padded = (low: number, high: number): [number, number] =>
   low === high ? [low - 0.5, high + 0.5] : [low, high];
 
-function niceRange(low: number, high: number): [number, number] {
+interface Axis {
+  low: number;
+  high: number;
+  ticks: number[];
+}
+
+/** From tick to tick, and every tick a whole multiple of what lies between two of them. */
+function axisOf(low: number, high: number): Axis {
   const size = Math.max(Math.abs(low), Math.abs(high));
   // Values that differ by rounding alone are one.
   if (high - low <= 1e-12 * size || size < 1e-290) {
-    return size < 1e-290 ? [0, 1] : niceRange(low - size / 2, high + size / 2);
+    return size < 1e-290 ? axisOf(0, 1) : axisOf(low - size / 2, high + size / 2);
   }
-  const step = stepOf(high - low);
-  return [Math.floor(low / step) * step, Math.ceil(high / step) * step];
-}
-
-function ticksOf(low: number, high: number): number[] {
-  const step = stepOf(high - low);
-  const count = Math.round((high - low) / step);
-  return Array.from({ length: count + 1 }, (_, i) => Number((low + i * step).toPrecision(12)));
+  let step = stepOf(high - low);
+  for (;;) {
+    const [first, last] = [Math.floor(low / step), Math.ceil(high / step)];
+    // What is rounded to ticks spans more, for which they may be too many.
+    const wider = stepOf((last - first) * step);
+    if (wider <= 1.5 * step) {
+      const ticks = Array.from({ length: last - first + 1 }, (_, i) =>
+        Number(((first + i) * step).toPrecision(12)),
+      );
+      return { low: first * step, high: last * step, ticks };
+    }
+    step = wider;
+  }
 }
 
 /** 1, 2 or 5 times a power of ten: three to six of them fill the span. */

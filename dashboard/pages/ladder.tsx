@@ -412,8 +412,18 @@ export function deferredText(
   return `${amount(decisions, 'decision')} to defer an episode, about ${amount(count + judged, 'subject')}: ${judged.toLocaleString('en')} judged since, ${count.toLocaleString('en')} open.`;
 }
 
-const Late: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => {
+/** One that came when the run was over is not late: nothing waited for it. */
+export function lateText(late: number, afterRun: number): string {
+  const parts = [
+    ...(late > 0 ? [`${amount(late, 'verdict')} came after the step that asked had gone on`] : []),
+    ...(afterRun > 0 ? [`${amount(afterRun, 'verdict')} came after the end of the run`] : []),
+  ];
+  return `${parts.join('; ')}.`;
+}
+
+const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs } }) => {
   const { late, offered } = ledger;
+  const afterRun = rungs.reduce((sum, { totals }) => sum + totals.afterRun, 0);
   return (
     <>
       <h2>Late verdicts</h2>
@@ -422,14 +432,14 @@ const Late: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => {
       ) : (
         <>
           <p>
-            {amount(late.count, 'verdict')} came after the step that asked had gone on.{' '}
+            {lateText(late.count - afterRun, afterRun)}{' '}
             {offered.count === 0
               ? 'None changed a reward that was learnt from again.'
               : `They changed rewards of ${amount(offered.episodes, 'episode')}, learnt from again in ${amount(offered.count, 'offer')}.`}
           </p>
           <Verdicts
             run={run}
-            caption={`The newest: ${amount(late.newest.length, 'late verdict')}`}
+            caption={`The newest: ${amount(late.newest.length, 'verdict')}`}
             of={late.newest}
           />
           {offered.newest.length > 0 && (

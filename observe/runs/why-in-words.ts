@@ -61,7 +61,7 @@ export function whyInWords(reason: Reason, now: number): string {
       const far =
         given === null
           ? ''
-          : `, ${given} of ${reviewers} ${reviewers === 1 ? 'has' : 'have'} answered, open until ${deadline}`;
+          : `, ${given} of ${reviewers} ${reviewers === 1 ? 'has' : 'have'} answered, open until ${deadline?.slice(0, 16).replace('T', ' ')} UTC`;
       return `people are asked for a verdict${verifier === null ? '' : ` of ${verifier}`}${far}: ${id}`;
     }
     case 'verdicts':

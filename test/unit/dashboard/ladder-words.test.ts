@@ -1,10 +1,17 @@
 import { expect, test } from 'vitest';
 import { noTotals } from '../../../core/ladder/ledger.ts';
-import { deferredText } from '../../../dashboard/pages/ladder.tsx';
+import { deferredText, lateText } from '../../../dashboard/pages/ladder.tsx';
 
 test('decisions to defer and the subjects that are listed are brought together in a sentence', () => {
   const rungs = [60, 18].map((deferred) => ({ totals: { ...noTotals(), deferred } }));
   expect(deferredText(rungs, { count: 76, judged: 1 })).toBe(
     '78 decisions to defer an episode, about 77 subjects: 1 judged since, 76 open.',
   );
+});
+
+test('verdicts that came when the run was over are not counted as late', () => {
+  expect(lateText(1, 6)).toBe(
+    '1 verdict came after the step that asked had gone on; 6 verdicts came after the end of the run.',
+  );
+  expect(lateText(0, 1)).toBe('1 verdict came after the end of the run.');
 });

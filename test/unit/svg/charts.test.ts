@@ -27,6 +27,30 @@ test('whatever is charted lies within the plot, and is well-formed', () => {
   );
 });
 
+test.each([
+  [
+    [0.075, 0.225],
+    ['0.05', '0.1', '0.15', '0.2', '0.25'],
+  ],
+  [
+    [0.58, 1.02],
+    ['0.4', '0.6', '0.8', '1', '1.2'],
+  ],
+  [[0.15], ['0.05', '0.1', '0.15', '0.2', '0.25']],
+  [
+    [-0.012, 0.12],
+    ['-0.02', '0', '0.02', '0.04', '0.06', '0.08', '0.1', '0.12'],
+  ],
+])('the ticks of %j are round numbers, the last of them at the top of the plot', (values, labels) => {
+  const svg = chart(values.map((y, x) => [x, y]));
+  const ticks = [...svg.matchAll(/<text x="40" y="([\d.-]+)"[^>]*>([^<]*)</g)].map(([, y, text]) => ({
+    y: Number(y),
+    text,
+  }));
+  expect(ticks.map(({ text }) => text)).toEqual(labels);
+  expect(Math.min(...ticks.map(({ y }) => y))).toBeGreaterThanOrEqual(14);
+});
+
 test('a single step has its number below it, and labels of y are short and within the drawing', () => {
   const svg = chart([[3, -0.0867]]);
   const labels = [...svg.matchAll(/<text x="[^"]*" y="([^"]*)"[^>]*>([^<]*)</g)];
