@@ -3,6 +3,7 @@ import type { Interval } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { decimals } from '../core/decimals.ts';
+import { shortened } from './shortened.ts';
 import type { Progress } from '../workflows/messages.ts';
 
 const BAR_WIDTH = 24;
@@ -39,21 +40,25 @@ export function progressLine(progress: Progress, columns = Infinity): string {
   const status = progress.status === 'running' ? '' : ` [${progress.status}]`;
   const retried = progress.retrying?.at(-1);
   const retry = retried && `${retried.activity}: attempt ${retried.attempts}, because ${retried.lastFailure}`;
-  if (!step) return `${progress.phase}${status} …${retry === undefined ? '' : `  ${retry}`}`;
+  const beside = (text: string): string | null =>
+    retry === undefined ? null : shortened(retry, Math.max(LEAST_OF_A_REASON, columns - text.length - 2));
+  if (!step) {
+    const phase = `${progress.phase}${status} …`;
+    return [phase, beside(phase)].filter((text) => text !== null).join('  ');
+  }
   const seconds = step.seconds.rollout;
   const alarm = progress.alarms?.at(-1);
   const gap = step.metrics?.logprobGapMax ?? null;
   const entropy = step.entropy ?? step.metrics?.entropy ?? null;
   // A warm start samples nothing to learn from: what the learner measures is of demonstrations.
   const on = step.entropy == null ? ' on demonstrations' : '';
+  const width = columns < ROOM_FOR_ARMS ? NARROW_BAR : BAR_WIDTH;
+  const where = `${`${step.stage}${status}`.padEnd(12)}  ${bar(step.stageStep / step.maxSteps, width)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`;
   // What a narrow line can do without has a larger number.
   const fields: readonly (readonly [importance: number, text: string | null])[] = [
-    [0, `${step.stage}${status}`.padEnd(12)],
-    [
-      0,
-      `${bar(step.stageStep / step.maxSteps, columns < ROOM_FOR_ARMS ? NARROW_BAR : BAR_WIDTH)} ${String(step.stageStep).padStart(3)}/${step.maxSteps}`,
-    ],
-    [1, retry ?? null],
+    [0, where],
+    // Cut rather than left out: a run that stands still says why.
+    [0, beside(where)],
     [1, heldOutText(heldOut, columns >= ROOM_FOR_ARMS)],
     [
       3,
@@ -75,6 +80,9 @@ export function progressLine(progress: Progress, columns = Infinity): string {
   ];
   return asManyAsFit(fields, columns);
 }
+
+/** Characters of what is tried again and why, however narrow the line is. */
+const LEAST_OF_A_REASON = 40;
 
 /** Narrower lines have a short bar, and the mean of all levels alone. */
 const ROOM_FOR_ARMS = 120;

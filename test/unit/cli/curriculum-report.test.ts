@@ -170,6 +170,20 @@ test('the line of a run says which activity is tried again and why, also before 
   );
 });
 
+test('a narrow terminal is told of what is tried again, too, as much of it as fits', () => {
+  const lastFailure = `store/unreachable: object store at http://127.0.0.1:9000, ${'put runs/a/b '.repeat(20)}`;
+  const retrying = [{ activity: 'trainStep', workflow: 'run/rl', attempts: 3, lastFailure }];
+  const heldOut = { arms: [{ arm: { environment: 'calculator', level: 1 }, successes: 3, trials: 4 }] };
+  const step = { stage: 'rl', stageStep: 3, maxSteps: 9, seconds: noTime(), meanReward: 0.5 } as StepReport;
+  const shown = { status: 'running', phase: 'rl', step, heldOut, retrying } as unknown as Progress;
+  for (const progress of [shown, { ...shown, step: null }]) {
+    const line = progressLine(progress, 80);
+    expect(line.length).toBeLessThanOrEqual(80);
+    expect(line).toContain('trainStep: attempt 3, because store/un');
+  }
+  expect(progressLine(shown)).toContain(lastFailure.trim());
+});
+
 test('the total of a resumed run is that of its parts, and this start is told apart', () => {
   const { seconds, sinceStart } = summarizeRun(result, progress, 0.95, 281);
   expect(seconds).toEqual({ total: 682, ...progress.seconds });
