@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -21,28 +20,42 @@ const OPERATIONS = 5;
 /** A run of which nothing is heard for so long hangs. */
 const PATIENCE_MS = 60_000;
 
+/** Activities that have been begun. */
+let begun = 0;
+/** An operation comes after so many more at most. */
+const MOST_BETWEEN = 20;
+
 let lab: WorkflowLab;
 let alone: CurriculumResult;
 const spec = {
   ...ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: true }], { maxSteps: 4, groupsPerStep: 3 }),
 };
 
+const counted = (activities: Record<string, (request: never) => unknown>) =>
+  Object.fromEntries(
+    Object.entries(activities).map(([name, activity]) => [
+      name,
+      (request: never): unknown => {
+        begun++;
+        return activity(request);
+      },
+    ]),
+  );
+
 beforeAll(async () => {
   lab = await startWorkflowLab(
-    ({ runs }) => {
-      const { rollout, ...others } = hollowActivities(runs);
-      // Long enough for something to happen in its course.
-      const advance = async (): Promise<unknown> => {
-        await delay(100);
-        return rollout.advance();
-      };
-      return { ...others, rollout: { ...rollout, advance } };
-    },
+    ({ runs }) =>
+      Object.fromEntries(
+        Object.entries(hollowActivities(runs)).map(([role, activities]) => [role, counted(activities)]),
+      ),
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 80 } },
   );
   alone = await (await lab.runs.start('alone', spec)).result();
 }, 400_000);
 afterAll(() => lab?.stop());
+
+/** It was terminated before it had begun. */
+const NOTHING = 'nothing to reset to';
 
 type Event = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>[number];
 
@@ -69,7 +82,7 @@ async function reset(
 ): Promise<string> {
   const { events } = await lab.runs.client.workflow.getHandle(workflowId, runId).fetchHistory();
   const ends = events!.filter((event) => event.workflowTaskCompletedEventAttributes);
-  if (ends.length === 0) return 'nothing to reset to';
+  if (ends.length === 0) return NOTHING;
   const at = choose(ends).eventId!;
   await lab.runs.client.workflowService.resetWorkflowExecution({
     namespace: 'default',
@@ -123,7 +136,12 @@ test.each(SEEDS)(
     await lab.runs.start(run, spec);
     const done: string[] = [];
     for (let n = 0; n < OPERATIONS; n++) {
-      await delay(draw.int(100, 1300));
+      const next = begun + draw.int(1, MOST_BETWEEN);
+      await until(
+        async () => (begun >= next ? true : isOver(run)),
+        PATIENCE_MS,
+        () => `${run} hangs after ${done.join('; ')}`,
+      );
       const parts = await partsOf(run);
       if (parts.length === 0) break;
       done.push(await operate(draw.pick(parts), draw));
@@ -148,6 +166,10 @@ test.each(SEEDS)(
       expect(end.failure).toMatch(new RegExp(`${run}\\S* (?:was terminated|has ended before its run)`));
       if (again === 3) throw new Error(`it does not go on after ${done.join('; ')}`);
       const { runId } = await lab.runs.client.workflow.getHandle(run).describe();
+      if (done.at(-2) === NOTHING) {
+        await lab.runs.start(run, spec);
+        continue;
+      }
       // As a run says whose ladder is gone; any other may go back there, too.
       done.push(await reset({ workflowId: run, runId }, draw, ([first]) => first!));
     }

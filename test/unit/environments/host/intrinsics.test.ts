@@ -89,7 +89,7 @@ describe('what a call changes is named', () => {
       const undo = value(Object.prototype, 'done', true);
       return () => {
         undo();
-        Object.defineProperty(Object.prototype, '__proto__', proto);
+        Reflect.defineProperty(Object.prototype, '__proto__', proto);
       };
     };
     expect(found(change)[0]).toBe('Object.prototype.done');
