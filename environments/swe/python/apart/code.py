@@ -15,7 +15,8 @@ import sys
 import types
 from collections.abc import Mapping, Sequence, Set
 
-ROOT = f"/tmp/code-{os.getpid()}"
+# Nobody has made it before: in a container of Harbor's, who worked there cannot know its name.
+ROOT = f"/tmp/code-{os.urandom(16).hex()}"
 # Of an instance of a subclass, the value of the type that it derives from.
 PLAIN = {
     str: str.__str__,
@@ -98,12 +99,12 @@ class Code(Peer):
 
     def do_begin(self, tree: dict, source_roots: list, cpu_seconds: int):
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+        os.mkdir(ROOT, 0o700)
         for path, text in tree.items():
             file = os.path.join(ROOT, path)
             os.makedirs(os.path.dirname(file), exist_ok=True)
             with open(file, "w", encoding="utf-8", newline="") as out:
                 out.write(text)
-        os.makedirs(ROOT, exist_ok=True)
         os.chdir(ROOT)
         sys.path += [os.path.join(os.getcwd(), root) for root in source_roots]
 

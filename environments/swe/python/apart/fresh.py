@@ -11,7 +11,7 @@ Appended to wire.py and mirror.py.
 import itertools
 import random
 
-MOST_ROUNDS = 40
+MOST_TURNS = 40
 MOST_ASKED = 2000
 LONGEST_PART = 60
 OTHERS = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
@@ -54,7 +54,7 @@ class Player(Tests):
         self._own, self.abouts = own, abouts
         # Numbers of objects of the code, by those that they have in the script.
         self._theirs: dict = {}
-        # Objects of the tests are others in each round.
+        # Objects of the tests are others in each part.
         self._shift = 0
 
     def play(self, part: list) -> list:
@@ -141,30 +141,31 @@ def difference(script: list, sound: Player, code: Player, draw: str) -> str | No
     rng = random.Random(draw)
     parts = parts_of(script)
     rng.shuffle(parts)
-    imports = [entry for entry in script if entry[0] == "import"]
-    sound.play(imports), code.play(imports)
+    sound.play([entry for entry in script if entry[0] == "import"])
     asked = 0
-    for round, part in enumerate(itertools.islice(itertools.cycle(parts), MOST_ROUNDS)):
+    for turn, part in enumerate(itertools.islice(itertools.cycle(parts), MOST_TURNS)):
         asked += len(part)
         if asked > MOST_ASKED:
             return None
         # The same ones; others, and others for the same; others each time.
-        change = [lambda said: said, Change(rng, {}), Change(rng, {}), Change(rng, None)][round % 4]
+        change = [lambda said: said, Change(rng, {}), Change(rng, {}), Change(rng, None)][turn % 4]
         other = [[what, with_values(what, arguments, change), *rest] for what, arguments, *rest in part]
         try:
             wanted, again = sound.play(other), sound.play(other)
         except Failed:
             # Too much for the sound code, so for any.
             return None
-        if wanted != again:
-            continue
-        try:
-            said = code.play(other)
-        except Exception as error:
-            said = f"{type(error).__name__}"
-        if said != wanted:
+        if wanted == again and said_to(code, other) != wanted:
             return f"{other[-1][0]} {json.dumps(other[-1][1])}"[:200]
     return None
+
+
+def said_to(code: Player, part: list):
+    try:
+        return code.play(part)
+    except Exception as error:
+        # It says what cannot be read.
+        return type(error).__name__
 
 
 def parts_of(script: list) -> list:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 
 LONGEST_FAILURE = 300
 
@@ -69,6 +70,9 @@ def recording(request: dict, apart: dict):
                 run(of_sound, apart["Importer"], peer, lambda test, outcome, why: None)
                 with os.fdopen(theirs, "w") as out:
                     json.dump(peer.script, out)
+        except BaseException:
+            # Whoever waits for the script has none, and says so.
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(theirs)
