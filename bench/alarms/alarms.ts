@@ -4,14 +4,15 @@ import { diagnose, undiagnosed } from '../../core/diagnosis/diagnose.ts';
 import type { Setting } from '../../core/diagnosis/diagnosis.ts';
 import { wilson } from '../../core/statistics/intervals.ts';
 import type { BenchOptions } from '../bench.ts';
-import { benchRow } from '../bench-row.ts';
-import type { BenchRow } from '../bench-row.ts';
-import { ONSET, SICKNESSES, stageOf } from './simulated-policy.ts';
-import type { Sickness, Told } from './simulated-policy.ts';
+import { benchRow, median } from '../bench-row.ts';
+import type { BenchRow, Samples } from '../bench-row.ts';
+import { KINDS, ONSET, SICKNESSES, stageOf, STRENGTHS } from './simulated-policy.ts';
+import type { Kind, Sickness, Strength, Told } from './simulated-policy.ts';
 
 const STEPS = 100;
-const STAGES = 100;
-const QUICK_STAGES = 4;
+/** Of each kind of healthy stages, and of each sickness and strength. */
+const STAGES = 64;
+const QUICK_STAGES = 1;
 
 const SETTING: Setting = {
   outcomeWeight: 1,
@@ -24,52 +25,102 @@ const SETTING: Setting = {
 };
 
 /** The alarm that each sickness is to raise. */
-const EXPECTED: Record<Exclude<Sickness, 'none'>, DiagnosisName> = {
+export const EXPECTED: Record<Sickness, DiagnosisName> = {
   length: 'length-explosion',
   ghosts: 'tool-hallucination',
   errors: 'tool-errors',
   'cut-off': 'truncation',
   loops: 'loops',
+  stutter: 'loops',
   blind: 'no-contrast',
+  collapse: 'entropy-collapse',
+  trap: 'echo-trap',
+  hacking: 'reward-hacking',
 };
 
-/** Where each alarm was raised first, from a step on. */
-export function raisedIn(stage: readonly Told[], from = 1): Set<DiagnosisName> {
+/** Policies that a sickness can befall: they are neither done nor without hope when it begins. */
+const BEFALLEN: readonly Kind[] = ['usual', 'late', 'clumsy', 'sure', 'levels'];
+
+/** At which steps each alarm was raised. */
+export function raisedIn(stage: readonly Told[]): Map<DiagnosisName, number[]> {
   let diagnosed = undiagnosed();
-  const names = new Set<DiagnosisName>();
+  const raised = new Map<DiagnosisName, number[]>();
   for (const facts of stage) {
     const result = diagnose(diagnosed, facts, SETTING);
     diagnosed = result.diagnosed;
-    for (const { name, stageStep } of result.alarms) if (stageStep >= from) names.add(name);
+    for (const { name, stageStep } of result.alarms)
+      raised.set(name, [...(raised.get(name) ?? []), stageStep]);
   }
-  return names;
+  return raised;
 }
 
 /**
  * How often alarms are raised in stages of simulated policies, in percent of the stages, with 95 % intervals (Wilson) on
  * the progress lines: each alarm where nothing goes wrong, and each one that is meant where something does.
  */
-export async function* alarmsBench({ runs, quick, signal, say }: BenchOptions): AsyncGenerator<BenchRow> {
-  const count = runs ?? (quick ? QUICK_STAGES : STAGES);
-  for (const sickness of SICKNESSES) {
-    const raised: Set<DiagnosisName>[] = [];
+export async function* alarmsBench(options: BenchOptions): AsyncGenerator<BenchRow> {
+  const count = options.runs ?? (options.quick ? QUICK_STAGES : STAGES);
+  yield* falseAlarms(count, options);
+  for (const sickness of SICKNESSES)
+    for (const strength of STRENGTHS) yield* power(sickness, strength, count, options);
+}
+
+async function* falseAlarms(count: number, { signal, say }: BenchOptions): AsyncGenerator<BenchRow> {
+  const names: { kind: Kind; raised: DiagnosisName[] }[] = [];
+  for (const kind of KINDS) {
     for (let seed = 0; seed < count; seed++) {
       signal.throwIfAborted();
-      raised.push(raisedIn(await stageOf(seed, STEPS, sickness), sickness === 'none' ? 1 : ONSET + 1));
-    }
-    for (const name of sickness === 'none' ? DIAGNOSES : [EXPECTED[sickness]]) {
-      const hits = raised.filter((names) => names.has(name)).length;
-      const { low, high } = wilson({ successes: hits, trials: count }, 0.95);
-      const what = sickness === 'none' ? `healthy: ${name}` : `${sickness}: ${name}`;
-      say(`  ${what}: ${hits} of ${count} stages [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}] %`);
-      yield benchRow({
-        bench: 'alarms',
-        case: what,
-        unit: '% of stages',
-        better: sickness === 'none' ? 'less' : 'more',
-        ours: [(100 * hits) / count],
-        anchor: null,
-      });
+      const stage = await stageOf(seed, { kind, steps: STEPS });
+      names.push({ kind, raised: [...raisedIn(stage).keys()] });
     }
   }
+  for (const name of DIAGNOSES) {
+    const hits = names.filter(({ raised }) => raised.includes(name));
+    const where = KINDS.map((kind) => ({ kind, hits: hits.filter((hit) => hit.kind === kind).length }))
+      .filter((one) => one.hits > 0)
+      .map((one) => `${one.hits} ${one.kind}`);
+    yield row(`healthy: ${name}`, 'less', hits.length, names.length, say, where.join(', '));
+  }
+}
+
+async function* power(
+  sickness: Sickness,
+  strength: Strength,
+  count: number,
+  { signal, say }: BenchOptions,
+): AsyncGenerator<BenchRow> {
+  const name = EXPECTED[sickness];
+  const delays: number[] = [];
+  for (let seed = 0; seed < count; seed++) {
+    signal.throwIfAborted();
+    const kind = BEFALLEN[seed % BEFALLEN.length]!;
+    const stage = await stageOf(seed, { kind, steps: STEPS, ill: { sickness, strength } });
+    const first = raisedIn(stage)
+      .get(name)
+      ?.find((step) => step > ONSET);
+    if (first !== undefined) delays.push(first - ONSET);
+  }
+  const how = delays.length === 0 ? '' : `after ${median(delays)} steps in the median`;
+  yield row(`${strength} ${sickness}: ${name}`, 'more', delays.length, count, say, how);
+}
+
+function row(
+  what: string,
+  better: Samples['better'],
+  hits: number,
+  count: number,
+  say: BenchOptions['say'],
+  more: string,
+): BenchRow {
+  const { low, high } = wilson({ successes: hits, trials: count }, 0.95);
+  const interval = `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}] %`;
+  say(`  ${what}: ${hits} of ${count} stages ${interval}${more && `, ${more}`}`);
+  return benchRow({
+    bench: 'alarms',
+    case: what,
+    unit: '% of stages',
+    better,
+    ours: [(100 * hits) / count],
+    anchor: null,
+  });
 }

@@ -28,7 +28,9 @@ const { values, positionals } = parseArgs({
 });
 const { steps, groups, rounds, module, to } = values;
 if (positionals.length !== 1 || !steps || !groups || !to)
-  throw new Error('usage: record-facts.ts SPEC.json --steps N --groups N [--rounds N] [--module FILE] --to FILE');
+  throw new Error(
+    'usage: record-facts.ts SPEC.json --steps N --groups N [--rounds N] [--module FILE] --to FILE',
+  );
 
 interface Stage {
   kind?: string;
@@ -36,7 +38,10 @@ interface Stage {
   graduation: object;
 }
 
-const written = JSON.parse(await readFile(positionals[0]!, 'utf8')) as { stages: Stage[]; evaluation: object };
+const written = JSON.parse(await readFile(positionals[0]!, 'utf8')) as {
+  stages: Stage[];
+  evaluation: object;
+};
 const rl = written.stages.find(({ kind }) => kind !== 'supervised')!;
 const spec = {
   ...written,

@@ -189,6 +189,8 @@ export async function stageOf(seed: number, { kind, steps, ill }: Shape): Promis
     const counted = [];
     let [contrast, differ] = [0, 0];
     // The limit comes down to the length that episodes have.
+    // Where length is what is learnt, nothing else is.
+    const teaches = ill?.sickness === 'length' ? 1 - begun : 1;
     const cut = dose('cut-off');
     const most = cut > 0 ? now.most + begun * ((1.2 - cut) * now.mean - now.most) : now.most;
     for (let number = 0; number < groups; number++) {
@@ -204,13 +206,13 @@ export async function stageOf(seed: number, { kind, steps, ill }: Shape): Promis
       contrast += (4 * part * (1 - part)) / groups;
       differ += Number(part > 0 && part < 1) / groups;
       // Advantages are zero where all samples earn the same.
-      ability[level]![task]! += policy.own * 4 * part * (1 - part);
+      ability[level]![task]! += teaches * policy.own * 4 * part * (1 - part);
       const ref = { environment: 'simulated', split: 'train' as const, level: level + 1, index: task };
       const tasks = [{ ref, prompt: '', promptTokens: [] }];
       const group = { id: 'g', weights: 'w', temperature: 1, tasks, episodes };
       counted.push({ ...(await tally(reward, group)), trajectories: null, spans: [] });
     }
-    general += policy.shared * contrast;
+    general += teaches * policy.shared * contrast;
     const rollout = rolloutFacts(summarize(counted));
     estimates = updateEstimates(estimates, rollout.arms, { moves: [], stage: 's', step: stageStep });
     stage.push({

@@ -2,6 +2,7 @@ import type { Evidence } from './alarm.ts';
 import type { Diagnosis } from './diagnosis.ts';
 import { before, hasMastered, now } from './series.ts';
 import type { Series } from './series.ts';
+import { varianceFallen } from './variance-fall.ts';
 
 const FALL = 0.5;
 const SURGE = 2;
@@ -19,30 +20,17 @@ export const echoTrap: Diagnosis = {
   remedy:
     'Go back to the last healthy checkpoint and train on with a lower learning rate, a higher temperature or an entropy bonus, on the groups whose rewards vary most (StarPO-S).',
   find(series) {
-    const variance = fallen(
-      series,
-      'variance',
-      'variance of rewards within groups',
-      FALL * allowance(series),
-    );
-    const entropy = fallen(series, 'entropy', 'entropy, nats a token', FALL);
+    const [variance, entropy] = [varianceFallen(series), entropyFallen(series)];
     if (variance === null || entropy === null || hasMastered(series)) return null;
     const third = [surge(series), repetition(series)].filter((evidence) => evidence !== null);
     return third.length === 0 ? null : [variance, entropy, ...third];
   },
 };
 
-function fallen(series: Series, signal: 'variance' | 'entropy', what: string, part: number): Evidence | null {
-  const [first, last] = [before(series, signal), now(series, signal)];
-  if (first === null || last === null || last > part * first) return null;
-  return { what, now: last, before: first, limit: part * first };
-}
-
-/** By what factor p (1 − p) has fallen with a success p that has risen; 1 where it has not. */
-function allowance(series: Series): number {
-  const [first, last] = [before(series, 'success'), now(series, 'success')];
-  if (first === null || last === null || last <= first) return 1;
-  return Math.min(1, (last * (1 - last)) / (first * (1 - first)));
+function entropyFallen(series: Series): Evidence | null {
+  const [first, last] = [before(series, 'entropy'), now(series, 'entropy')];
+  if (first === null || last === null || last > FALL * first) return null;
+  return { what: 'entropy, nats a token', now: last, before: first, limit: FALL * first };
 }
 
 function surge(series: Series): Evidence | null {

@@ -1,5 +1,5 @@
 import type { Evidence } from './alarm.ts';
-import { before, now, past } from './series.ts';
+import { before, errors, now, past } from './series.ts';
 import type { Series } from './series.ts';
 import type { Signal } from './signals.ts';
 
@@ -20,17 +20,19 @@ const FADING = 0.9;
 const NEARLY_ALL = 0.9;
 
 /**
- * A rate that is too high, and that grows or stays. Policies begin clumsy: what fades by itself is no alarm, so a level
- * alone says nothing until there is a direction.
+ * A rate that is too high, and that grows or stays, by more than its standard error. Policies begin clumsy: what fades by
+ * itself is no alarm, so a level alone says nothing until there is a direction.
  */
 export function tooHigh(series: Series, signal: Signal, limits: RateLimits, what: string): Evidence[] | null {
   const [first, ago, last] = [before(series, signal), past(series, signal), now(series, signal)];
   if (first === null || last === null) return null;
+  const error = errors(series, signal);
   const over = (limit: number): Evidence[] => [{ what, now: last, before: first, limit }];
   if (last >= NEARLY_ALL) return over(NEARLY_ALL);
   const grownTo = Math.max(limits.grown, first + limits.rise);
-  if (last >= grownTo) return over(grownTo);
-  if (ago === null || last <= FADING * ago.value) return null;
+  if (last - Math.hypot(error.now, error.before) >= grownTo) return over(grownTo);
+  // What it was then is known about as well as what it is now.
+  if (ago === null || last - Math.SQRT2 * error.now <= FADING * ago.value) return null;
   const limit = ago.isFirst ? limits.severe : limits.lasting;
-  return last >= limit ? over(limit) : null;
+  return last - error.now >= limit ? over(limit) : null;
 }

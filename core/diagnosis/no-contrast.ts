@@ -1,6 +1,6 @@
 import type { Evidence } from './alarm.ts';
 import type { Diagnosis } from './diagnosis.ts';
-import { hasMastered, now } from './series.ts';
+import { errors, hasMastered, now } from './series.ts';
 
 const EQUAL = 0.9;
 const SOLVED = 0.1;
@@ -16,7 +16,13 @@ export const noContrast: Diagnosis = {
     'Where all fail, take easier levels or a longer warm start; where some succeed, look whether the verifier says the same of everything; else sample more generations of a task, or filter groups by their variance.',
   find(series, { contrast }) {
     const equal = now(series, 'equal');
-    if (contrast === 'none' || equal === null || equal < EQUAL || hasMastered(series)) return null;
+    if (
+      contrast === 'none' ||
+      equal === null ||
+      equal - errors(series, 'equal').now < EQUAL ||
+      hasMastered(series)
+    )
+      return null;
     const alike: Evidence = { what: 'part of groups with σ = 0', now: equal, before: null, limit: EQUAL };
     if (contrast === 'task') return [alike];
     const solved = now(series, 'success');

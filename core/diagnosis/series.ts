@@ -25,7 +25,9 @@ export interface Series {
   /** The values of the latest steps, at most `WINDOW`, oldest first. */
   recent: Record<Signal, (number | null)[]>;
   /** What each signal was in the median at the latest two steps that are multiples of `AGO`, the older one first. */
-  marks: Record<Signal, number | null>[];
+  marks: Mark[];
+  /** Of the stage, from 1; 0 before its first, absent in a stage that began with an earlier version. */
+  stageStep?: number;
   /** The latest measurement on held-out tasks, and the one that showed most; null where there was none. */
   look: Look | null;
   best: Look | null;
@@ -36,6 +38,9 @@ export interface Series {
   /** By what that has risen since, in the mean over the arms as they are drawn now; null where there are not several. */
   gain: number | null;
 }
+
+/** What the signals were in the median, and the gain so far. */
+export type Mark = Record<Signal, number | null> & { gain?: number | null };
 
 /** Success on held-out tasks with its exact bounds, and the training reward at that time: the median of the latest steps. */
 export interface Look {
@@ -60,6 +65,7 @@ export const noSeries = (): Series => ({
   first: ofEach(() => []),
   recent: ofEach(() => []),
   marks: [],
+  stageStep: 0,
   look: null,
   best: null,
   fell: null,
@@ -83,6 +89,7 @@ export function extended(
     }),
     recent: ofEach((signal) => [...(recent[signal] ?? []), values[signal]].slice(-WINDOW)),
     marks: marks ?? [],
+    stageStep: step.stageStep,
     look,
     best,
     fell,
@@ -90,7 +97,10 @@ export function extended(
     gain: arms ? gainOf(arms, step.estimates) : null,
   };
   if (step.stageStep % AGO === 0)
-    next.marks = [...next.marks, ofEach((signal) => rounded(now(next, signal)))].slice(-2);
+    next.marks = [
+      ...next.marks,
+      { ...ofEach((signal) => rounded(now(next, signal))), gain: next.gain },
+    ].slice(-2);
   if (step.heldOut === null || step.heldOut.trials === 0) return next;
   next.look = {
     stageStep: step.stageStep,
@@ -156,6 +166,23 @@ export function now(series: Series, signal: Signal): number | null {
 /** Likewise what the stage began with; null until that is complete. */
 export const before = ({ first }: Series, signal: Signal): number | null =>
   first[signal].length < REFERENCE ? null : middle(signal, first[signal]);
+
+/** A median is known a quarter less exactly than a mean. */
+const OF_MEDIAN = Math.sqrt(Math.PI / 2);
+
+/** The standard error of what the signal is now and of what it was at first, by how much the values of each differ. */
+export const errors = (series: Series, signal: Signal): { now: number; before: number } => ({
+  now: errorOf(signal, known(series, signal)),
+  before: errorOf(signal, series.first[signal]),
+});
+
+function errorOf(signal: Signal, values: readonly number[]): number {
+  if (values.length < 2) return 0;
+  const center = mean(values);
+  const squares = values.reduce((sum, value) => sum + (value - center) ** 2, 0);
+  const error = Math.sqrt(squares / (values.length - 1) / values.length);
+  return BY_MEAN.has(signal) ? error : OF_MEDIAN * error;
+}
 
 /**
  * What the signal was twenty to forty steps ago, and whether that is what the stage began with, as it is before its

@@ -92,6 +92,59 @@ describe('no alarm', () => {
   });
 });
 
+describe('a direction', () => {
+  const named = (signals: (step: number) => Partial<Signals>, count = 80) =>
+    alarmsOf(steps(count).map((step) => factsOf(step, signals(step)))).map(({ name, stageStep }) => [
+      name,
+      stageStep,
+    ]);
+  /** Up and down, as the figures of few episodes go. */
+  const restless = (step: number) => [-1, 0.4, 0.9, -0.6, 1, -0.2, -0.9, 0.4][step % 8]!;
+  const until = (step: number, last: number) => Math.min(step, last) / last;
+
+  test('of success tells a policy that is sure from one that has stopped to choose', () => {
+    const entropy = (step: number) => Math.max(0.02, 1 - step / 30);
+    // Its samples differ as much as its success lets them.
+    const sure = (step: number) => {
+      const success = 0.3 + 0.55 * until(step, 40);
+      return { entropy: entropy(step), success, variance: success * (1 - success) };
+    };
+    expect(named(sure)).toEqual([]);
+    expect(named((step) => ({ ...sure(step), variance: step < 30 ? 0.2 : 0.01 }))[0]).toEqual([
+      'entropy-collapse',
+      34,
+    ]);
+    expect(named((step) => ({ ...sure(step), success: 0.3 }))[0]).toEqual(['entropy-collapse', 31]);
+  });
+
+  test('of length is seen where it grows after success has risen, and then stands', () => {
+    const learnt = (step: number) => ({ success: 0.3 + 0.4 * until(step, 30), length: step > 40 ? 60 : 20 });
+    expect(named(learnt)[0]).toEqual(['length-explosion', 52]);
+    const pays = (step: number) => ({ ...learnt(step), success: 0.3 + 0.6 * until(step, 60) });
+    expect(named(pays)).toEqual([]);
+  });
+
+  test('is none where so few episodes tell of it that it may be chance', () => {
+    const few = (step: number) => ({
+      success: 0.5 + 0.2 * restless(step),
+      length: 20 + 16 * until(step, 40),
+      unknown: Math.max(0, 0.04 + 0.06 * restless(step)),
+    });
+    expect(named(few)).toEqual([]);
+    // The same in the mean, of many.
+    expect(named(() => ({ unknown: 0.06 }))[0]).toEqual(['tool-hallucination', 40]);
+    expect(named((step) => ({ success: 0.5, length: 20 + 16 * until(step, 40) }))[0]?.[0]).toBe(
+      'length-explosion',
+    );
+  });
+
+  test('of contrast: nine groups of ten by chance are not nine of ten', () => {
+    const alike = (step: number) => ({ success: 0.5, equal: 0.9 + 0.1 * restless(step) });
+    expect(named(alike)).toEqual([]);
+    expect(named(() => ({ success: 0.5, equal: 0.92 }))[0]).toEqual(['no-contrast', 5]);
+  });
+});
+
 describe('an alarm', () => {
   test('is raised once, and once more where it still holds after twenty steps', () => {
     expect(alarmsOf(steps(50).map(looping)).map(({ stageStep }) => stageStep)).toEqual([5, 25, 45]);
@@ -107,7 +160,7 @@ describe('an alarm', () => {
     const stage = steps(20).map((step) => factsOf(step, { repeated: step <= 8 ? 0.02 : 0.4 }));
     const [alarm] = alarmsOf(stage);
     expect(alarmText(alarm!)).toMatch(
-      /^loops: part of calls that the episode has made before, with the same result: 0\.21 \(at first 0\.02, limit 0\.2\)\. Let repeated calls/,
+      /^loops: part of calls that the episode has made before, with the same result: 0\.4 \(at first 0\.02, limit 0\.2\)\. Let repeated calls/,
     );
   });
 });
@@ -170,7 +223,7 @@ describe('a rate that is too high', () => {
   });
 
   test('is named where it grows, and where it stays on a level that is harmless for a while', () => {
-    expect(named((step) => ({ unknown: step < 20 ? 0.01 : 0.12 }))[0]).toEqual(['tool-hallucination', 23]);
+    expect(named((step) => ({ unknown: step < 20 ? 0.01 : 0.12 }))[0]).toEqual(['tool-hallucination', 24]);
     expect(named(() => ({ unknown: 0.12 }))[0]).toEqual(['tool-hallucination', 40]);
     expect(named(() => ({ unknown: 0.03, errors: 0.4, truncated: 0.4 }))).toEqual([]);
   });

@@ -33,8 +33,10 @@ const SICK: Record<
   },
   'entropy-collapse': {
     within: 16,
-    change: ({ entropy, success }, step) => ({
+    // The samples of a task are the same, and so are their rewards.
+    change: ({ entropy, success, variance }, step) => ({
       success: Math.min(success!, 0.85),
+      variance: variance! * (1 - 0.99 * ramp(step)),
       entropy: entropy! * (1 - 0.99 * ramp(step)),
     }),
   },

@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest';
+import { EXPECTED, raisedIn } from '../../../../bench/alarms/alarms.ts';
+import { KINDS, ONSET, SICKNESSES, stageOf } from '../../../../bench/alarms/simulated-policy.ts';
+
+// A few of the stages that `npm run bench -- alarms` measures; docs/diagnosis.md has the rates of all of them.
+
+const STAGES = 3;
+const STEPS = 100;
+
+test.each(KINDS)('of simulated policies of the kind "%s" no alarm is raised but what is so', async (kind) => {
+  for (let seed = 0; seed < STAGES; seed++) {
+    const raised = raisedIn(await stageOf(seed, { kind, steps: STEPS }));
+    // Nine of ten tasks that nobody solves are nine of ten groups without contrast.
+    expect([...raised.keys()], `seed ${seed}`).toEqual(kind === 'hard' ? ['no-contrast'] : []);
+  }
+});
+
+describe.each(SICKNESSES)('a simulated policy that falls ill of %s', (sickness) => {
+  test('is named', async () => {
+    let named = 0;
+    for (let seed = 0; seed < STAGES; seed++) {
+      const stage = await stageOf(seed, {
+        kind: 'usual',
+        steps: STEPS,
+        ill: { sickness, strength: 'strong' },
+      });
+      const at = raisedIn(stage).get(EXPECTED[sickness]) ?? [];
+      if (at.some((step) => step > ONSET)) named++;
+    }
+    expect(named).toBeGreaterThanOrEqual(STAGES - 1);
+  });
+});
