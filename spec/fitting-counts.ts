@@ -39,5 +39,5 @@ export function withFittingCounts(
   const { evaluation } = spec;
   const asked = { tasks: evaluation.tasks, split: 'test', of: 'all' } as const;
   const count = fitting(['evaluation', 'count'], asked, evaluation.count);
-  return { ...spec, stages: stages as WrittenSpec['stages'], evaluation: { ...evaluation, count } };
+  return { ...spec, stages, evaluation: { ...evaluation, count } };
 }

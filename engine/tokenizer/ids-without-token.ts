@@ -29,7 +29,7 @@ export function largestIdIn(tokenizer: Json): number {
   return largest;
 }
 
-function* idsIn(tokenizer: Json): Generator<unknown> {
+function* idsIn(tokenizer: Json): Generator {
   const { model, added_tokens: added } = (tokenizer ?? {}) as {
     model?: { vocab?: Record<string, number> | unknown[] };
     added_tokens?: ({ id: number } | null)[] | null;

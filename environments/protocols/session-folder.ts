@@ -32,7 +32,8 @@ function removeLeftBehind(): void {
     const folder = path.join(tmpdir(), name);
     // What another user's process has left we may not remove, and another of ours may just have removed it.
     const left = lstatSync(folder, { throwIfNoEntry: false });
-    if (left && left.uid === (process.getuid?.() ?? left.uid)) rmSync(folder, { recursive: true, force: true });
+    if (left && left.uid === (process.getuid?.() ?? left.uid))
+      rmSync(folder, { recursive: true, force: true });
   }
 }
 

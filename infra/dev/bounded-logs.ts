@@ -46,7 +46,9 @@ export async function cutLongLogs(folder: string, limitBytes: number = LOG_LIMIT
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     // A pipe would be waited for.
     if (!entry.isFile() || !entry.name.endsWith('.log')) continue;
-    await cutIfLong(path.join(folder, entry.name), limitBytes).catch((error: unknown) => problems.push(error));
+    await cutIfLong(path.join(folder, entry.name), limitBytes).catch((error: unknown) =>
+      problems.push(error),
+    );
   }
   if (problems.length > 0) throw problems[0];
 }

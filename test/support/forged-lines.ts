@@ -153,7 +153,7 @@ ${module}${names.map((name) => `old_${name} = ${name}\ndef ${name}(x, y):\n    f
   'takes all memory': (_, names) => all(names, "return 'x' * (1 << 40)"),
   'fills memory': (_, names) => all(names, 'return [bytearray(1 << 20) for _ in range(4096)]'),
   'fills the disk': (_, names) =>
-    `${all(names, "[open('/tmp/' + str(n), 'wb').write(bytes(1 << 20)) for n in range(999)]")}`,
+    all(names, "[open('/tmp/' + str(n), 'wb').write(bytes(1 << 20)) for n in range(999)]"),
   'starts processes without an end': (_, names) =>
     `import os\n${all(names, 'while True:\n        try: os.fork()\n        except OSError: break')}`,
   'answers from another thread': (_, names) =>

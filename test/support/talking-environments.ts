@@ -3,7 +3,7 @@ import { defineEnvironment } from '../../environments/contract.ts';
 
 // Code that says things to whoever started its process, as libraries do that are ready.
 
-const tell = (what: unknown): void => void process.send?.(what as object);
+const tell = (what: unknown): void => void process.send?.(what);
 
 tell('ready');
 const calculator = calculatorEnvironment();

@@ -85,7 +85,10 @@ describe('a small environment', () => {
 
   test('that cannot show its goal and has no room for its expert is refused for both at once, with what to do', () => {
     const turnsOfDemonstrations = new Map([[2, 12]]);
-    const small = new Map<string, SpecEnvironment>([...among, [house.name, { ...house, turnsOfDemonstrations }]]);
+    const small = new Map<string, SpecEnvironment>([
+      ...among,
+      [house.name, { ...house, turnsOfDemonstrations }],
+    ]);
     expect(problemsAmong(written(0.9), small)).toEqual([
       'sampling.maxTurns: 8 turns leave no room for the demonstrations of little-house:2, the shortest of which takes 12: write "maxTurns": 12 or more (it is not written, and 8 by default)',
       expect.stringContaining(
