@@ -1,6 +1,7 @@
 import type { Json } from '../core/json/json.ts';
 import { count, flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
 import { unknownArchitecture } from './architectures.ts';
+import { inBrief } from './foreign-json.ts';
 import type { ARCHITECTURES } from './architectures.ts';
 import type { JsonObject } from './config-fields.ts';
 import { ropeOf } from './hf-rope.ts';
@@ -84,7 +85,7 @@ function familyOf(json: JsonObject): Family {
       (type ?? family) === family &&
       (architectures.length === 0 ? type === family : named === FAMILIES[family]),
   );
-  if (found === undefined) throw unknownArchitecture(named, show(type));
+  if (found === undefined) throw unknownArchitecture(inBrief(named), inBrief(show(type)));
   return found;
 }
 

@@ -241,7 +241,7 @@ describe('what a step teaches', () => {
       const by = creditBy({ kind: 'dapo', filter });
       return trainingSequences(shaped, { ...by, reward: { ...by.reward, components: [outcome] } });
     };
-    expect(taughtBy('correctness')).toEqual({ sequences: [], degenerateGroups: 1 });
+    expect(taughtBy('correctness')).toEqual({ sequences: [], taughtTokens: 0, degenerateGroups: 1 });
     expect(taughtBy('reward')).toMatchObject({ sequences: [{}, {}], degenerateGroups: 0 });
   });
 });
