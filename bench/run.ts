@@ -21,6 +21,7 @@ import { methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { rolloutBench } from './rollout.ts';
 import { sandboxBench } from './sandbox.ts';
+import { tokensBench } from './tokens.ts';
 
 const BENCHES: Record<string, Bench> = {
   alarms: alarmsBench,
@@ -31,6 +32,7 @@ const BENCHES: Record<string, Bench> = {
   isolation: isolationBench,
   sandbox: sandboxBench,
   demo: demoBench,
+  tokens: tokensBench,
   dashboard: dashboardBench,
   families: familiesBench,
   footprint: footprintBench,
