@@ -68,3 +68,8 @@ test('a learning rate that is far too high is named at its fifth step', () => {
   const [alarm] = alarmsOf(stageFrom('rate'));
   expect(alarm).toMatchObject({ name: 'kl-blow-up', stageStep: 5 });
 });
+
+test('a web shop whose policy was hardly warmed up, and ends none of its episodes, is named at its eighth step', () => {
+  const alarms = alarmsOf(stageFrom('web-shop-unready'));
+  expect(alarms.map(({ name, stageStep }) => [name, stageStep])).toEqual([['truncation', 8]]);
+});
