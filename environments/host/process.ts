@@ -41,6 +41,8 @@ const calls = new Map<number, AbortController>();
 const began = new AsyncLocalStorage<number>();
 let alive: NodeJS.Timeout | undefined;
 let outbox: FromHost[] = [];
+/** By ask, those in it. */
+const beats = new Map<number, FromHost>();
 /** What the worker knows this process by; users' code is not shown it. */
 let ownMark = '';
 /** As they were when the module was loaded; what `prepare()` changes belongs to that. */
@@ -77,8 +79,17 @@ function say(message: FromHost): void {
   if (outbox.push(message) === 1) setImmediate(flush);
 }
 
+/** Of those of one ask that are waiting to be said the last is enough: a loop may give a million. */
+function beat(message: Extract<FromHost, { is: 'heartbeat' }>): void {
+  const waiting = beats.get(message.id);
+  beats.set(message.id, message);
+  if (waiting === undefined) say(message);
+  else outbox[outbox.indexOf(waiting)] = message;
+}
+
 function flush(): void {
   look();
+  beats.clear();
   const messages = outbox;
   outbox = [];
   let line: string[] = [];
@@ -144,8 +155,9 @@ async function answer({ id, ask }: Extract<ToHost, { is: 'ask' }>): Promise<void
   alive ??= setInterval(() => say({ is: 'alive' }), ALIVE_MS);
   const heartbeat = (details?: unknown): void => {
     const text = details === undefined ? undefined : JSON.stringify(details);
-    if (text === undefined || text.length > LONGEST_DETAILS) say({ is: 'heartbeat', id });
-    else say({ is: 'heartbeat', id, details: JSON.parse(text) as null });
+    const told =
+      text === undefined || text.length > LONGEST_DETAILS ? {} : { details: JSON.parse(text) as null };
+    beat({ is: 'heartbeat', id, ...told });
   };
   const known = environments.get(ask.environment);
   const answers = known

@@ -60,6 +60,9 @@ const kinds: Record<string, Run> = {
   flood: () => {
     for (let i = 0; i < 1000; i++) process[i % 2 === 0 ? 'stdout' : 'stderr'].write('~'.repeat(1e5));
   },
+  beats: (context) => {
+    for (let i = 1; i <= 1e5; i++) context.heartbeat(i);
+  },
   close: () => closeSync(CHANNEL),
   forge: () => {
     const answers = [{ ok: { observation: { text: '5', done: true, reward: 1 } } }];
