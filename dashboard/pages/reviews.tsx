@@ -1,5 +1,5 @@
 import type { Context as Request } from 'hono';
-import type { FC } from 'hono/jsx';
+import type { FC, PropsWithChildren } from 'hono/jsx';
 import { GradusError, isA } from '../../core/errors.ts';
 import { closedBecause, isDecided } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
@@ -77,20 +77,13 @@ export function reviewsPage(app: App, context: Context): void {
           The run is over. Its open reviews end without a verdict; those for which another run or a sweep
           waits stay open.
         </p>
-        {actions ? (
-          <Action to={closeAllAt(run)} token={context.formToken} label="Close the reviews" danger>
-            <Who label="Who closes them" name="reviewer" />
-            <label>
-              Why
-              <input name="reason" maxlength={LONGEST_COMMENT} />
-            </label>
-          </Action>
-        ) : (
-          <ReadOnly />
-        )}
-        <p>
-          <a href={reviewsOf(run)}>Leave them open</a>
-        </p>
+        <Closing
+          context={context}
+          to={closeAllAt(run)}
+          label="Close the reviews"
+          who="Who closes them"
+          open={{ at: reviewsOf(run), label: 'Leave them open' }}
+        />
       </Layout>,
     );
   });
@@ -143,21 +136,15 @@ export function reviewsPage(app: App, context: Context): void {
           It ends without a verdict, whoever has said what, and counts as an abstention for those who wait for
           it: another run, or a sweep, may ask again.
         </p>
-        {actions ? (
-          <Action to={`${reviewAt(id)}/withdraw`} token={context.formToken} label="Close the review" danger>
-            <input type="hidden" name="all" value="true" />
-            <Who label="Who closes it" name="reviewer" />
-            <label>
-              Why
-              <input name="reason" maxlength={LONGEST_COMMENT} />
-            </label>
-          </Action>
-        ) : (
-          <ReadOnly />
-        )}
-        <p>
-          <a href={reviewAt(id)}>Leave it open</a>
-        </p>
+        <Closing
+          context={context}
+          to={`${reviewAt(id)}/withdraw`}
+          label="Close the review"
+          who="Who closes it"
+          open={{ at: reviewAt(id), label: 'Leave it open' }}
+        >
+          <input type="hidden" name="all" value="true" />
+        </Closing>
       </Layout>,
     );
   });
@@ -378,6 +365,35 @@ const Who: FC<{ label: string; name: string; value?: string }> = ({ label, name,
     {label}
     <input name={name} required maxlength={LONGEST_NAME} value={value} autocomplete="name" />
   </label>
+);
+
+interface ClosingProps {
+  context: Context;
+  to: string;
+  label: string;
+  who: string;
+  open: { at: string; label: string };
+}
+
+/** Who closes reviews, and why; or leaves them open. */
+const Closing: FC<PropsWithChildren<ClosingProps>> = ({ context, to, label, who, open, children }) => (
+  <>
+    {context.actions ? (
+      <Action to={to} token={context.formToken} label={label} danger>
+        {children}
+        <Who label={who} name="reviewer" />
+        <label>
+          Why
+          <input name="reason" maxlength={LONGEST_COMMENT} />
+        </label>
+      </Action>
+    ) : (
+      <ReadOnly />
+    )}
+    <p>
+      <a href={open.at}>{open.label}</a>
+    </p>
+  </>
 );
 
 interface ReviewProps {
