@@ -112,7 +112,8 @@ export async function collectStored(
     const counted = await tally(reward, kept.value, signal);
     counts.push({ trajectories: null, ...counted, sampledTokens: 0, sampledLogprob: 0, spans: [] });
   }
-  const { failures: _, incidents: __, ...sum } = summarize(counts);
+  // None of these is drawn again because it was failed.
+  const { failures: _, incidents: __, tried: ___, ...sum } = summarize(counts);
   return { ...sum, groups, spans: [{ part: 'data', start, end: Date.now() }] };
 }
 

@@ -122,7 +122,7 @@ test('a session that cannot end is a failure of the environment and no zero, and
     reason: expect.stringContaining('referee') as string,
   };
   expect(episode.status).toEqual(failed);
-  expect(await verify()).toEqual(failed);
+  expect(await verify()).toEqual({ ...failed, acted: true });
 });
 
 test('a session that cannot be closed spoils nothing, and what it takes to come back is not kept', async () => {

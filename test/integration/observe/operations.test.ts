@@ -165,7 +165,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   });
   expect(resume.worker).toMatch(identityOf('rollout'));
   const { atLeast, atMost } = resume.lost!.seconds;
-  expect(atLeast).toBeCloseTo(6.2, 3);
+  expect(atLeast).toBeCloseTo(20.2, 3);
   expect(atMost).toBeGreaterThanOrEqual(atLeast);
   expect(atMost).toBeLessThan(60);
   expect(resume.kept).toMatchObject({ calls: resume.episodes!.length });

@@ -135,7 +135,7 @@ test('the command lists them with what is strange made visible, and says how man
   expect(stderr).toContain(`50 of ${MANY + 6}; --limit ${MANY + 6} shows all`);
   expect(stdout).not.toContain('\u001b');
   const lines = stdout.trim().split('\n');
-  expect(lines).toHaveLength(50 + 3);
+  expect(lines).toHaveLength(50 + 1);
   const json = await gradus('runs', '--json', '--limit', String(MANY + 6));
   const rows = json.stdout
     .trim()
@@ -162,7 +162,7 @@ test('why a run stands still is said without any worker', async () => {
         sure: true,
       },
     ],
-    problems: ['the run itself did not answer in 0.4 s'],
+    problems: ['the run itself did not answer in 1.5 s'],
   });
   // By the name in the store, too.
   await expect(whyOf(sources, 'terminated')).resolves.toMatchObject({

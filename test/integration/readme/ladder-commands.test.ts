@@ -198,12 +198,12 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   const reverified = await shell('reverify');
   const exact = await computed('exact');
   expect(exact.length).toBeGreaterThan(0);
-  expect(reverified).toContain(`${exact.length} verdict(s) computed`);
+  expect(reverified).toContain(`${exact.length} verdicts computed`);
   const key = /scores of all episodes are in (\S+)/.exec(reverified)![1]!;
   const scores = (await store.getJson((await store.head(key))!)) as { score: number | null }[];
   expect(scores.length).toBeGreaterThanOrEqual(exact.length);
   expect(scores.every(({ score }) => score === 0 || score === 1)).toBe(true);
-  expect(await shell('reverify')).toContain('0 verdict(s) computed');
+  expect(await shell('reverify')).toContain('0 verdicts computed');
   await expect(shell('reverify', (block) => block.replace('--version 1', '--version 2'))).rejects.toThrow(
     'has version 1 of exact, not 2',
   );
