@@ -82,7 +82,7 @@ test('a step of more groups than a page reads is read a page at a time', async (
 test('a group of more samples than a call has arguments has a step, and pages of samples', async () => {
   const { status, text } = await ask(step(2));
   expect(status).toBe(200);
-  expect(text).toContain(`Rewards of ${SAMPLES} episodes`);
+  expect(text).toContain(`Rewards of ${SAMPLES.toLocaleString('en')} episodes`);
   expect(text.length).toBeLessThan(100_000);
   const group = await ask(`/runs/large/groups/${MADE_STAGE}/4/0?page=2`);
   expect(group.text).toMatch(/Sample 32 /);

@@ -156,8 +156,22 @@ def difference(script: list, sound: Player, code: Player, draw: str) -> str | No
             # Too much for the sound code, so for any.
             return None
         if wanted == again and said_to(code, other) != wanted:
-            return f"{other[-1][0]} {json.dumps(other[-1][1])}"[:200]
+            return in_words(other[-1], names_in(script))[:200]
     return None
+
+
+def names_in(script: list) -> dict:
+    """What objects of modules are called there, by number."""
+    return {told[1]: ".".join(arguments) for what, arguments, _, kind, told in script if what == "of_module" and kind == "said" and isinstance(told, list) and told[:1] == ["mine"]}
+
+
+def in_words(entry: list, names: dict) -> str:
+    what, arguments = entry[:2]
+    asked = arguments[0] if arguments else None
+    name = names.get(asked[1]) if isinstance(asked, list) and asked[:1] == ["yours"] else None
+    if what == "call" and name is not None:
+        return f"{name}({json.dumps(arguments[1:])[1:-1]})"
+    return f"{what} {json.dumps(arguments)}"
 
 
 def said_to(code: Player, part: list):
