@@ -63,7 +63,7 @@ describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
       });
       const call: ToolCall = { name: 'run_tests', arguments: {} };
       const again = await killedInCourse(() => act(call, session), {
-        running: 'run_plain',
+        running: 'Runs tests of files',
         killed: program,
       });
       expect(again.observation.text).toMatch(/1 failed, \d passed$/u);
