@@ -121,12 +121,12 @@ test('what the ladder asks while it writes its last page is asked, though it con
   await written(2);
   // Frees the place for the last one while the page is being written.
   await current.signal('verdictArrived', arrived('near', 3));
+  gates[1]!.open();
   await until(
     () => Promise.resolve(failures > 0 || undefined),
     20_000,
     () => 'the last one is not asked for',
   );
-  gates[1]!.open();
   await asked(5);
   for (const i of [4, 5]) await current.signal('verdictArrived', arrived('near', i));
   await current.signal('ladderClosed');
