@@ -30,7 +30,8 @@ const STALE = {
   vtrace: { kind: 'vtrace', klCoefficient: 0.01 },
   retrace: { kind: 'vtrace', target: 'retrace', numIterations: 2 },
   truncated: { kind: 'grpo', importanceCap: 2, beta: 0.01, numIterations: 2 },
-  masked: { kind: 'dapo', importanceCap: 2, importanceRule: 'mask', maxRefills: 0 },
+  // A policy as small as this fails whole groups.
+  masked: { kind: 'dapo', filter: 'reward', importanceCap: 2, importanceRule: 'mask', maxRefills: 0 },
 };
 const spec = {
   ...tiny,

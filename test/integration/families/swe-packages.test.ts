@@ -43,13 +43,20 @@ describe.skipIf(!here)(title('a bug in a package'), () => {
       if (!('tests' in apart)) throw new Error('no report');
       expect(alone.some((id) => apart.tests[id]?.[0] === 'failed')).toBe(true);
       expect(await judge(bug, bug.mend, { id: 'x', signal })).toMatchObject({ mended: true });
-      // The same mend and a comment: what is not known by its letters is run.
-      const [file] = changedBy(bug);
-      const mend = patchOf(bug, { [file!]: `${patched(bug.tree, bug.mend).get(file!)!}# mended\n` });
-      expect(await judge(bug, mend, { id: 'x', signal })).toEqual({
+      // What is not known by its letters is run.
+      expect(await judge(bug, inOtherWords(bug), { id: 'x', signal })).toEqual({
         mended: true,
         evidence: `${bug.failToPass.length + bug.passToPass.length} tests pass`,
       });
+    },
+  );
+
+  // What the code says of an object it says once: the tests have met these in another order than they are asked afresh in.
+  test.each([0, 2])(
+    'is mended in other words where its objects are known already: task %d',
+    async (index) => {
+      const bug = packageBug({ environment: 'swe', split: 'train', level: 2, index });
+      expect(await judge(bug, inOtherWords(bug), { id: 'x', signal })).toMatchObject({ mended: true });
     },
   );
 });
@@ -58,6 +65,12 @@ const changedBy = (bug: Bug): string[] =>
   [...patched(bug.tree, bug.mend)]
     .filter(([path, text]) => bug.tree.get(path) !== text)
     .map(([path]) => path);
+
+/** The mend and a comment. */
+function inOtherWords(bug: Bug): string {
+  const [file] = changedBy(bug);
+  return patchOf(bug, { [file!]: `${patched(bug.tree, bug.mend).get(file!)!}# mended\n` });
+}
 
 const patchOf = (bug: Bug, files: Record<string, string>): string =>
   patchBetween(bug.tree, withFiles(bug.tree, new Map(Object.entries(files))));

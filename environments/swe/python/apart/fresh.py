@@ -48,12 +48,16 @@ class Recorder(Tests):
 class Player(Tests):
     """Asks again what stands in a script, of whatever code is at the other end, and has it in packed values alone."""
 
-    def __init__(self, read, write, own: dict, abouts: dict) -> None:
+    def __init__(self, read, write, script: list, abouts: dict) -> None:
         super().__init__(read, write)
-        # What is told of objects of the tests, by their numbers in the script, and what the code has said of its own before.
-        self._own, self.abouts = own, abouts
+        # What is told of objects of the tests and of the code, by their numbers in the script.
+        self._own = abouts_within([[arguments, [line for _, _, line in meanwhile]] for _, arguments, meanwhile, _, _ in script])
+        self._told_then = abouts_within([[told, [given for _, given, _ in meanwhile]] for _, _, meanwhile, _, told in script])
+        # What this code has said of its objects: it says it once of each, maybe before this began.
+        self.abouts = abouts
         # Numbers of objects of the code, by those that they have in the script.
         self._theirs: dict = {}
+        self._met: set = set()
         # Objects of the tests are others in each part.
         self._shift = 0
 
@@ -95,15 +99,24 @@ class Player(Tests):
         return [self._there(one) for one in said]
 
     def _meet(self, then, now) -> None:
-        """Objects that stand in the same place are the same ones."""
+        """Objects that stand in the same place are the same ones, and so are those that are told of them."""
+        self.abouts.update(abouts_within(now))
+        self._meet_parts(then, now)
+
+    def _meet_parts(self, then, now) -> None:
         if isinstance(then, dict) and isinstance(now, dict):
             for key in then.keys() & now.keys():
-                self._meet(then[key], now[key])
+                self._meet_parts(then[key], now[key])
         elif isinstance(then, list) and isinstance(now, list):
             if then[:1] == now[:1] == ["mine"]:
                 self._theirs[then[1]] = now[1]
+                pair = (then[1], now[1])
+                if pair not in self._met:
+                    self._met.add(pair)
+                    self._meet_parts(self._told_then.get(then[1]), self.abouts.get(now[1]))
+                return
             for one, other in zip(then, now):
-                self._meet(one, other)
+                self._meet_parts(one, other)
 
     def _outcome(self, what: str, arguments: list, kind: str, answer, by_name: bool):
         if kind == "raised":
@@ -209,8 +222,8 @@ def parts_of(script: list) -> list:
     return parts
 
 
-def abouts_in(script: list) -> dict:
-    """What has been told of the objects of the tests, by number."""
+def abouts_within(said) -> dict:
+    """What is told of objects there, by number."""
     found: dict = {}
 
     def look(said) -> None:
@@ -222,8 +235,7 @@ def abouts_in(script: list) -> dict:
             for one in said:
                 look(one)
 
-    for _, arguments, meanwhile, _, _ in script:
-        look([arguments, [line for _, _, line in meanwhile]])
+    look(said)
     return found
 
 

@@ -49,8 +49,7 @@ def report(request: dict) -> dict:
         run(request, apart["Importer"], peer, lambda test, outcome, why: outcomes.__setitem__(test, [outcome, why]))
         if script is not None and all(outcome == "passed" for outcome, _ in outcomes.values()):
             noted = script()
-            own = apart["abouts_in"](noted)
-            sound, code = apart["Player"](*line_to_sound(request, apart), own, {}), apart["Player"](*line, own, peer.abouts)
+            sound, code = apart["Player"](*line_to_sound(request, apart), noted, {}), apart["Player"](*line, noted, peer.abouts)
             different = apart["difference"](noted, sound, code, request["draw"])
     except apart["Failed"] as failure:
         return {"tests": outcomes, "failure": str(failure)[:LONGEST_FAILURE], "different": different}
