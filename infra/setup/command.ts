@@ -16,13 +16,15 @@ export interface CommandOptions {
   cwd?: string;
   /** Told each line of standard output as it comes. */
   onLine?: (line: string) => void;
+  /** Told each line of standard error as it comes. */
+  onErrorLine?: (line: string) => void;
 }
 
 /** Runs a command to its end and returns what it printed; rejects only when it cannot be started. */
 export function runCommand(
   command: string,
   args: readonly string[],
-  { onLine, ...options }: CommandOptions = {},
+  { onLine, onErrorLine, ...options }: CommandOptions = {},
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -31,6 +33,7 @@ export function runCommand(
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     if (onLine) createInterface(child.stdout).on('line', onLine);
+    if (onErrorLine) createInterface(child.stderr).on('line', onErrorLine);
     child.once('error', reject);
     child.once('close', (code) => resolve({ code, stdout, stderr }));
   });
