@@ -4,7 +4,7 @@ import { total } from '../core/training/stage-policy.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 import { percent } from '../cli/show-progress.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
-import type { Progress } from '../workflows/messages.ts';
+import type { Progress } from '../workflows/control/messages.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow } from './bench-row.ts';
 import type { BenchRow } from './bench-row.ts';

@@ -12,7 +12,7 @@ import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
-import type { Progress } from '../workflows/messages.ts';
+import type { Progress } from '../workflows/control/messages.ts';
 import type { BenchOptions } from './bench.ts';
 
 /** Seldom, because a query takes time from what is measured. */

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ObjectStore } from '../store/object-store.ts';
+import { ObjectStore } from '../store/objects/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
-import { calculatorEnvironment } from '../environments/calculator/environment.ts';
+import { calculatorEnvironment } from '../environments/families/calculator/environment.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
 import { hostedHere } from '../environments/host/hosted-environment.ts';
 import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';

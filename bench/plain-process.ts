@@ -1,9 +1,9 @@
-import { ObjectStore } from '../store/object-store.ts';
+import { ObjectStore } from '../store/objects/object-store.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
-import { loadEnvironments } from '../environments/index.ts';
+import { loadEnvironments } from '../environments/families/index.ts';
 import { readSettings } from '../workers/settings.ts';
 import { WARM_START } from './bench-specs.ts';
 import { plainRun } from './plain-run.ts';

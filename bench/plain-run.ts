@@ -4,7 +4,7 @@ import type { Environments } from '../environments/host/environment-of.ts';
 import { createTraining } from '../activities/training/learner.ts';
 import type { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createRollout } from '../activities/rollout/rollout.ts';
-import type { ObjectStore } from '../store/object-store.ts';
+import type { ObjectStore } from '../store/objects/object-store.ts';
 import { createVerification } from '../activities/verification/verifiers.ts';
 import { runCurriculum } from '../core/training/curriculum.ts';
 import type { CurriculumResult } from '../core/training/curriculum.ts';

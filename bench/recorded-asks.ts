@@ -1,5 +1,5 @@
 import type { TaskRef } from '../core/refs.ts';
-import type { Environment } from '../environments/contract.ts';
+import type { Environment } from '../environments/contract/environment.ts';
 import type { Ask, AskKinds } from '../environments/host/asks.ts';
 import { factsOf } from '../environments/host/facts.ts';
 import { HostedEnvironment } from '../environments/host/hosted-environment.ts';

@@ -1,9 +1,9 @@
 import { Client, Connection } from '@temporalio/client';
 import { messageOf } from '../core/errors.ts';
-import { watchAlerts } from '../observe/runs/alerts.ts';
-import type { Alert, WatchOptions } from '../observe/runs/alerts.ts';
-import { postJson, webhookUrl } from '../operate/webhook.ts';
-import type { PostOptions } from '../operate/webhook.ts';
+import { watchAlerts } from '../runs/overview/alerts.ts';
+import type { Alert, WatchOptions } from '../runs/overview/alerts.ts';
+import { postJson, webhookUrl } from '../runs/control/webhook.ts';
+import type { PostOptions } from '../runs/control/webhook.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 
 /** The variable that stands for `--alert-webhook`. */

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { GradusError } from '../core/errors.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
-import { BUILT_IN } from '../environments/load-module.ts';
+import { BUILT_IN } from '../environments/host/load-module.ts';
 import { stackLock } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { lockHolder } from '../infra/setup/file-lock.ts';

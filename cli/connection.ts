@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
-import type { Sources } from '../observe/sources.ts';
-import type { ObjectStore } from '../store/object-store.ts';
+import type { Sources } from '../runs/sources.ts';
+import type { ObjectStore } from '../store/objects/object-store.ts';
 import { commandLine, IN_CHECKOUT } from '../core/installation.ts';
 import { readStack, stackEnvironment } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
@@ -58,7 +58,7 @@ export async function withStore<T>(
   use: (store: ObjectStore) => Promise<T>,
   { patient = false }: StorePatience = {},
 ): Promise<T> {
-  const { ObjectStore } = await import('../store/object-store.ts');
+  const { ObjectStore } = await import('../store/objects/object-store.ts');
   const store = ObjectStore.open({ ...(await settingsOf(options)).store, ...(!patient && HASTY) });
   try {
     return await use(store);
@@ -72,7 +72,7 @@ export async function withWritableStore<T>(
   options: ConnectionOptions,
   use: (store: ObjectStore) => Promise<T>,
 ): Promise<T> {
-  const { ObjectStore } = await import('../store/object-store.ts');
+  const { ObjectStore } = await import('../store/objects/object-store.ts');
   const store = await ObjectStore.connect((await settingsOf(options)).store);
   try {
     return await use(store);
@@ -94,8 +94,8 @@ export async function withTemporal<T>(
 ): Promise<T> {
   const { temporalAddress, namespace } = await settingsOf(options);
   const { Client } = await import('@temporalio/client');
-  const { openConnection } = await import('../observe/temporal/temporal-connection.ts');
-  const { fromTemporal } = await import('../observe/temporal/from-temporal.ts');
+  const { openConnection } = await import('../runs/temporal/temporal-connection.ts');
+  const { fromTemporal } = await import('../runs/temporal/from-temporal.ts');
   const { patiently } = await import('./patient-connection.ts');
   const connection = openConnection(temporalAddress);
   const client = new Client({ connection, namespace });
@@ -120,9 +120,9 @@ export async function withSources<T>(
 ): Promise<T> {
   const settings = await settingsOf(options);
   const { Client } = await import('@temporalio/client');
-  const { openConnection } = await import('../observe/temporal/temporal-connection.ts');
-  const { temporalError } = await import('../observe/temporal/temporal-away.ts');
-  const { ObjectStore } = await import('../store/object-store.ts');
+  const { openConnection } = await import('../runs/temporal/temporal-connection.ts');
+  const { temporalError } = await import('../runs/temporal/temporal-away.ts');
+  const { ObjectStore } = await import('../store/objects/object-store.ts');
   const connection = openConnection(settings.temporalAddress);
   const temporal = new Client({ connection, namespace: settings.namespace });
   const store = ObjectStore.open({ ...settings.store, ...(!patient && HASTY) });

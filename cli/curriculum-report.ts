@@ -6,7 +6,7 @@ import { countsOf, noOutcomes } from '../core/episode/outcome.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
-import type { Progress } from '../workflows/messages.ts';
+import type { Progress } from '../workflows/control/messages.ts';
 import { taughtShare } from '../core/training/figures.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
 import { howOf, howTable } from './how-solved.ts';

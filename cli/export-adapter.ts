@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { CRITIC, readManifest } from '../store/checkpoints.ts';
-import type { ObjectStore } from '../store/object-store.ts';
+import { CRITIC, readManifest } from '../store/training/checkpoints.ts';
+import type { ObjectStore } from '../store/objects/object-store.ts';
 import { GradusError } from '../core/errors.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { modelCard } from './model-card.ts';

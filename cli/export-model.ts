@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { loadPolicy } from '../store/checkpoints.ts';
-import type { Policy } from '../store/checkpoints.ts';
-import type { ObjectStore } from '../store/object-store.ts';
+import { loadPolicy } from '../store/training/checkpoints.ts';
+import type { Policy } from '../store/training/checkpoints.ts';
+import type { ObjectStore } from '../store/objects/object-store.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { withDtype } from '../engine/hf-dtype.ts';
 import { writeHfWeights } from '../engine/hf-weights.ts';

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { IN_CHECKOUT } from '../core/installation.ts';
-import type { Environment } from '../environments/contract.ts';
-import { fileOfModule } from '../environments/ready.ts';
+import type { Environment } from '../environments/contract/environment.ts';
+import { fileOfModule } from '../environments/connectors/packages/ready.ts';
 
 /** Modules of environments, absolute, and where a person has named them. */
 export interface NamedModules {
@@ -63,9 +63,9 @@ async function listedIn(file: string): Promise<string[]> {
   );
 }
 
-/** The built-in environments and those of the project, by name, in this process. Throws what environments/index.ts throws. */
+/** The built-in environments and those of the project, by name, in this process. Throws what environments/families/index.ts throws. */
 export async function loadEnvironments(modules: NamedModules): Promise<Map<string, Environment>> {
-  const { loadEnvironments: load } = await import('../environments/index.ts');
+  const { loadEnvironments: load } = await import('../environments/families/index.ts');
   // The modules of users are TypeScript. In a checkout this process was started with it; elsewhere what is ours is loaded
   // before, since it looks at each file that comes after it.
   if (!IN_CHECKOUT && modules.files.length > 0) await import('../typescript.ts');

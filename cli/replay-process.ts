@@ -1,6 +1,6 @@
 import type { ReplayRequest } from '../activities/replay/replay.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
-import type { FromReplay } from '../observe/replay/jobs.ts';
+import type { FromReplay } from '../runs/replay/jobs.ts';
 import { readSettings } from '../workers/settings.ts';
 import { runReplay } from './run-replay.ts';
 

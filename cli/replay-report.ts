@@ -1,8 +1,8 @@
 import type { Forked } from '../activities/replay/fork-episode.ts';
 import type { Replayed, ReplayedToken } from '../activities/replay/replay-episode.ts';
 import type { ReplayAnswer } from '../activities/replay/replay.ts';
-import { placeOf } from '../observe/episodes/place.ts';
-import { chance, chancesOf, differenceLine, endOf, quoted, verdictOf } from '../observe/replay/words.ts';
+import { placeOf } from '../runs/episodes/place.ts';
+import { chance, chancesOf, differenceLine, endOf, quoted, verdictOf } from '../runs/replay/words.ts';
 
 // A replay and a fork as text for a terminal.
 

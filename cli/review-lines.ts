@@ -1,5 +1,5 @@
 import { counted } from '../core/counted.ts';
-import type { OpenReview } from '../observe/ladder/reviews.ts';
+import type { OpenReview } from '../runs/ladder/reviews.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { shortened } from './shortened.ts';
 

@@ -2,7 +2,7 @@ import { replay } from '../activities/replay/replay.ts';
 import type { ReplayAnswer, ReplayDependencies, ReplayRequest } from '../activities/replay/replay.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
-import { ObjectStore } from '../store/object-store.ts';
+import { ObjectStore } from '../store/objects/object-store.ts';
 import { hostOptions } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 

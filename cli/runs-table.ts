@@ -1,4 +1,4 @@
-import type { RunRow } from '../observe/runs/runs.ts';
+import type { RunRow } from '../runs/overview/runs.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { printable } from '../core/printable.ts';
 import { shortened } from './shortened.ts';

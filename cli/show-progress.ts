@@ -4,7 +4,7 @@ import type { ArmTally } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { decimals } from '../core/decimals.ts';
 import { shortened } from './shortened.ts';
-import type { Progress } from '../workflows/messages.ts';
+import type { Progress } from '../workflows/control/messages.ts';
 
 const BAR_WIDTH = 24;
 const NARROW_BAR = 10;

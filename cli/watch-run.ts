@@ -5,7 +5,7 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import { printable } from '../core/printable.ts';
 import type { OpenQuestion } from '../core/question.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
-import type { Progress } from '../workflows/messages.ts';
+import type { Progress } from '../workflows/control/messages.ts';
 import { progressLine } from './show-progress.ts';
 
 const POLL_MS = 1000;

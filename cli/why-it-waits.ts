@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { messageOf } from '../core/errors.ts';
-import { findExecution } from '../observe/temporal/find-execution.ts';
-import { whyOfExecution } from '../observe/runs/why.ts';
-import { whyInWords } from '../observe/runs/why-in-words.ts';
+import { findExecution } from '../runs/temporal/find-execution.ts';
+import { whyOfExecution } from '../runs/overview/why.ts';
+import { whyInWords } from '../runs/overview/why-in-words.ts';
 
 /** What a run waits for or tries again, in sentences; what simply works is left out. */
 export async function whyItWaits(temporal: Client, workflowId: string): Promise<string[]> {

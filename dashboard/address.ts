@@ -1,4 +1,4 @@
-import type { Place } from '../observe/episodes/place.ts';
+import type { Place } from '../runs/episodes/place.ts';
 
 // Where pages are. Names are of the store's own alphabet, and what is not (a workflow's id, a verifier) is encoded.
 

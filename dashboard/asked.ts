@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RunObserver, RunView } from '../observe/runs/run.ts';
+import type { RunObserver, RunView } from '../runs/overview/run.ts';
 
 /** What a person has asked of a run from its page. */
 export type Asked = { kind: 'pause' | 'resume' | 'stop' } | { kind: 'answer'; question: string };

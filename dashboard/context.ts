@@ -1,8 +1,8 @@
-import type { Presenter } from '../observe/ladder/presenter.ts';
-import type { ReplayJobs } from '../observe/replay/jobs.ts';
-import type { Sources } from '../observe/sources.ts';
+import type { Presenter } from '../runs/ladder/presenter.ts';
+import type { ReplayJobs } from '../runs/replay/jobs.ts';
+import type { Sources } from '../runs/sources.ts';
 import type { Hono } from 'hono';
-import type { WorkerMetrics } from '../observe/metrics/scrape.ts';
+import type { WorkerMetrics } from '../runs/metrics/scrape.ts';
 
 /** What every page is made from. */
 export interface Context {

@@ -1,4 +1,4 @@
-import type { ModelSpec } from '../core/spec.ts';
+import type { ModelSpec } from '../core/spec/curriculum-spec.ts';
 import type { RopeScaling } from './rope.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Split, TaskRef } from '../core/refs.ts';
-import { defineEnvironment } from '../environments/contract.ts';
+import { defineEnvironment } from '../environments/contract/environment.ts';
 import { exactMatch } from '../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../environments/verifiers/format.ts';
 import { backwards, reverse } from './tool.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineEnvironment, sessionTool, ToolRefusal } from '../environments/contract.ts';
-import { fold } from '../environments/session.ts';
+import { defineEnvironment, sessionTool, ToolRefusal } from '../environments/contract/environment.ts';
+import { fold } from '../environments/contract/session.ts';
 import { environmentReward } from '../environments/verifiers/environment-reward.ts';
 import { formatVerifier } from '../environments/verifiers/format.ts';
 

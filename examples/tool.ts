@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineTool, ToolRefusal } from '../environments/contract.ts';
+import { defineTool, ToolRefusal } from '../environments/contract/environment.ts';
 
 /** Longest text that the tool takes, characters. */
 const LONGEST = 12;

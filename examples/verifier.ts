@@ -1,4 +1,4 @@
-import type { FastVerifier } from '../environments/contract.ts';
+import type { FastVerifier } from '../environments/contract/environment.ts';
 
 /** Partial credit: the part of the expected answer's letters that stand where they should. */
 export const lettersInPlace: FastVerifier = {

@@ -1,12 +1,12 @@
 import { GradusError } from '../core/errors.ts';
-import type { CurriculumSpec, DialectSpec } from '../core/spec.ts';
+import type { CurriculumSpec, DialectSpec } from '../core/spec/curriculum-spec.ts';
 import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { environmentOf } from '../environments/host/environment-of.ts';
 import type { Environments } from '../environments/host/environment-of.ts';
-import { textOf } from '../store/checkpoints.ts';
-import type { ModelFiles } from '../store/checkpoints.ts';
+import { textOf } from '../store/training/checkpoints.ts';
+import type { ModelFiles } from '../store/training/checkpoints.ts';
 
 /**
  * Throws GradusError('spec', 'invalid') unless a checkpoint can speak its dialect with the tools of every environment

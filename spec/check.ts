@@ -1,7 +1,7 @@
-import type { Environment } from '../environments/contract.ts';
+import type { Environment } from '../environments/contract/environment.ts';
 import type { VerifierFacts } from '../environments/host/facts.ts';
-import type { Resume } from '../environments/session.ts';
-import type { Path } from './strict.ts';
+import type { Resume } from '../environments/contract/session.ts';
+import type { Path } from '../core/spec/strict.ts';
 
 /** Says what is wrong with a spec, and where. */
 export type Refuse = (path: Path, message: string) => void;

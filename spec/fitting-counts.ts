@@ -1,8 +1,8 @@
 import type { SpecEnvironments } from './check.ts';
-import type { WrittenSpec } from './curriculum.ts';
-import { inside } from './strict.ts';
-import type { Path } from './strict.ts';
-import { mostTasks } from './sections/tasks.ts';
+import type { WrittenSpec } from '../core/spec/curriculum.ts';
+import { inside } from '../core/spec/strict.ts';
+import type { Path } from '../core/spec/strict.ts';
+import { mostTasks } from '../core/spec/tasks.ts';
 
 /**
  * The spec with counts of held-out and test tasks that nobody wrote lowered to what its environments have: a small

@@ -1,18 +1,18 @@
-import type { CurriculumSpec } from '../core/spec.ts';
+import type { CurriculumSpec } from '../core/spec/curriculum-spec.ts';
 import type { Refuse, SpecEnvironment, SpecEnvironments } from './check.ts';
 import { withFittingCounts } from './fitting-counts.ts';
-import { curriculumSchema } from './curriculum.ts';
-import type { WrittenSpec } from './curriculum.ts';
-import { checkEvaluation, evaluationOf } from './sections/evaluation.ts';
-import { checkModel, modelOf } from './sections/model.ts';
-import type { NamedModel } from './sections/model.ts';
-import { checkReward, rewardOf } from './sections/reward.ts';
-import { checkSampling } from './sections/sampling.ts';
-import { checkStages, stagesOf } from './sections/stages/stages.ts';
-import { checkVerification, verificationOf } from './sections/verification.ts';
-import { checkNames } from './sections/tasks.ts';
-import { inside, parseStrictly, refusal } from './strict.ts';
-import type { Path, Problem } from './strict.ts';
+import { curriculumSchema } from '../core/spec/curriculum.ts';
+import type { WrittenSpec } from '../core/spec/curriculum.ts';
+import { checkEvaluation, evaluationOf } from '../core/spec/evaluation.ts';
+import { checkModel, modelOf } from '../core/spec/model.ts';
+import type { NamedModel } from '../core/spec/model.ts';
+import { checkReward, rewardOf } from '../core/spec/reward.ts';
+import { checkSampling } from '../core/spec/sampling.ts';
+import { checkStages, stagesOf } from '../core/spec/stages/stages.ts';
+import { checkVerification, verificationOf } from '../core/spec/verification.ts';
+import { checkNames } from '../core/spec/tasks.ts';
+import { inside, parseStrictly, refusal } from '../core/spec/strict.ts';
+import type { Path, Problem } from '../core/spec/strict.ts';
 
 /** A spec whose names are checked; only the store can say which checkpoint a model's origin is. */
 export type ParsedSpec = Omit<CurriculumSpec, 'model'> & { model: NamedModel };

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { runCommand } from '../infra/setup/command.ts';
-import { compileDecoder } from '../infra/setup/decoder-native.ts';
+import { compileDecoder } from '../engine/decoder/native/setup.ts';
 
 // `npm run asan`: the decoder's tests with its addon under AddressSanitizer and UndefinedBehaviorSanitizer. Leaks are not
 // looked for, because Node itself does not free what it holds at its end; a test of the addon watches its memory.

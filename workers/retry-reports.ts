@@ -4,7 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker';
 import { messageOf } from '../core/errors.ts';
 import type { RetryReport, Retrying } from '../core/retrying.ts';
-import { activityRetried } from '../workflows/messages.ts';
+import { activityRetried } from '../workflows/control/messages.ts';
 
 /** The first attempt that is worth a word; the next ones are twice as far, since each is an event in the run's history. */
 const REPORT_FROM = 3;

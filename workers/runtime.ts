@@ -1,6 +1,6 @@
 import { NativeConnection } from '@temporalio/worker';
 import type { WorkerOptions } from '@temporalio/worker';
-import { ObjectStore } from '../store/object-store.ts';
+import { ObjectStore } from '../store/objects/object-store.ts';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { ownModule } from '../engine/own-module.ts';

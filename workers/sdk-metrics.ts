@@ -1,6 +1,6 @@
 import type { TelemetryOptions } from '@temporalio/worker';
 import { GradusError } from '../core/errors.ts';
-import { otlpOf } from '../observe/metrics/otlp-settings.ts';
+import { otlpOf } from '../runs/metrics/otlp-settings.ts';
 
 /** HOST:PORT where a worker process shows the metrics of Temporal's SDK in Prometheus's format. */
 export const WORKER_METRICS = 'GRADUS_WORKER_METRICS';

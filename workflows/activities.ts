@@ -13,7 +13,7 @@ import type { ToolActivities } from '../activities/rollout/tools.ts';
 import type { SweepActivities } from '../activities/ladder/sweep.ts';
 import type { VerdictActivities } from '../activities/verification/verdicts.ts';
 import type { VerifierActivities } from '../activities/verification/verifiers.ts';
-import { untilMended } from './until-mended.ts';
+import { untilMended } from './control/until-mended.ts';
 
 /**
  * What can be retried is retried until it works: a server that is away for a day costs a day, not a run. What cannot

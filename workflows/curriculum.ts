@@ -31,16 +31,16 @@ import type { CurriculumResult, CurriculumState } from '../core/training/curricu
 import { ids } from '../core/names.ts';
 import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
-import type { CurriculumSpec, VerificationSpec } from '../core/spec.ts';
+import type { CurriculumSpec, VerificationSpec } from '../core/spec/curriculum-spec.ts';
 import type { Retrying } from '../core/retrying.ts';
 import { withChange } from '../core/run-change.ts';
 import type { KeptChange, RunChange } from '../core/run-change.ts';
 import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 import { curriculumActivities } from './activities.ts';
-import { ask, takeAnswer } from './ask.ts';
-import { Control } from './control.ts';
-import type { ControlState } from './control.ts';
+import { ask, takeAnswer } from './ladder/ask.ts';
+import { Control } from './control/control.ts';
+import type { ControlState } from './control/control.ts';
 import {
   activityRetried,
   change,
@@ -56,20 +56,20 @@ import {
   runGone,
   stepReported,
   stop,
-} from './messages.ts';
-import type { Progress, RunAlarm } from './messages.ts';
-import type { ladder } from './ladder.ts';
-import { listen } from './listen.ts';
-import { openQuestion, retryReport, stepReport } from './message-shapes.ts';
+} from './control/messages.ts';
+import type { Progress, RunAlarm } from './control/messages.ts';
+import type { ladder } from './ladder/ladder.ts';
+import { listen } from './control/listen.ts';
+import { openQuestion, retryReport, stepReport } from './control/message-shapes.ts';
 import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVER } from './ports.ts';
-import { onlyContinued } from './refuse.ts';
-import { isNews, refuseChange, refuseForm } from './refuse-change.ts';
-import type { Standing } from './refuse-change.ts';
+import { onlyContinued } from './control/refuse.ts';
+import { isNews, refuseChange, refuseForm } from './control/refuse-change.ts';
+import type { Standing } from './control/refuse-change.ts';
 import { searchAttributes } from './search-attributes.ts';
-import type { stage } from './stage.ts';
-import type { supervised } from './supervised.ts';
-import { noteUnknownSignals } from './unknown-names.ts';
-import { untilMended } from './until-mended.ts';
+import type { stage } from './training/stage.ts';
+import type { supervised } from './training/supervised.ts';
+import { noteUnknownSignals } from './control/unknown-names.ts';
+import { untilMended } from './control/until-mended.ts';
 
 const STOP_WITHOUT_CHECKPOINT = {
   answer: 'stop',

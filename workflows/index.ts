@@ -1,5 +1,5 @@
 import * as types from './types.ts';
-import { unknownType } from './unknown-names.ts';
+import { unknownType } from './control/unknown-names.ts';
 
 export * from './types.ts';
 /** What the SDK runs for any other type. */

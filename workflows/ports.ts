@@ -23,14 +23,21 @@ import { reportOf } from '../core/training/step-report.ts';
 import { addTime, noTime } from '../core/time/time-split.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
 import { curriculumActivities, learnerActivities } from './activities.ts';
-import type { Control } from './control.ts';
-import { listen } from './listen.ts';
-import { changedShape, climbFailure, climbReply } from './message-shapes.ts';
-import { changesMade, climbAwaited, climbed, climbFailed, climbWanted, stepReported } from './messages.ts';
-import type { evaluation } from './evaluation.ts';
-import type { rolloutGroup } from './rollout-group.ts';
+import type { Control } from './control/control.ts';
+import { listen } from './control/listen.ts';
+import { changedShape, climbFailure, climbReply } from './control/message-shapes.ts';
+import {
+  changesMade,
+  climbAwaited,
+  climbed,
+  climbFailed,
+  climbWanted,
+  stepReported,
+} from './control/messages.ts';
+import type { evaluation } from './training/evaluation.ts';
+import type { rolloutGroup } from './rollout/rollout-group.ts';
 import { searchAttributes } from './search-attributes.ts';
-import { damageOf } from './until-mended.ts';
+import { damageOf } from './control/until-mended.ts';
 
 /** How often a step that waits for its ladder looks whether that is still there. */
 const LADDER_WATCH = '10 minutes';

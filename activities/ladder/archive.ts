@@ -2,8 +2,8 @@ import { predict } from '../../core/ladder/calibration.ts';
 import type { Wish } from '../../core/ladder/requests.ts';
 import { lastCalibrations } from './calibrate.ts';
 import { archivePrefix, heardKey } from '../../store/keys.ts';
-import { wishes } from '../../store/ladder-codecs.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { wishes } from '../../store/ladder/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /**
  * What a run deferred and has heard no verdict of since, best value first. Values are what the rung is expected to say by

@@ -3,8 +3,8 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Ask, CheaperVerdict } from '../../core/ladder/requests.ts';
 import { tierQueue } from '../../core/names.ts';
-import type { RungSpec } from '../../core/spec.ts';
-import { DEFAULT_TIER_LIMITS } from '../../environments/contract.ts';
+import type { RungSpec } from '../../core/spec/curriculum-spec.ts';
+import { DEFAULT_TIER_LIMITS } from '../../environments/contract/environment.ts';
 import type { Climber, RungView } from './climbers.ts';
 
 /** How long people are waited for where the verifier does not say. */

@@ -11,8 +11,8 @@ import type { Durable } from '../durable.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { asksKey } from '../../store/keys.ts';
-import { wishes } from '../../store/ladder-codecs.ts';
-import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
+import { wishes } from '../../store/ladder/ladder-codecs.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { tally } from '../verification/tally.ts';
 
 export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;

@@ -3,9 +3,9 @@ import type { Calibration, ScorePair } from '../../core/ladder/calibration.ts';
 import type { Climbing } from '../../core/ladder/requests.ts';
 import type { Climber } from './climbers.ts';
 import { calibrationKey, calibrationPrefix, pairKey } from '../../store/keys.ts';
-import { calibrationLists, pairClaims } from '../../store/ladder-codecs.ts';
-import type { Counted } from '../../store/ladder-codecs.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { calibrationLists, pairClaims } from '../../store/ladder/ladder-codecs.ts';
+import type { Counted } from '../../store/ladder/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /**
  * Adds the pairs of scores of a rung and the one below it that a run has not counted yet: those of the step that climbs

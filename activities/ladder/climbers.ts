@@ -16,8 +16,8 @@ import type { Asker, HostedEnvironment } from '../../environments/host/hosted-en
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { sha256Hex } from '../../store/digest.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { loadTrajectories } from '../../store/trajectories.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { findVerdict, heardVerdict } from '../verification/verdict-cache.ts';
 
 export interface LadderDependencies {

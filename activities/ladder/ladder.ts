@@ -17,10 +17,10 @@ import { decisionEntry, loadClimbers } from './climbers.ts';
 import type { Climber, LadderDependencies } from './climbers.ts';
 import type { Durable } from '../durable.ts';
 import { settleClimb } from './settle-climb.ts';
-import { appendLedger } from '../../store/ledger.ts';
+import { appendLedger } from '../../store/ladder/ledger.ts';
 import { archiveKey, asksKey, decisionKey } from '../../store/keys.ts';
-import { plans, wishes } from '../../store/ladder-codecs.ts';
-import type { Plan } from '../../store/ladder-codecs.ts';
+import { plans, wishes } from '../../store/ladder/ladder-codecs.ts';
+import type { Plan } from '../../store/ladder/ladder-codecs.ts';
 import { keepAbstention, keepHeard } from '../verification/verdict-cache.ts';
 
 export type LadderActivities = Durable<ReturnType<typeof createLadder>>;

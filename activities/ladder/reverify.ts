@@ -8,13 +8,13 @@ import type { LadderDependencies, RungView, Viewed } from './climbers.ts';
 import type { Meaning, Said } from '../../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
 import { concurrency, givenName, name, runName } from '../../core/fields.ts';
-import { didYouMean, parseStrictly } from '../../spec/strict.ts';
-import { assertRun, assertStage } from '../../store/find-run.ts';
+import { didYouMean, parseStrictly } from '../../core/spec/strict.ts';
+import { assertRun, assertStage } from '../../store/runs/find-run.ts';
 import type { Durable } from '../durable.ts';
 import { jsonCodec } from '../../store/codec.ts';
-import { wishes } from '../../store/ladder-codecs.ts';
+import { wishes } from '../../store/ladder/ladder-codecs.ts';
 import { asksKey, reverifiedKey } from '../../store/keys.ts';
-import { loadTrajectories, rolloutKeys } from '../../store/trajectories.ts';
+import { loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
 import { findVerdict } from '../verification/verdict-cache.ts';
 
 export type ReverifyActivities = Durable<ReturnType<typeof createReverify>>;

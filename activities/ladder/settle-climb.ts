@@ -13,7 +13,7 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { GroupResult } from '../../core/requests.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
-import type { RewardSpec } from '../../core/spec.ts';
+import type { RewardSpec } from '../../core/spec/curriculum-spec.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
 import { calibrate, keepCounted } from './calibrate.ts';
 import { decisionEntry, loadClimbers } from './climbers.ts';
@@ -21,12 +21,12 @@ import type { Climber, LadderDependencies } from './climbers.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { verify } from '../verification/verify-episodes.ts';
-import { appendLedger } from '../../store/ledger.ts';
+import { appendLedger } from '../../store/ladder/ledger.ts';
 import { decisionKey } from '../../store/keys.ts';
-import { settlements } from '../../store/ladder-codecs.ts';
-import type { GroupSettlement, Settlement } from '../../store/ladder-codecs.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
+import { settlements } from '../../store/ladder/ladder-codecs.ts';
+import type { GroupSettlement, Settlement } from '../../store/ladder/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { tally, tallyOutcomes } from '../verification/tally.ts';
 
 /**

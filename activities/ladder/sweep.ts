@@ -3,13 +3,13 @@ import { hasRoom, emptyAccount, reserve } from '../../core/ladder/budget.ts';
 import { ids } from '../../core/names.ts';
 import type { PlanSweep, PlannedSweep, Sweep, Wish } from '../../core/ladder/requests.ts';
 import { concurrency, deadlineSeconds, givenName, runName, wholeBudget } from '../../core/fields.ts';
-import { didYouMean, parseStrictly, refusal } from '../../spec/strict.ts';
-import { specOfRun } from '../../store/find-run.ts';
+import { didYouMean, parseStrictly, refusal } from '../../core/spec/strict.ts';
+import { specOfRun } from '../../store/runs/find-run.ts';
 import { readArchive } from './archive.ts';
 import type { Durable } from '../durable.ts';
 import { asksKey } from '../../store/keys.ts';
-import { wishes } from '../../store/ladder-codecs.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { wishes } from '../../store/ladder/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 export type SweepActivities = Durable<ReturnType<typeof createSweep>>;
 

@@ -3,13 +3,13 @@ import { GradusError } from '../../core/errors.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { PolicyPool } from '../rollout/policy-pool.ts';
 import { forkEpisode } from './fork-episode.ts';
 import type { Fork, Forked } from './fork-episode.ts';
 import { replayEpisode } from './replay-episode.ts';
 import type { Replayed } from './replay-episode.ts';
-import { suggestion } from '../../spec/strict.ts';
+import { suggestion } from '../../core/spec/strict.ts';
 import { checkpointThatSampled, storedEpisode } from './stored-episode.ts';
 import type { EpisodePlace } from './stored-episode.ts';
 

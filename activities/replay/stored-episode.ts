@@ -5,12 +5,12 @@ import { GradusError } from '../../core/errors.ts';
 import { groupId } from '../../core/names.ts';
 import type { RandomKey } from '../../core/random.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { CurriculumSpec } from '../../core/spec.ts';
-import { findCheckpoints } from '../../store/find-checkpoints.ts';
-import { assertStage, specOfRun } from '../../store/find-run.ts';
+import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
+import { assertStage, specOfRun } from '../../store/runs/find-run.ts';
 import { rolloutKey } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
-import { loadTrajectories } from '../../store/trajectories.ts';
+import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 
 /** Where an episode is kept. */
 export interface EpisodePlace {

@@ -1,7 +1,7 @@
 import type { Called } from '../../environments/host/asks.ts';
 import { bytesOf, refOf } from '../../environments/host/images.ts';
-import { keepImage } from '../../store/images.ts';
-import type { CallOptions, ObjectStore } from '../../store/object-store.ts';
+import { keepImage } from '../../store/rollout/images.ts';
+import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What a call brought, with what it showed kept in its run: named as it is, whatever its host called it. */
 export async function keepImages(

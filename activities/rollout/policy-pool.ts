@@ -6,9 +6,9 @@ import type { ModelConfig } from '../../engine/model-config.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
-import { loadPolicy, loadUnmerged, textOf } from '../../store/checkpoints.ts';
-import type { Policy } from '../../store/checkpoints.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { loadPolicy, loadUnmerged, textOf } from '../../store/training/checkpoints.ts';
+import type { Policy } from '../../store/training/checkpoints.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What a dialect must know of an environment. */
 export interface Speaking {

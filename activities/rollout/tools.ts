@@ -12,7 +12,7 @@ import type { Heartbeats } from '../heartbeats.ts';
 import { IncidentList } from '../incident-list.ts';
 import { sessionOf } from './advance-episode.ts';
 import { observationKey } from '../../store/keys.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
 import { keepImages } from './keep-images.ts';
 import { episodeOf, observations, pages } from './trajectory-parts.ts';

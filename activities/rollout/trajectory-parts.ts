@@ -10,8 +10,8 @@ import type {
 } from '../../core/episode/episode.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import { checkedJson, jsonCodec } from '../../store/codec.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { isWhole } from '../../store/trajectories.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { isWhole } from '../../store/rollout/trajectories.ts';
 
 /** All episodes of a group, as their first advance left them. */
 export const parts = checkedJson<RolloutGroup>((json, key) => {

@@ -15,7 +15,7 @@ import type {
   StoredRequest,
 } from '../../core/requests.ts';
 import type { KeptChange } from '../../core/run-change.ts';
-import type { CurriculumSpec, ModelSource } from '../../core/spec.ts';
+import type { CurriculumSpec, ModelSource } from '../../core/spec/curriculum-spec.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { stopTokens } from '../../engine/dialect/gradus/render.ts';
@@ -30,33 +30,33 @@ import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizerInPieces } from '../../engine/tokenizer/train-bpe.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { promptText } from '../../engine/dialect/gradus/render.ts';
-import { corpusText } from '../../environments/corpus.ts';
+import { corpusText } from './corpus.ts';
 import { demonstrationSequences } from './demonstrations.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { Speaking } from '../rollout/policy-pool.ts';
 import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
-import { keepBatch } from '../../store/batches.ts';
-import { keepChange } from '../../store/changes.ts';
+import { keepBatch } from '../../store/training/batches.ts';
+import { keepChange } from '../../store/runs/changes.ts';
 import {
   adoptCheckpoint,
   loadModelFiles,
   loadPolicy,
   saveCheckpoint,
   textOf,
-} from '../../store/checkpoints.ts';
-import type { ModelFiles } from '../../store/checkpoints.ts';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
+} from '../../store/training/checkpoints.ts';
+import type { ModelFiles } from '../../store/training/checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { batchKey, runKey } from '../../store/keys.ts';
-import { CREATED_BY } from '../../store/manifest.ts';
-import type { Kept, ObjectStore } from '../../store/object-store.ts';
-import { runClaims } from '../../store/run-claim.ts';
-import { applyRetention, collectGarbage } from '../../store/retention.ts';
-import { keepStepAnswer, keepStepFacts } from '../../store/step-facts.ts';
-import { keepTrajectories, loadTrajectories } from '../../store/trajectories.ts';
+import { CREATED_BY } from '../../store/training/manifest.ts';
+import type { Kept, ObjectStore } from '../../store/objects/object-store.ts';
+import { runClaims } from '../../store/runs/run-claim.ts';
+import { applyRetention, collectGarbage } from '../../store/training/retention.ts';
+import { keepStepAnswer, keepStepFacts } from '../../store/training/step-facts.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { trainingSequences } from '../../core/algorithms/credit.ts';
-import { scoresCodec } from '../../store/scores.ts';
+import { scoresCodec } from '../../store/training/scores.ts';
 import { assertSameTokenizer, assertStored, collectStored } from './stored-episodes.ts';
 import { relabelled } from './relabel.ts';
 import { learntTokens, packBatch } from './training-batch.ts';

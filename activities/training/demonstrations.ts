@@ -6,7 +6,7 @@ import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import { Turns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { DemonstrationTurn } from '../../environments/contract.ts';
+import type { DemonstrationTurn } from '../../environments/contract/environment.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
 import { runsInDemonstrations } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';

@@ -1,23 +1,23 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { LoraSpec } from '../../core/spec.ts';
+import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
 import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../engine/model-config.ts';
-import { loadBatch } from '../../store/batches.ts';
-import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/checkpoints.ts';
-import type { ModelFiles } from '../../store/checkpoints.ts';
+import { loadBatch } from '../../store/training/batches.ts';
+import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/training/checkpoints.ts';
+import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import { metricsKey, scoresKey } from '../../store/keys.ts';
-import { loadTrajectories } from '../../store/trajectories.ts';
+import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { scoreEpisodes } from './scores.ts';
-import { scoresCodec } from '../../store/scores.ts';
-import { checkpointRef, CREATED_BY } from '../../store/manifest.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { scoresCodec } from '../../store/training/scores.ts';
+import { checkpointRef, CREATED_BY } from '../../store/training/manifest.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { Durable } from '../durable.ts';
 
 export interface LearnerDependencies {

@@ -3,14 +3,14 @@ import { GradusError } from '../../core/errors.ts';
 import type { Plan } from '../../core/algorithms/method.ts';
 import { readCheckpointName } from '../../core/fields.ts';
 import type { InitializeRequest } from '../../core/requests.ts';
-import type { CurriculumSpec } from '../../core/spec.ts';
+import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
-import { jsonOf, loadModelFiles, textOf } from '../../store/checkpoints.ts';
-import type { Policy } from '../../store/checkpoints.ts';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { pinCheckpoints } from '../../store/retention.ts';
+import { jsonOf, loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
+import type { Policy } from '../../store/training/checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { pinCheckpoints } from '../../store/training/retention.ts';
 
 // Checkpoints of other runs that stages name: teachers.
 

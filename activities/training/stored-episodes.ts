@@ -7,18 +7,18 @@ import { RandomStream } from '../../core/random.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { GroupResult, StoredRequest, StoredResult } from '../../core/requests.ts';
 import { summarize } from '../../core/training/evaluation.ts';
-import type { CurriculumSpec } from '../../core/spec.ts';
-import { loadModelFiles, textOf } from '../../store/checkpoints.ts';
+import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import { loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
-import type { ModelFiles } from '../../store/checkpoints.ts';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
-import { refuseStoredTasks } from '../../spec/sections/collect.ts';
-import { didYouMean } from '../../spec/strict.ts';
-import { assertStage, specOfRun } from '../../store/find-run.ts';
-import { copyImages } from '../../store/images.ts';
+import type { ModelFiles } from '../../store/training/checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
+import { refuseStoredTasks } from '../../core/spec/collect.ts';
+import { didYouMean } from '../../core/spec/strict.ts';
+import { assertStage, specOfRun } from '../../store/runs/find-run.ts';
+import { copyImages } from '../../store/rollout/images.ts';
 import { rolloutsPrefix, storedKey } from '../../store/keys.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../store/trajectories.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
 import { tally } from '../verification/tally.ts';
 
 /**

@@ -2,8 +2,8 @@ import { isPassing } from '../../core/ladder/abstentions.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TierAnswer, TierRequest } from '../../core/tier-contract.ts';
 import { abstentionKey, heardKey, verdictKey } from '../../store/keys.ts';
-import { verdicts } from '../../store/ladder-codecs.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { verdicts } from '../../store/ladder/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 type Named = Pick<TierRequest, 'verifier' | 'version' | 'digest'>;
 

@@ -8,8 +8,8 @@ import type { Ask, KeptVerdict, RequestVerdicts } from '../../core/ladder/reques
 import type { TierAnswer, TierRequest } from '../../core/tier-contract.ts';
 import type { Durable } from '../durable.ts';
 import { lostAttempts } from './lost-attempts.ts';
-import { wishes } from '../../store/ladder-codecs.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { wishes } from '../../store/ladder/ladder-codecs.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { findVerdict, keepVerdict } from './verdict-cache.ts';
 
 export type VerdictActivities = Durable<ReturnType<typeof createVerdicts>>;

@@ -3,8 +3,8 @@ import type { Environments } from '../../environments/host/environment-of.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
 import { verifyAll } from './verify-episodes.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { keepTrajectories } from '../../store/trajectories.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { keepTrajectories } from '../../store/rollout/trajectories.ts';
 import { tally } from './tally.ts';
 import { mergeParts } from '../rollout/trajectory-parts.ts';
 

@@ -4,8 +4,8 @@ import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
-import { loadEnvironments } from '../../environments/index.ts';
-import { readSteps } from '../../store/step-facts.ts';
+import { loadEnvironments } from '../../environments/families/index.ts';
+import { readSteps } from '../../store/training/step-facts.ts';
 import { TestServer } from '../../test/integration/store/server.ts';
 import { plainRun } from '../plain-run.ts';
 

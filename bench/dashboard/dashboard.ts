@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { TYPESCRIPT } from '../../engine/own-module.ts';
 import { startStack } from '../../infra/dev/stack.ts';
 import { stackEnvironment } from '../../infra/dev/stack-addresses.ts';
-import { ObjectStore } from '../../store/object-store.ts';
+import { ObjectStore } from '../../store/objects/object-store.ts';
 import { readSettings } from '../../workers/settings.ts';
 import { benchRow } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';

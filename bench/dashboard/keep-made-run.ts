@@ -1,9 +1,9 @@
 import { inParallel } from '../../store/in-parallel.ts';
 import { runKey } from '../../store/keys.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { runClaims } from '../../store/run-claim.ts';
-import { keepStepFacts } from '../../store/step-facts.ts';
-import { keepTrajectories } from '../../store/trajectories.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { runClaims } from '../../store/runs/run-claim.ts';
+import { keepStepFacts } from '../../store/training/step-facts.ts';
+import { keepTrajectories } from '../../store/rollout/trajectories.ts';
 import {
   MADE_EVALUATION,
   MADE_STAGE,

@@ -8,12 +8,12 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { Split } from '../../core/refs.ts';
 import type { GroupResult } from '../../core/requests.ts';
-import type { CurriculumSpec } from '../../core/spec.ts';
+import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
 import { summarize } from '../../core/training/evaluation.ts';
 import { rolloutFacts } from '../../core/training/facts-of.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
-import { builtInEnvironments } from '../../environments/index.ts';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
+import { builtInEnvironments } from '../../environments/families/index.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
 import { sha256Hex } from '../../store/digest.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 

@@ -8,8 +8,8 @@ import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../engine/tokenizer/train-bpe.ts';
-import { demonstrationCorpus } from '../../environments/corpus.ts';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
+import { demonstrationCorpus } from '../../activities/training/corpus.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
 import { MODELS } from './models.ts';
 
 /** How an episode goes: its prompt, and for each turn how much is sampled and what is read after it. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { percent } from '../../cli/show-progress.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
-import { loadEnvironments } from '../../environments/index.ts';
+import { loadEnvironments } from '../../environments/families/index.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';

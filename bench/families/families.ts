@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { rate, wilson, type Proportion } from '../../core/statistics/intervals.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
-import { loadEnvironments } from '../../environments/index.ts';
+import { loadEnvironments } from '../../environments/families/index.ts';
 import { percent } from '../../cli/show-progress.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';

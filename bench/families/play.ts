@@ -1,7 +1,7 @@
 import type { TaskRef } from '../../core/refs.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../environments/host/played-session.ts';
-import type { DemonstrationTurn } from '../../environments/contract.ts';
+import type { DemonstrationTurn } from '../../environments/contract/environment.ts';
 
 /** The calls that an expert makes in a task. */
 export interface Script {

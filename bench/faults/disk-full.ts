@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { briefSpec } from '../../test/support/brief-spec.ts';
 import { startTestInstallation } from '../../test/support/test-installation.ts';
-import type { Progress } from '../../workflows/messages.ts';
+import type { Progress } from '../../workflows/control/messages.ts';
 
 // A disk that is full in the middle of a run, and has room again: `npx tsx bench/faults/disk-full.ts FOLDER TMP`, two
 // folders on small file systems of their own, such as

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { settingsFor } from '../../cli/stack-with-workers.ts';
 import { startStack } from '../../infra/dev/stack.ts';
-import { ObjectStore } from '../../store/object-store.ts';
+import { ObjectStore } from '../../store/objects/object-store.ts';
 import { briefSpec } from '../../test/support/brief-spec.ts';
 import { onFreePorts } from '../../test/support/free-ports.ts';
 import { ladderSpec } from '../../test/support/ladder-installation.ts';

@@ -1,5 +1,5 @@
-import { defineEnvironment } from '../../environments/contract.ts';
-import type { FastVerifier } from '../../environments/contract.ts';
+import { defineEnvironment } from '../../environments/contract/environment.ts';
+import type { FastVerifier } from '../../environments/contract/environment.ts';
 
 // An environment for policies of random weights, which answer nothing: what they write has a score all the same, and
 // samples of one task differ in it, so that there is something to learn.

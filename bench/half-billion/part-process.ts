@@ -1,9 +1,9 @@
 import { createTraining } from '../../activities/training/learner.ts';
-import { keepBatch } from '../../store/batches.ts';
-import { loadPolicy } from '../../store/checkpoints.ts';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
-import { importModel } from '../../store/import-model.ts';
-import { ObjectStore } from '../../store/object-store.ts';
+import { keepBatch } from '../../store/training/batches.ts';
+import { loadPolicy } from '../../store/training/checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
+import { importModel } from '../../store/training/import-model.ts';
+import { ObjectStore } from '../../store/objects/object-store.ts';
 import { packBatch } from '../../activities/training/training-batch.ts';
 import { randomKey, RandomStream } from '../../core/random.ts';
 import type { TrainRequest } from '../../core/requests.ts';

@@ -1,4 +1,4 @@
-import type { LearnerSpec, LoraSpec } from '../../core/spec.ts';
+import type { LearnerSpec, LoraSpec } from '../../core/spec/curriculum-spec.ts';
 import { LORA_MODULES } from '../../engine/lora/adapter-shapes.ts';
 import { hardestGoal } from '../../test/support/tiny-spec.ts';
 

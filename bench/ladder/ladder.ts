@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { total } from '../../core/training/stage-policy.ts';
-import { ensureChemistry } from '../../environments/molecules/chemistry/python.ts';
+import { ensureChemistry } from '../../plugins/molecules/chemistry/python.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow } from '../bench-row.ts';
 import type { BenchRow } from '../bench-row.ts';

@@ -1,6 +1,6 @@
 import { METHOD_KINDS } from '../../core/algorithms/index.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
-import { readMolecule } from '../../environments/molecules/rdkit.ts';
+import { readMolecule } from '../../environments/families/molecules/rdkit.ts';
 import type { Case, Setting } from './trial.ts';
 
 /** That of the demo. */

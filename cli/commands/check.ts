@@ -8,8 +8,8 @@ import type { Checked, CheckedEnvironment } from '../../environments/check/check
 import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
-import { fileOfModule, READY } from '../../environments/ready.ts';
-import { didYouMean } from '../../spec/strict.ts';
+import { fileOfModule, READY } from '../../environments/connectors/packages/ready.ts';
+import { didYouMean } from '../../core/spec/strict.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
 import { printJson } from '../json/print-json.ts';
 
@@ -72,7 +72,9 @@ const ENDINGS = ['', '.ts', '.mts', '.cts', '.js', '.mjs', '.cjs'];
 export async function assertModule(name: string, folder = process.cwd()): Promise<void> {
   const file = fileOfModule(name, folder);
   if (ENDINGS.some((ending) => existsSync(file + ending))) return;
-  const builtIn = (await import('../../environments/index.ts')).builtInEnvironments.map((one) => one.name);
+  const builtIn = (await import('../../environments/families/index.ts')).builtInEnvironments.map(
+    (one) => one.name,
+  );
   const others = (await projectModules(folder)).files.map((file) => path.relative(folder, file));
   const what = builtIn.includes(name)
     ? `${name} is built in, and no file: modules are checked`

@@ -17,7 +17,7 @@ export function deleteCommand(): Command {
       withSources(
         options,
         async (sources) => {
-          const { deleteRun, planDeletion } = await import('../../operate/delete-run.ts');
+          const { deleteRun, planDeletion } = await import('../../runs/control/delete-run.ts');
           const { executions, objects, bytes, refusals } = await planDeletion(sources, run);
           print(
             `${run}: ${executions.length} executions of workflows in Temporal, ${objects.length} objects of ${(bytes / 2 ** 20).toFixed(1)} MiB in the store`,

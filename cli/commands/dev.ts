@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { commandLine, IN_CHECKOUT } from '../../core/installation.ts';
 import { keysFile } from '../../infra/dev/store-keys.ts';
 import { DEFAULT_STATE_DIR, storeDir } from '../../infra/dev/state-dir.ts';
-import { setUpOnce } from '../../infra/setup/set-up-once.ts';
+import { setUpOnce } from '../setup/set-up-once.ts';
 import { STATE_DIR } from '../connection.ts';
 import { checkModules } from '../check-beforehand.ts';
 import { alertWebhook, startAlerting } from '../alerting.ts';
@@ -13,7 +13,7 @@ import { binDir, startInstallation } from '../stack-with-workers.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
 import { shellWord } from '../../environments/sandbox/command.ts';
-import { fileOfModule } from '../../environments/ready.ts';
+import { fileOfModule } from '../../environments/connectors/packages/ready.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
   alertWebhook(options.alertWebhook);

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import type { Environment, Need } from '../../environments/contract.ts';
-import { findChemistry } from '../../environments/molecules/chemistry/python.ts';
+import type { Environment, Need } from '../../environments/contract/environment.ts';
+import { findChemistry } from '../../plugins/molecules/chemistry/python.ts';
 import { print } from '../printable.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 import { printJson } from '../json/print-json.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import type { FloatDtype } from '../../engine/safetensors/dtypes.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';

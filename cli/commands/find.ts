@@ -5,15 +5,15 @@ import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { decimals } from '../../core/decimals.ts';
-import { assertRun } from '../../store/find-run.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { EpisodeIndex } from '../../observe/find/episode-index.ts';
-import { find as findEpisodes } from '../../observe/find/find.ts';
-import type { Findings } from '../../observe/find/find.ts';
-import { QUERY_NAMES, readQuery } from '../../observe/find/find-query.ts';
-import type { Query } from '../../observe/find/find-query.ts';
-import { WORDS } from '../../observe/find/find-words.ts';
-import { placeOf } from '../../observe/episodes/place.ts';
+import { assertRun } from '../../store/runs/find-run.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { EpisodeIndex } from '../../runs/find/episode-index.ts';
+import { find as findEpisodes } from '../../runs/find/find.ts';
+import type { Findings } from '../../runs/find/find.ts';
+import { QUERY_NAMES, readQuery } from '../../runs/find/find-query.ts';
+import type { Query } from '../../runs/find/find-query.ts';
+import { WORDS } from '../../runs/find/find-words.ts';
+import { placeOf } from '../../runs/episodes/place.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
@@ -82,9 +82,8 @@ async function exported(
   { parquet, jsonl, atif }: FindOptions,
 ): Promise<boolean> {
   if (parquet === undefined && jsonl === undefined && atif === undefined) return false;
-  const { foundIn } = await import('../../observe/find/found-episodes.ts');
-  const { messageLines, writeAtif, writeFoundParquet } =
-    await import('../../observe/exports/export-found.ts');
+  const { foundIn } = await import('../../runs/find/found-episodes.ts');
+  const { messageLines, writeAtif, writeFoundParquet } = await import('../../runs/exports/export-found.ts');
   const damaged: string[] = [];
   const found = await foundIn(index, query, { damaged });
   noteDamage(damaged);
@@ -108,7 +107,7 @@ async function printHits(
   query: Query & { text: string },
   { limit, json }: FindOptions,
 ): Promise<void> {
-  const { searchText } = await import('../../observe/find/search-text.ts');
+  const { searchText } = await import('../../runs/find/search-text.ts');
   const damaged: string[] = [];
   let hits = 0;
   for await (const hit of searchText(store, index, query, { damaged })) {

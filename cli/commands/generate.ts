@@ -2,7 +2,7 @@ import process from 'node:process';
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
 import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { GradusError } from '../../core/errors.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { HostedEnvironment, hostedHere } from '../../environments/host/hosted-environment.ts';
@@ -12,7 +12,7 @@ import type { ConnectionOptions } from '../connection.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
 import { playEpisode } from '../play-episode.ts';
 import { printable } from '../../core/printable.ts';
-import { suggestion } from '../../spec/strict.ts';
+import { suggestion } from '../../core/spec/strict.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 import type { PlaySettings } from '../play-episode.ts';
 

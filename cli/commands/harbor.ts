@@ -2,9 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Split } from '../../core/refs.ts';
-import { harborTask } from '../../environments/swe/harbor/export.ts';
-import { swePackagesEnvironment } from '../../environments/swe/packages/environment.ts';
-import { packageBug } from '../../environments/swe/packages/bugs.ts';
+import { harborTask } from '../../environments/families/swe/harbor/export.ts';
+import { swePackagesEnvironment } from '../../environments/families/swe/packages/environment.ts';
+import { packageBug } from '../../environments/families/swe/packages/bugs.ts';
 import { print } from '../printable.ts';
 
 /** `gradus harbor FOLDER`: tasks of the environment swe as task folders of Harbor's. */

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { checkpointOf } from '../../store/find-checkpoints.ts';
-import { importAdapter, isAdapterFolder, statedBase } from '../../store/import-adapter.ts';
-import type { AdapterBase } from '../../store/import-adapter.ts';
-import { importModel } from '../../store/import-model.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
+import { importAdapter, isAdapterFolder, statedBase } from '../../store/training/import-adapter.ts';
+import type { AdapterBase } from '../../store/training/import-adapter.ts';
+import { importModel } from '../../store/training/import-model.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { DialectsSpoken } from '../../engine/dialect/dialects-spoken.ts';
 import { parameterCount } from '../../engine/model-config.ts';

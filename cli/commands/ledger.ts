@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { assertRun } from '../../store/find-run.ts';
-import { readLedger } from '../../store/ledger.ts';
+import { assertRun } from '../../store/runs/find-run.ts';
+import { readLedger } from '../../store/ladder/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';

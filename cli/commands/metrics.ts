@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { specOfRun } from '../../store/find-run.ts';
-import { stepsOf } from '../../observe/runs/steps.ts';
+import { specOfRun } from '../../store/runs/find-run.ts';
+import { stepsOf } from '../../runs/overview/steps.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
@@ -36,9 +36,8 @@ export function metrics(): Command {
           note(`${steps.length} steps in ${files.length} files below ${options.tensorboard}`);
         }
         if (options.parquet !== undefined) {
-          const { componentsOf, episodesOf, NO_REWARD } =
-            await import('../../observe/episodes/episode-rows.ts');
-          const { writeParquet } = await import('../../observe/exports/parquet.ts');
+          const { componentsOf, episodesOf, NO_REWARD } = await import('../../runs/episodes/episode-rows.ts');
+          const { writeParquet } = await import('../../runs/exports/parquet.ts');
           const reward = spec?.reward ?? NO_REWARD;
           const damaged: string[] = [];
           const rows = await writeParquet(

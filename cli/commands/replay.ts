@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Fork } from '../../activities/replay/fork-episode.ts';
-import { parsePlace } from '../../observe/episodes/place.ts';
+import { parsePlace } from '../../runs/episodes/place.ts';
 import { settingsOf, withConnectionFlags } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';

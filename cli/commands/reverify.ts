@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { GradusError } from '../../core/errors.ts';
 import { ids, QUEUES } from '../../core/names.ts';
-import type { reverify as workflow, ReverifyInput } from '../../workflows/reverify.ts';
+import type { reverify as workflow, ReverifyInput } from '../../workflows/ladder/reverify.ts';
 import { withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';

@@ -25,7 +25,7 @@ const list = (): Command =>
     .option('--json', 'one JSON object a line')
     .action((options: ConnectionOptions & { json?: boolean }) =>
       withSources(options, async ({ temporal }) => {
-        const { openReviews } = await import('../../observe/ladder/reviews.ts');
+        const { openReviews } = await import('../../runs/ladder/reviews.ts');
         const { reviews, more } = await openReviews(temporal);
         if (options.json === true) {
           for (const one of reviews) printJson('review-list', one);
@@ -43,7 +43,7 @@ const show = (): Command =>
     .argument('<review>', 'as `gradus review list` prints it')
     .action((id: string, options: ConnectionOptions) =>
       withSources(options, async ({ temporal }) => {
-        const { showReview } = await import('../../operate/review.ts');
+        const { showReview } = await import('../../runs/control/review.ts');
         print(JSON.stringify(await showReview(temporal, id, { patienceMs: PATIENCE_MS }), null, 2));
       }),
     );
@@ -70,7 +70,7 @@ const submit = (): Command =>
       ) =>
         withTemporal(options, async (client) => {
           const opinion = { reviewer, score, ...(comment !== undefined && { comment }) };
-          const { submitOpinion } = await import('../../operate/review.ts');
+          const { submitOpinion } = await import('../../runs/control/review.ts');
           const { opinions, reviewers } = await submitOpinion(client, id, opinion);
           print(`thank you: ${answeredText(opinions, reviewers)}`);
         }),
@@ -94,7 +94,7 @@ const withdraw = (): Command =>
         }: ConnectionOptions & { reviewer: string; reason?: string; all?: boolean },
       ) =>
         withTemporal(options, async (client) => {
-          const { withdrawOpinion } = await import('../../operate/review.ts');
+          const { withdrawOpinion } = await import('../../runs/control/review.ts');
           const withdrawal = {
             reviewer,
             ...(reason !== undefined && { reason }),
@@ -121,7 +121,7 @@ const close = (): Command =>
         { reviewer, reason, ...options }: ConnectionOptions & { reviewer: string; reason?: string },
       ) =>
         withTemporal(options, async (client) => {
-          const { closeReviewsOf } = await import('../../operate/close-reviews.ts');
+          const { closeReviewsOf } = await import('../../runs/control/close-reviews.ts');
           const by = { reviewer, ...(reason !== undefined && { reason }) };
           const { closed, left } = await closeReviewsOf(client, run, by, { patienceMs: PATIENCE_MS });
           print(`closed without a verdict: ${counted(closed.length, 'review')} of ${run}`);

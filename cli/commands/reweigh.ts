@@ -7,9 +7,9 @@ import {
   parseStepPlace,
   reproductionText,
   summaryOf,
-} from '../../observe/reweigh/reweigh-words.ts';
-import { reweighStep } from '../../observe/reweigh/reweigh.ts';
-import type { ReweighedStep } from '../../observe/reweigh/reweigh.ts';
+} from '../../runs/reweigh/reweigh-words.ts';
+import { reweighStep } from '../../runs/reweigh/reweigh.ts';
+import type { ReweighedStep } from '../../runs/reweigh/reweigh.ts';
 import { readSetting } from '../../spec/reward-changes.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import { readRuns } from '../../observe/runs/runs.ts';
+import { readRuns } from '../../runs/overview/runs.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';

@@ -4,7 +4,7 @@ import type { BudgetChange, RunChange } from '../../core/run-change.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { withConnectionFlags } from '../connection.ts';
 import { print } from '../printable.ts';
-import { answered } from '../../operate/answered.ts';
+import { answered } from '../../runs/control/answered.ts';
 import { withRunning } from './steer.ts';
 
 const LIMITS: readonly (keyof BudgetChange)[] = ['count', 'seconds', 'usd', 'perStep'];
@@ -43,7 +43,7 @@ export function set(): Command {
         if (change.budgets === undefined && change.maxSteps === undefined)
           throw new GradusError('spec', 'change', 'nothing is to be changed: give --budget or --max-steps');
         return withRunning(options, run, async (client, workflowId) => {
-          const { changeRun } = await import('../../operate/change.ts');
+          const { changeRun } = await import('../../runs/control/change.ts');
           const { number, stage, step } = await answered(client, workflowId, () =>
             changeRun(client, workflowId, change),
           );

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { setUp } from '../../infra/setup/set-up.ts';
-import { didYouMean } from '../../spec/strict.ts';
+import { setUp } from '../setup/set-up.ts';
+import { didYouMean } from '../../core/spec/strict.ts';
 import { note } from '../printable.ts';
 
 interface Part {
@@ -14,30 +14,30 @@ interface Part {
 const PARTS: Record<string, Part> = {
   chemistry: {
     description: 'RDKit, tblite and PySCF, for the dearer verifiers of molecules: 200 MB to download',
-    load: () => import('../../environments/molecules/chemistry/setup.ts'),
+    load: () => import('../../plugins/molecules/chemistry/setup.ts'),
   },
   sandbox: {
     description: 'bubblewrap, in which programs run that a policy wrote',
     takes: (command) =>
       command.option('--gvisor', 'gVisor, too, which is built with Go where it is not there'),
-    load: () => import('../../infra/setup/setup-sandbox.ts'),
+    load: () => import('../setup/setup-sandbox.ts'),
   },
   python: {
     description: 'the Python packages of environments, by name; without a name, which there are',
     takes: (command) => command.argument('[names...]'),
-    load: () => import('../../infra/setup/setup-python.ts'),
+    load: () => import('../setup/setup-python.ts'),
   },
   corpora: {
     description: 'what search-qa-foldoc and search-qa-python search: 15 MB to download, from Debian',
-    load: () => import('../../environments/search-qa/corpora/setup.ts'),
+    load: () => import('../../environments/families/search-qa/corpora/setup.ts'),
   },
   swe: {
     description: 'five packages with their tests, and pytest, for the environment swe: 3 MB to download',
-    load: () => import('../../environments/swe/packages/setup.ts'),
+    load: () => import('../../environments/families/swe/packages/setup.ts'),
   },
   browser: {
     description: 'Chromium and pages for it, for environments with a browser: 100 MB to download',
-    load: () => import('../../infra/setup/setup-browser.ts'),
+    load: () => import('../setup/setup-browser.ts'),
   },
 };
 

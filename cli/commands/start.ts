@@ -4,7 +4,7 @@ import { commandLine } from '../../core/installation.ts';
 import { STATE_DIR, withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import type { curriculum } from '../../workflows/curriculum.ts';
-import type { Progress } from '../../workflows/messages.ts';
+import type { Progress } from '../../workflows/control/messages.ts';
 import { note, print } from '../printable.ts';
 import { readSpec } from '../read-spec.ts';
 
@@ -34,7 +34,7 @@ export function start(): Command {
         const { checkSpec } = await import('../check-beforehand.ts');
         await checkSpec(spec, workflowId, { stateDir, join: !elsewhere });
       }
-      const { claimedName, startRun } = await import('../../operate/start.ts');
+      const { claimedName, startRun } = await import('../../runs/control/start.ts');
       await withTemporal(options, async (temporal) => {
         await startRun(temporal, workflowId, spec);
         const run = await claimedName(temporal, workflowId);

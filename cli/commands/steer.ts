@@ -3,9 +3,9 @@ import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { DECISIONS } from '../../core/question.ts';
 import type { Decision } from '../../core/question.ts';
-import { answered } from '../../operate/answered.ts';
+import { answered } from '../../runs/control/answered.ts';
 import { confirmName } from '../confirm.ts';
-import type { Progress } from '../../workflows/messages.ts';
+import type { Progress } from '../../workflows/control/messages.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
@@ -32,7 +32,7 @@ export const signal = (name: keyof typeof DONE) => (): Command => {
   return command.action(async (run: string, { yes, ...options }: ConnectionOptions & { yes?: string }) => {
     await withRunning(options, run, async (client, workflowId) => {
       if (name === 'stop') await confirmStop(run, yes);
-      const { signalRun } = await import('../../operate/control.ts');
+      const { signalRun } = await import('../../runs/control/control.ts');
       await answered(client, workflowId, () => signalRun(client, workflowId, name));
       print(`${run}: ${DONE[name]}`);
     });
@@ -59,7 +59,7 @@ export function decide(): Command {
               : question;
           if (answer === undefined) return;
           if (answer === 'stop') await confirmStop(run, yes);
-          const { answerQuestion } = await import('../../operate/control.ts');
+          const { answerQuestion } = await import('../../runs/control/control.ts');
           await answered(client, workflowId, () =>
             answerQuestion(client, workflowId, answer as Decision, open),
           );
@@ -86,6 +86,6 @@ export async function withRunning<T>(
   run: string,
   use: (client: Client, workflowId: string) => Promise<T>,
 ): Promise<T> {
-  const { findRunning } = await import('../../operate/find-running.ts');
+  const { findRunning } = await import('../../runs/control/find-running.ts');
   return withSources(options, async ({ temporal }) => use(temporal, await findRunning(temporal, run)));
 }

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { parsePlace } from '../../observe/episodes/place.ts';
-import { lossInWords, secondsInWords } from '../../observe/timeline/timeline-lanes.ts';
-import { readTimeline } from '../../observe/timeline/timeline.ts';
-import type { Timeline } from '../../observe/timeline/timeline.ts';
+import { parsePlace } from '../../runs/episodes/place.ts';
+import { lossInWords, secondsInWords } from '../../runs/timeline/timeline-lanes.ts';
+import { readTimeline } from '../../runs/timeline/timeline.ts';
+import type { Timeline } from '../../runs/timeline/timeline.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';

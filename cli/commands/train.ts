@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { setUpOnce } from '../../infra/setup/set-up-once.ts';
+import { setUpOnce } from '../setup/set-up-once.ts';
 import { checkSpec } from '../check-beforehand.ts';
 import { note } from '../printable.ts';
 import { projectEnvironment } from '../project.ts';

@@ -12,8 +12,8 @@ export function why(): Command {
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
       withSources(options, async (sources) => {
         const [{ whyOf }, { whyInWords }] = await Promise.all([
-          import('../../observe/runs/why.ts'),
-          import('../../observe/runs/why-in-words.ts'),
+          import('../../runs/overview/why.ts'),
+          import('../../runs/overview/why-in-words.ts'),
         ]);
         const said = await whyOf(sources, run);
         // It was asked for what only Temporal knows.

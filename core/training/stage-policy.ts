@@ -3,7 +3,12 @@ import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { ArmTally } from '../requests.ts';
-import type { CollapseAction, PlateauAction, RlStageSpec, SupervisedStageSpec } from '../spec.ts';
+import type {
+  CollapseAction,
+  PlateauAction,
+  RlStageSpec,
+  SupervisedStageSpec,
+} from '../spec/curriculum-spec.ts';
 import { armName } from '../names.ts';
 import { paid, partOf, planned, plannedLooks } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';

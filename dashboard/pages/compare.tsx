@@ -2,18 +2,12 @@ import type { FC } from 'hono/jsx';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { armName } from '../../core/names.ts';
-import { ALONG, askedOfAll, commonTasks, compareRuns, MOST_RUNS } from '../../observe/comparison/compare.ts';
-import type {
-  Along,
-  Asked,
-  CommonEpisode,
-  CommonTasks,
-  Comparison,
-} from '../../observe/comparison/compare.ts';
-import { divergenceText } from '../../observe/comparison/divergence-words.ts';
-import { divergenceOf } from '../../observe/comparison/divergence.ts';
-import type { Divergence } from '../../observe/comparison/divergence.ts';
-import { groupNumber } from '../../observe/reweigh/reweigh-words.ts';
+import { ALONG, askedOfAll, commonTasks, compareRuns, MOST_RUNS } from '../../runs/comparison/compare.ts';
+import type { Along, Asked, CommonEpisode, CommonTasks, Comparison } from '../../runs/comparison/compare.ts';
+import { divergenceText } from '../../runs/comparison/divergence-words.ts';
+import { divergenceOf } from '../../runs/comparison/divergence.ts';
+import type { Divergence } from '../../runs/comparison/divergence.ts';
+import { groupNumber } from '../../runs/reweigh/reweigh-words.ts';
 import { shortNumber } from '../../svg/charts.ts';
 import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';

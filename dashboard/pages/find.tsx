@@ -9,12 +9,12 @@ import { createTarPacker } from 'modern-tar';
 import { OBSERVED_ERRORS } from '../../core/episode/facts.ts';
 import { GradusError } from '../../core/errors.ts';
 import { printable } from '../../core/printable.ts';
-import type { EpisodeIndex } from '../../observe/find/episode-index.ts';
-import { atifFiles, messageLines, writeFoundParquet } from '../../observe/exports/export-found.ts';
-import { find, LAST_ROW } from '../../observe/find/find.ts';
-import type { Findings } from '../../observe/find/find.ts';
-import { FindJobs, MOST_HITS } from '../../observe/find/find-jobs.ts';
-import type { Job, TextSearch } from '../../observe/find/find-jobs.ts';
+import type { EpisodeIndex } from '../../runs/find/episode-index.ts';
+import { atifFiles, messageLines, writeFoundParquet } from '../../runs/exports/export-found.ts';
+import { find, LAST_ROW } from '../../runs/find/find.ts';
+import type { Findings } from '../../runs/find/find.ts';
+import { FindJobs, MOST_HITS } from '../../runs/find/find-jobs.ts';
+import type { Job, TextSearch } from '../../runs/find/find-jobs.ts';
 import {
   ANY_ERROR,
   ORDERS,
@@ -24,12 +24,12 @@ import {
   SPLITS,
   SUCCESS,
   wordsOf,
-} from '../../observe/find/find-query.ts';
-import type { Query, QueryName } from '../../observe/find/find-query.ts';
-import { WORDS } from '../../observe/find/find-words.ts';
-import { foundIn } from '../../observe/find/found-episodes.ts';
-import type { FoundInStep } from '../../observe/find/found-episodes.ts';
-import { assertRun } from '../../store/find-run.ts';
+} from '../../runs/find/find-query.ts';
+import type { Query, QueryName } from '../../runs/find/find-query.ts';
+import { WORDS } from '../../runs/find/find-words.ts';
+import { foundIn } from '../../runs/find/found-episodes.ts';
+import type { FoundInStep } from '../../runs/find/found-episodes.ts';
+import { assertRun } from '../../store/runs/find-run.ts';
 import { assertKey } from '../../store/keys.ts';
 import { episodeAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';

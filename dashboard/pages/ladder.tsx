@@ -2,13 +2,8 @@ import type { Child, FC } from 'hono/jsx';
 import { decimals } from '../../core/decimals.ts';
 import type { Account, Budget } from '../../core/ladder/budget.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
-import type {
-  LadderCalibration,
-  LadderObserver,
-  LadderRung,
-  LadderView,
-} from '../../observe/ladder/ladder.ts';
-import type { DeferredView } from '../../observe/ladder/deferred.ts';
+import type { LadderCalibration, LadderObserver, LadderRung, LadderView } from '../../runs/ladder/ladder.ts';
+import type { DeferredView } from '../../runs/ladder/deferred.ts';
 import { calibrationPlot } from '../../svg/calibration.ts';
 import { figure, group } from '../../svg/elements.ts';
 import { funnelChart, funnelHeight } from '../../svg/funnel.ts';

@@ -1,7 +1,7 @@
-import { mergeExpositions } from '../../observe/metrics/exposition.ts';
-import { runMetrics } from '../../observe/metrics/run-metrics.ts';
-import { scrape } from '../../observe/metrics/scrape.ts';
-import { prometheusText } from '../../observe/metrics/telemetry.ts';
+import { mergeExpositions } from '../../runs/metrics/exposition.ts';
+import { runMetrics } from '../../runs/metrics/run-metrics.ts';
+import { scrape } from '../../runs/metrics/scrape.ts';
+import { prometheusText } from '../../runs/metrics/telemetry.ts';
 import type { App, Context } from '../context.ts';
 
 /** `/metrics`: of all runs, and what Temporal's SDK measures in the workers of this machine, in Prometheus's text format. */

@@ -1,11 +1,11 @@
 import type { FC } from 'hono/jsx';
 import { messageOf } from '../../core/errors.ts';
-import { saidInWords } from '../../observe/temporal/heartbeats.ts';
-import { readOperations } from '../../observe/operations/operations.ts';
-import type { ActivityInFlight, Operations } from '../../observe/operations/operations.ts';
-import { Remembered } from '../../observe/remembered.ts';
-import { UsageCache } from '../../observe/operations/usage.ts';
-import type { UsageReport } from '../../observe/operations/usage.ts';
+import { saidInWords } from '../../runs/temporal/heartbeats.ts';
+import { readOperations } from '../../runs/operations/operations.ts';
+import type { ActivityInFlight, Operations } from '../../runs/operations/operations.ts';
+import { Remembered } from '../../runs/remembered.ts';
+import { UsageCache } from '../../runs/operations/usage.ts';
+import type { UsageReport } from '../../runs/operations/usage.ts';
 import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';

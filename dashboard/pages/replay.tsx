@@ -5,10 +5,10 @@ import type { Replayed, ReplayedToken } from '../../activities/replay/replay-epi
 import type { ReplayAnswer } from '../../activities/replay/replay.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import { parsePlace, placeOf } from '../../observe/episodes/place.ts';
-import type { Place } from '../../observe/episodes/place.ts';
-import type { ReplayJob } from '../../observe/replay/jobs.ts';
-import { chance, chancesOf, differenceLine, endOf, verdictOf } from '../../observe/replay/words.ts';
+import { parsePlace, placeOf } from '../../runs/episodes/place.ts';
+import type { Place } from '../../runs/episodes/place.ts';
+import type { ReplayJob } from '../../runs/replay/jobs.ts';
+import { chance, chancesOf, differenceLine, endOf, verdictOf } from '../../runs/replay/words.ts';
 import { episodeAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';

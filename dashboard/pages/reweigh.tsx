@@ -1,9 +1,9 @@
 import type { FC } from 'hono/jsx';
 import type { BeforeAfter, ReweighedEpisode, ReweighedTask } from '../../core/algorithms/reweigh.ts';
-import { placeNumber } from '../../observe/episodes/place.ts';
-import { groupNumber, reproductionText, summaryOf } from '../../observe/reweigh/reweigh-words.ts';
-import { reweighStep } from '../../observe/reweigh/reweigh.ts';
-import type { ReweighedStep } from '../../observe/reweigh/reweigh.ts';
+import { placeNumber } from '../../runs/episodes/place.ts';
+import { groupNumber, reproductionText, summaryOf } from '../../runs/reweigh/reweigh-words.ts';
+import { reweighStep } from '../../runs/reweigh/reweigh.ts';
+import type { ReweighedStep } from '../../runs/reweigh/reweigh.ts';
 import type { RewardField } from '../../spec/reward-changes.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
 import { episodeAt, reweighAt, runAt, stepAt, taskAt } from '../address.ts';

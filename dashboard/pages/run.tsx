@@ -9,23 +9,23 @@ import { alarmText } from '../../core/diagnosis/alarm.ts';
 import { sampledToLearn } from '../../core/training/figures.ts';
 import { learnability } from '../../core/training/task-draw.ts';
 import { total } from '../../core/training/stage-policy.ts';
-import { countOpenReviews } from '../../observe/ladder/reviews.ts';
+import { countOpenReviews } from '../../runs/ladder/reviews.ts';
 import {
   belowGoal,
   equalGroupsLately,
   equalGroupsText,
   standingAlarms,
-} from '../../observe/runs/concerns.ts';
-import type { Concern } from '../../observe/runs/concerns.ts';
-import { statusOf } from '../../observe/runs/runs.ts';
-import { stageText } from '../../observe/runs/stage-at.ts';
-import type { RunObserver, RunView } from '../../observe/runs/run.ts';
-import type { Sources } from '../../observe/sources.ts';
-import { whyInWords } from '../../observe/runs/why-in-words.ts';
-import { whyOf } from '../../observe/runs/why.ts';
-import { answered } from '../../operate/answered.ts';
-import { answerQuestion, signalRun } from '../../operate/control.ts';
-import type { StoredStep } from '../../store/step-facts.ts';
+} from '../../runs/overview/concerns.ts';
+import type { Concern } from '../../runs/overview/concerns.ts';
+import { statusOf } from '../../runs/overview/runs.ts';
+import { stageText } from '../../runs/overview/stage-at.ts';
+import type { RunObserver, RunView } from '../../runs/overview/run.ts';
+import type { Sources } from '../../runs/sources.ts';
+import { whyInWords } from '../../runs/overview/why-in-words.ts';
+import { whyOf } from '../../runs/overview/why.ts';
+import { answered } from '../../runs/control/answered.ts';
+import { answerQuestion, signalRun } from '../../runs/control/control.ts';
+import type { StoredStep } from '../../store/training/step-facts.ts';
 import { reviewsOf, runAt, stepAt } from '../address.ts';
 import { askedIn, askedQuery, askedText, isDone, untilDone } from '../asked.ts';
 import type { Asked } from '../asked.ts';

@@ -1,9 +1,9 @@
 import { raw } from 'hono/html';
 import type { FC } from 'hono/jsx';
 import { commandLine } from '../../core/installation.ts';
-import { HeldOutCurves } from '../../observe/runs/held-out-curves.ts';
-import { readRuns } from '../../observe/runs/runs.ts';
-import type { RunRow, Runs } from '../../observe/runs/runs.ts';
+import { HeldOutCurves } from '../../runs/overview/held-out-curves.ts';
+import { readRuns } from '../../runs/overview/runs.ts';
+import type { RunRow, Runs } from '../../runs/overview/runs.ts';
 import { sparkline } from '../../svg/charts.ts';
 import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';

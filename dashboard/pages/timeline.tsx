@@ -1,11 +1,11 @@
 import { commandLine } from '../../core/installation.ts';
 import type { FC } from 'hono/jsx';
 import { GradusError } from '../../core/errors.ts';
-import { parsePlace, placeOf } from '../../observe/episodes/place.ts';
-import type { Place } from '../../observe/episodes/place.ts';
-import { lanesOf, lossInWords, secondsInWords } from '../../observe/timeline/timeline-lanes.ts';
-import { readTimeline } from '../../observe/timeline/timeline.ts';
-import type { Timeline, TimelineActivity } from '../../observe/timeline/timeline.ts';
+import { parsePlace, placeOf } from '../../runs/episodes/place.ts';
+import type { Place } from '../../runs/episodes/place.ts';
+import { lanesOf, lossInWords, secondsInWords } from '../../runs/timeline/timeline-lanes.ts';
+import { readTimeline } from '../../runs/timeline/timeline.ts';
+import type { Timeline, TimelineActivity } from '../../runs/timeline/timeline.ts';
 import { lanes } from '../../svg/lanes.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';

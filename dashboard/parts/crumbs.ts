@@ -1,4 +1,4 @@
-import type { Place } from '../../observe/episodes/place.ts';
+import type { Place } from '../../runs/episodes/place.ts';
 import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
 
 /** The way to a page of an episode, the episode's own included. */

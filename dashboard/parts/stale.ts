@@ -1,4 +1,4 @@
-import type { RunView } from '../../observe/runs/run.ts';
+import type { RunView } from '../../runs/overview/run.ts';
 import type { Stale } from '../layout.tsx';
 
 /** Which sources of a run's page are away, and as of when it is shown. */

@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
-import { concernText } from '../../observe/runs/concerns.ts';
-import type { Concern } from '../../observe/runs/concerns.ts';
+import { concernText } from '../../runs/overview/concerns.ts';
+import type { Concern } from '../../runs/overview/concerns.ts';
 import { Text } from './text.tsx';
 
 /** What a run is at, or ended as; with what speaks against it, it has no healthy colour. */

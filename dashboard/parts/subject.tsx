@@ -1,8 +1,8 @@
 import type { FC } from 'hono/jsx';
 import { printable } from '../../core/printable.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { SubjectBlock } from '../../environments/contract.ts';
-import type { Presentation } from '../../observe/ladder/presenter.ts';
+import type { SubjectBlock } from '../../environments/contract/environment.ts';
+import type { Presentation } from '../../runs/ladder/presenter.ts';
 import { drawingAt } from '../address.ts';
 import { Scroll } from './scroll.tsx';
 import { Block, Text } from './text.tsx';

@@ -1,4 +1,4 @@
-import type { LoraSpec } from '../../core/spec.ts';
+import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
 import { weightShapes, type ModelConfig } from '../model-config.ts';
 
 /** The linear layers that LoRA (Hu et al. 2021) may be added to, by the ends of their names. */

@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { LoraSpec } from '../../core/spec.ts';
+import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
 import type { ModelConfig, Weights } from '../model-config.ts';
 import { readSafetensors, writeSafetensors } from '../safetensors/safetensors.ts';
 import { adapterShapes, LORA_MODULES } from './adapter-shapes.ts';

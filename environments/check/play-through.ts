@@ -1,7 +1,7 @@
 import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { DemonstrationTurn } from '../contract.ts';
+import type { DemonstrationTurn } from '../contract/environment.ts';
 import { callBlocksMs } from '../host/environment-host.ts';
 import { runsInDemonstrations } from '../host/facts.ts';
 import type { ToolFacts } from '../host/facts.ts';

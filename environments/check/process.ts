@@ -1,7 +1,7 @@
 import { sayPlaces, wordsOf } from '../host/facts.ts';
 import { FAST_LIMIT_MS } from '../host/serve.ts';
-import { loadModules } from '../index.ts';
-import type { Loaded } from '../load-module.ts';
+import { loadModules } from '../families/index.ts';
+import type { Loaded } from '../host/load-module.ts';
 import { look, LOAD_SECONDS } from './look.ts';
 import type { LookOptions, Seen } from './look.ts';
 import { placeOf } from './place.ts';

@@ -6,7 +6,7 @@ import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { JsonSchema, Tool } from '../contract.ts';
+import type { JsonSchema, Tool } from '../contract/environment.ts';
 import {
   assertBounded,
   CHECK,

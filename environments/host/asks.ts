@@ -6,8 +6,8 @@ import type { Json } from '../../core/json/json.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Demonstration, SubjectBlock, TierFinding } from '../contract.ts';
-import type { EndSaid, EpisodeEnd } from '../session.ts';
+import type { Demonstration, SubjectBlock, TierFinding } from '../contract/environment.ts';
+import type { EndSaid, EpisodeEnd } from '../contract/session.ts';
 import type { ToolFacts } from './facts.ts';
 import type { SentImage } from './images.ts';
 

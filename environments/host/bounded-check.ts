@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import vm from 'node:vm';
 import { GradusError } from '../../core/errors.ts';
 import { isDeeperThan } from '../../core/json/levels.ts';
-import type { JsonSchema } from '../contract.ts';
+import type { JsonSchema } from '../contract/environment.ts';
 
 // Schemas come from servers, too, and a JSON Schema is a program: a `pattern` may backtrack for ever, `$ref` may double the
 // work at each of forty levels. What is honest takes less than a millisecond to check, and less than a second to compile.

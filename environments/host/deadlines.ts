@@ -1,4 +1,4 @@
-import { DEFAULT_TIER_LIMITS, limitsOf } from '../contract.ts';
+import { DEFAULT_TIER_LIMITS, limitsOf } from '../contract/environment.ts';
 import type { Ask, AskKinds } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
 import type { HostedEnvironment } from './hosted-environment.ts';

@@ -4,9 +4,9 @@ import type { Boundary } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split } from '../../core/refs.ts';
 import type { ToolDescription } from '../../engine/dialect/contract.ts';
-import { limitsOf } from '../contract.ts';
-import type { Environment, TierVerifier, Tool, ToolLimits, Verifier } from '../contract.ts';
-import type { Resume } from '../session.ts';
+import { limitsOf } from '../contract/environment.ts';
+import type { Environment, TierVerifier, Tool, ToolLimits, Verifier } from '../contract/environment.ts';
+import type { Resume } from '../contract/session.ts';
 
 // What can be known of an environment without running a line of it: plain JSON, so that it passes between processes.
 

@@ -4,9 +4,9 @@ import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import { DEFAULT_TOOL_LIMITS } from '../contract.ts';
-import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../contract.ts';
-import type { EndSaid, EpisodeEnd, Resume } from '../session.ts';
+import { DEFAULT_TOOL_LIMITS } from '../contract/environment.ts';
+import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../contract/environment.ts';
+import type { EndSaid, EpisodeEnd, Resume } from '../contract/session.ts';
 import { DIED, functionsOf, toError } from './asks.ts';
 import type {
   Answer,

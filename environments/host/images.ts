@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ImageRef, Observation } from '../../core/episode/episode.ts';
-import type { Image } from '../contract.ts';
+import type { Image } from '../contract/environment.ts';
 
 // Images that tools show. They go from a host to its worker once, which keeps them; everybody else has their digests.
 

@@ -1,4 +1,4 @@
-import type { Task } from '../contract.ts';
+import type { Task } from '../contract/environment.ts';
 
 /** A task for one function: what it changes in it no other episode of the task is to see. */
 export const ownTask = ({ info, ...task }: Task): Task => ({

@@ -4,8 +4,8 @@ import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { GradusError } from '../../core/errors.ts';
-import { loadModule } from '../load-module.ts';
-import type { Loaded } from '../load-module.ts';
+import { loadModule } from './load-module.ts';
+import type { Loaded } from './load-module.ts';
 import { fromError } from './asks.ts';
 import { Channel } from './channel.ts';
 import { factsOf, wordsOf } from './facts.ts';
@@ -133,7 +133,7 @@ const loadingNow = (module: string): void => {
 
 /** Gradus's own are loaded only where they are asked for: together they take time and memory. */
 async function loadAll(module: HostModule): Promise<Loaded[]> {
-  if (module === null) return (await import('../index.ts')).loadedBuiltIns();
+  if (module === null) return (await import('../families/index.ts')).loadedBuiltIns();
   loadingNow(module);
   return loadModule(module);
 }

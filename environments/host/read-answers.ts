@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
-import type { Demonstration, Task, TierFinding, Verdict } from '../contract.ts';
-import type { ActedFully, EndSaid } from '../session.ts';
+import type { Demonstration, Task, TierFinding, Verdict } from '../contract/environment.ts';
+import type { ActedFully, EndSaid } from '../contract/session.ts';
 import { cutText } from './facts.ts';
 import { readImages } from './images.ts';
 import type { SentImage } from './images.ts';

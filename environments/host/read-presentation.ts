@@ -1,4 +1,4 @@
-import type { SubjectBlock } from '../contract.ts';
+import type { SubjectBlock } from '../contract/environment.ts';
 import type { Read } from './read-answers.ts';
 import { whatIsWrongWithSvg } from './svg-reader.ts';
 

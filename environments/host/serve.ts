@@ -2,7 +2,15 @@ import { GradusError, isA } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Candidate, Environment, Task, TierVerifier, Tool, ToolContext, Verdict } from '../contract.ts';
+import type {
+  Candidate,
+  Environment,
+  Task,
+  TierVerifier,
+  Tool,
+  ToolContext,
+  Verdict,
+} from '../contract/environment.ts';
 import { boundaryOf, fromError } from './asks.ts';
 import type {
   Answer,

@@ -5,8 +5,8 @@ import type { EpisodeSession, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
-import { limitsOf, ToolRefusal } from '../contract.ts';
-import type { Environment, Task, Tool, ToolContext } from '../contract.ts';
+import { limitsOf, ToolRefusal } from '../contract/environment.ts';
+import type { Environment, Task, Tool, ToolContext } from '../contract/environment.ts';
 import type {
   Acted,
   Attached,
@@ -17,7 +17,7 @@ import type {
   SessionPlace,
   Sessions,
   Snapshooting,
-} from '../session.ts';
+} from '../contract/session.ts';
 import type { SessionAsk } from './asks.ts';
 import { cutText, END_SECONDS, wordsOf } from './facts.ts';
 import { inTime } from './in-time.ts';

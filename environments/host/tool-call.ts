@@ -1,7 +1,7 @@
 import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
-import { limitsOf, ToolRefusal } from '../contract.ts';
-import type { Tool, ToolContext } from '../contract.ts';
+import { limitsOf, ToolRefusal } from '../contract/environment.ts';
+import type { Tool, ToolContext } from '../contract/environment.ts';
 import { checkArguments } from './arguments.ts';
 import { cutText, errorOfUsers, wordsOf } from './facts.ts';
 import { withImages } from './images.ts';

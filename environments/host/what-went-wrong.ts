@@ -1,4 +1,4 @@
-import type { Candidate } from '../contract.ts';
+import type { Candidate } from '../contract/environment.ts';
 import { cutText } from './facts.ts';
 
 /** Longest hint, in characters. */

@@ -1,6 +1,6 @@
 import { GradusError, isA } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import type { Need } from '../contract.ts';
+import type { Need } from '../contract/environment.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
 import { findE2B } from './e2b/find.ts';
 import { findGVisor } from './gvisor/find.ts';

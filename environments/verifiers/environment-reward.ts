@@ -1,4 +1,4 @@
-import type { FastVerifier } from '../contract.ts';
+import type { FastVerifier } from '../contract/environment.ts';
 
 /** In the evidence of a reward that was held, before what it may be. */
 export const BEYOND = 'beyond what counts, from';

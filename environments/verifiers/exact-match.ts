@@ -1,5 +1,5 @@
 import { plainCharacters } from '../../core/plain-characters.ts';
-import type { FastVerifier } from '../contract.ts';
+import type { FastVerifier } from '../contract/environment.ts';
 
 /**
  * Numbers with an optional sign, thousands separators (all of one kind) and a decimal point. `0,123` has none: nobody

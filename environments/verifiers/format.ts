@@ -1,4 +1,4 @@
-import type { FastVerifier } from '../contract.ts';
+import type { FastVerifier } from '../contract/environment.ts';
 
 /**
  * The part of the turns that were well-formed; an episode that ends without an answer counts one bad turn more, unless its

@@ -1,4 +1,4 @@
-import type { FastVerifier, Task, Verdict } from '../contract.ts';
+import type { FastVerifier, Task, Verdict } from '../contract/environment.ts';
 
 /** What Python's `str.split` splits at, as the evaluation does: `\s` has U+FEFF besides, and lacks U+001C to U+001F and U+0085. */
 // oxlint-disable-next-line no-control-regex -- Python takes them for white space

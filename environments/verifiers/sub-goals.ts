@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Turn } from '../../core/episode/episode.ts';
-import type { FastVerifier, Task } from '../contract.ts';
+import type { FastVerifier, Task } from '../contract/environment.ts';
 
 /** Whether a turn attains a sub-goal; what its tool answered is in it. */
 export type SubGoal = (turn: Turn) => boolean;

@@ -1,7 +1,7 @@
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { ToolCall } from '../../core/episode/episode.ts';
-import type { FastVerifier } from '../contract.ts';
+import type { FastVerifier } from '../contract/environment.ts';
 
 export interface ToolMatchOptions {
   /** What a call that nobody expected takes off, in parts of the match; 0 is the paper's: such a call costs nothing. */

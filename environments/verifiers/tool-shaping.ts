@@ -1,5 +1,5 @@
 import { callAndResult } from '../../core/episode/call-and-result.ts';
-import type { FastVerifier } from '../contract.ts';
+import type { FastVerifier } from '../contract/environment.ts';
 
 export interface ToolShapingOptions {
   /** Taken off for each call that repeats an earlier one and is answered as that was. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { ensureChemistry } from '../../environments/molecules/chemistry/python.ts';
+import { ensureChemistry } from '../../plugins/molecules/chemistry/python.ts';
 
 // `npm run test:chemistry`: the Python side's own tests, with the Python that `npm run setup:chemistry` makes.
 
@@ -11,7 +11,7 @@ const child = spawn(python, ['-m', 'unittest', 'discover', '--start-directory', 
   stdio: 'inherit',
   env: {
     ...process.env,
-    PYTHONPATH: path.join(root, 'environments/molecules'),
+    PYTHONPATH: path.join(root, 'environments/families/molecules'),
     PYTHONDONTWRITEBYTECODE: '1',
     OMP_NUM_THREADS: '1',
   },

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { GradusError } from '../../core/errors.ts';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import { slowCalculatorTool } from '../../environments/calculator/tool.ts';
-import { defineTool } from '../../environments/contract.ts';
-import type { Environment, Tool, ToolOutput, ToolContext } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import { slowCalculatorTool } from '../../environments/families/calculator/tool.ts';
+import { defineTool } from '../../environments/contract/environment.ts';
+import type { Environment, Tool, ToolOutput, ToolContext } from '../../environments/contract/environment.ts';
 
 // The slow calculator with milliseconds for seconds, for workers that are started with this module in
 // GRADUS_ENVIRONMENTS. How its calls go wrong is in the name of the run that makes them, so that one installation

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { sessionTool } from '../../environments/contract.ts';
-import type { Environment } from '../../environments/contract.ts';
+import { sessionTool } from '../../environments/contract/environment.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 import { environmentReward } from '../../environments/verifiers/environment-reward.ts';
 import { exactMatch } from '../../environments/verifiers/exact-match.ts';
 

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
-import { CACHED_CHROMIUM } from '../../environments/browser/find-chromium.ts';
+import { CACHED_CHROMIUM } from '../../environments/sandbox/browser/find-chromium.ts';
 import { cacheEntry, cacheRoot } from '../../infra/cache-dir.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { ObjectStore } from '../../store/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
 import { emptyAccount } from '../../core/ladder/budget.ts';
 import { noCalibration } from '../../core/ladder/calibration.ts';

@@ -1,5 +1,5 @@
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import type { FastVerifier } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import type { FastVerifier } from '../../environments/contract/environment.ts';
 
 // The calculator with verifiers that pay for the wrong thing, for runs that are to go wrong: what a policy makes of
 // them is what the diagnoses are tested by.

@@ -1,4 +1,4 @@
-/** Writes lines of its own where the code's process answers (environments/swe/python/apart), and shows where they are due. */
+/** Writes lines of its own where the code's process answers (environments/families/swe/python/apart), and shows where they are due. */
 const RAW = `import json, os
 def write(*lines):
     for fd in (4, 3, *range(5, 30)):

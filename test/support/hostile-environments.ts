@@ -3,9 +3,9 @@ import { writeSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import { calculate, calculatorTool } from '../../environments/calculator/tool.ts';
-import { defineTool } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import { calculate, calculatorTool } from '../../environments/families/calculator/tool.ts';
+import { defineTool } from '../../environments/contract/environment.ts';
 import type {
   Environment,
   PlainEnvironment,
@@ -14,7 +14,7 @@ import type {
   TierVerifier,
   Tool,
   ToolContext,
-} from '../../environments/contract.ts';
+} from '../../environments/contract/environment.ts';
 
 // Calculators whose tools and verifiers do what they should not, for hosts and workers that are started with this
 // module in GRADUS_ENVIRONMENTS. `hostile-KIND` does it to calls whose idempotency key names the first group of the

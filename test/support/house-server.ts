@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { ToolRefusal } from '../../environments/contract.ts';
+import { ToolRefusal } from '../../environments/contract/environment.ts';
 import type { ToolCall } from '../../core/episode/episode.ts';
-import type { Reattach } from '../../environments/session.ts';
+import type { Reattach } from '../../environments/contract/session.ts';
 import { HouseServer } from './houses.ts';
 
 /** Houses on a server of their own: whoever asks may die. */

@@ -1,8 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ToolCall } from '../../core/episode/episode.ts';
-import type { Task } from '../../environments/contract.ts';
-import type { Acted, Attached, Session, SessionPlace, Sessions } from '../../environments/session.ts';
+import type { Task } from '../../environments/contract/environment.ts';
+import type {
+  Acted,
+  Attached,
+  Session,
+  SessionPlace,
+  Sessions,
+} from '../../environments/contract/session.ts';
 import { houseWith, WAYS } from './houses.ts';
 
 // Houses as a host loads them. A call takes a moment, in which its process, whose number is then in HOUSES_PID, can be

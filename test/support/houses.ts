@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { ToolRefusal, defineEnvironment, sessionTool } from '../../environments/contract.ts';
-import type { PlainEnvironment } from '../../environments/contract.ts';
-import { fold } from '../../environments/session.ts';
-import type { Acted, Session, Sessions } from '../../environments/session.ts';
+import { ToolRefusal, defineEnvironment, sessionTool } from '../../environments/contract/environment.ts';
+import type { PlainEnvironment } from '../../environments/contract/environment.ts';
+import { fold } from '../../environments/contract/session.ts';
+import type { Acted, Session, Sessions } from '../../environments/contract/session.ts';
 import { environmentReward } from '../../environments/verifiers/environment-reward.ts';
 import type { ToolCall } from '../../core/episode/episode.ts';
 

@@ -1,5 +1,5 @@
 import { judge } from '../../environments/verifiers/judge/judge.ts';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
 import ladderCalculator from './ladder-calculator.ts';
 
 // The calculator with a judge above a fast rung, for workers that are started with this module in GRADUS_ENVIRONMENTS.

@@ -2,8 +2,14 @@ import { existsSync } from 'node:fs';
 import { appendFile, readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Json } from '../../core/json/json.ts';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import type { Candidate, Task, TierFinding, TierVerifier, Verifier } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import type {
+  Candidate,
+  Task,
+  TierFinding,
+  TierVerifier,
+  Verifier,
+} from '../../environments/contract/environment.ts';
 
 // The calculator with a ladder of its own, for workers that are started with this module in GRADUS_ENVIRONMENTS: a
 // cheap rung that only sees whether there is a number, a middle one that sees how near it is, and a dear one that knows.

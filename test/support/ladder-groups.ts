@@ -1,15 +1,15 @@
 import { verifyAll } from '../../activities/verification/verify-episodes.ts';
 import { viewsOf } from '../../activities/ladder/climbers.ts';
 import type { RungView } from '../../activities/ladder/climbers.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
-import { keepTrajectories } from '../../store/trajectories.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { keepTrajectories } from '../../store/rollout/trajectories.ts';
 import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
 import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
-import type { RewardSpec, RungSpec } from '../../core/spec.ts';
+import type { RewardSpec, RungSpec } from '../../core/spec/curriculum-spec.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Environment } from '../../environments/contract.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 import { hostedHere, inThisProcess } from '../../environments/host/hosted-environment.ts';
 
 // Groups and verdicts for tests of the ladder's activities, without workflows.

@@ -1,13 +1,13 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ObjectStore } from '../../store/object-store.ts';
-import { readLedger } from '../../store/ledger.ts';
+import { ObjectStore } from '../../store/objects/object-store.ts';
+import { readLedger } from '../../store/ladder/ledger.ts';
 import type { InstallationOptions } from '../../cli/stack-with-workers.ts';
 import type { AbstentionRule } from '../../core/ladder/policy.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import { ids } from '../../core/names.ts';
 import type { Role } from '../../core/names.ts';
-import type { LadderStatus } from '../../workflows/ladder-state.ts';
+import type { LadderStatus } from '../../workflows/ladder/ladder-state.ts';
 import { briefSpec } from './brief-spec.ts';
 import { inOrder } from './tiny-spec.ts';
 import type { Computation } from './ladder-calculator.ts';

@@ -1,13 +1,13 @@
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import { RandomStream } from '../../core/random.ts';
-import { demonstrate } from '../../environments/molecules/demonstrate.ts';
-import { moleculesEnvironment } from '../../environments/molecules/environment.ts';
-import { propertyScore } from '../../environments/molecules/property-score.ts';
-import { loadRdkit, readMolecule } from '../../environments/molecules/rdkit.ts';
-import { roughEstimate } from '../../environments/molecules/rough-estimate.ts';
-import type { Target } from '../../environments/molecules/targets.ts';
-import type { Design, TierVerdict } from '../../environments/molecules/report/designs.ts';
-import type { RunRecord } from '../../environments/molecules/report/report.ts';
+import { demonstrate } from '../../environments/families/molecules/demonstrate.ts';
+import { moleculesEnvironment } from '../../environments/families/molecules/environment.ts';
+import { propertyScore } from '../../environments/families/molecules/property-score.ts';
+import { loadRdkit, readMolecule } from '../../environments/families/molecules/rdkit.ts';
+import { roughEstimate } from '../../environments/families/molecules/rough-estimate.ts';
+import type { Target } from '../../environments/families/molecules/targets.ts';
+import type { Design, TierVerdict } from '../../plugins/molecules/report/designs.ts';
+import type { RunRecord } from '../../plugins/molecules/report/report.ts';
 
 await loadRdkit();
 

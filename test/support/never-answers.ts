@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { sessionTool } from '../../environments/contract.ts';
-import type { Environment } from '../../environments/contract.ts';
+import { sessionTool } from '../../environments/contract/environment.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 
 const turn = sessionTool({
   name: 'turn',

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { z } from 'zod';
-import { defineTool, sessionTool } from '../../environments/contract.ts';
-import type { Environment } from '../../environments/contract.ts';
+import { defineTool, sessionTool } from '../../environments/contract/environment.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 import { exactMatch } from '../../environments/verifiers/exact-match.ts';
 
 // Environments with tools that must be called once only. Each call leaves a line in the file that SENT_TO names.

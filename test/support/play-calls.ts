@@ -1,11 +1,11 @@
 import type { EpisodeSession, Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { Environment } from '../../environments/contract.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 import { toolFacts } from '../../environments/host/facts.ts';
 import { hostedHere } from '../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../environments/host/played-session.ts';
-import type { EndSaid } from '../../environments/session.ts';
+import type { EndSaid } from '../../environments/contract/session.ts';
 
 let episodes = 0;
 

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { closeSync, writeSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import { calculate, calculatorTool } from '../../environments/calculator/tool.ts';
-import { defineTool } from '../../environments/contract.ts';
-import type { Environment, Tool, ToolContext } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import { calculate, calculatorTool } from '../../environments/families/calculator/tool.ts';
+import { defineTool } from '../../environments/contract/environment.ts';
+import type { Environment, Tool, ToolContext } from '../../environments/contract/environment.ts';
 
 // Calculators whose tools change what everything in their process stands on, or its way to the worker. `polluting-KIND`
 // does it in calls whose idempotency key names the first group of the first step; `polluting-none` never does.

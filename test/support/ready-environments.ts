@@ -2,7 +2,7 @@ import path from 'node:path';
 import { describe } from 'vitest';
 import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
-import type { Environment, Task } from '../../environments/contract.ts';
+import type { Environment, Task } from '../../environments/contract/environment.ts';
 import { hostedHere } from '../../environments/host/hosted-environment.ts';
 import { findPythonEnvironment, nameOfRequirements } from '../../infra/python-environment.ts';
 import { playCalls } from './play-calls.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
-import type { ExecutionHistory } from '../../observe/temporal/history.ts';
+import type { ExecutionHistory } from '../../runs/temporal/history.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 

@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { QUEUES } from '../../core/names.ts';
 import type { WorkerSettings } from '../../workers/settings.ts';
 import type { curriculum } from '../../workflows/curriculum.ts';
-import type { Progress } from '../../workflows/messages.ts';
+import type { Progress } from '../../workflows/control/messages.ts';
 
 /** Starts and watches runs, as a user's client would. */
 export class RunClient {

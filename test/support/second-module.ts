@@ -1,4 +1,4 @@
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
 
 // A module beside others: its environment says which process it runs in.
 

@@ -1,5 +1,5 @@
 import type { Json } from '../../core/json/json.ts';
-import type { SubjectBlock } from '../../environments/contract.ts';
+import type { SubjectBlock } from '../../environments/contract/environment.ts';
 import calculator from './ladder-calculator.ts';
 
 // The calculator with a ladder, whose subjects are drawn as a mark beside what was expected.

@@ -1,5 +1,5 @@
 import type { GroupResult, VerifyRequest } from '../../core/requests.ts';
-import { stop } from '../../workflows/messages.ts';
+import { stop } from '../../workflows/control/messages.ts';
 import { hollowActivities } from './hollow-activities.ts';
 import { ladderSpec } from './ladder-installation.ts';
 import { startWorkflowLab } from './workflow-lab.ts';

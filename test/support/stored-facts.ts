@@ -1,6 +1,6 @@
 import type { CheckpointRef } from '../../core/refs.ts';
-import { readSteps } from '../../store/step-facts.ts';
-import type { ObjectStore } from '../../store/object-store.ts';
+import { readSteps } from '../../store/training/step-facts.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /**
  * What the steps of a run have left, as text, a line each: without what clocks and machines have a part in, and without

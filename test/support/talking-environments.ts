@@ -1,5 +1,5 @@
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import { defineEnvironment } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import { defineEnvironment } from '../../environments/contract/environment.ts';
 
 // Code that says things to whoever started its process, as libraries do that are ready.
 

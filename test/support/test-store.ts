@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
-import type { ObjectStore } from '../../store/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { TestServer } from '../integration/store/server.ts';
 
 /** A real server with a store on it, for all tests of a file: `const { store } = await openTestStore();` at its top. */

@@ -1,5 +1,5 @@
-import type { DemonstrationTurn } from '../../environments/contract.ts';
-import { ors } from '../../environments/protocols/ors.ts';
+import type { DemonstrationTurn } from '../../environments/contract/environment.ts';
+import { ors } from '../../environments/connectors/protocols/ors.ts';
 
 // The till of protocol-servers/ors_server.py, which TILL_URL names, as a host loads it, with somebody who knows how to pay.
 

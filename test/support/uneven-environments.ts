@@ -1,5 +1,5 @@
 import { appendFileSync, readFileSync } from 'node:fs';
-import type { Environment } from '../../environments/contract.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 import { exactMatch } from '../../environments/verifiers/exact-match.ts';
 
 // Environments of one module, of which one never gives its task and one ends the process. Where LOADS names a file, each

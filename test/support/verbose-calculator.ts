@@ -1,7 +1,7 @@
-import { calculatorEnvironment } from '../../environments/calculator/environment.ts';
-import { calculatorTool, calculate } from '../../environments/calculator/tool.ts';
-import { defineTool } from '../../environments/contract.ts';
-import type { Environment } from '../../environments/contract.ts';
+import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
+import { calculatorTool, calculate } from '../../environments/families/calculator/tool.ts';
+import { defineTool } from '../../environments/contract/environment.ts';
+import type { Environment } from '../../environments/contract/environment.ts';
 
 // The calculator that shows its work, for workers that are started with this module in GRADUS_ENVIRONMENTS: what it
 // answers is long enough to be fed in pieces of several tokens.

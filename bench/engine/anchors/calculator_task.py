@@ -1,4 +1,4 @@
-"""The calculator's tool and reward (environments/calculator, environments/verifiers) for a trainer in Python.
+"""The calculator's tool and reward (environments/families/calculator, environments/verifiers) for a trainer in Python.
 
 `trl_grpo.py` is asked, before anything is timed, whether they say of episodes that were played what ours said.
 """

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { importModel } from '../../../store/import-model.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { importModel } from '../../../store/training/import-model.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { StepReport } from '../../../core/ports.ts';
 import type { BenchOptions } from '../../bench.ts';

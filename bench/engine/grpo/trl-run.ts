@@ -4,7 +4,7 @@ import type { ParsedSpec } from '../../../spec/parse-spec.ts';
 import { stageOf } from './specs.ts';
 import { trainableReward } from '../../../core/episode/outcome.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
-import type { Environment, PlainEnvironment } from '../../../environments/contract.ts';
+import type { Environment, PlainEnvironment } from '../../../environments/contract/environment.ts';
 import type { AnchorProcess } from '../anchor-process.ts';
 import { anchor, THREADS } from '../engines.ts';
 

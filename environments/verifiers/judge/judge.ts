@@ -3,7 +3,7 @@ import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { commandLine } from '../../../core/installation.ts';
 import type { Json } from '../../../core/json/json.ts';
-import type { TierFinding, TierVerifier } from '../../contract.ts';
+import type { TierFinding, TierVerifier } from '../../contract/environment.ts';
 import { complete } from './chat-client.ts';
 import type { ChatCall, ChatServer, Completion } from './chat-client.ts';
 import { majority } from './majority.ts';

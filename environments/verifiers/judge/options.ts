@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
-import type { Candidate, TierLimits, TierVerifier } from '../../contract.ts';
+import type { Candidate, TierLimits, TierVerifier } from '../../contract/environment.ts';
 
 /** What a judge writes: at least a score in [0, 1], and perhaps why. */
 export interface JudgeAnswer {

@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import type { Json } from '../../../core/json/json.ts';
-import type { Candidate } from '../../contract.ts';
+import type { Candidate } from '../../contract/environment.ts';
 import type { Judge } from './options.ts';
 
 /** What a verdict rests on: what the rule said, or what the judge is to see, or that it is too long to be seen. */

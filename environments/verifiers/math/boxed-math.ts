@@ -1,4 +1,4 @@
-import type { FastVerifier } from '../../contract.ts';
+import type { FastVerifier } from '../../contract/environment.ts';
 import { lastBoxed } from './last-boxed.ts';
 import { canonicalValue, LONGEST_ANSWER, readMathValue, sameValue } from './math-value.ts';
 

@@ -4,12 +4,12 @@ import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createTraining } from '../../../activities/training/learner.ts';
 import { createLadder } from '../../../activities/ladder/ladder.ts';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
-import { loadBatch, keepBatch } from '../../../store/batches.ts';
-import { readChanges } from '../../../store/changes.ts';
-import { saveCheckpoint } from '../../../store/checkpoints.ts';
-import { readLedger } from '../../../store/ledger.ts';
-import type { ObjectStore } from '../../../store/object-store.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { loadBatch, keepBatch } from '../../../store/training/batches.ts';
+import { readChanges } from '../../../store/runs/changes.ts';
+import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
+import { readLedger } from '../../../store/ladder/ledger.ts';
+import type { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { tally } from '../../../activities/verification/tally.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
@@ -17,11 +17,11 @@ import type { AssessRequest, PlanRequest } from '../../../core/ladder/requests.t
 import type { AdvanceProgress, TrainRequest } from '../../../core/requests.ts';
 import type { KeptChange } from '../../../core/run-change.ts';
 import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';
-import { defineEnvironment } from '../../../environments/contract.ts';
+import { defineEnvironment } from '../../../environments/contract/environment.ts';
 import {
   calculatorEnvironment,
   slowCalculatorEnvironment,
-} from '../../../environments/calculator/environment.ts';
+} from '../../../environments/families/calculator/environment.ts';
 import {
   climbing,
   keepNear,

@@ -5,7 +5,7 @@ import type { StepReport } from '../../../core/ports.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { builtInEnvironments } from '../../../environments/families/index.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { hardestGoal, tinySpec } from '../../support/tiny-spec.ts';

@@ -6,8 +6,8 @@ import type { TrainRequest } from '../../../core/requests.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
-import { keepBatch } from '../../../store/batches.ts';
-import { CRITIC, loadCheckpoint, saveCheckpoint } from '../../../store/checkpoints.ts';
+import { keepBatch } from '../../../store/training/batches.ts';
+import { CRITIC, loadCheckpoint, saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { checkpointAt, smallConfig } from '../store/fixtures.ts';
 

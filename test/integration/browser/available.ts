@@ -1,6 +1,6 @@
-import { browserNeeds } from '../../../environments/browser/find-chromium.ts';
-import type { Need } from '../../../environments/contract.ts';
-import { miniwobNeed } from '../../../environments/miniwob/page-files.ts';
+import { browserNeeds } from '../../../environments/sandbox/browser/find-chromium.ts';
+import type { Need } from '../../../environments/contract/environment.ts';
+import { miniwobNeed } from '../../../environments/families/miniwob/page-files.ts';
 
 /** Whether all of it is there; and what stands in the name of a suite that had to be left out: nothing was shown. */
 function lookFor(suite: string, needs: readonly Need[]): { there: boolean; leftOut: string } {

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { chromium } from '../../../environments/browser/chromium.ts';
+import { chromium } from '../../../environments/sandbox/browser/chromium.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../../environments/host/played-session.ts';
 import {
   miniwobEnvironment,
   problemAt,
   simpleMiniwobEnvironment,
-} from '../../../environments/miniwob/environment.ts';
-import { PAGES, SIMPLE_PAGES } from '../../../environments/miniwob/levels.ts';
+} from '../../../environments/families/miniwob/environment.ts';
+import { PAGES, SIMPLE_PAGES } from '../../../environments/families/miniwob/levels.ts';
 import { miniwob } from './available.ts';
 
 const hosted = hostedHere(miniwobEnvironment());

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
-import { chromium } from '../../../environments/browser/chromium.ts';
-import { openPage } from '../../../environments/browser/open-page.ts';
-import { demonstrate } from '../../../environments/web-shop/demonstrate.ts';
-import { createVisits } from '../../../environments/web-shop/goals.ts';
-import { openVisit } from '../../../environments/web-shop/in-browser.ts';
-import { LEVELS } from '../../../environments/web-shop/levels.ts';
-import type { ToolContext } from '../../../environments/contract.ts';
+import { chromium } from '../../../environments/sandbox/browser/chromium.ts';
+import { openPage } from '../../../environments/sandbox/browser/open-page.ts';
+import { demonstrate } from '../../../environments/families/web-shop/demonstrate.ts';
+import { createVisits } from '../../../environments/families/web-shop/goals.ts';
+import { openVisit } from '../../../environments/families/web-shop/in-browser.ts';
+import { LEVELS } from '../../../environments/families/web-shop/levels.ts';
+import type { ToolContext } from '../../../environments/contract/environment.ts';
 import { browser as available } from './available.ts';
 
 const context: ToolContext = {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import getPort from 'get-port';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ensureChemistry } from '../../../environments/molecules/chemistry/python.ts';
+import { ensureChemistry } from '../../../plugins/molecules/chemistry/python.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { xmlProblem } from '../../support/well-formed.ts';
 
@@ -82,7 +82,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test('the demo trains up the ladder, has its report judged by DFT, and draws the page', async () => {
-  const command = path.resolve('environments/molecules/demo.ts');
+  const command = path.resolve('cli/demo-molecules.ts');
   const page = path.join(folder, 'page.svg');
   const ports = ['--temporal-port', '--ui-port', '--s3-port'];
   const flags = await Promise.all(

@@ -1,10 +1,10 @@
 import { WorkflowExecutionAlreadyStartedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadCheckpoint } from '../../../store/checkpoints.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
-import { decide, decided, pause, resume, stop } from '../../../workflows/messages.ts';
+import { decide, decided, pause, resume, stop } from '../../../workflows/control/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { until } from '../../support/run-client.ts';
 import type { RunClient } from '../../support/run-client.ts';

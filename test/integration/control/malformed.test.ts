@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { Wish } from '../../../core/ladder/requests.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
-import type { Progress } from '../../../workflows/messages.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { readChanges } from '../../../store/changes.ts';
-import { readSteps } from '../../../store/step-facts.ts';
+import { readChanges } from '../../../store/runs/changes.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
 import type { RunChange } from '../../../core/run-change.ts';
 import type { TierAnswer } from '../../../core/tier-contract.ts';
-import { change } from '../../../workflows/messages.ts';
-import type { ReviewState } from '../../../workflows/review-state.ts';
+import { change } from '../../../workflows/control/messages.ts';
+import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
 import { DONE } from '../../support/ended.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';

@@ -9,7 +9,7 @@ import { MADE_STAGE, madeGroup, madeSpec } from '../../../bench/dashboard/made-r
 import { factsOf } from '../../../core/episode/facts.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
-import type { ObjectStore } from '../../../store/object-store.ts';
+import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { HOSTILE, keepHostileRun } from '../../support/hostile-run.ts';
 import { until } from '../../support/run-client.ts';
 import { readSettings } from '../../../workers/settings.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUEUES } from '../../../core/names.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { hasChromium, launchChromium } from '../../support/chromium.ts';
 import { crawl, oneOfEachKind } from '../../support/crawl.ts';

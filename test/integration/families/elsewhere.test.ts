@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
 import type { GroupResult } from '../../../core/requests.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { isDone } from '../../support/ended.ts';
 import { killInActivity } from '../../support/kill-workers.ts';
 import { killAll, processesBelow } from '../../support/processes-below.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { runApart } from '../../../environments/swe/apart.ts';
-import { verdictApart } from '../../../environments/swe/judge.ts';
+import { runApart } from '../../../environments/families/swe/apart.ts';
+import { verdictApart } from '../../../environments/families/swe/judge.ts';
 import { BROKEN, FORGED_ANSWERS, HONEST_TESTS, MENDED, SOUND } from '../../support/forged-answers.ts';
 import { LEFT_OUT, bubblewrap } from '../sandbox/available.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Bug } from '../../../environments/swe/bug.ts';
-import { runApart } from '../../../environments/swe/apart.ts';
-import { judge, runTests, verdictApart } from '../../../environments/swe/judge.ts';
-import { patchBetween } from '../../../environments/swe/patch.ts';
-import { SMALL_LEVELS, smallBug } from '../../../environments/swe/small/modules.ts';
-import { withFiles } from '../../../environments/swe/tree.ts';
+import type { Bug } from '../../../environments/families/swe/bug.ts';
+import { runApart } from '../../../environments/families/swe/apart.ts';
+import { judge, runTests, verdictApart } from '../../../environments/families/swe/judge.ts';
+import { patchBetween } from '../../../environments/families/swe/patch.ts';
+import { SMALL_LEVELS, smallBug } from '../../../environments/families/swe/small/modules.ts';
+import { withFiles } from '../../../environments/families/swe/tree.ts';
 import { FORGED_MODULES } from '../../support/forged-lines.ts';
 import { LEFT_OUT, bubblewrap } from '../sandbox/available.ts';
 

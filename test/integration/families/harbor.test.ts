@@ -3,12 +3,12 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Environment, Task } from '../../../environments/contract.ts';
-import { harbor } from '../../../environments/swe/harbor/environment.ts';
-import { harborTask } from '../../../environments/swe/harbor/export.ts';
-import { LEVELS, mutationsOf, packageBug } from '../../../environments/swe/packages/bugs.ts';
-import { isSetUp } from '../../../environments/swe/packages/prepared.ts';
-import { hunksByPath } from '../../../environments/swe/patch.ts';
+import type { Environment, Task } from '../../../environments/contract/environment.ts';
+import { harbor } from '../../../environments/families/swe/harbor/environment.ts';
+import { harborTask } from '../../../environments/families/swe/harbor/export.ts';
+import { LEVELS, mutationsOf, packageBug } from '../../../environments/families/swe/packages/bugs.ts';
+import { isSetUp } from '../../../environments/families/swe/packages/prepared.ts';
+import { hunksByPath } from '../../../environments/families/swe/patch.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 
 const missing = isSetUp() ? '' : ' — NOT SHOWN HERE, for "npm run setup:swe" has not run';

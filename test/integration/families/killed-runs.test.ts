@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { readSteps } from '../../../store/step-facts.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
 import { killInActivity } from '../../support/kill-workers.ts';
 import { storedFacts } from '../../support/stored-facts.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';

@@ -1,15 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
-import type { Bug } from '../../../environments/swe/bug.ts';
+import type { Bug } from '../../../environments/families/swe/bug.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
-import { runApart } from '../../../environments/swe/apart.ts';
-import { judge, runTests } from '../../../environments/swe/judge.ts';
-import { LEVELS, mutationsOf, packageBug, type PackageBug } from '../../../environments/swe/packages/bugs.ts';
-import { PACKAGES } from '../../../environments/swe/packages/packages.ts';
-import { isSetUp } from '../../../environments/swe/packages/prepared.ts';
-import { patchBetween, patched } from '../../../environments/swe/patch.ts';
-import { withFiles } from '../../../environments/swe/tree.ts';
+import { runApart } from '../../../environments/families/swe/apart.ts';
+import { judge, runTests } from '../../../environments/families/swe/judge.ts';
+import {
+  LEVELS,
+  mutationsOf,
+  packageBug,
+  type PackageBug,
+} from '../../../environments/families/swe/packages/bugs.ts';
+import { PACKAGES } from '../../../environments/families/swe/packages/packages.ts';
+import { isSetUp } from '../../../environments/families/swe/packages/prepared.ts';
+import { patchBetween, patched } from '../../../environments/families/swe/patch.ts';
+import { withFiles } from '../../../environments/families/swe/tree.ts';
 import { HOLDERS, killedInCourse } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
-import { patchBetween, patched } from '../../../environments/swe/patch.ts';
-import { toolsOf, type Place } from '../../../environments/swe/tools.ts';
-import { swePackagesEnvironment } from '../../../environments/swe/packages/environment.ts';
-import { ToolRefusal } from '../../../environments/contract.ts';
-import { sweSmallEnvironment } from '../../../environments/swe/small/environment.ts';
+import { patchBetween, patched } from '../../../environments/families/swe/patch.ts';
+import { toolsOf, type Place } from '../../../environments/families/swe/tools.ts';
+import { swePackagesEnvironment } from '../../../environments/families/swe/packages/environment.ts';
+import { ToolRefusal } from '../../../environments/contract/environment.ts';
+import { sweSmallEnvironment } from '../../../environments/families/swe/small/environment.ts';
 import { HOLDERS, killedInCourse } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Observation } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
-import { LEVELS, problemAt } from '../../../environments/tool-math/problems.ts';
+import { LEVELS, problemAt } from '../../../environments/families/tool-math/problems.ts';
 import { HOLDERS, killedInCourse } from '../../support/processes-below.ts';
 import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 

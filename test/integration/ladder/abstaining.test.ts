@@ -2,16 +2,16 @@ import { creditBy } from '../../support/algorithm.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/ladder/assessment.ts';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { RewardSpec, RungSpec } from '../../../core/spec.ts';
-import type { Environment } from '../../../environments/contract.ts';
+import type { RewardSpec, RungSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { Environment } from '../../../environments/contract/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
-import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
+import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
 import { rung } from '../../support/rungs.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { answered, judgedGroup, keepAnswer, rewardBy, viewOf } from '../../support/ladder-groups.ts';
@@ -210,7 +210,7 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
         verifier,
         answer === 'CCO'
           ? { kind: 'measured', values: { gap_eV: 6, dipole_D: 1.5 } }
-          : // What environments/molecules/chemistry says of them.
+          : // What plugins/molecules/chemistry says of them.
             { kind: 'abstained', type: 'embedding', reason: 'no arrangement in space was found' },
       );
     }

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readLedger } from '../../../store/ledger.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { readLedger } from '../../../store/ladder/ledger.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { rolloutsPrefix } from '../../../store/keys.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
 import { briefSpec } from '../../support/brief-spec.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { readArchive } from '../../../activities/ladder/archive.ts';
 import { predict } from '../../../core/ladder/calibration.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';

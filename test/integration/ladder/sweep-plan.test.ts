@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createSweep } from '../../../activities/ladder/sweep.ts';
 import { archiveKey } from '../../../store/keys.ts';
-import { wishes } from '../../../store/ladder-codecs.ts';
+import { wishes } from '../../../store/ladder/ladder-codecs.ts';
 import type { Wish } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import { openTestStore } from '../../support/test-store.ts';

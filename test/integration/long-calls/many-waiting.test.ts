@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { createTools } from '../../../activities/rollout/tools.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import { historiesFrom, payloadsIn } from '../../../bench/histories.ts';
 import { ids } from '../../../core/names.ts';
 import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
-import { slowCalculatorEnvironment } from '../../../environments/calculator/environment.ts';
+import { slowCalculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { groupRequest } from '../../support/group-request.ts';
 import { poolSaying } from '../../support/saying.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rolloutsPrefix } from '../../../store/keys.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
-import type { Progress } from '../../../workflows/messages.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';

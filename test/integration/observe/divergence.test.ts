@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
-import { askedOfAll, commonTasks, compareRuns } from '../../../observe/comparison/compare.ts';
-import { divergenceOf } from '../../../observe/comparison/divergence.ts';
-import { divergenceText } from '../../../observe/comparison/divergence-words.ts';
+import { askedOfAll, commonTasks, compareRuns } from '../../../runs/comparison/compare.ts';
+import { divergenceOf } from '../../../runs/comparison/divergence.ts';
+import { divergenceText } from '../../../runs/comparison/divergence-words.ts';
 import { rolloutKey } from '../../../store/keys.ts';
-import { keepTrajectories, loadTrajectories } from '../../../store/trajectories.ts';
+import { keepTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { openPlainRuns, pagesOf } from '../../support/plain-runs.ts';
 

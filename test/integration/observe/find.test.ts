@@ -15,8 +15,8 @@ import {
 import { factsOf } from '../../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../../core/episode/facts.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
-import { matches, readQuery } from '../../../observe/find/find-query.ts';
-import { placeOf } from '../../../observe/episodes/place.ts';
+import { matches, readQuery } from '../../../runs/find/find-query.ts';
+import { placeOf } from '../../../runs/episodes/place.ts';
 import { assertOutput } from '../../support/json-output.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { openTestStore } from '../../support/test-store.ts';

@@ -4,13 +4,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
 import { MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
-import type { CurriculumSpec } from '../../../core/spec.ts';
+import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
 import type { StepFacts } from '../../../core/training/step-facts.ts';
-import { FactCache } from '../../../observe/find/fact-cache.ts';
-import { lastStep } from '../../../observe/runs/last-step.ts';
-import { stepsOf } from '../../../observe/runs/steps.ts';
+import { FactCache } from '../../../runs/find/fact-cache.ts';
+import { lastStep } from '../../../runs/overview/last-step.ts';
+import { stepsOf } from '../../../runs/overview/steps.ts';
 import { runPrefix, stepFactsKey } from '../../../store/keys.ts';
-import { keepStepAnswer, keepStepFacts, readSteps } from '../../../store/step-facts.ts';
+import { keepStepAnswer, keepStepFacts, readSteps } from '../../../store/training/step-facts.ts';
 import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { openTestStore } from '../../support/test-store.ts';
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
-import { questionAsked } from '../../../workflows/messages.ts';
+import { questionAsked } from '../../../workflows/control/messages.ts';
 import { gradusCommand } from '../../support/gradus-command.ts';
 import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';

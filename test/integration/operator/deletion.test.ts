@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from 'vitest';
-import { deleteRun, planDeletion } from '../../../operate/delete-run.ts';
-import { readRuns } from '../../../observe/runs/runs.ts';
-import type { Sources } from '../../../observe/sources.ts';
-import { whyOf } from '../../../observe/runs/why.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { pinCheckpoints } from '../../../store/retention.ts';
+import { deleteRun, planDeletion } from '../../../runs/control/delete-run.ts';
+import { readRuns } from '../../../runs/overview/runs.ts';
+import type { Sources } from '../../../runs/sources.ts';
+import { whyOf } from '../../../runs/overview/why.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { pinCheckpoints } from '../../../store/training/retention.ts';
 import { keepForgottenRun } from '../../support/forgotten-run.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';

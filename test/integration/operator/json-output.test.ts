@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { summarizeRun } from '../../../cli/curriculum-report.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
-import type { Progress } from '../../../workflows/messages.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { gradusCommand } from '../../support/gradus-command.ts';
 import { assertOutput } from '../../support/json-output.ts';

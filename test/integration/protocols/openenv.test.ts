@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Environment } from '../../../environments/contract.ts';
-import { openEnv } from '../../../environments/protocols/openenv.ts';
-import type { OpenEnvChoices } from '../../../environments/protocols/openenv.ts';
+import type { Environment } from '../../../environments/contract/environment.ts';
+import { openEnv } from '../../../environments/connectors/protocols/openenv.ts';
+import type { OpenEnvChoices } from '../../../environments/connectors/protocols/openenv.ts';
 import { playCalls } from '../../support/play-calls.ts';
 import { protocolPython } from '../../support/protocol-servers/python.ts';
 import { ServerProcess } from '../../support/protocol-servers/start.ts';

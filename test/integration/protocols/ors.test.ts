@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Environment } from '../../../environments/contract.ts';
+import type { Environment } from '../../../environments/contract/environment.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../../environments/host/played-session.ts';
-import { ors } from '../../../environments/protocols/ors.ts';
-import type { OrsChoices } from '../../../environments/protocols/ors.ts';
+import { ors } from '../../../environments/connectors/protocols/ors.ts';
+import type { OrsChoices } from '../../../environments/connectors/protocols/ors.ts';
 import { playCalls } from '../../support/play-calls.ts';
 import { protocolPython } from '../../support/protocol-servers/python.ts';
 import { ServerProcess } from '../../support/protocol-servers/start.ts';

@@ -2,12 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { loadCheckpoint } from '../../../store/checkpoints.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { startInstallation } from '../../../cli/stack-with-workers.ts';
 import type { Installation } from '../../../cli/stack-with-workers.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
-import type { Progress } from '../../../workflows/messages.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 import { jsonIn, readmeCommands } from '../../support/readme-commands.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
-import { loadCheckpoint } from '../../../store/checkpoints.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { killInActivity } from '../../support/kill-workers.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';

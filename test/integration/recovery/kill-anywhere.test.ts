@@ -10,7 +10,7 @@ import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { RunClient } from '../../support/run-client.ts';

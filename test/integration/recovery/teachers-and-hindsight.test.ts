@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
-import { findCheckpoints } from '../../../store/find-checkpoints.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { loadTrajectories, rolloutKeys } from '../../../store/trajectories.ts';
+import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ObjectStore } from '../../../store/object-store.ts';
-import { loadTrajectories } from '../../../store/trajectories.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { ids } from '../../../core/names.ts';
 import type { GroupResult } from '../../../core/requests.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';

@@ -10,14 +10,14 @@ import {
   loadPolicy,
   saveCheckpoint,
   textOf,
-} from '../../../store/checkpoints.ts';
-import type { ModelFiles } from '../../../store/checkpoints.ts';
+} from '../../../store/training/checkpoints.ts';
+import type { ModelFiles } from '../../../store/training/checkpoints.ts';
 import { sha256Hex } from '../../../store/digest.ts';
-import { checkpointOf, findCheckpoints } from '../../../store/find-checkpoints.ts';
-import { applyRetention, collectGarbage, pinCheckpoints } from '../../../store/retention.ts';
+import { checkpointOf, findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { applyRetention, collectGarbage, pinCheckpoints } from '../../../store/training/retention.ts';
 import { batchKey } from '../../../store/keys.ts';
-import { loadBatch, keepBatch } from '../../../store/batches.ts';
-import { loadTrajectories, keepTrajectories } from '../../../store/trajectories.ts';
+import { loadBatch, keepBatch } from '../../../store/training/batches.ts';
+import { loadTrajectories, keepTrajectories } from '../../../store/rollout/trajectories.ts';
 import { beginCritic } from '../../../engine/learner/critic.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';

@@ -1,5 +1,5 @@
 import { RandomStream, normal, randomKey } from '../../../core/random.ts';
-import type { CheckpointContent } from '../../../store/checkpoints.ts';
+import type { CheckpointContent } from '../../../store/training/checkpoints.ts';
 import type { ModelConfig, Weights } from '../../../engine/model-config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { weightShapes } from '../../../engine/model-config.ts';

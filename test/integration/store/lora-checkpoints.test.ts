@@ -8,10 +8,10 @@ import {
   loadPolicy,
   loadUnmerged,
   saveCheckpoint,
-} from '../../../store/checkpoints.ts';
-import type { CheckpointContent } from '../../../store/checkpoints.ts';
-import { findCheckpoints } from '../../../store/find-checkpoints.ts';
-import { applyRetention, collectGarbage } from '../../../store/retention.ts';
+} from '../../../store/training/checkpoints.ts';
+import type { CheckpointContent } from '../../../store/training/checkpoints.ts';
+import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { applyRetention, collectGarbage } from '../../../store/training/retention.ts';
 import { exportAdapter } from '../../../cli/export-adapter.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { Json } from '../../../core/json/json.ts';

@@ -1,5 +1,5 @@
 import type { Codec } from '../../../store/codec.ts';
-import type { CallOptions, ObjectStore } from '../../../store/object-store.ts';
+import type { CallOptions, ObjectStore } from '../../../store/objects/object-store.ts';
 import type { BlobRef } from '../../../core/refs.ts';
 
 /** Bytes that mean nothing. */

@@ -1,7 +1,7 @@
 // A process of its own, to be killed while it uploads: node --import tsx save-checkpoint.ts STORE-OPTIONS-AS-JSON STEP
-import { saveCheckpoint } from '../../../store/checkpoints.ts';
-import { ObjectStore } from '../../../store/object-store.ts';
-import type { ObjectStoreOptions } from '../../../store/object-store.ts';
+import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import type { ObjectStoreOptions } from '../../../store/objects/object-store.ts';
 import { checkpointAt, largerConfig } from './fixtures.ts';
 
 const [options, step] = process.argv.slice(2);

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ObjectStore } from '../../../store/object-store.ts';
-import type { ObjectStoreOptions } from '../../../store/object-store.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import type { ObjectStoreOptions } from '../../../store/objects/object-store.ts';
 import { startObjectStore } from '../../../infra/dev/object-store.ts';
 import type { ObjectStoreServer } from '../../../infra/dev/object-store.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { KeepLedger, PlannedSweep, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
-import type { LadderStatus } from '../../../workflows/ladder-state.ts';
+import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
 import { nothingSettled } from '../../support/hollow-activities.ts';
 import { rung } from '../../support/rungs.ts';
 import { until, untilBegun } from '../../support/run-client.ts';

@@ -3,7 +3,7 @@ import { historiesFrom } from '../../../bench/histories.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { KeepLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
-import type { LadderStatus } from '../../../workflows/ladder-state.ts';
+import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
 import { nothingSettled } from '../../support/hollow-activities.ts';
 import { rung } from '../../support/rungs.ts';
 import { until } from '../../support/run-client.ts';

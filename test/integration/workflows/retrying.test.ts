@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
 import { historiesFrom, signalsOf } from '../../../bench/histories.ts';
 import { GradusError } from '../../../core/errors.ts';
-import { activityRetried } from '../../../workflows/messages.ts';
+import { activityRetried } from '../../../workflows/control/messages.ts';
 import type { TrainRequest, VerifyRequest } from '../../../core/requests.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';

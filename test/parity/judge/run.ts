@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Candidate, TierFinding } from '../../../environments/contract.ts';
+import type { Candidate, TierFinding } from '../../../environments/contract/environment.ts';
 import { judge } from '../../../environments/verifiers/judge/judge.ts';
 import type { JudgeOptions } from '../../../environments/verifiers/judge/options.ts';
 import { ensurePythonEnvironment } from '../../../infra/setup/python-environment.ts';

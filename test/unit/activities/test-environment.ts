@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { gradusDialect } from '../../../engine/dialect/gradus/dialect.ts';
-import { defineEnvironment, defineTool } from '../../../environments/contract.ts';
-import type { Environment, Tool, ToolContext } from '../../../environments/contract.ts';
+import { defineEnvironment, defineTool } from '../../../environments/contract/environment.ts';
+import type { Environment, Tool, ToolContext } from '../../../environments/contract/environment.ts';
 import { exactMatch } from '../../../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../../../environments/verifiers/format.ts';
 import { tokenizer } from '../../support/fixture-tokenizer.ts';

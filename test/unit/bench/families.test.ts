@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FAMILIES } from '../../../bench/families/cases.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { builtInEnvironments } from '../../../environments/families/index.ts';
 
 test.each(FAMILIES)('$name is measured at levels that its environment has', ({ environment, played }) => {
   const found = builtInEnvironments.find(({ name }) => name === environment);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { reportRun, summarizeRun } from '../../../cli/curriculum-report.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { noTime } from '../../../core/time/time-split.ts';
-import type { Progress } from '../../../workflows/messages.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 import type { StepReport } from '../../../core/ports.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import { progressLine } from '../../../cli/show-progress.ts';

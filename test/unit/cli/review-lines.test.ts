@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { answeredText } from '../../../cli/review-lines.ts';
-import { whyInWords } from '../../../observe/runs/why-in-words.ts';
+import { whyInWords } from '../../../runs/overview/why-in-words.ts';
 
 test('who has answered a review is said in the singular and in the plural', () => {
   expect(answeredText([], 1)).toBe('0 of 1 reviewer has answered');

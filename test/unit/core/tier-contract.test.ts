@@ -6,8 +6,8 @@ import { z } from 'zod';
 import type { Json } from '../../../core/json/json.ts';
 import { tierQueue } from '../../../core/names.ts';
 import type { TierAnswer, TierRequest } from '../../../core/tier-contract.ts';
-import { moleculesEnvironment } from '../../../environments/molecules/environment.ts';
-import type { TierVerifier } from '../../../environments/contract.ts';
+import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
+import type { TierVerifier } from '../../../environments/contract/environment.ts';
 
 // The other side of these files is test/chemistry/test_contract.py.
 const FOLDER = path.resolve(import.meta.dirname, '../../golden/tier-contract');

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { askedIn, askedQuery, isDone, untilDone } from '../../../dashboard/asked.ts';
 import type { Asked } from '../../../dashboard/asked.ts';
-import type { RunObserver, RunView } from '../../../observe/runs/run.ts';
-import type { Progress } from '../../../workflows/messages.ts';
+import type { RunObserver, RunView } from '../../../runs/overview/run.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 
 const seen = <T>(value: T | null, problem: string | null = null) => ({ value, asOf: 0, problem });
 const view = (status: Progress['status'], question: string | null = null, closedAt: number | null = null) =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { signalsFor } from '../../../dashboard/pages/run.tsx';
-import type { Progress } from '../../../workflows/messages.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
 
 test.each([
   ['running', null, ['pause']],

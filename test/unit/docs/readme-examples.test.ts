@@ -19,9 +19,9 @@ import type {
   PlainEnvironment,
   Task,
   ToolContext,
-} from '../../../environments/contract.ts';
-import { demonstrationCorpus } from '../../../environments/corpus.ts';
-import { loadEnvironments } from '../../../environments/index.ts';
+} from '../../../environments/contract/environment.ts';
+import { demonstrationCorpus } from '../../../activities/training/corpus.ts';
+import { loadEnvironments } from '../../../environments/families/index.ts';
 import { reverse } from '../../../examples/tool.ts';
 import { lettersInPlace } from '../../../examples/verifier.ts';
 import { ChatServer } from '../../support/chat-server.ts';

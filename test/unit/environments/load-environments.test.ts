@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { builtInEnvironments, loadEnvironments } from '../../../environments/index.ts';
+import { builtInEnvironments, loadEnvironments } from '../../../environments/families/index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gradus-environments-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { GradusError } from '../../../core/errors.ts';
-import type { Environment } from '../../../environments/contract.ts';
+import type { Environment } from '../../../environments/contract/environment.ts';
 import type { SpecEnvironments } from '../../../spec/check.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { builtInEnvironments } from '../../../environments/families/index.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 
 export const environments = new Map<string, Environment>(

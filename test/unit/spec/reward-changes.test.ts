@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { changedReward, readSetting, rewardFields } from '../../../spec/reward-changes.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { builtInEnvironments } from '../../../environments/families/index.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import type { CurriculumSpec } from '../../../core/spec.ts';
+import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
 
 const tiny = tinySpec();
 const environments = new Map(builtInEnvironments.map((one) => [one.name, one]));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Environment } from '../../../environments/contract.ts';
+import type { Environment } from '../../../environments/contract/environment.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import type { SpecEnvironment } from '../../../spec/check.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { decodeBatch, encodeBatch } from '../../../store/batches.ts';
+import { decodeBatch, encodeBatch } from '../../../store/training/batches.ts';
 import { findOnPath } from '../../../infra/setup/command.ts';
 import { readSafetensors, writeSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import type { TrainBatch } from '../../../engine/learner/contract.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { BlobCache } from '../../../store/blob-cache.ts';
+import { BlobCache } from '../../../store/objects/blob-cache.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 
 let directory: string;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { ObjectStore } from '../../../store/object-store.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
 
 /** What the head of an object says on a server that refuses it, and whose clock is so far from ours. */
 async function refusedBy(aheadMs: number): Promise<unknown> {

@@ -2,8 +2,8 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { importModel } from '../../../store/import-model.ts';
-import type { ObjectStore } from '../../../store/object-store.ts';
+import { importModel } from '../../../store/training/import-model.ts';
+import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { templateOf } from '../engine/dialect/fixtures.ts';
 import { FULL_SIZES, fullSizeJson } from '../engine/tokenizer/full-size.ts';
 

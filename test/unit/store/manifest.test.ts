@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseManifest } from '../../../store/manifest.ts';
+import { parseManifest } from '../../../store/training/manifest.ts';
 
 const FOLDER = 'runs/run/checkpoints/000001-aaaaaaaaaaaa';
 const blob = (key: string) => ({ key, sha256: 'a'.repeat(64), bytes: 1 });

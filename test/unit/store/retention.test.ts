@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkpointsToDelete } from '../../../store/retention.ts';
-import type { RetentionCandidate, RetentionRule } from '../../../store/retention.ts';
+import { checkpointsToDelete } from '../../../store/training/retention.ts';
+import type { RetentionCandidate, RetentionRule } from '../../../store/training/retention.ts';
 
 const candidate = (step: number, score?: number): RetentionCandidate => ({
   step,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { storeError } from '../../../store/store-errors.ts';
+import { storeError } from '../../../store/objects/store-errors.ts';
 
 const CALL = { address: 'http://127.0.0.1:9000', doing: 'list runs/' };
 const failed = (code: string): string =>

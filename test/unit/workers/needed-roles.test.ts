@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ROLES } from '../../../core/names.ts';
-import { builtInEnvironments } from '../../../environments/index.ts';
+import { builtInEnvironments } from '../../../environments/families/index.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { neededRoles } from '../../../workers/tier.ts';
 import ladderCalculator from '../../support/ladder-calculator.ts';

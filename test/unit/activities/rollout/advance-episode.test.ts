@@ -11,9 +11,9 @@ import { SPECIAL_TOKENS, TAGS } from '../../../../engine/dialect/gradus/special-
 import {
   calculatorEnvironment,
   slowCalculatorEnvironment,
-} from '../../../../environments/calculator/environment.ts';
-import type { Environment } from '../../../../environments/contract.ts';
-import { ToolRefusal } from '../../../../environments/contract.ts';
+} from '../../../../environments/families/calculator/environment.ts';
+import type { Environment } from '../../../../environments/contract/environment.ts';
+import { ToolRefusal } from '../../../../environments/contract/environment.ts';
 import { ScriptedPolicy } from '../../../support/scripted-policy.ts';
 import type { RecordedTurn } from '../../../support/scripted-policy.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from '../test-environment.ts';

@@ -9,7 +9,7 @@ import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import {
   calculatorEnvironment,
   slowCalculatorEnvironment,
-} from '../../../../environments/calculator/environment.ts';
+} from '../../../../environments/families/calculator/environment.ts';
 import { ScriptedPolicy } from '../../../support/scripted-policy.ts';
 import { configOf, tokenizerOf } from '../../engine/dialect/fixtures.ts';
 import type { Family } from '../../engine/dialect/fixtures.ts';

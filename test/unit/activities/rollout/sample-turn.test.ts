@@ -5,7 +5,7 @@ import { randomKey } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import type { DecoderOptions } from '../../../../engine/decoder/decoder.ts';
 import type { LocalPolicy, SampleResult } from '../../../../engine/policy.ts';
-import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { randomWeights, smallConfig } from '../../engine/decoder/random-model.ts';
 import { dialect, tokenizer } from '../test-environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { demonstrationSequences } from '../../../../activities/training/demonstrations.ts';
 import { parseAction } from '../../../../engine/dialect/gradus/parse-action.ts';
-import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
-import { sessionTool } from '../../../../environments/contract.ts';
-import type { Demonstration, Environment } from '../../../../environments/contract.ts';
+import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
+import { sessionTool } from '../../../../environments/contract/environment.ts';
+import type { Demonstration, Environment } from '../../../../environments/contract/environment.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from '../test-environment.ts';
 import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
 

@@ -4,7 +4,7 @@ import { LONG, METHOD_CASES, unmasked } from '../../../../bench/methods/cases.ts
 import { trialSpec } from '../../../../bench/methods/trial.ts';
 import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';
 import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
-import { builtInEnvironments } from '../../../../environments/index.ts';
+import { builtInEnvironments } from '../../../../environments/families/index.ts';
 import { parseSpec } from '../../../../spec/parse-spec.ts';
 
 const environments = inThisProcess(builtInEnvironments);

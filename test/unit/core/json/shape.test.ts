@@ -11,7 +11,7 @@ import {
   optional,
   record,
 } from '../../../../core/json/shape.ts';
-import * as shapes from '../../../../workflows/message-shapes.ts';
+import * as shapes from '../../../../workflows/control/message-shapes.ts';
 
 const shape = object<{ id: string; costs: number[]; kind: 'a' | 'b'; note?: string | null }>({
   id: name,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import bfcl from '../../../../environments/bfcl/environment.ts';
+import bfcl from '../../../../environments/connectors/packages/bfcl/environment.ts';
 import { checkArguments } from '../../../../environments/host/arguments.ts';
 import { expertCalls, play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Room } from '../../../../environments/browser/room.ts';
+import { Room } from '../../../../environments/sandbox/browser/room.ts';
 
 describe('a room for two', () => {
   const evicted: string[] = [];

@@ -13,9 +13,9 @@ import { trainTokenizer } from '../../../../engine/tokenizer/train-bpe.ts';
 import {
   calculatorEnvironment,
   slowCalculatorEnvironment,
-} from '../../../../environments/calculator/environment.ts';
-import { calculate } from '../../../../environments/calculator/tool.ts';
-import { demonstrationCorpus } from '../../../../environments/corpus.ts';
+} from '../../../../environments/families/calculator/environment.ts';
+import { calculate } from '../../../../environments/families/calculator/tool.ts';
+import { demonstrationCorpus } from '../../../../activities/training/corpus.ts';
 
 const environment = calculatorEnvironment();
 const SPLITS: Split[] = ['train', 'heldout', 'test'];

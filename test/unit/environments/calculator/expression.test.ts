@@ -6,7 +6,7 @@ import {
   printExpression,
   steps,
   type Expression,
-} from '../../../../environments/calculator/expression.ts';
+} from '../../../../environments/families/calculator/expression.ts';
 
 const { expression } = fc.letrec<{ expression: Expression; operation: Expression }>((tie) => ({
   expression: fc.oneof({ depthSize: 'small' }, fc.bigInt(-999n, 999n), tie('operation')),

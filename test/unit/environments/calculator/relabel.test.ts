@@ -3,17 +3,17 @@ import type { Turn } from '../../../../core/episode/episode.ts';
 import type { Split } from '../../../../core/refs.ts';
 import { parseAction } from '../../../../engine/dialect/gradus/parse-action.ts';
 import { turnText } from '../../../../engine/dialect/gradus/render.ts';
-import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import {
   expressionsOf,
   parseExpression,
   printExpression,
   steps,
   type Operation,
-} from '../../../../environments/calculator/expression.ts';
-import { mayBeAsked, splitOf } from '../../../../environments/calculator/problems.ts';
-import { calculate } from '../../../../environments/calculator/tool.ts';
-import type { Candidate, Task } from '../../../../environments/contract.ts';
+} from '../../../../environments/families/calculator/expression.ts';
+import { mayBeAsked, splitOf } from '../../../../environments/families/calculator/problems.ts';
+import { calculate } from '../../../../environments/families/calculator/tool.ts';
+import type { Candidate, Task } from '../../../../environments/contract/environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 
 const environment = calculatorEnvironment();

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { calculate, slowCalculatorTool } from '../../../../environments/calculator/tool.ts';
-import { ToolRefusal, type ToolContext } from '../../../../environments/contract.ts';
+import { calculate, slowCalculatorTool } from '../../../../environments/families/calculator/tool.ts';
+import { ToolRefusal, type ToolContext } from '../../../../environments/contract/environment.ts';
 
 describe('the calculator', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import gymnasium from '../../../../environments/gymnasium/environment.ts';
+import gymnasium from '../../../../environments/connectors/packages/gymnasium/environment.ts';
 import { expertCalls, play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 const environment = (game: string) => gymnasium.find(({ name }) => name === `gymnasium-${game}`)!;

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test, vi } from 'vitest';
 import { assertSchema, checkArguments, checkJson } from '../../../../environments/host/arguments.ts';
-import type { JsonSchema, Tool } from '../../../../environments/contract.ts';
+import type { JsonSchema, Tool } from '../../../../environments/contract/environment.ts';
 
 const tool = (schema: JsonSchema) => ({ arguments: schema }) as Tool;
 

@@ -6,7 +6,7 @@ import { BoundedOutput } from '../../../../environments/host/bounded-output.ts';
 import { deadlineMs } from '../../../../environments/host/deadlines.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 import { HostProcess } from '../../../../environments/host/host-process.ts';
-import { builtInEnvironments } from '../../../../environments/index.ts';
+import { builtInEnvironments } from '../../../../environments/families/index.ts';
 import { someSession } from '../../../support/some-session.ts';
 
 const { signal } = new AbortController();

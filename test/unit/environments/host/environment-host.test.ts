@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Incident } from '../../../../core/episode/incidents.ts';
 import { callBlocksMs, EnvironmentHost } from '../../../../environments/host/environment-host.ts';
-import { limitsOf } from '../../../../environments/contract.ts';
+import { limitsOf } from '../../../../environments/contract/environment.ts';
 import type { Said } from '../../../../environments/host/asks.ts';
 import type { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
 import { someSession } from '../../../support/some-session.ts';

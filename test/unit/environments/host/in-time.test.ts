@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 import { inTime } from '../../../../environments/host/in-time.ts';
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Observation } from '../../../../core/episode/episode.ts';
-import { defineTool, sessionTool } from '../../../../environments/contract.ts';
-import type { Environment, Task } from '../../../../environments/contract.ts';
-import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
+import { defineTool, sessionTool } from '../../../../environments/contract/environment.ts';
+import type { Environment, Task } from '../../../../environments/contract/environment.ts';
+import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { playCalls } from '../../../support/play-calls.ts';
 
 // The episodes of a group have one task. What one of them does to it no other one may meet.

@@ -2,12 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Incident } from '../../../../core/episode/incidents.ts';
-import { calculatorEnvironment } from '../../../../environments/calculator/environment.ts';
-import { calculatorTool } from '../../../../environments/calculator/tool.ts';
+import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
+import { calculatorTool } from '../../../../environments/families/calculator/tool.ts';
 import { factsOf } from '../../../../environments/host/facts.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
-import { builtInEnvironments } from '../../../../environments/index.ts';
-import { readMolecule } from '../../../../environments/molecules/rdkit.ts';
+import { builtInEnvironments } from '../../../../environments/families/index.ts';
+import { readMolecule } from '../../../../environments/families/molecules/rdkit.ts';
 import { someSession } from '../../../support/some-session.ts';
 
 const { signal } = new AbortController();

@@ -5,7 +5,7 @@ import { EnvironmentHost } from '../../../../environments/host/environment-host.
 import { factsOf } from '../../../../environments/host/facts.ts';
 import { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
 import { readPresentation } from '../../../../environments/host/read-presentation.ts';
-import { moleculesEnvironment } from '../../../../environments/molecules/environment.ts';
+import { moleculesEnvironment } from '../../../../environments/families/molecules/environment.ts';
 
 const { signal } = new AbortController();
 let host: EnvironmentHost;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { whatIsWrongWithSvg } from '../../../../environments/host/svg-reader.ts';
-import { drawMolecule, loadRdkit } from '../../../../environments/molecules/rdkit.ts';
+import { drawMolecule, loadRdkit } from '../../../../environments/families/molecules/rdkit.ts';
 import { processorMs } from '../../../support/processor-time.ts';
 
 beforeAll(loadRdkit);

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
-import type { Environment, Task } from '../../../../environments/contract.ts';
+import type { Environment, Task } from '../../../../environments/contract/environment.ts';
 import {
   miniwobEnvironment,
   problemAt,
   simpleMiniwobEnvironment,
-} from '../../../../environments/miniwob/environment.ts';
-import { PAGES, TRAIN_ONLY } from '../../../../environments/miniwob/levels.ts';
+} from '../../../../environments/families/miniwob/environment.ts';
+import { PAGES, TRAIN_ONLY } from '../../../../environments/families/miniwob/levels.ts';
 
 const refs = (environment: Environment, split: Split) =>
   environment.levels.flatMap((level) =>

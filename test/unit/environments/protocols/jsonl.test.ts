@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
-import type { Environment } from '../../../../environments/contract.ts';
-import { jsonl } from '../../../../environments/protocols/jsonl.ts';
-import type { JsonlChoices } from '../../../../environments/protocols/jsonl.ts';
-import type { Row } from '../../../../environments/protocols/rows.ts';
+import type { Environment } from '../../../../environments/contract/environment.ts';
+import { jsonl } from '../../../../environments/connectors/protocols/jsonl.ts';
+import type { JsonlChoices } from '../../../../environments/connectors/protocols/jsonl.ts';
+import type { Row } from '../../../../environments/connectors/protocols/rows.ts';
 
 let folder: string;
 let files = 0;

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ToolCall } from '../../../../core/episode/episode.ts';
-import type { Environment, Task } from '../../../../environments/contract.ts';
-import { mcpSessions } from '../../../../environments/protocols/mcp.ts';
-import type { McpPlace, StatefulMcpChoices } from '../../../../environments/protocols/mcp.ts';
+import type { Environment, Task } from '../../../../environments/contract/environment.ts';
+import { mcpSessions } from '../../../../environments/connectors/protocols/mcp.ts';
+import type { McpPlace, StatefulMcpChoices } from '../../../../environments/connectors/protocols/mcp.ts';
 import { playCalls } from '../../../support/play-calls.ts';
 
 // With @modelcontextprotocol/server-memory from npm, which keeps what it is told in a file.
@@ -101,7 +101,7 @@ test('what a process that was killed has left is removed, and what belongs to a 
   const others = path.join(tmpdir(), `gradus-sessions-another-host-${gone}-abcdef`);
   for (const one of [left, kept, others]) mkdirSync(one);
   try {
-    const script = `const { makeSessionFolder } = await import(${JSON.stringify(path.join(root, 'environments/protocols/session-folder.ts'))}); console.log(await makeSessionFolder());`;
+    const script = `const { makeSessionFolder } = await import(${JSON.stringify(path.join(root, 'environments/connectors/protocols/session-folder.ts'))}); console.log(await makeSessionFolder());`;
     const { stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
       cwd: root,
       encoding: 'utf8',

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { makeSessionFolder } from '../../../../environments/protocols/session-folder.ts';
+import { makeSessionFolder } from '../../../../environments/connectors/protocols/session-folder.ts';
 
 const NOBODY = 65_534;
 

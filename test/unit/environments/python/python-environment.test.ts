@@ -1,10 +1,13 @@
 import { afterAll, expect, test } from 'vitest';
 import type { ToolCall } from '../../../../core/episode/episode.ts';
-import { sessionTool } from '../../../../environments/contract.ts';
-import { loadEnvironments } from '../../../../environments/index.ts';
-import { pythonEnvironment, pythonVerifier } from '../../../../environments/python/python-environment.ts';
-import { python } from '../../../../environments/python/python.ts';
-import { READY } from '../../../../environments/ready.ts';
+import { sessionTool } from '../../../../environments/contract/environment.ts';
+import { loadEnvironments } from '../../../../environments/families/index.ts';
+import {
+  pythonEnvironment,
+  pythonVerifier,
+} from '../../../../environments/connectors/python/python-environment.ts';
+import { python } from '../../../../environments/connectors/python/python.ts';
+import { READY } from '../../../../environments/connectors/packages/ready.ts';
 import { environmentReward } from '../../../../environments/verifiers/environment-reward.ts';
 import { play, tasksOf } from '../../../support/ready-environments.ts';
 

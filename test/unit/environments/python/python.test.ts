@@ -6,11 +6,11 @@ import { createInterface } from 'node:readline';
 import path from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import type { Json } from '../../../../core/json/json.ts';
-import type { Task } from '../../../../environments/contract.ts';
-import { ToolRefusal } from '../../../../environments/contract.ts';
-import { python } from '../../../../environments/python/python.ts';
-import type { PythonModule } from '../../../../environments/python/python.ts';
-import { PythonServer } from '../../../../environments/python/python-server.ts';
+import type { Task } from '../../../../environments/contract/environment.ts';
+import { ToolRefusal } from '../../../../environments/contract/environment.ts';
+import { python } from '../../../../environments/connectors/python/python.ts';
+import type { PythonModule } from '../../../../environments/connectors/python/python.ts';
+import { PythonServer } from '../../../../environments/connectors/python/python-server.ts';
 import { isAlive } from '../../../../infra/setup/file-lock.ts';
 
 const FILE = path.resolve('test/support/misbehaving.py');
@@ -184,7 +184,7 @@ os.dup2(writing, 1)
 os.dup2(writing, 2)
 descendants.end_all(lambda: [2 ** 30], 0)
 `;
-  const env = { ...process.env, PYTHONPATH: path.resolve('environments/python/runner') };
+  const env = { ...process.env, PYTHONPATH: path.resolve('environments/connectors/python/runner') };
   const { status, signal } = spawnSync('python3', ['-c', program], { env });
   expect({ status, signal }).toEqual({ status: 0, signal: null });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import reasoningGym from '../../../../environments/reasoning-gym/environment.ts';
-import { python } from '../../../../environments/python/python.ts';
-import type { FastVerifier } from '../../../../environments/contract.ts';
+import reasoningGym from '../../../../environments/connectors/packages/reasoning-gym/environment.ts';
+import { python } from '../../../../environments/connectors/python/python.ts';
+import type { FastVerifier } from '../../../../environments/contract/environment.ts';
 import { tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 const named = (dataset: string) => reasoningGym.find(({ name }) => name === `reasoning-gym-${dataset}`)!;
@@ -58,10 +58,16 @@ await withPackages('reasoning-gym', () => {
   });
 
   test('another process makes the same tasks', async () => {
-    const again = python(new URL('../../../../environments/reasoning-gym/reasoning.py', import.meta.url), {
-      requirements: new URL('../../../../environments/reasoning-gym/requirements.txt', import.meta.url),
-      processes: 1,
-    });
+    const again = python(
+      new URL('../../../../environments/connectors/packages/reasoning-gym/reasoning.py', import.meta.url),
+      {
+        requirements: new URL(
+          '../../../../environments/connectors/packages/reasoning-gym/requirements.txt',
+          import.meta.url,
+        ),
+        processes: 1,
+      },
+    );
     const { task } = await judged('chain-sum', '1');
     const { ref: _, ...rest } = task;
     expect(await again.call('task', ['chain_sum', 190, 'train', 1, 0])).toEqual(rest);

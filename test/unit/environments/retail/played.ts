@@ -1,9 +1,9 @@
 import type { Json } from '../../../../core/json/json.ts';
 import type { ToolCall, Turn } from '../../../../core/episode/episode.ts';
-import { ToolRefusal, type Candidate, type Task } from '../../../../environments/contract.ts';
-import { actAtDesk, openDesk } from '../../../../environments/retail/desk.ts';
-import { goalOf } from '../../../../environments/retail/goal.ts';
-import { retailVerifier } from '../../../../environments/retail/verifier.ts';
+import { ToolRefusal, type Candidate, type Task } from '../../../../environments/contract/environment.ts';
+import { actAtDesk, openDesk } from '../../../../environments/families/retail/desk.ts';
+import { goalOf } from '../../../../environments/families/retail/goal.ts';
+import { retailVerifier } from '../../../../environments/families/retail/verifier.ts';
 
 export const call = (name: string, args: Record<string, string> = {}): ToolCall => ({
   name,

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
 import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Split } from '../../../../core/refs.ts';
-import type { Demonstration, Task } from '../../../../environments/contract.ts';
-import { PATIENCE } from '../../../../environments/retail/customer.ts';
-import { goalOf } from '../../../../environments/retail/goal.ts';
-import { retailEnvironment } from '../../../../environments/retail/environment.ts';
-import { applyWrite, WRITES } from '../../../../environments/retail/shop.ts';
+import type { Demonstration, Task } from '../../../../environments/contract/environment.ts';
+import { PATIENCE } from '../../../../environments/families/retail/customer.ts';
+import { goalOf } from '../../../../environments/families/retail/goal.ts';
+import { retailEnvironment } from '../../../../environments/families/retail/environment.ts';
+import { applyWrite, WRITES } from '../../../../environments/families/retail/shop.ts';
 import { call, played, say, scoreOf } from './played.ts';
 
 const environment = retailEnvironment();

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';
-import type { Demonstration, Task } from '../../../../environments/contract.ts';
-import { Bm25 } from '../../../../environments/search-qa/bm25.ts';
-import { searched, searchQaEnvironment } from '../../../../environments/search-qa/environment.ts';
-import { LEVELS } from '../../../../environments/search-qa/levels.ts';
-import { theLibrary } from '../../../../environments/search-qa/library.ts';
+import type { Demonstration, Task } from '../../../../environments/contract/environment.ts';
+import { Bm25 } from '../../../../environments/families/search-qa/bm25.ts';
+import { searched, searchQaEnvironment } from '../../../../environments/families/search-qa/environment.ts';
+import { LEVELS } from '../../../../environments/families/search-qa/levels.ts';
+import { theLibrary } from '../../../../environments/families/search-qa/library.ts';
 import { normalizeSquad } from '../../../../environments/verifiers/squad.ts';
 
 const environment = searchQaEnvironment();

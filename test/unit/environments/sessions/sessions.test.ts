@@ -3,9 +3,9 @@ import { actsOf, callKey } from '../../../../core/episode/acts.ts';
 import type { Act } from '../../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall, Turn } from '../../../../core/episode/episode.ts';
 import { GradusError } from '../../../../core/errors.ts';
-import type { Environment, ToolContext } from '../../../../environments/contract.ts';
+import type { Environment, ToolContext } from '../../../../environments/contract/environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
-import type { Sessions } from '../../../../environments/session.ts';
+import type { Sessions } from '../../../../environments/contract/session.ts';
 import { HouseServer, houseWith, WAYS } from '../../../support/houses.ts';
 
 const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readDockerfile } from '../../../../environments/swe/harbor/dockerfile.ts';
+import { readDockerfile } from '../../../../environments/families/swe/harbor/dockerfile.ts';
 
 const held = new Map([['pytest', '9.2.0']]);
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Judgements, type Judged } from '../../../../environments/swe/judgements.ts';
+import { Judgements, type Judged } from '../../../../environments/families/swe/judgements.ts';
 
 interface Verdict {
   by: string;

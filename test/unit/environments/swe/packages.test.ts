@@ -1,13 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
-import { LEVELS, mutated, mutationsOf, testKey } from '../../../../environments/swe/packages/bugs.ts';
+import {
+  LEVELS,
+  mutated,
+  mutationsOf,
+  testKey,
+} from '../../../../environments/families/swe/packages/bugs.ts';
 import {
   isKept,
   isMutated,
   isTestFile,
   packageCalled,
   PACKAGES,
-} from '../../../../environments/swe/packages/packages.ts';
+} from '../../../../environments/families/swe/packages/packages.ts';
 
 const SPLITS: readonly Split[] = ['train', 'heldout', 'test'];
 

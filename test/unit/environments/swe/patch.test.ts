@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ToolRefusal } from '../../../../environments/contract.ts';
-import { hunksByPath, patchBetween, patched } from '../../../../environments/swe/patch.ts';
-import { ratio } from '../../../../environments/swe/sequence-matcher.ts';
+import { ToolRefusal } from '../../../../environments/contract/environment.ts';
+import { hunksByPath, patchBetween, patched } from '../../../../environments/families/swe/patch.ts';
+import { ratio } from '../../../../environments/families/swe/sequence-matcher.ts';
 
 /** What some programs take for the end of a line, or of a text. */
 const ODD = [

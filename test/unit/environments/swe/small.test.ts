@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
-import { patched } from '../../../../environments/swe/patch.ts';
-import { SMALL_LEVELS, smallBug } from '../../../../environments/swe/small/modules.ts';
+import { patched } from '../../../../environments/families/swe/patch.ts';
+import { SMALL_LEVELS, smallBug } from '../../../../environments/families/swe/small/modules.ts';
 
 test('no bug of one split is a bug of another, and each is mended by its patch', () => {
   const owner = new Map<string, Split>();

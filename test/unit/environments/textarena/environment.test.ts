@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import textArena from '../../../../environments/textarena/environment.ts';
+import textArena from '../../../../environments/connectors/packages/textarena/environment.ts';
 import { play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 const environment = (game: string) => textArena.find(({ name }) => name === `textarena-${game}`)!;

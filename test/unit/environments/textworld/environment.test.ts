@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import textworld from '../../../../environments/textworld/environment.ts';
+import textworld from '../../../../environments/connectors/packages/textworld/environment.ts';
 import { expertCalls, play, tasksOf, withPackages } from '../../../support/ready-environments.ts';
 
 await withPackages('textworld', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Split } from '../../../../core/refs.ts';
-import { LEVELS, problemAt } from '../../../../environments/tool-math/problems.ts';
+import { LEVELS, problemAt } from '../../../../environments/families/tool-math/problems.ts';
 
 const SPLITS: Split[] = ['train', 'heldout', 'test'];
 

@@ -1,6 +1,11 @@
 import type { Action, Turn } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
-import type { Candidate, FastVerifier, Task, Verdict } from '../../../../environments/contract.ts';
+import type {
+  Candidate,
+  FastVerifier,
+  Task,
+  Verdict,
+} from '../../../../environments/contract/environment.ts';
 
 export const call = (name: string, args: Json): Action => ({ kind: 'call', call: { name, arguments: args } });
 export const bad: Action = { kind: 'malformed', reason: 'text outside tags' };

@@ -2,9 +2,14 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Action } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
-import type { Candidate, Environment, FastVerifier, Task } from '../../../../environments/contract.ts';
+import type {
+  Candidate,
+  Environment,
+  FastVerifier,
+  Task,
+} from '../../../../environments/contract/environment.ts';
 import { readVerdict } from '../../../../environments/host/read-answers.ts';
-import { builtInEnvironments } from '../../../../environments/index.ts';
+import { builtInEnvironments } from '../../../../environments/families/index.ts';
 import { bad, call, candidateOf, says } from './candidates.ts';
 
 // An abstention counts nowhere, so who can bring a verifier to throw, or to take longer than it may, has a place to hide.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Action, Turn } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
-import type { Candidate, FastVerifier } from '../../../../environments/contract.ts';
+import type { Candidate, FastVerifier } from '../../../../environments/contract/environment.ts';
 import { environmentReward } from '../../../../environments/verifiers/environment-reward.ts';
 import { exactMatch, normalizeAnswer } from '../../../../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../../../../environments/verifiers/format.ts';

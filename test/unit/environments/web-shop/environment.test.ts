@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../../../environments/host/played-session.ts';
-import { webShopEnvironment } from '../../../../environments/web-shop/environment.ts';
+import { webShopEnvironment } from '../../../../environments/families/web-shop/environment.ts';
 
 const { signal } = new AbortController();
 /** All turns are used up, or the page has ended it. */

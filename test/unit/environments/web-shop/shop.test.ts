@@ -1,15 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { asText } from '../../../../environments/web-shop/as-text.ts';
-import { CATALOGUE_SIZE, makeCatalogue } from '../../../../environments/web-shop/catalogue.ts';
-import { demonstrate } from '../../../../environments/web-shop/demonstrate.ts';
-import { createVisits, splitOf, wishText } from '../../../../environments/web-shop/goals.ts';
-import { LEVELS } from '../../../../environments/web-shop/levels.ts';
-import { ENTRANCE, pageAt, resultsAt } from '../../../../environments/web-shop/pages.ts';
-import type { Goal, Product } from '../../../../environments/web-shop/product.ts';
-import { rewardOf } from '../../../../environments/web-shop/reward.ts';
-import { openShop } from '../../../../environments/web-shop/shop.ts';
-import { addressAfter, boughtAt, lastWord, readAt } from '../../../../environments/web-shop/visit.ts';
-import { ToolRefusal } from '../../../../environments/contract.ts';
+import { asText } from '../../../../environments/families/web-shop/as-text.ts';
+import { CATALOGUE_SIZE, makeCatalogue } from '../../../../environments/families/web-shop/catalogue.ts';
+import { demonstrate } from '../../../../environments/families/web-shop/demonstrate.ts';
+import { createVisits, splitOf, wishText } from '../../../../environments/families/web-shop/goals.ts';
+import { LEVELS } from '../../../../environments/families/web-shop/levels.ts';
+import { ENTRANCE, pageAt, resultsAt } from '../../../../environments/families/web-shop/pages.ts';
+import type { Goal, Product } from '../../../../environments/families/web-shop/product.ts';
+import { rewardOf } from '../../../../environments/families/web-shop/reward.ts';
+import { openShop } from '../../../../environments/families/web-shop/shop.ts';
+import {
+  addressAfter,
+  boughtAt,
+  lastWord,
+  readAt,
+} from '../../../../environments/families/web-shop/visit.ts';
+import { ToolRefusal } from '../../../../environments/contract/environment.ts';
 import type { Split } from '../../../../core/refs.ts';
 
 const lamp: Product = {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { findOnPath, runCommand } from '../../../../infra/setup/command.ts';
-import { ensureNativeDecoder } from '../../../../infra/setup/decoder-native.ts';
+import { ensureNativeDecoder } from '../../../../engine/decoder/native/setup.ts';
 
 // A C++ compiler takes minutes where others need the processors, too.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 60_000 });

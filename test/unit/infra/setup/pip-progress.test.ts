@@ -25,7 +25,10 @@ test('of what pip prints packages, downloads with their sizes and unpacking are 
 });
 
 test('packages are counted in files with digests and without', () => {
-  const file = new URL('../../../../environments/gymnasium/requirements.txt', import.meta.url);
+  const file = new URL(
+    '../../../../environments/connectors/packages/gymnasium/requirements.txt',
+    import.meta.url,
+  );
   const pinned = readFileSync(file, 'utf8').split('\n');
   expect(packagesIn(pinned.join('\n'))).toBe(pinned.filter((line) => /^[a-z].*==/u.test(line)).length);
   expect(packagesIn('# nothing\n')).toBe(0);

@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 60_000 });
 
 const CHEMISTRY = path.resolve(
   import.meta.dirname,
-  '../../../../environments/molecules/chemistry/requirements.txt',
+  '../../../../plugins/molecules/chemistry/requirements.txt',
 );
 
 let scratch: string;

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Episode } from '../../../../core/episode/episode.ts';
-import { differencesOf } from '../../../../observe/comparison/differences.ts';
-import { episodeDifference } from '../../../../observe/comparison/episode-difference.ts';
+import { differencesOf } from '../../../../runs/comparison/differences.ts';
+import { episodeDifference } from '../../../../runs/comparison/episode-difference.ts';
 
 test('what differs is told by its path, and members of a list by their names wherever they stand', () => {
   const one = {

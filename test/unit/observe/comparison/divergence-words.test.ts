@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Divergence, Parting } from '../../../../observe/comparison/divergence.ts';
-import { divergenceText } from '../../../../observe/comparison/divergence-words.ts';
+import type { Divergence, Parting } from '../../../../runs/comparison/divergence.ts';
+import { divergenceText } from '../../../../runs/comparison/divergence-words.ts';
 
 const parted = (parting: Partial<Parting>): string[] =>
   divergenceText({

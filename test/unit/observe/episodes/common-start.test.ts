@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { commonStart } from '../../../../observe/episodes/common-start.ts';
+import { commonStart } from '../../../../runs/episodes/common-start.ts';
 
 test('lists have in common what they begin with', () => {
   expect(commonStart([])).toBe(0);

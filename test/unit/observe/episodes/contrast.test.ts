@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { comparedSamples } from '../../../../observe/episodes/contrast.ts';
-import type { EpisodeRow } from '../../../../observe/episodes/episode-rows.ts';
+import { comparedSamples } from '../../../../runs/episodes/contrast.ts';
+import type { EpisodeRow } from '../../../../runs/episodes/episode-rows.ts';
 
 const row = (group: number, reward: number | null, more: Partial<EpisodeRow> = {}): EpisodeRow =>
   ({

@@ -1,6 +1,6 @@
 import { assert, integer, property, record, stringMatching } from 'fast-check';
 import { expect, test } from 'vitest';
-import { parsePlace, placeOf } from '../../../../observe/episodes/place.ts';
+import { parsePlace, placeOf } from '../../../../runs/episodes/place.ts';
 
 const name = stringMatching(/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/).filter((text) => text.length < 64);
 const number = integer({ min: 0, max: 999_999_999 });

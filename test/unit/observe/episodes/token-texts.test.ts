@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
-import { textsOf } from '../../../../observe/episodes/token-texts.ts';
+import { textsOf } from '../../../../runs/episodes/token-texts.ts';
 import { tokenizer as small } from '../../../support/fixture-tokenizer.ts';
 import { tokenizerOf } from '../../engine/dialect/fixtures.ts';
 

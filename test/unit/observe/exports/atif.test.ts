@@ -3,8 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
 import type { RolloutGroup } from '../../../../core/episode/episode.ts';
-import { atifFile, atifOf } from '../../../../observe/exports/atif.ts';
-import type { FoundEpisode } from '../../../../observe/find/found-episodes.ts';
+import { atifFile, atifOf } from '../../../../runs/exports/atif.ts';
+import type { FoundEpisode } from '../../../../runs/find/found-episodes.ts';
 
 const { reward } = madeSpec('made');
 const schema = JSON.parse(readFileSync('test/fixtures/atif/trajectory.schema.json', 'utf8')) as object;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
 import type { Episode, Turn } from '../../../../core/episode/episode.ts';
-import { messagesLine, messagesOf, saidIn } from '../../../../observe/exports/messages.ts';
+import { messagesLine, messagesOf, saidIn } from '../../../../runs/exports/messages.ts';
 
 const call: Turn['action'] = { kind: 'call', call: { name: 'search', arguments: { query: 'x' } } };
 

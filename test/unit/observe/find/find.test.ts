@@ -2,8 +2,8 @@ import { array, assert, asyncProperty, constantFrom, property, record, option, i
 import type { Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
 import { OBSERVED_ERRORS } from '../../../../core/episode/facts.ts';
-import type { EpisodeIndex, IndexedStep, Scanned } from '../../../../observe/find/episode-index.ts';
-import { find, matchingRows } from '../../../../observe/find/find.ts';
+import type { EpisodeIndex, IndexedStep, Scanned } from '../../../../runs/find/episode-index.ts';
+import { find, matchingRows } from '../../../../runs/find/find.ts';
 import {
   matches,
   ORDERS,
@@ -13,9 +13,9 @@ import {
   SPLITS,
   SUCCESS,
   wordsOf,
-} from '../../../../observe/find/find-query.ts';
-import type { Query } from '../../../../observe/find/find-query.ts';
-import { packFacts, PackedFacts } from '../../../../observe/find/packed-facts.ts';
+} from '../../../../runs/find/find-query.ts';
+import type { Query } from '../../../../runs/find/find-query.ts';
+import { packFacts, PackedFacts } from '../../../../runs/find/packed-facts.ts';
 import { someStep } from '../../../support/some-facts.ts';
 
 const some = <T>(...of: T[]): Arbitrary<T[]> => array(constantFrom(...of), { maxLength: 2 });

@@ -1,12 +1,6 @@
 import { array, assert, integer, property } from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  endToEnd,
-  packFacts,
-  PackedFacts,
-  Reader,
-  withLength,
-} from '../../../../observe/find/packed-facts.ts';
+import { endToEnd, packFacts, PackedFacts, Reader, withLength } from '../../../../runs/find/packed-facts.ts';
 import { someFacts } from '../../../support/some-facts.ts';
 
 test('facts come back as they were, to the bit, wherever their bytes lie', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LedgerEntry } from '../../../../core/ladder/ledger.ts';
-import { PairBook } from '../../../../observe/ladder/pairs.ts';
+import { PairBook } from '../../../../runs/ladder/pairs.ts';
 
 type Decision = Extract<LedgerEntry, { kind: 'decision' }>;
 const NAMES = ['fast', 'near', 'exact'];

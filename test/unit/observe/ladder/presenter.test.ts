@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { Presenter } from '../../../../observe/ladder/presenter.ts';
+import { Presenter } from '../../../../runs/ladder/presenter.ts';
 
 let presenter: Presenter;
 /** A busy machine takes its time to start a process. */

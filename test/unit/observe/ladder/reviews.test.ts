@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isRunOver } from '../../../../observe/ladder/reviews.ts';
+import { isRunOver } from '../../../../runs/ladder/reviews.ts';
 import { reviewLines } from '../../../../cli/review-lines.ts';
 
 const goingOn =

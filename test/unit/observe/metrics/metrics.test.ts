@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { mergeExpositions } from '../../../../observe/metrics/exposition.ts';
-import { familiesOf } from '../../../../observe/metrics/families.ts';
-import { otlpOf } from '../../../../observe/metrics/otlp-settings.ts';
-import type { MetricsSnapshot, RunSample } from '../../../../observe/metrics/snapshot.ts';
-import { prometheusText } from '../../../../observe/metrics/telemetry.ts';
+import { mergeExpositions } from '../../../../runs/metrics/exposition.ts';
+import { familiesOf } from '../../../../runs/metrics/families.ts';
+import { otlpOf } from '../../../../runs/metrics/otlp-settings.ts';
+import type { MetricsSnapshot, RunSample } from '../../../../runs/metrics/snapshot.ts';
+import { prometheusText } from '../../../../runs/metrics/telemetry.ts';
 import { readPrometheusText } from '../../../support/prometheus-text.ts';
 
 const sample = (run: string, more: Partial<RunSample> = {}): RunSample => ({

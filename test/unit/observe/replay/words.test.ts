@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Replayed } from '../../../../activities/replay/replay-episode.ts';
 import { parseFork } from '../../../../cli/commands/replay.ts';
 import { replayReport } from '../../../../cli/replay-report.ts';
-import { chance, chancesOf, differenceLine, endOf, verdictOf } from '../../../../observe/replay/words.ts';
+import { chance, chancesOf, differenceLine, endOf, verdictOf } from '../../../../runs/replay/words.ts';
 
 const token = (id: number, logprob: number) => ({ id, text: `<${id}>`, logprob });
 const replayed = (over: Partial<Replayed> = {}): Replayed => ({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { alertsOf, noticesOf } from '../../../../observe/runs/alerts.ts';
-import type { Memory, Notice, Observation } from '../../../../observe/runs/alerts.ts';
-import type { Reason } from '../../../../observe/runs/why.ts';
+import { alertsOf, noticesOf } from '../../../../runs/overview/alerts.ts';
+import type { Memory, Notice, Observation } from '../../../../runs/overview/alerts.ts';
+import type { Reason } from '../../../../runs/overview/why.ts';
 
 const notice = (key: string, more: Partial<Notice> = {}): Notice => ({
   key,

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { wilson } from '../../../../core/statistics/intervals.ts';
-import { readExecution } from '../../../../observe/temporal/executions.ts';
-import { byFacts, inOrder, statusOf, toldBy } from '../../../../observe/runs/runs.ts';
-import type { RunRow, RunStatus } from '../../../../observe/runs/runs.ts';
+import { readExecution } from '../../../../runs/temporal/executions.ts';
+import { byFacts, inOrder, statusOf, toldBy } from '../../../../runs/overview/runs.ts';
+import type { RunRow, RunStatus } from '../../../../runs/overview/runs.ts';
 import { someStep } from '../../../support/some-step.ts';
-import type { Progress } from '../../../../workflows/messages.ts';
+import type { Progress } from '../../../../workflows/control/messages.ts';
 
 const row = (run: string, status: RunStatus, more: Partial<RunRow> = {}): RunRow => ({
   run,

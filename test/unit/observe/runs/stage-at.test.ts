@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { stageText } from '../../../../observe/runs/stage-at.ts';
-import type { CurriculumSpec } from '../../../../core/spec.ts';
+import { stageText } from '../../../../runs/overview/stage-at.ts';
+import type { CurriculumSpec } from '../../../../core/spec/curriculum-spec.ts';
 
 const spec = {
   stages: [

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { PendingActivity } from '../../../../observe/temporal/pending.ts';
-import { serverOf } from '../../../../observe/temporal/pollers.ts';
-import { reasonsOf } from '../../../../observe/runs/why.ts';
-import { whyInWords } from '../../../../observe/runs/why-in-words.ts';
+import type { PendingActivity } from '../../../../runs/temporal/pending.ts';
+import { serverOf } from '../../../../runs/temporal/pollers.ts';
+import { reasonsOf } from '../../../../runs/overview/why.ts';
+import { whyInWords } from '../../../../runs/overview/why-in-words.ts';
 
 const NOW = 1_000_000;
 const asks = (secondsAgo: number) => ({ identity: 'worker', at: NOW - 1000 * secondsAgo });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { saidInWords, saidOf } from '../../../../observe/temporal/heartbeats.ts';
-import { inFlight } from '../../../../observe/operations/operations.ts';
-import type { PendingActivity } from '../../../../observe/temporal/temporal-values.ts';
+import { saidInWords, saidOf } from '../../../../runs/temporal/heartbeats.ts';
+import { inFlight } from '../../../../runs/operations/operations.ts';
+import type { PendingActivity } from '../../../../runs/temporal/temporal-values.ts';
 
 const words = (details: unknown): string | null => {
   const said = saidOf(details);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { attemptsOf } from '../../../../observe/timeline/attempts.ts';
-import type { HistoryEvent } from '../../../../observe/temporal/temporal-values.ts';
+import { attemptsOf } from '../../../../runs/timeline/attempts.ts';
+import type { HistoryEvent } from '../../../../runs/temporal/temporal-values.ts';
 
 const T0 = 1_795_400_000;
 const event = (eventId: number, seconds: number, attributes: object): HistoryEvent =>

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { ExecutionHistory } from '../../../../observe/temporal/history.ts';
-import type { PendingActivity } from '../../../../observe/temporal/temporal-values.ts';
-import { timelineOf } from '../../../../observe/timeline/timeline.ts';
-import type { Timeline } from '../../../../observe/timeline/timeline.ts';
-import { lanesOf, lossInWords } from '../../../../observe/timeline/timeline-lanes.ts';
+import type { ExecutionHistory } from '../../../../runs/temporal/history.ts';
+import type { PendingActivity } from '../../../../runs/temporal/temporal-values.ts';
+import { timelineOf } from '../../../../runs/timeline/timeline.ts';
+import type { Timeline } from '../../../../runs/timeline/timeline.ts';
+import { lanesOf, lossInWords } from '../../../../runs/timeline/timeline-lanes.ts';
 import { recordedHistory } from '../../../support/recorded-history.ts';
 
 // Of a run whose rollout worker was stopped when the first long calls of a group came back, and killed: two episodes'

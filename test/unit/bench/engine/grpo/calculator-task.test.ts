@@ -6,9 +6,9 @@ import { parseSpec } from '../../../../../spec/parse-spec.ts';
 import { rlSpec } from '../../../../../bench/engine/grpo/specs.ts';
 import type { Episode, Turn } from '../../../../../core/episode/episode.ts';
 import { parseAction } from '../../../../../engine/dialect/gradus/parse-action.ts';
-import { calculate } from '../../../../../environments/calculator/tool.ts';
-import { ToolRefusal } from '../../../../../environments/contract.ts';
-import { loadEnvironments } from '../../../../../environments/index.ts';
+import { calculate } from '../../../../../environments/families/calculator/tool.ts';
+import { ToolRefusal } from '../../../../../environments/contract/environment.ts';
+import { loadEnvironments } from '../../../../../environments/families/index.ts';
 import { findOnPath } from '../../../../../infra/setup/command.ts';
 import { hostedHere } from '../../../../../environments/host/hosted-environment.ts';
 

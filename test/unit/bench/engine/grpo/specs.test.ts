@@ -7,9 +7,9 @@ import {
   stageOf,
   warmStartSpec,
 } from '../../../../../bench/engine/grpo/specs.ts';
-import { evaluate, parseExpression } from '../../../../../environments/calculator/expression.ts';
-import { splitOf } from '../../../../../environments/calculator/problems.ts';
-import { loadEnvironments } from '../../../../../environments/index.ts';
+import { evaluate, parseExpression } from '../../../../../environments/families/calculator/expression.ts';
+import { splitOf } from '../../../../../environments/families/calculator/problems.ts';
+import { loadEnvironments } from '../../../../../environments/families/index.ts';
 
 const environments = await loadEnvironments([]);
 afterEach(() => vi.unstubAllEnvs());

@@ -7,7 +7,7 @@ import type { Objective } from '../../../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../../../core/random.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { findOnPath } from '../../../../../infra/setup/command.ts';
-import { encodeBatch } from '../../../../../store/batches.ts';
+import { encodeBatch } from '../../../../../store/training/batches.ts';
 import { taggedBlock } from '../../../../support/markdown.ts';
 import { learnerOfFile } from '../learner-of-file.ts';
 import { freshState, GRPO, randomBatch, settings } from '../tiny.ts';

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { parseSpec } from '../../../../../spec/parse-spec.ts';
-import { assertMolecules } from '../../../../../environments/molecules/report/assert-molecules.ts';
-import { builtInEnvironments } from '../../../../../environments/index.ts';
+import { assertMolecules } from '../../../../../plugins/molecules/report/assert-molecules.ts';
+import { builtInEnvironments } from '../../../../../environments/families/index.ts';
 import { ROOT } from '../../../../support/markdown.ts';
 
 const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import { makeChemistry } from '../../../../../environments/molecules/report/chemistry.ts';
+import { makeChemistry } from '../../../../../plugins/molecules/report/chemistry.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseSpec } from '../../../../../spec/parse-spec.ts';
-import { fastTierOnly } from '../../../../../environments/molecules/report/fast-only.ts';
-import { builtInEnvironments } from '../../../../../environments/index.ts';
+import { fastTierOnly } from '../../../../../plugins/molecules/report/fast-only.ts';
+import { builtInEnvironments } from '../../../../../environments/families/index.ts';
 
 const tasks = [{ environment: 'molecules', levels: [1] }];
 const spec = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { moleculesPage } from '../../../../../environments/molecules/report/page/page.ts';
+import { moleculesPage } from '../../../../../plugins/molecules/report/page/page.ts';
 import { embed, text, widthOf, wrap } from '../../../../../svg/elements.ts';
-import { makeReport } from '../../../../../environments/molecules/report/report.ts';
-import type { RunRecord } from '../../../../../environments/molecules/report/report.ts';
+import { makeReport } from '../../../../../plugins/molecules/report/report.ts';
+import type { RunRecord } from '../../../../../plugins/molecules/report/report.ts';
 import { moleculeRecord } from '../../../../support/molecule-record.ts';
 import { xmlProblem } from '../../../../support/well-formed.ts';
 

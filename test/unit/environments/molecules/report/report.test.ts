@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { bestOf } from '../../../../../environments/molecules/report/best.ts';
-import type { Design } from '../../../../../environments/molecules/report/designs.ts';
-import { compare } from '../../../../../environments/molecules/report/quality.ts';
-import { makeReport } from '../../../../../environments/molecules/report/report.ts';
-import { showReport } from '../../../../../environments/molecules/report/tables.ts';
+import { bestOf } from '../../../../../plugins/molecules/report/best.ts';
+import type { Design } from '../../../../../plugins/molecules/report/designs.ts';
+import { compare } from '../../../../../plugins/molecules/report/quality.ts';
+import { makeReport } from '../../../../../plugins/molecules/report/report.ts';
+import { showReport } from '../../../../../plugins/molecules/report/tables.ts';
 import { addPairs, noCalibration, predict } from '../../../../../core/ladder/calibration.ts';
 import { addEntries } from '../../../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../../../core/ladder/ledger.ts';
-import type { Target } from '../../../../../environments/molecules/targets.ts';
+import type { Target } from '../../../../../environments/families/molecules/targets.ts';
 import { moleculeRecord, RUNGS } from '../../../../support/molecule-record.ts';
 
 const target: Target = { gap: [6, 8], dipole: null, heavyAtoms: 6, elements: ['C', 'O'] };

@@ -6,7 +6,11 @@ import { canonicalJson } from '../../../../../core/json/canonical-json.ts';
 import { GradusError } from '../../../../../core/errors.ts';
 import type { Turn } from '../../../../../core/episode/episode.ts';
 import type { TierAnswer, TierRequest } from '../../../../../core/tier-contract.ts';
-import type { Candidate, TierFinding, TierVerifier } from '../../../../../environments/contract.ts';
+import type {
+  Candidate,
+  TierFinding,
+  TierVerifier,
+} from '../../../../../environments/contract/environment.ts';
 import environment from '../../../../../examples/environment.ts';
 import { judge } from '../../../../../environments/verifiers/judge/judge.ts';
 import type { JudgeOptions } from '../../../../../environments/verifiers/judge/options.ts';

@@ -1,0 +1,185 @@
+import { z } from 'zod';
+import { amount, count, name, runName } from '../fields.ts';
+import { MOST_EPISODES } from '../algorithms/surrogate.ts';
+import { armName } from '../names.ts';
+import { isOfGroup } from '../reward/rules.ts';
+import type { Refuse } from '../../spec/check.ts';
+import { didYouMean } from './strict.ts';
+import type { Path } from './strict.ts';
+import type { RewardRule } from './reward-rules.ts';
+import type { SamplingSpec } from './sampling.ts';
+import { armsOf } from './tasks.ts';
+import type { WrittenTasks } from './tasks.ts';
+import type { WrittenVerification } from './verification.ts';
+
+const step = count(1e6, 'no stage has more steps');
+
+/** Where a stage's episodes come from. */
+export const collectSchema = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('on-policy') }).describe('The policy that learns samples them.'),
+    z
+      .strictObject({
+        kind: z.literal('stored'),
+        run: runName.optional().describe('Default: this run.'),
+        stage: name.describe('Whose episodes they are; of this run an earlier one.'),
+        steps: z
+          .strictObject({ from: step.default(1), to: step.optional() })
+          .optional()
+          .describe('Both included. Default: all.'),
+      })
+      .describe(
+        "Episodes of the stage's tasks that an earlier stage or another run has left, in an order drawn by the seed, again and again. Nothing is sampled: numGenerations, groupsPerWorkflow and retryFailures say nothing then.",
+      ),
+    z
+      .strictObject({
+        kind: z.literal('tree'),
+        roots: count(4095, 'draw more tasks instead')
+          .default(4)
+          .describe('Samples that begin at the prompt; the others of numGenerations branch off.'),
+        branches: count(4095, 'draw more tasks instead')
+          .default(4)
+          .describe('Samples of each round: where they branch off is chosen by those of the rounds before.'),
+        width: count(4096, 'no state has more samples', 2)
+          .default(2)
+          .describe(
+            'Turns that are drawn in a state before the search goes deeper, at least: √N of them where N samples went through it.',
+          ),
+        exploration: amount(1000, 'rewards would count for nothing')
+          .default(0.5)
+          .describe(
+            'How much a turn that was seldom tried is preferred to one that brought more, in units of reward; 0 follows the rewards alone.',
+          ),
+      })
+      .describe(
+        'The policy that learns samples them, and those of a task form a tree over turns: a part of them goes on from where another one stood.',
+      ),
+  ])
+  .prefault({ kind: 'on-policy' });
+
+export type CollectSpec = z.output<typeof collectSchema>;
+
+const MOST_ROUNDS = 64;
+
+/** Of a step, each of which may lie in a group of its own: the names of all pass through one history event. */
+const MOST_STORED_TASKS = 4096;
+
+/** Why a step cannot take so many stored tasks, of so many samples each where that is known; null where it can. */
+export function refuseStoredTasks(tasks: number, samples = 1): string | null {
+  if (tasks > MOST_STORED_TASKS)
+    return `takes ${tasks} stored tasks a step, at most ${MOST_STORED_TASKS}: lower it and take more steps`;
+  if (tasks * samples > MOST_EPISODES)
+    return `takes ${tasks * samples} stored episodes a step, for each task has ${samples}, at most ${MOST_EPISODES}: lower it and take more steps`;
+  return null;
+}
+
+/** Rounds after the first in which the samples of a task are drawn. */
+export const roundsOf = (collect: CollectSpec, numGenerations: number): number =>
+  collect.kind === 'tree' ? Math.max(0, Math.ceil((numGenerations - collect.roots) / collect.branches)) : 0;
+
+/** What is looked at of a stage that comes before. */
+export interface EarlierStage {
+  kind: string;
+  name: string;
+  tasks: WrittenTasks;
+  maxSteps?: number;
+  numGenerations?: number;
+}
+
+/** `earlier` are the stages of the run before this one. */
+export function checkCollect(
+  {
+    collect,
+    groupsPerStep,
+    numGenerations,
+    tasks,
+  }: {
+    collect: CollectSpec;
+    groupsPerStep: number;
+    numGenerations: number;
+    tasks: WrittenTasks;
+  },
+  {
+    verification,
+    sampling,
+    rules,
+    refills,
+  }: {
+    verification: WrittenVerification | undefined;
+    sampling: SamplingSpec;
+    /** Of the reward. */
+    rules: readonly Pick<RewardRule, 'kind'>[];
+    /** What the method asks for. */
+    refills: number;
+  },
+  earlier: readonly EarlierStage[],
+  at: Path,
+  refuse: Refuse,
+): void {
+  if (collect.kind === 'tree') {
+    if (collect.roots >= numGenerations)
+      refuse(
+        [...at, 'roots'],
+        `are all of the ${numGenerations} samples of a task, and none branches off: lower it, or raise numGenerations`,
+      );
+    const rounds = roundsOf(collect, numGenerations);
+    if (rounds > MOST_ROUNDS)
+      refuse(
+        [...at, 'branches'],
+        `makes ${rounds} rounds, and each names the groups of all before it, at most ${MOST_ROUNDS}: raise it`,
+      );
+    if (collect.width >= numGenerations)
+      refuse(
+        [...at, 'width'],
+        `all of the ${numGenerations} samples of a task would begin at the prompt: lower it, or raise numGenerations`,
+      );
+    if (sampling.maxTurns === 1)
+      refuse(
+        [...at, 'kind'],
+        'an episode of one turn has nothing to branch off: raise sampling.maxTurns, or leave it out',
+      );
+    if (refills > 0 && collect.roots === 1)
+      refuse(
+        [...at, 'roots'],
+        'a single sample tells no task apart, and algorithm.maxRefills goes by the roots: give 2 or more, or set maxRefills to 0',
+      );
+    const compares = rules.find(isOfGroup);
+    if (compares)
+      refuse(
+        at,
+        `the samples of a tree come in rounds and begin alike, and the rule ${compares.kind} of the reward compares those of a task: leave one of them out`,
+      );
+    if ((verification?.offerLateFor ?? 0) > 0)
+      refuse(
+        at,
+        'late verdicts are made good in groups of their own, and a tree grows over several: set verification.offerLateFor to 0, or leave out collect',
+      );
+    return;
+  }
+  if (collect.kind !== 'stored') return;
+  if (verification)
+    refuse(at, 'stored episodes climb no ladder of verifiers: leave it out, or leave out verification');
+  const { run, stage, steps } = collect;
+  if (steps?.to !== undefined && steps.to < steps.from)
+    refuse([...at, 'steps', 'to'], `is before from = ${steps.from}`);
+  const sources = earlier.filter(({ kind }) => kind === 'rl');
+  const names = sources.map((one) => one.name);
+  if (run === undefined && !names.includes(stage))
+    refuse(
+      [...at, 'stage'],
+      `"${stage}" is no earlier stage with episodes${didYouMean(stage, names)}; one of another run needs its run`,
+    );
+  const source = run === undefined ? sources.find((one) => one.name === stage) : undefined;
+  const tooMany = refuseStoredTasks(groupsPerStep, source?.numGenerations);
+  if (tooMany !== null) refuse([...at.slice(0, -1), 'groupsPerStep'], tooMany);
+  if (!source) return;
+  const { maxSteps = Infinity } = source;
+  if ((steps?.from ?? 1) > maxSteps)
+    refuse([...at, 'steps', 'from'], `is after the last of the ${maxSteps} steps of ${stage}`);
+  const there = new Set(armsOf(source.tasks).map(armName));
+  if (!armsOf(tasks).some((arm) => there.has(armName(arm))))
+    refuse(
+      [...at, 'stage'],
+      `"${stage}" rolls out none of the tasks of this stage, but ${[...there].join(', ')}: name tasks that it has`,
+    );
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { DIALECTS } from '../../engine/dialect/contract.ts';
+import type { Refuse } from '../../spec/check.ts';
+import { givenName, present } from '../fields.ts';
+import type { Present } from '../fields.ts';
+
+export const dialectSchema = z
+  .strictObject({
+    name: z.enum(DIALECTS),
+    thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
+    date: z.iso.date().optional().describe('The day that the chat template is told, YYYY-MM-DD.'),
+    tool: givenName
+      .optional()
+      .describe('search-r1 and retool: the tool that the tag calls. Needed where there are several.'),
+    argument: givenName
+      .optional()
+      .describe('search-r1 and retool: its text argument. Needed where it has several.'),
+  })
+  .describe('How the policy calls tools and answers. Default: what the checkpoint says.');
+
+type WrittenDialect = z.output<typeof dialectSchema>;
+
+/** How a policy is spoken to. Recorded in the checkpoint, so that everybody who uses it speaks the same. */
+export type DialectSpec = Present<WrittenDialect>;
+
+/** Fields that are absent stay absent. */
+export const dialectOf = (written: WrittenDialect): DialectSpec =>
+  Object.fromEntries(present(written)) as unknown as DialectSpec;
+
+export function checkDialect(
+  { from, dialect }: { from?: string | undefined; dialect?: WrittenDialect | undefined },
+  refuse: Refuse,
+): void {
+  if (!dialect) return;
+  const at = ['model', 'dialect'];
+  if (from === undefined && dialect.name !== 'gradus') {
+    refuse(
+      [...at, 'name'],
+      `a model from scratch speaks gradus, with a tokenizer of its own: leave it out, or name a checkpoint in model.from that speaks ${dialect.name}`,
+    );
+  }
+  const readBy: Record<'thinking' | 'date' | 'tool' | 'argument', readonly string[]> = {
+    thinking: DIALECTS.filter((name) => name !== 'gradus'),
+    date: DIALECTS.filter((name) => name !== 'gradus'),
+    tool: ['search-r1', 'retool'],
+    argument: ['search-r1', 'retool'],
+  };
+  for (const [field, names] of Object.entries(readBy)) {
+    if (dialect[field as keyof typeof readBy] !== undefined && !names.includes(dialect.name)) {
+      refuse([...at, field], `does nothing for ${dialect.name}; ${names.join(', ')} read it`);
+    }
+  }
+}

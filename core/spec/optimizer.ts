@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { amount, count, decay, positive } from '../fields.ts';
+
+const LEAST_NORM = 1e-9;
+
+const rate = positive(1, 'Adam moves each weight by about that much');
+
+const others = {
+  warmupUpdates: count(1e6, 'the rate would never be reached', 0)
+    .default(10)
+    .describe('Updates over which the rate rises linearly.'),
+  beta1: decay.default(0.9),
+  beta2: decay.default(0.999),
+  epsilon: z.number().min(1e-20).max(1).default(1e-8),
+  maxGradientNorm: amount(1e6, '0 leaves the gradient alone')
+    .refine((norm) => norm === 0 || norm >= LEAST_NORM, {
+      error: `must be at least ${LEAST_NORM}, for nothing is left of a gradient in float32: 0 leaves it alone`,
+    })
+    .default(1)
+    .describe('Clip of the global L2 norm; 0 leaves it alone.'),
+};
+
+const ADAM = 'Adam (Kingma & Ba 2015).';
+
+/** `learningRate` is its default. */
+export const optimizerSchema = (learningRate: number) =>
+  z
+    .strictObject({ learningRate: rate.default(learningRate), ...others })
+    .prefault({})
+    .describe(ADAM);
+
+/** The default of its learning rate is that of the stage's method. */
+export const methodsOptimizerSchema = z
+  .strictObject({
+    learningRate: rate.optional().describe('0.0003 where it is not written, and 0.0001 for kto.'),
+    ...others,
+  })
+  .prefault({})
+  .describe(ADAM);
+
+export type OptimizerSpec = z.output<ReturnType<typeof optimizerSchema>>;

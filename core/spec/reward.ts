@@ -1,0 +1,248 @@
+import { z } from 'zod';
+import { LADDER } from '../ladder/requests.ts';
+import type { Rung } from '../ladder/policy.ts';
+import type { Refuse, SpecEnvironment } from '../../spec/check.ts';
+import { ignoresScale } from '../algorithms/index.ts';
+import type { AlgorithmSpec } from '../algorithms/index.ts';
+import { amount, givenName, positive } from '../fields.ts';
+import { didYouMean } from './strict.ts';
+import { checkRules, rewardRuleSchema, ruleOf, weightOfRules } from './reward-rules.ts';
+import type { RewardRule } from './reward-rules.ts';
+import type { SamplingSpec } from './sampling.ts';
+import type { VerificationSpec } from './verification.ts';
+
+export const rewardSchema = z.strictObject({
+  components: z
+    .array(
+      z.strictObject({
+        verifier: givenName,
+        role: z
+          .enum(['outcome', 'bonus', 'penalty'])
+          .describe(
+            'outcome: decides success, exactly one. bonus: adds weight × score. penalty: subtracts weight × (1 − score).',
+          ),
+        weight: amount(1000, 'weigh the others less').default(1),
+        gatedBy: givenName
+          .nullable()
+          .default(null)
+          .describe('Counts only where this verifier gave the full score.'),
+      }),
+    )
+    .nonempty()
+    .max(32, 'has at most 32 components'),
+  ensembles: z
+    .array(
+      z.strictObject({
+        name: givenName.describe('What a component calls it by.'),
+        verifiers: z.array(givenName).min(2).max(16, 'has at most 16 verifiers'),
+        by: z
+          .enum(['minimum', 'mean-deviation'])
+          .default('minimum')
+          .describe('minimum of the scores, or mean − deviations × their standard deviation, not below 0.'),
+        deviations: positive(100, 'nothing would be left')
+          .optional()
+          .describe('Of mean-deviation; default 1.'),
+      }),
+    )
+    .max(16, 'has at most 16 ensembles')
+    .optional()
+    .describe('Fast verifiers that speak as one; where one of them abstains, all do.'),
+  rules: z
+    .array(rewardRuleSchema)
+    .max(16, 'has at most 16 rules')
+    .optional()
+    .describe('What is added besides verdicts, in training only.'),
+  normalization: z
+    .literal('environment')
+    .optional()
+    .describe(
+      'environment: advantages are of (reward − mean) / deviation over the step within each environment. Absent: of rewards as they are.',
+    ),
+  shapingMayDominate: z
+    .boolean()
+    .optional()
+    .describe(
+      'All that is not the outcome may weigh more than it. Otherwise that is refused: a failure could be worth more than a success.',
+    ),
+  truncated: z
+    .enum(['train', 'mask'])
+    .default('train')
+    .describe('Episodes cut by a limit: trained on with their reward, or left out of loss and statistics.'),
+});
+
+export type WrittenReward = z.output<typeof rewardSchema>;
+
+type WrittenEnsemble = NonNullable<WrittenReward['ensembles']>[number];
+export type EnsembleSpec = WrittenEnsemble & { deviations: number };
+
+/** How verdicts become a reward: a weighted sum of components, each of them data. */
+export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncated'> {
+  ensembles?: EnsembleSpec[];
+  rules?: RewardRule[];
+  normalization?: 'environment';
+  /** What is not the outcome weighs more than it; whoever judges the model should know. */
+  shapingMayDominate?: true;
+  /** The lowest rung, which stands for the component `ladder` until a dearer one has spoken. */
+  ladder?: Pick<Rung, 'verifier' | 'passAtLeast'>;
+}
+export type RewardComponentSpec = WrittenReward['components'][number];
+
+export function rewardOf(
+  { components, ensembles, rules, normalization, shapingMayDominate, truncated }: WrittenReward,
+  sampling: SamplingSpec,
+  verification: VerificationSpec | undefined,
+): RewardSpec {
+  const outcome = components.find(({ role }) => role === 'outcome')!.verifier;
+  const lowest = verification?.rungs[0];
+  return {
+    components,
+    truncated,
+    ...(ensembles && { ensembles: ensembles.map((one) => ({ ...one, deviations: one.deviations ?? 1 })) }),
+    ...(rules && { rules: rules.map((rule) => ruleOf(rule, outcome, sampling)) }),
+    ...(normalization && { normalization }),
+    ...(shapingMayDominate && { shapingMayDominate }),
+    ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
+  };
+}
+
+/** What the rest of the spec says that a reward must go with. */
+export interface RewardContext {
+  hasLadder: boolean;
+  sampling: SamplingSpec;
+  stages: readonly { numGenerations: number; algorithm: AlgorithmSpec }[];
+}
+
+/** `environments`: those that the run uses. */
+export function checkReward(
+  reward: WrittenReward,
+  { hasLadder, sampling, stages }: RewardContext,
+  environments: readonly SpecEnvironment[],
+  refuse: Refuse,
+): void {
+  const { components, ensembles = [], rules = [], shapingMayDominate = false } = reward;
+  const outcomes = components.filter((component) => component.role === 'outcome').length;
+  if (outcomes !== 1) {
+    refuse(['reward', 'components'], `exactly one component must have role "outcome"; ${outcomes} have`);
+  }
+  const validIn = (environment: SpecEnvironment): string[] => [
+    ...fastVerifiers(environment),
+    ...ensembles.map(({ name }) => name),
+    ...(hasLadder ? [LADDER] : []),
+  ];
+  // A component of a name that there is not may be any that there is: what calls it rightly is not refused as well.
+  const meant = ({ verifier }: RewardComponentSpec): string[] => {
+    const missing = environments.map(validIn).filter((valid) => !valid.includes(verifier));
+    return missing.length === 0 ? [verifier] : [...new Set(missing.flat())];
+  };
+  components.forEach((component, i) => {
+    const at = ['reward', 'components', i];
+    for (const environment of environments) {
+      const valid = validIn(environment);
+      if (!valid.includes(component.verifier)) {
+        refuse(
+          [...at, 'verifier'],
+          `environment "${environment.name}" has no verifier "${component.verifier}"${didYouMean(component.verifier, valid)}`,
+        );
+      }
+    }
+    if (components.findIndex((other) => other.verifier === component.verifier) !== i) {
+      refuse([...at, 'verifier'], `"${component.verifier}" is already a component`);
+    }
+    if (component.gatedBy !== null) {
+      const valid = components.filter((other) => other.verifier !== component.verifier).flatMap(meant);
+      if (!valid.includes(component.gatedBy)) {
+        refuse(
+          [...at, 'gatedBy'],
+          `"${component.gatedBy}" is no other component${didYouMean(component.gatedBy, valid)}`,
+        );
+      }
+      if (component.role === 'outcome') refuse([...at, 'gatedBy'], 'the outcome cannot be gated: it decides');
+    }
+    if (component.role === 'outcome' && component.weight === 0 && !shapingMayDominate)
+      refuse([...at, 'weight'], 'the outcome would be worth nothing: give it a weight above 0');
+  });
+  const names = components.flatMap(meant);
+  checkEnsembles(reward, names, environments, refuse);
+  const single = (name: string): boolean =>
+    name !== LADDER && !ensembles.some((ensemble) => ensemble.name === name);
+  const context = { verifiers: names.filter(single), components: names, sampling, stages };
+  checkRules(rules, context, ['reward', 'rules'], refuse);
+  checkBalance(reward, sampling, refuse);
+  if (reward.normalization && stages.every(({ algorithm }) => ignoresScale(algorithm))) {
+    refuse(
+      ['reward', 'normalization'],
+      'does nothing where all stages divide by the deviation of the group, or only ask which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
+    );
+  }
+}
+
+const fastVerifiers = ({ verifiers }: SpecEnvironment): string[] =>
+  verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name);
+
+function checkEnsembles(
+  { ensembles = [] }: WrittenReward,
+  /** Names that components may have meant. */
+  components: readonly string[],
+  environments: readonly SpecEnvironment[],
+  refuse: Refuse,
+): void {
+  ensembles.forEach(({ name, verifiers, by, deviations }, i) => {
+    const at = ['reward', 'ensembles', i];
+    const taken = [
+      LADDER,
+      ...environments.flatMap((environment) => environment.verifiers.map(({ name }) => name)),
+    ];
+    if (taken.includes(name)) refuse([...at, 'name'], `"${name}" is the name of a verifier; choose another`);
+    if (ensembles.findIndex((other) => other.name === name) !== i)
+      refuse([...at, 'name'], `"${name}" is already an ensemble`);
+    if (!components.includes(name))
+      refuse([...at, 'name'], `does nothing unless reward.components has { "verifier": "${name}" }`);
+    if (by === 'minimum' && deviations !== undefined)
+      refuse([...at, 'deviations'], 'does nothing for minimum; mean-deviation reads it');
+    verifiers.forEach((verifier, v) => {
+      if (verifiers.indexOf(verifier) !== v) refuse([...at, 'verifiers', v], `"${verifier}" is named twice`);
+      for (const environment of environments) {
+        const valid = fastVerifiers(environment);
+        if (!valid.includes(verifier)) {
+          refuse(
+            [...at, 'verifiers', v],
+            `environment "${environment.name}" has no fast verifier "${verifier}"${didYouMean(verifier, valid)}`,
+          );
+        }
+      }
+    });
+  });
+}
+
+/**
+ * The outcome keeps at least half: with weights of at most its own beside it, a success is worth no less than a
+ * failure, whatever else is paid and taken off.
+ */
+function checkBalance(
+  { components, rules = [], shapingMayDominate = false }: WrittenReward,
+  sampling: SamplingSpec,
+  refuse: Refuse,
+): void {
+  const outcome = components.find(({ role }) => role === 'outcome');
+  // Of weight 0 it has been refused already, unless that was meant.
+  if (!outcome || (outcome.weight === 0 && !shapingMayDominate)) return;
+  const others = components.filter(({ role }) => role !== 'outcome');
+  const shaping = others.reduce((sum, { weight }) => sum + weight, 0) + weightOfRules(rules, sampling);
+  const dominates = shaping > outcome.weight + ROUNDING;
+  if (dominates && !shapingMayDominate) {
+    refuse(
+      ['reward'],
+      `all that is not the outcome weighs ${shown(shaping)}, more than its ${shown(outcome.weight)}: a failure could be worth more than a success; lower the weights, or say "shapingMayDominate": true`,
+    );
+  }
+  if (!dominates && shapingMayDominate) {
+    refuse(
+      ['reward', 'shapingMayDominate'],
+      'does nothing: the outcome weighs as much as all the others together',
+    );
+  }
+}
+
+/** Of a sum of weights such as 0.1 + 0.2. */
+const ROUNDING = 1e-9;
+const shown = (weight: number): string => String(Number(weight.toPrecision(6)));

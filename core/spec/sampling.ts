@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { MOST_KEPT } from '../../engine/decoder/sampler.ts';
+import type { Refuse } from '../../spec/check.ts';
+import { count, positive } from '../fields.ts';
+import { MOST_POSITIONS } from './model.ts';
+
+export const temperature = z
+  .number()
+  .min(0.01, 'must be at least 0.01: below it there is nothing to explore')
+  .max(100, 'must be at most 100: above it every token is as likely');
+
+export const samplingSchema = z
+  .strictObject({
+    temperature: temperature.default(1),
+    topK: count(MOST_KEPT, 'what each token is sampled among is kept with it; 0 keeps all tokens', 0)
+      .default(0)
+      .describe(
+        'Sample among the k likeliest tokens, and learn from the softmax over the same ones; 0: among all.',
+      ),
+    topP: positive(1, '1 keeps all tokens')
+      .default(1)
+      .describe('Of the topK likeliest, those that have this probability together; 1: all of them.'),
+    maxTurns: count(1000, 'each turn of each episode is kept')
+      .default(8)
+      .describe('Policy turns per episode.'),
+    maxCompletionTokens: count(MOST_POSITIONS, 'no model has room for more')
+      .default(160)
+      .describe('Tokens after the prompt: sampled and observed.'),
+  })
+  .prefault({});
+
+export type SamplingSpec = z.output<typeof samplingSchema>;
+
+/**
+ * What sampling keeps is written down with every token, for the loss to speak of the same distribution. Of top-p alone
+ * that has no bound.
+ */
+export function checkSampling({ topK, topP }: SamplingSpec, refuse: Refuse): void {
+  if (topP < 1 && topK === 0)
+    refuse(
+      ['sampling', 'topP'],
+      `may keep the whole vocabulary, and what is kept is written down with each token: give a topK of 2 to ${MOST_KEPT} besides`,
+    );
+  if (topK === 1)
+    refuse(['sampling', 'topK'], 'of 1 leaves nothing to choose and nothing to learn: give 2 or more');
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { ACTIONS } from '../../diagnosis/act.ts';
+import type { Action, Rules } from '../../diagnosis/act.ts';
+import { DIAGNOSES } from '../../diagnosis/alarm.ts';
+import { positive } from '../../fields.ts';
+import type { Refuse } from '../../../spec/check.ts';
+import type { Path } from '../strict.ts';
+
+const actions = (what: string) =>
+  z.array(z.enum(ACTIONS)).max(ACTIONS.length).default(['note']).describe(what);
+
+/** What a stage does about each alarm, in `core/diagnosis/act.ts`'s words. */
+export const diagnosisSchema = z.strictObject({
+  'missing-mask': actions('Tokens are learnt that the policy did not sample.'),
+  'no-contrast': actions('The samples of nearly all tasks earn the same (σ = 0).'),
+  'echo-trap': actions('Variance and entropy fall, gradients or repetition rise, before the reward falls.'),
+  'entropy-collapse': actions('A tenth of the entropy is left.'),
+  'kl-blow-up': actions('The policy runs away from the reference, or its updates are clipped.'),
+  'reward-hacking': actions('The reward rises and success falls.'),
+  'length-explosion': actions('Episodes grow, and it is no use.'),
+  truncation: actions('Half of the episodes are cut off by a limit, and it gets no better.'),
+  'tool-hallucination': actions('Calls of tools that there are not.'),
+  'tool-errors': actions('Half of the turns end in an error, and it gets no better.'),
+  loops: actions('Episodes repeat their calls or their words.'),
+  temperatureFactor: z.number().min(1).max(2).default(1.2).describe('Of `explore`, each time.'),
+  temperatureAtMost: z
+    .number()
+    .min(1)
+    .max(4)
+    .default(1.5)
+    .describe("Of `explore`, all times together: so many times the spec's temperature."),
+  learningRateFactor: positive(1, 'it slows down').default(0.5).describe('Of `slow-down`, each time.'),
+  keepGroups: positive(1, 'that keeps all')
+    .default(0.5)
+    .describe(
+      'Of `filter`: part of the groups that is learnt from, those whose rewards deviate most. Groups with fewer than two rewards are not counted.',
+    ),
+});
+
+export type WhyNot = Partial<Record<Action, string>>;
+
+/** What late verdicts, which are of groups of earlier steps, cannot go with. */
+export const NOT_WITH_LATE: WhyNot = {
+  explore:
+    'changes the temperature, and late verdicts bring episodes before the learner that another one sampled: leave it out, or set verification.offerLateFor to 0',
+  filter:
+    'leaves groups out, and of one that was left out late verdicts would teach a difference to what was never taught: leave it out, or set verification.offerLateFor to 0',
+};
+
+export const NOT_WITH_STORED: WhyNot = {
+  explore: 'raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
+};
+
+/** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
+export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
+  for (const alarm of DIAGNOSES) {
+    rules[alarm].forEach((action, place) => {
+      const message = why[action];
+      if (message !== undefined) refuse([...at, alarm, place], message);
+    });
+  }
+}

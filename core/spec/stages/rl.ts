@@ -1,0 +1,263 @@
+import { z } from 'zod';
+import { branches } from '../../../environments/contract/session.ts';
+import { algorithmSchema, learningRateOf, planAlgorithm, refuseAlgorithm } from '../../algorithms/index.ts';
+import type { CriticPlan, MethodContext, Plan } from '../../algorithms/method.ts';
+import { MOST_EPISODES } from '../../algorithms/surrogate.ts';
+import { mostThatCanBeShown } from '../../training/stage-policy.ts';
+import { plannedLooks } from '../../training/shared-error.ts';
+import type { Refuse, SpecEnvironments } from '../../../spec/check.ts';
+import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
+import { didYouMean } from '../strict.ts';
+import type { Path } from '../strict.ts';
+import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
+import type { EarlierStage } from '../collect.ts';
+import { explorationSchema } from '../exploration.ts';
+import { methodsOptimizerSchema } from '../optimizer.ts';
+import type { OptimizerSpec } from '../optimizer.ts';
+import { diagnosisSchema, NOT_WITH_LATE, NOT_WITH_STORED, refuseActions } from './diagnosis.ts';
+import type { RewardRule } from '../reward-rules.ts';
+import type { SamplingSpec } from '../sampling.ts';
+import {
+  armsOf,
+  checkCount,
+  checkTasks,
+  FEWER,
+  MEASURED,
+  MOST_TASKS,
+  mostTasks,
+  tasksSchema,
+  unjudgedSchema,
+} from '../tasks.ts';
+import type { WithArms } from '../tasks.ts';
+import type { WrittenVerification } from '../verification.ts';
+
+/** Child workflows of one step, which are all in one history. */
+const MOST_WORKFLOWS = 1000;
+/** Of one child workflow, whose trajectories are one object. */
+const MOST_TOGETHER = 16_384;
+
+const confidence = (usual: number, what: string) =>
+  z.number().min(0.5).max(0.9999).default(usual).describe(what);
+
+export const rlStageSchema = z
+  .strictObject({
+    kind: z.literal('rl').default('rl'),
+    name: name.describe('Unique in the run.'),
+    tasks: tasksSchema,
+    groupsPerStep: count(MOST_EPISODES / 2, 'take more steps')
+      .default(16)
+      .describe('Tasks per step.'),
+    groupsPerWorkflow: count(512, "the names of a workflow's tasks pass through its history")
+      .default(32)
+      .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
+    numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
+    maxSteps: count(1e6, 'write another stage'),
+    collect: collectSchema,
+    exploration: explorationSchema,
+    algorithm: algorithmSchema.prefault({}),
+    optimizer: methodsOptimizerSchema,
+    graduation: z.strictObject({
+      successAtLeast: fraction.describe('Held-out success that must be shown.'),
+      confidence: confidence(
+        0.9,
+        'Probability that none of the evaluations of the stage graduates a policy that is worse.',
+      ),
+      tasks: count(MOST_TASKS, MEASURED).default(300).describe(`Held-out tasks of an evaluation. ${FEWER}`),
+      everySteps: count(1e6, 'the last step is always measured').default(10),
+      unjudgedAtMost: unjudgedSchema,
+    }),
+    plateau: z
+      .strictObject({
+        evaluations: count(200, 'each of them is carried from step to step', 2)
+          .default(8)
+          .describe('The latest evaluations: their second half is compared with their first.'),
+        minImprovement: fraction
+          .default(0.05)
+          .describe('A plateau is where so large a gain of held-out success can be ruled out.'),
+        confidence: confidence(
+          0.9,
+          'Probability that none of the evaluations of the stage finds a plateau where there is that gain.',
+        ),
+        action: z.enum(['advance', 'stop', 'ask']).default('advance'),
+      })
+      .prefault({}),
+    collapse: z
+      .strictObject({
+        successBelowBest: fraction
+          .default(0.7)
+          .describe('Part of the best held-out success of the stage; 0 switches this rule off.'),
+        confidence: confidence(
+          0.95,
+          'Probability that none of the evaluations of the stage finds such a fall where there is none.',
+        ),
+        entropyBelow: amount(20, 'no vocabulary has so much entropy')
+          .default(0)
+          .describe(
+            'Entropy of the policy in nats a token, estimated by what it sampled in the step; 0 switches this rule off.',
+          ),
+        action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
+        learningRateFactor: positive(1, 'a roll-back goes on more carefully').default(0.5),
+        maxRollbacks: count(1000, 'a person should have been asked', 0)
+          .default(2)
+          .describe('After these a person is asked.'),
+      })
+      .prefault({}),
+    diagnosis: diagnosisSchema
+      .prefault({})
+      .describe('What is done about what goes wrong, by its name; see docs/diagnosis.md.'),
+    budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
+    retryFailures: fraction
+      .default(0.125)
+      .describe("Part of each step's tasks drawn again from those that samples failed lately."),
+    mostTries: count(20, 'a task that no sample solves rests for 2, 4, 8, … steps')
+      .default(6)
+      .describe(
+        'Tries after which a task that samples still fail is let go; one that no sample solves rests before each other try, for 2, 4, 8, … steps.',
+      ),
+  })
+  .describe('Reinforcement learning on groups of samples, until the policy graduates.');
+
+type WrittenRlStage = z.output<typeof rlStageSchema>;
+
+export interface RlStageSpec extends Omit<WithArms<WrittenRlStage>, 'mostTries'> {
+  /** Absent in runs that began before there was such a limit: what was failed is drawn again without rest. */
+  mostTries?: number;
+  optimizer: OptimizerSpec;
+  /** What the algorithm asks for, made of it when the spec is read: workflows know no method. */
+  plan: Plan;
+}
+
+export type PlateauAction = RlStageSpec['plateau']['action'];
+export type CollapseAction = RlStageSpec['collapse']['action'];
+
+export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: SamplingSpec): RlStageSpec => ({
+  ...stage,
+  optimizer: {
+    ...stage.optimizer,
+    learningRate: stage.optimizer.learningRate ?? learningRateOf(stage.algorithm),
+  },
+  plan: planAlgorithm(stage.algorithm, sampling),
+  arms: armsOf(tasks),
+});
+
+/** `at` is the path of the stage, after the `earlier` ones. */
+export function checkRlStage(
+  stage: WrittenRlStage,
+  verification: WrittenVerification | undefined,
+  {
+    sampling,
+    rules,
+    ...context
+  }: Pick<MethodContext, 'lora' | 'turnRewards' | 'beginsWith'> & {
+    sampling: SamplingSpec;
+    rules: readonly Pick<RewardRule, 'kind'>[];
+  },
+  earlier: readonly EarlierStage[],
+  at: Path,
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
+  const plan = planAlgorithm(stage.algorithm, sampling);
+  const late = (verification?.offerLateFor ?? 0) > 0;
+  const stored = stage.collect.kind === 'stored';
+  if (!stored) checkStepSize(stage, plan, at, refuse);
+  if (stage.exploration && stored)
+    refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
+  const schedule = stage.exploration?.temperature;
+  if (schedule && schedule.from === schedule.to)
+    refuse(
+      [...at, 'exploration', 'temperature', 'to'],
+      schedule.to === sampling.temperature
+        ? 'is the same as from and as sampling.temperature: leave the schedule out'
+        : 'is the same as from, and nothing changes over the steps: give another one, or set sampling.temperature',
+    );
+  const { critic } = stage.algorithm as { critic?: CriticPlan };
+  if (critic && critic.pretrainingSteps >= stage.maxSteps) {
+    refuse(
+      [...at, 'algorithm', 'critic', 'pretrainingSteps'],
+      `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps`,
+    );
+  }
+  if (stage.collect.kind === 'tree') {
+    stage.tasks.forEach(({ environment }, i) => {
+      const resume = environments.get(environment)?.resume ?? null;
+      if (resume === null || branches(resume)) return;
+      refuse(
+        [...at, 'tasks', i, 'environment'],
+        `the sessions of "${environment}" come back by ${resume}, and one beginning cannot be had by two samples: collect otherwise than by a tree`,
+      );
+    });
+  }
+  const { refills } = plan;
+  checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
+  for (const { field, message } of refuseAlgorithm(stage.algorithm, {
+    ...context,
+    maxCompletionTokens: sampling.maxCompletionTokens,
+    late,
+    relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
+    stored,
+    tree: stage.collect.kind === 'tree',
+    environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
+  }))
+    refuse([...at, 'algorithm', field], message);
+  if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
+  if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);
+  const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
+  for (const verifier of Object.keys(stage.budgets ?? {})) {
+    if (!rungs.includes(verifier))
+      refuse([...at, 'budgets', verifier], `no rung has this verifier${didYouMean(verifier, rungs)}`);
+  }
+  const { tasks, confidence, successAtLeast } = stage.graduation;
+  const looks = plannedLooks(stage);
+  const most = mostTasks({ tasks: stage.tasks, split: 'heldout', of: 'all' }, environments);
+  const reachable = mostThatCanBeShown(stage, 1 / looks);
+  if (reachable < successAtLeast) {
+    refuse(
+      [...at, 'graduation', 'successAtLeast'],
+      `${tasks} tasks at ${confidence} confidence in ${looks} evaluations show at most ${reachable.toFixed(4)}: ${tasks < most ? 'raise graduation.tasks' : 'let the environment have more held-out tasks'}, measure less often, or lower this`,
+    );
+  }
+  const arms = armsOf(stage.tasks).length;
+  const path = [...at, 'graduation', 'tasks'];
+  if (tasks < arms) refuse(path, `fewer tasks than the ${arms} levels they are spread over`);
+  checkCount({ tasks: stage.tasks, split: 'heldout', count: tasks, of: 'all' }, path, environments, refuse);
+}
+
+function checkStepSize(
+  { groupsPerStep, groupsPerWorkflow, numGenerations, collect }: WrittenRlStage,
+  plan: Pick<Plan, 'refills' | 'greedy' | 'hindsight'>,
+  at: Path,
+  refuse: Refuse,
+): void {
+  // Refills draw as many tasks again, at most; a greedy sample is one more of each.
+  const { refills, greedy, hindsight } = plan;
+  const rounds = 1 + refills;
+  const samples = numGenerations + Number(greedy) + (hindsight?.corrections ?? 0);
+  const refilled = refills === 0 ? '' : ` and ${refills} refills`;
+  const episodes = rounds * groupsPerStep * samples;
+  if (episodes > MOST_EPISODES) {
+    refuse(
+      [...at, 'groupsPerStep'],
+      `makes ${episodes} episodes a step with ${samples} samples each${refilled}, at most ${MOST_EPISODES}: lower it and take more steps`,
+    );
+  }
+  const grown = roundsOf(collect, numGenerations);
+  const workflows =
+    rounds *
+    (1 + grown + Number(greedy || hindsight !== null)) *
+    Math.ceil(groupsPerStep / groupsPerWorkflow);
+  if (workflows > MOST_WORKFLOWS) {
+    refuse(
+      [...at, 'groupsPerWorkflow'],
+      `makes ${workflows} child workflows of the ${groupsPerStep} tasks of a step${refilled}${grown === 0 ? '' : ` and ${grown} rounds of a tree`}, at most ${MOST_WORKFLOWS}: raise it`,
+    );
+  }
+  const together = Math.min(groupsPerStep, groupsPerWorkflow) * numGenerations;
+  if (together > MOST_TOGETHER) {
+    refuse(
+      [...at, 'groupsPerWorkflow'],
+      `makes ${together} episodes a child workflow, at most ${MOST_TOGETHER}: lower it`,
+    );
+  }
+}

@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { READ_TURNS, readsTurns } from '../../algorithms/index.ts';
+import { HELD_OUT } from '../../names.ts';
+import type { Refuse, SpecEnvironments } from '../../../spec/check.ts';
+import type { WrittenModel } from '../model.ts';
+import type { WrittenReward } from '../reward.ts';
+import type { SamplingSpec } from '../sampling.ts';
+import type { WrittenVerification } from '../verification.ts';
+import { checkRlStage, rlStageOf, rlStageSchema } from './rl.ts';
+import type { RlStageSpec } from './rl.ts';
+import { checkSupervisedStage, supervisedStageOf, supervisedStageSchema } from './supervised.ts';
+import type { SupervisedStageSpec } from './supervised.ts';
+
+/** In order; `rl` is what a stage is that does not say. */
+export const stagesSchema = z
+  .array(z.discriminatedUnion('kind', [rlStageSchema, supervisedStageSchema]))
+  .nonempty()
+  .max(64, 'has at most 64 stages: what each ended with is carried along');
+
+type WrittenStages = z.output<typeof stagesSchema>;
+
+export type StageSpec = RlStageSpec | SupervisedStageSpec;
+
+export const stagesOf = (stages: WrittenStages, sampling: SamplingSpec): StageSpec[] =>
+  stages.map((stage) =>
+    stage.kind === 'supervised' ? supervisedStageOf(stage) : rlStageOf(stage, sampling),
+  );
+
+/** Names that every run uses for its own phases, workflows and objects. */
+const RESERVED = [
+  'spec',
+  'initialize',
+  'before',
+  'after',
+  'report',
+  'done',
+  'evaluation',
+  'ladder',
+  'reverify',
+  'sweep',
+];
+
+/** Whether a stage can begin with a policy that has never seen what to do: it imitates, or what it learns from is a success. */
+const canBegin = (stage: WrittenStages[number]): boolean =>
+  stage.kind === 'supervised' || stage.collect.kind !== 'on-policy' || stage.algorithm.kind === 'rft';
+
+export function checkStages(
+  stages: WrittenStages,
+  {
+    model,
+    sampling,
+    reward,
+    verification,
+  }: {
+    model: WrittenModel;
+    sampling: SamplingSpec;
+    reward: WrittenReward;
+    verification?: WrittenVerification | undefined;
+  },
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  if (model.from === undefined && !canBegin(stages[0]!)) {
+    refuse(
+      ['stages', 0, 'kind'],
+      'a model from scratch cannot act yet: begin with a stage { "kind": "supervised", "name": "warm-start", … }, with stored episodes, a search or rejection sampling (collect stored or tree, or rft), or name a checkpoint in model.from',
+    );
+  }
+  const ofTurns = (reward.rules ?? []).findIndex((rule) => rule.kind === 'process' && rule.by === 'turns');
+  const isRead = stages.some((stage) => stage.kind === 'rl' && readsTurns(stage.algorithm));
+  if (ofTurns >= 0 && !isRead) {
+    refuse(
+      ['reward', 'rules', ofTurns, 'by'],
+      `no stage reads what single turns are paid: choose a method that does (${READ_TURNS.join(', ')}), or minimum, product or mean`,
+    );
+  }
+  const context = {
+    lora: model.lora !== undefined,
+    turnRewards: ofTurns >= 0,
+    sampling,
+    rules: reward.rules ?? [],
+  };
+  // Names become folders, which some file systems do not tell apart by case.
+  const names = stages.map(({ name }) => name.toLowerCase());
+  stages.forEach((stage, s) => {
+    const at = ['stages', s];
+    const name = names[s]!;
+    if (names.indexOf(name) !== s) {
+      refuse(
+        [...at, 'name'],
+        `"${stage.name}" is the name of an earlier stage; names must differ, and not by case alone`,
+      );
+    }
+    if (RESERVED.includes(name) || name.endsWith(HELD_OUT)) {
+      refuse([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
+    }
+    if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
+    else
+      checkRlStage(
+        stage,
+        verification,
+        { ...context, beginsWith: s === 0 ? model.from : undefined },
+        stages.slice(0, s),
+        at,
+        environments,
+        refuse,
+      );
+  });
+}

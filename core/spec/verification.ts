@@ -1,0 +1,138 @@
+import { z } from 'zod';
+import { ABSTENTION_RULES } from '../ladder/policy.ts';
+import { LADDER } from '../ladder/requests.ts';
+import { TIERS } from '../episode/outcome.ts';
+import type { Tier } from '../episode/outcome.ts';
+import type { Refuse, SpecEnvironment } from '../../spec/check.ts';
+import { amount, budget, concurrency, count, deadlineSeconds, fraction, givenName } from '../fields.ts';
+import { didYouMean } from './strict.ts';
+import type { WrittenReward } from './reward.ts';
+
+export const verificationSchema = z
+  .strictObject({
+    rungs: z
+      .array(
+        z.strictObject({
+          verifier: givenName,
+          passAtLeast: fraction.describe('A score from which on a candidate climbs to the next rung.'),
+          escalate: z
+            .strictObject({
+              valueAtLeast: fraction.default(1),
+              uncertaintyAtLeast: amount(1, 'of a score in [0, 1]; 1 asks for nothing').default(1),
+            })
+            .prefault({})
+            .describe(
+              'A candidate that fails climbs all the same when the next rung is expected to say so much, with so large a standard deviation.',
+            ),
+          wait: z.boolean().default(true).describe('A step waits for the verdicts of this rung.'),
+          deadlineSeconds: deadlineSeconds.default(3600).describe('How long it waits at most.'),
+          missing: z
+            .enum(['cheaper', 'pending'])
+            .default('cheaper')
+            .describe('Without a verdict that is due: the cheaper one stands, or the episode is pending.'),
+          abstains: z
+            .enum(ABSTENTION_RULES)
+            .default(ABSTENTION_RULES[0])
+            .describe(
+              'What an episode is worth that the rung below passed and that this one cannot judge. zero: nothing, where the abstention is about the subject, else it teaches nothing; expected: what the dearest rung is expected to say; abstained: it teaches nothing, which a policy may learn to prefer.',
+            ),
+          budget: budget.prefault({}),
+          concurrency: concurrency.default(16).describe('Computations in flight at once.'),
+          reviewers: count(99, 'so many people will not agree to review')
+            .default(1)
+            .describe('People whose majority is the verdict, where people give it.'),
+        }),
+      )
+      .min(2)
+      .max(8, 'has at most 8 rungs'),
+    offerLateFor: z
+      .int()
+      .min(0)
+      .max(32)
+      .default(0)
+      .describe('For so many steps a late verdict brings its episodes before the learner again; 0: never.'),
+    counts: z
+      .enum(['verdicts', 'computations'])
+      .default('verdicts')
+      .describe(
+        "What a budget's count counts. verdicts: those that the run asks for, known or not, so that it ends the same in any store; computations: those that are made for it, and what is known is free.",
+      ),
+    evaluateBy: givenName
+      .optional()
+      .describe(
+        'The rung that judges every held-out answer which the lowest one passes; otherwise the dearest rung that steps wait for and that has no budget.',
+      ),
+  })
+  .describe(
+    'The ladder that candidates climb, cheapest verifier first. The reward names its dearest verdict "ladder".',
+  );
+
+export type WrittenVerification = z.output<typeof verificationSchema>;
+
+export type RungSpec = WrittenVerification['rungs'][number] & { tier: Tier };
+
+/** The ladder that candidates climb, from the fast rung to the dearest. */
+export type VerificationSpec = Omit<WrittenVerification, 'rungs' | 'evaluateBy'> & {
+  rungs: RungSpec[];
+  /** The rung whose verdict counts where a checkpoint is measured; the lowest one asks no dearer verifier. */
+  evaluateBy: string;
+};
+
+/** `environment`: any that the run uses, for all have the verifiers; where their tiers differ, its own count. */
+export function verificationOf(
+  written: WrittenVerification,
+  { verifiers }: SpecEnvironment,
+): VerificationSpec {
+  const tierOf = (name: string): Tier => verifiers.find((verifier) => verifier.name === name)!.tier;
+  return {
+    ...written,
+    evaluateBy: written.evaluateBy ?? whatAllCanHave(written.rungs),
+    rungs: written.rungs.map((rung) => ({ ...rung, tier: tierOf(rung.verifier) })),
+  };
+}
+
+/** The dearest rung that can judge every candidate: steps wait for it, and no budget ends it. */
+const whatAllCanHave = (rungs: WrittenVerification['rungs']): string =>
+  rungs.findLast(({ wait, budget }, i) => i === 0 || (wait && Object.keys(budget).length === 0))!.verifier;
+
+/** `environments`: those that the run uses. */
+export function checkVerification(
+  verification: WrittenVerification,
+  { components }: WrittenReward,
+  environments: readonly SpecEnvironment[],
+  refuse: Refuse,
+): void {
+  const names = verification.rungs.map(({ verifier }) => verifier);
+  if (!components.some(({ verifier, role }) => verifier === LADDER && role === 'outcome')) {
+    refuse(
+      ['verification'],
+      `does nothing unless reward.components has { "verifier": "${LADDER}", "role": "outcome" }`,
+    );
+  }
+  const { evaluateBy } = verification;
+  if (evaluateBy !== undefined && !names.includes(evaluateBy)) {
+    refuse(['verification', 'evaluateBy'], `no rung has this verifier${didYouMean(evaluateBy, names)}`);
+  }
+  verification.rungs.forEach(({ verifier: name }, i) => {
+    const at = ['verification', 'rungs', i, 'verifier'];
+    if (names.indexOf(name) !== i) refuse(at, `"${name}" is already a rung`);
+    for (const environment of environments) {
+      const known = environment.verifiers.find((other) => other.name === name);
+      if (!known) {
+        const valid = environment.verifiers.map((verifier) => verifier.name);
+        refuse(at, `environment "${environment.name}" has no verifier "${name}"${didYouMean(name, valid)}`);
+        continue;
+      }
+      if (i === 0 && known.tier !== 'fast')
+        refuse(at, `is of tier ${known.tier}; the lowest rung must be a fast one`);
+      if (i > 0 && known.tier === 'fast') refuse(at, 'is a fast verifier; only the lowest rung may be one');
+      const below = environment.verifiers.find((other) => other.name === names[i - 1]);
+      if (below && TIERS.indexOf(known.tier) < TIERS.indexOf(below.tier)) {
+        refuse(
+          at,
+          `of tier ${known.tier} lies above "${below.name}" of tier ${below.tier}: put the cheaper one first`,
+        );
+      }
+    }
+  });
+}

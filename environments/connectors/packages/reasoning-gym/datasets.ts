@@ -1,0 +1,105 @@
+import type { Split } from '../../../../core/refs.ts';
+
+/**
+ * The data sets of reasoning-gym 0.1.25 whose tasks are made in some milliseconds, have one right answer as text, and are
+ * enough different ones; with how many levels: the first ones of their curricula, each attribute at its first, second, …
+ * value.
+ */
+export const DATASETS: Readonly<Record<string, number>> = {
+  ab: 4,
+  advanced_geometry: 4,
+  aiw: 4,
+  base_conversion: 4,
+  basic_arithmetic: 4,
+  bf: 1,
+  binary_alternation: 4,
+  binary_matrix: 4,
+  bitwise_arithmetic: 4,
+  caesar_cipher: 2,
+  calendar_arithmetic: 4,
+  chain_sum: 4,
+  circuit_logic: 4,
+  color_cube_rotation: 4,
+  complex_arithmetic: 4,
+  count_bits: 4,
+  count_primes: 4,
+  course_schedule: 4,
+  cryptarithm: 4,
+  decimal_arithmetic: 4,
+  decimal_chain_sum: 4,
+  dice: 4,
+  emoji_mystery: 4,
+  family_relationships: 4,
+  figlet_font: 4,
+  fraction_simplification: 4,
+  futoshiki: 1,
+  game_of_life: 1,
+  gcd: 4,
+  group_anagrams: 4,
+  isomorphic_strings: 4,
+  jugs: 1,
+  kakurasu: 4,
+  knights_knaves: 4,
+  largest_island: 4,
+  lcm: 4,
+  leg_counting: 4,
+  letter_counting: 4,
+  letter_jumble: 4,
+  mahjong_puzzle: 4,
+  manipulate_matrix: 4,
+  maze: 4,
+  mini_sudoku: 4,
+  modulo_grid: 1,
+  needle_haystack: 4,
+  number_filtering: 4,
+  number_format: 4,
+  number_sequence: 1,
+  number_sorting: 4,
+  palindrome_generation: 4,
+  palindrome_partitioning: 4,
+  path_star: 4,
+  polynomial_equations: 2,
+  polynomial_multiplication: 1,
+  pool_matrix: 4,
+  power_function: 4,
+  prime_factorization: 4,
+  products: 4,
+  quantum_lock: 4,
+  ransom_note: 4,
+  rectangle_count: 4,
+  rotate_matrix: 4,
+  rotten_oranges: 4,
+  self_reference: 4,
+  sentence_reordering: 4,
+  shortest_path: 4,
+  simple_equations: 4,
+  simple_geometry: 4,
+  simple_integration: 4,
+  spell_backward: 4,
+  spiral_matrix: 4,
+  string_insertion: 4,
+  string_manipulation: 4,
+  string_splitting: 4,
+  string_synthesis: 4,
+  sudoku: 3,
+  survo: 2,
+  syllogism: 4,
+  time_intervals: 4,
+  word_sequence_reversal: 4,
+  word_sorting: 4,
+  zebra_puzzles: 1,
+};
+
+interface Few {
+  /** Different questions that are looked for. */
+  different: number;
+  /** How many of them are whose, by their digests. */
+  counts: Readonly<Record<Split, number>>;
+}
+
+/** Data sets whose first level has few different questions. */
+export const FEW: Readonly<Record<string, Few>> = {
+  chain_sum: { different: 190, counts: { train: 154, heldout: 17, test: 19 } },
+  leg_counting: { different: 100, counts: { train: 76, heldout: 14, test: 10 } },
+  products: { different: 100, counts: { train: 84, heldout: 11, test: 5 } },
+};

@@ -1,0 +1,62 @@
+import {
+  defineEnvironment,
+  type PlainEnvironment,
+  type Task,
+  type Tool,
+} from '../../contract/environment.ts';
+import { exactMatch, normalizeAnswer } from '../../verifiers/exact-match.ts';
+import { formatVerifier } from '../../verifiers/format.ts';
+import { boxedMath } from '../../verifiers/math/boxed-math.ts';
+import { callsThenAnswer, subGoals } from '../../verifiers/sub-goals.ts';
+import { toolMatch } from '../../verifiers/tool-match.ts';
+import { toolShaping } from '../../verifiers/tool-shaping.ts';
+import { demonstrate } from './demonstrate.ts';
+import { evaluate, printExpression, steps } from './expression.ts';
+import { LEVELS } from './levels.ts';
+import { createProblems, type Problem } from './problems.ts';
+import { computedInstead } from './relabel.ts';
+import { calculatorTool, slowCalculatorTool, type SlowCalculatorOptions } from './tool.ts';
+
+/** Expressions and short stories of 1 to 6 operations, and a calculator that does one at a time. */
+export function calculatorEnvironment(name = 'calculator', tool: Tool = calculatorTool): PlainEnvironment {
+  const problem = createProblems();
+  const asked = ({ prompt, expression, told }: Problem): Omit<Task, 'ref'> => ({
+    prompt,
+    answer: String(evaluate(expression)),
+    calls: steps(expression).map(({ operation }) => ({
+      name: tool.name,
+      arguments: { expression: printExpression(operation) },
+    })),
+    info: { expression: printExpression(expression), told },
+  });
+  return defineEnvironment({
+    name,
+    levels: LEVELS.map(({ level }) => level),
+    tools: [tool],
+    verifiers: [
+      exactMatch(),
+      formatVerifier(),
+      toolShaping(),
+      boxedMath({ bare: true }),
+      toolMatch(),
+      subGoals({ version: '1', goals: (task) => callsThenAnswer(task, isSame) }),
+    ],
+    task: (ref) => ({ ref, ...asked(problem(ref.split, ref.level, ref.index)) }),
+    relabel: (candidate) => {
+      const expression = computedInstead(candidate, tool.name);
+      return expression && asked({ prompt: printExpression(expression), expression, told: false });
+    },
+    demonstrate,
+    taskCount: () => Infinity,
+  });
+}
+
+const isSame = (answer: string, expected: string): boolean =>
+  normalizeAnswer(answer) === normalizeAnswer(expected);
+
+/** The same tasks with the calculator behind a slow call of the same name, so that the same policy can do them. */
+export function slowCalculatorEnvironment(
+  options: Omit<SlowCalculatorOptions, 'name'> = {},
+): PlainEnvironment {
+  return calculatorEnvironment('calculator-slow', slowCalculatorTool({ ...options, name: 'calculator' }));
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { defineEnvironment, sessionTool, type Environment } from '../../contract/environment.ts';
+import { fold } from '../../contract/session.ts';
+import { environmentReward } from '../../verifiers/environment-reward.ts';
+import { formatVerifier } from '../../verifiers/format.ts';
+import { toolShaping } from '../../verifiers/tool-shaping.ts';
+import { asText } from './as-text.ts';
+import { demonstrate } from './demonstrate.ts';
+import { createVisits, wishText } from './goals.ts';
+import { LEVELS } from './levels.ts';
+import { ENTRANCE, pageAt } from './pages.ts';
+import { addressAfter, boughtAt, lastWord, readAt, type Bought } from './visit.ts';
+
+/** Of a search, characters: it stands in the address, which is the episode's state. */
+const LONGEST_QUERY = 200;
+
+/** Tools, tasks and verifiers of the shop, which is the same as text and in a browser. */
+export function shopOf(visits: ReturnType<typeof createVisits>) {
+  return {
+    levels: LEVELS.map(({ level }) => level),
+    version: 'tasks 3',
+    tools: [
+      sessionTool({
+        name: 'search',
+        description: 'Types words into the search box of the page and presses Enter.',
+        arguments: z.strictObject({
+          query: z.string().max(LONGEST_QUERY).describe('What to search for, like "oak desk lamp"'),
+        }),
+      }),
+      sessionTool({
+        name: 'click',
+        description: 'Clicks something on the page.',
+        arguments: z.strictObject({
+          on: z.string().describe('What stands in [square brackets] on the page'),
+        }),
+      }),
+    ],
+    verifiers: [environmentReward(), formatVerifier(), toolShaping()],
+    task: (ref) => {
+      const { shop, goal } = visits(ref);
+      const level = LEVELS.find(({ level }) => level === ref.level)!;
+      return { ref, prompt: `${wishText(goal, level.shop)}\n${asText(pageAt(shop, ENTRANCE)!)}` };
+    },
+    demonstrate: ({ ref }) => demonstrate(visits(ref)),
+    taskCount: () => Infinity,
+  } satisfies Partial<Environment>;
+}
+
+/** The shop as text: a customer's wish, pages, and WebShop's reward for what was bought. */
+export function webShopEnvironment(): Environment {
+  const visits = createVisits();
+  return defineEnvironment({
+    name: 'web-shop',
+    ...shopOf(visits),
+    sessions: fold<{ address: string; bought: Bought | null }>({
+      open: () => ({ address: ENTRANCE, bought: null }),
+      act: async (state, call, context) => {
+        const visit = visits((await context.task()).ref);
+        const address = addressAfter(visit.shop, state.address, call);
+        const bought = boughtAt(visit, address);
+        return { state: { address, bought }, did: readAt(visit, address) };
+      },
+      end: ({ bought }) => lastWord(bought),
+    }),
+  });
+}

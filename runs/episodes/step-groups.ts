@@ -1,0 +1,82 @@
+import type { RolloutGroup } from '../../core/episode/episode.ts';
+import { trainableReward } from '../../core/episode/outcome.ts';
+import type { CurriculumSpec, RlStageSpec } from '../../core/spec/curriculum-spec.ts';
+import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
+import { inParallel } from '../../store/in-parallel.ts';
+import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../store/rollout/trajectories.ts';
+
+export interface StepGroups {
+  /** What credit was given to, in the order in which it was. */
+  groups: RolloutGroup[];
+  /** One greedy sample of each task, where the method compares with one. */
+  greedy: RolloutGroup[];
+}
+
+/**
+ * The groups that a step has learnt from: as a ladder judged them in that step, then what was asked again with hints, then
+ * what solved another task, then groups of earlier steps whose verdicts came late.
+ */
+export async function groupsOfStep(
+  store: ObjectStore,
+  { run, verification, reward }: CurriculumSpec,
+  stage: RlStageSpec,
+  step: number,
+  options: CallOptions = {},
+): Promise<StepGroups> {
+  const folder = `${rolloutsPrefix(run, stage.name)}${String(step).padStart(6, '0')}/`;
+  const { keys } = await store.listFolder(folder, options);
+  const judged = new Set(keys.filter((key) => key.endsWith('.judged.json')));
+  const own = keys
+    .toSorted()
+    .filter(
+      (key) => !isLate(key) && (judged.has(key) || !judged.has(key.replace(/\.json$/, '.judged.json'))),
+    );
+  const late = (verification?.offerLateFor ?? 0) > 0 ? await lateKeys() : [];
+  const found = (await read(own)).map((group) => ({ group, rank: rankOf(group) }));
+  const offered = (await read(late)).filter(isOffered);
+  const isBaseline = ({ tasks, episodes }: RolloutGroup): boolean =>
+    stage.plan.greedy && episodes.length === tasks.length;
+  return {
+    groups: [
+      ...found
+        .filter(({ group }) => !isBaseline(group))
+        .toSorted((a, b) => a.rank - b.rank)
+        .map(({ group }) => group),
+      ...offered,
+    ],
+    greedy: found.flatMap(({ group }) => (isBaseline(group) ? [group] : [])),
+  };
+
+  /** Groups of earlier steps under the name that this one gave them. */
+  async function lateKeys(): Promise<string[]> {
+    const all = await store.list(rolloutsOfRun(run), options);
+    return all.flatMap(({ key }) => (key.endsWith(`.late-${stage.name}-${step}.json`) ? [key] : []));
+  }
+
+  /** Only where a verdict has changed a reward is a group learnt from again. */
+  function isOffered({ episodes }: RolloutGroup): boolean {
+    return episodes.some(
+      ({ outcome, learntAs }) =>
+        outcome !== undefined &&
+        learntAs !== undefined &&
+        trainableReward(outcome, reward.truncated) !== trainableReward(learntAs, reward.truncated),
+    );
+  }
+
+  function rankOf({ id, tasks }: RolloutGroup): number {
+    if (id === 'relabelled') return 3;
+    if (tasks.some(({ learntBehind }) => learntBehind)) return 2;
+    return judged.size > 0 && !id.endsWith('.judged') ? 1 : 0;
+  }
+
+  async function read(some: readonly string[]): Promise<RolloutGroup[]> {
+    const groups = await inParallel(some, async (key) => {
+      const ref = await store.head(key, options);
+      return ref === undefined ? [] : [await loadTrajectories(store, ref, options)];
+    });
+    return groups.flat();
+  }
+}
+
+const isLate = (key: string): boolean => /\.late-[^/]+\.json$/.test(key);

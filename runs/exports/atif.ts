@@ -1,0 +1,114 @@
+import type { Json } from '../../core/json/json.ts';
+import { factsOf } from '../../core/episode/facts.ts';
+import type { RewardSpec } from '../../core/spec/curriculum-spec.ts';
+import type { FoundEpisode } from '../find/found-episodes.ts';
+import { placeOf } from '../episodes/place.ts';
+import { callId, saidIn } from './messages.ts';
+
+/** Of the Agent Trajectory Interchange Format (Harbor's RFC 0001) this is the oldest version that has all that is told here. */
+const VERSION = 'ATIF-v1.7';
+
+/**
+ * An episode as a trajectory of ATIF. The tokens of the policy and their log-probs stand with their turns, as sampled;
+ * those of the prompt with the first turn, and those of what came back beside it, so that the whole can be put together.
+ */
+export function atifOf(
+  { place, group, task, episode }: FoundEpisode,
+  reward: Pick<RewardSpec, 'components'>,
+): object {
+  const [facts] = factsOf({ ...group, episodes: [episode] }, reward);
+  const { ref, tools, promptTokens } = task;
+  const { tokens, logprobs, turns, inherited } = episode;
+  const id = placeOf(place);
+  const steps = turns.map((turn, i) => {
+    const { start, end, action, observation } = turn;
+    const { thought, content } = saidIn(turn);
+    const isCall = action.kind === 'call';
+    const read = tokens.slice(end, turns[i + 1]?.start ?? tokens.length);
+    const copied = i < (inherited?.turns ?? 0);
+    return {
+      step_id: i + 2,
+      source: 'agent',
+      message: content,
+      ...(thought !== null && { reasoning_content: thought }),
+      ...(isCall && {
+        tool_calls: [
+          {
+            tool_call_id: callId(i),
+            function_name: action.call.name,
+            arguments: argumentsOf(action.call.arguments),
+          },
+        ],
+      }),
+      ...(observation && {
+        observation: {
+          results: [
+            {
+              ...(isCall && { source_call_id: callId(i) }),
+              content: observation.text,
+              extra: {
+                error: observation.error ?? null,
+                seconds: observation.seconds ?? null,
+                reward: observation.reward ?? null,
+                token_ids: read,
+              },
+            },
+          ],
+        },
+      }),
+      metrics: {
+        prompt_tokens: promptTokens.length + start,
+        completion_tokens: end - start,
+        ...(i === 0 && { prompt_token_ids: promptTokens }),
+        completion_token_ids: tokens.slice(start, end),
+        logprobs: logprobs.slice(start, end),
+      },
+      llm_call_count: 1,
+      ...(copied && { is_copied_context: true }),
+      extra: { text: turn.text, ...(action.kind === 'malformed' && { malformed: action.reason }) },
+    };
+  });
+  return {
+    schema_version: VERSION,
+    session_id: id,
+    trajectory_id: id,
+    agent: {
+      // What acted is a policy of the run, of which every step makes another one.
+      name: place.run,
+      version: group.weights.slice(0, 12),
+      extra: { trainer: 'gradus' },
+      ...(tools && {
+        tool_definitions: tools.map(({ described }) => ({ type: 'function', function: described })),
+      }),
+    },
+    steps: [{ step_id: 1, source: 'user', message: task.prompt }, ...steps],
+    final_metrics: {
+      total_prompt_tokens: turns.reduce((sum, { start }) => sum + promptTokens.length + start, 0),
+      total_completion_tokens: facts!.sampledTokens,
+      total_steps: turns.length + 1,
+    },
+    extra: {
+      task: { ...ref },
+      sample: episode.sample,
+      weights: group.weights,
+      temperature: group.temperature,
+      outcome: facts!.outcome,
+      reason: facts!.reason,
+      success: facts!.success,
+      reward: facts!.reward,
+      scores: facts!.scores,
+      contributions: facts!.contributions,
+      answer: facts!.answer,
+    },
+  };
+}
+
+/** Arguments are an object there; a policy may write anything. */
+const argumentsOf = (written: Json): object =>
+  typeof written === 'object' && written !== null && !Array.isArray(written) ? written : { value: written };
+
+/** The name of an episode's file: unlike others of its run, and sorted as they are. */
+export const atifFile = ({ stage, step, group, episode }: FoundEpisode['place']): string =>
+  [stage, padded(step, 6), padded(group, 4), `${padded(episode, 4)}.json`].join('-');
+
+const padded = (number: number, digits: number): string => String(number).padStart(digits, '0');

@@ -1,0 +1,99 @@
+import type { Turn } from '../../core/episode/episode.ts';
+import { factsOf } from '../../core/episode/facts.ts';
+import type { RewardSpec } from '../../core/spec/curriculum-spec.ts';
+import type { ChatMessage } from '../../engine/dialect/contract.ts';
+import type { FoundEpisode } from '../find/found-episodes.ts';
+import { placeOf } from '../episodes/place.ts';
+
+/** A message as OpenAI's API has it: the arguments of a call are text. */
+export interface PlainMessage extends Omit<ChatMessage, 'tool_calls'> {
+  tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[];
+}
+
+/** What a turn says, without the signs by which its dialect says it. */
+export interface SaidTurn {
+  thought: string | null;
+  content: string;
+}
+
+/** Before a call is what stands before the first of these; a dialect that has none of them writes nothing but the call. */
+const CALLS = /<tool_call>|<\|python_tag\|>|<search>|<code>|```/u;
+/** A token that ends a turn. */
+const END = /<\|[a-z_]+\|>\s*$/u;
+
+export function saidIn({ text, action }: Pick<Turn, 'text' | 'action'>): SaidTurn {
+  const { thought, rest } = apart(text);
+  if (action.kind === 'answer') return { thought, content: action.answer };
+  if (action.kind === 'malformed') return { thought: null, content: text.replace(END, '') };
+  const call = CALLS.exec(rest);
+  return { thought, content: call ? rest.slice(0, call.index).trim() : '' };
+}
+
+/** A thought may have been opened by the prompt. */
+function apart(text: string): { thought: string | null; rest: string } {
+  const close = text.indexOf('</think>');
+  if (close < 0) return { thought: null, rest: text };
+  const thought = text
+    .slice(0, close)
+    .replace(/^\s*<think>/u, '')
+    .trim();
+  return { thought: thought === '' ? null : thought, rest: text.slice(close + '</think>'.length) };
+}
+
+/** The episode as a conversation. What a policy is told of a turn that was no call stands where a person would say it. */
+export function messagesOf({ task, episode }: Pick<FoundEpisode, 'task' | 'episode'>): PlainMessage[] {
+  return [
+    { role: 'user', content: task.prompt },
+    ...episode.turns.flatMap((turn, i): PlainMessage[] => {
+      const { action, observation } = turn;
+      const { thought, content } = saidIn(turn);
+      const id = callId(i);
+      const said: PlainMessage = {
+        role: 'assistant',
+        content,
+        ...(thought !== null && { reasoning_content: thought }),
+        ...(action.kind === 'call' && {
+          tool_calls: [
+            {
+              id,
+              type: 'function',
+              function: { name: action.call.name, arguments: JSON.stringify(action.call.arguments) },
+            },
+          ],
+        }),
+      };
+      if (!observation) return [said];
+      const { text } = observation;
+      return action.kind === 'call'
+        ? [said, { role: 'tool', tool_call_id: id, name: action.call.name, content: text }]
+        : [said, { role: 'user', content: text }];
+    }),
+  ];
+}
+
+/** Of the call of a turn, in its episode. */
+export const callId = (turn: number): string => `call_${turn + 1}`;
+
+/** One line of an export: the conversation, what it was worth, and where it is from. */
+export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'components'>): string {
+  const { place, group, task, episode } = found;
+  const { ref, tools } = task;
+  const [facts] = factsOf({ ...group, episodes: [episode] }, reward);
+  const { outcome, reason, success, reward: earned, scores, answer } = facts!;
+  return JSON.stringify({
+    messages: messagesOf(found),
+    ...(tools && { tools: tools.map(({ described }) => ({ type: 'function', function: described })) }),
+    place: placeOf(place),
+    task: { ...ref },
+    sample: episode.sample,
+    weights: group.weights,
+    outcome,
+    reason,
+    success,
+    reward: earned,
+    scores,
+    answer,
+    // To the letter, as it was sampled.
+    turns: episode.turns.map(({ text }) => text),
+  });
+}

@@ -1,0 +1,44 @@
+import type { Client } from '@temporalio/client';
+import type { Progress } from '../../workflows/control/messages.ts';
+import type { LadderStatus } from '../../workflows/ladder/ladder-state.ts';
+import { ids } from '../../core/names.ts';
+
+/** A query waits for a worker. Where there is none nobody is to wait: what else is known is shown. */
+const PATIENCE_MS = 400;
+
+/** What a workflow answers to a query; null where nobody does in time, whatever the reason. */
+export async function ask<T>(
+  temporal: Client,
+  workflowId: string,
+  query: string,
+  patienceMs = PATIENCE_MS,
+): Promise<T | null> {
+  try {
+    return await temporal.withDeadline(Date.now() + patienceMs, () =>
+      temporal.workflow.getHandle(workflowId).query<T>(query),
+    );
+  } catch {
+    // Away, too busy, of another version, or no workflow of ours: all the same to who looks.
+    return null;
+  }
+}
+
+/** What a run says of itself; null where it cannot just now. */
+export async function askProgress(
+  temporal: Client,
+  workflowId: string,
+  patienceMs?: number,
+): Promise<Progress | null> {
+  const progress = await ask<Progress | undefined>(temporal, workflowId, 'progress', patienceMs);
+  return typeof progress?.run === 'string' && typeof progress.status === 'string' ? progress : null;
+}
+
+/** The ladder of a run, by the run's name. */
+export async function askLadder(
+  temporal: Client,
+  run: string,
+  patienceMs?: number,
+): Promise<LadderStatus | null> {
+  const status = await ask<LadderStatus | undefined>(temporal, ids.ladder(run), 'ladder', patienceMs);
+  return typeof status?.totals === 'object' ? status : null;
+}

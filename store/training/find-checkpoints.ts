@@ -1,0 +1,109 @@
+import { DAMAGE } from '../../core/damage.ts';
+import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
+import type { CheckpointRef } from '../../core/refs.ts';
+import { readManifest } from './checkpoints.ts';
+import { checkpointsPrefix } from '../keys.ts';
+import { policyVersion } from './manifest.ts';
+import type { CheckpointManifest } from './manifest.ts';
+import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
+
+export interface FoundCheckpoint {
+  ref: CheckpointRef;
+  manifest: CheckpointManifest;
+}
+
+/** A folder that is no checkpoint: begun and not ended, half deleted, or damaged. */
+export interface IncompleteCheckpoint {
+  folder: string;
+  step: number;
+  keys: string[];
+  hasManifest: boolean;
+  reason: string;
+}
+
+/**
+ * The checkpoints of a run by ascending step. Only a manifest makes a folder one, and only while every file that it
+ * names is there in full length (digests are checked on loading); the rest is listed as incomplete, with a reason.
+ */
+export async function findCheckpoints(
+  store: ObjectStore,
+  run: string,
+  options: CallOptions = {},
+): Promise<{ checkpoints: FoundCheckpoint[]; incomplete: IncompleteCheckpoint[] }> {
+  const prefix = checkpointsPrefix(run);
+  const sizes = new Map<string, number>();
+  const folders = new Map<string, string[]>();
+  for (const { key, bytes } of await store.list(prefix, options)) {
+    const folder = key.slice(0, key.indexOf('/', prefix.length));
+    sizes.set(key, bytes);
+    folders.set(folder, [...(folders.get(folder) ?? []), key]);
+  }
+  const checkpoints: FoundCheckpoint[] = [];
+  const incomplete: IncompleteCheckpoint[] = [];
+  await Promise.all(
+    [...folders].map(async ([folder, keys]) => {
+      const manifestKey = `${folder}/manifest.json`;
+      const found = sizes.has(manifestKey)
+        ? await open(store, manifestKey, sizes, options)
+        : 'it has no manifest';
+      if (typeof found !== 'string') checkpoints.push(found);
+      else {
+        const step = Number.parseInt(folder.slice(prefix.length), 10);
+        incomplete.push({ folder, step, keys, hasManifest: sizes.has(manifestKey), reason: found });
+      }
+    }),
+  );
+  return {
+    checkpoints: checkpoints.toSorted(
+      (a, b) => a.ref.step - b.ref.step || (a.ref.manifest.key < b.ref.manifest.key ? -1 : 1),
+    ),
+    incomplete: incomplete.toSorted((a, b) => (a.folder < b.folder ? -1 : 1)),
+  };
+}
+
+/**
+ * The checkpoint of a run at a step, or its last one.
+ * Throws GradusError('store', 'no-checkpoint') that says which there are.
+ */
+export async function checkpointOf(
+  store: ObjectStore,
+  { run, step }: { run: string; step: number | null },
+  options: CallOptions = {},
+): Promise<CheckpointRef> {
+  const { checkpoints } = await findCheckpoints(store, run, options);
+  const found = checkpoints.findLast(({ ref }) => step === null || ref.step === step);
+  if (found) return found.ref;
+  const steps = checkpoints.map(({ ref }) => ref.step);
+  throw new GradusError(
+    'store',
+    'no-checkpoint',
+    steps.length === 0
+      ? `the run "${run}" has no checkpoint in this store: name another one, or bring one in by "${commandLine('import')}"`
+      : `the run "${run}" has no checkpoint of step ${step}; there are: ${steps.join(', ')}`,
+  );
+}
+
+/** The checkpoint, or why it is none. */
+async function open(
+  store: ObjectStore,
+  manifestKey: string,
+  sizes: ReadonlyMap<string, number>,
+  options: CallOptions,
+): Promise<FoundCheckpoint | string> {
+  try {
+    const blob = await store.head(manifestKey, options);
+    if (!blob) return 'its manifest was just deleted';
+    const manifest = await readManifest(store, blob, options);
+    for (const { key, bytes } of Object.values(manifest.files)) {
+      if (sizes.get(key) !== bytes) return `${key} has ${sizes.get(key) ?? 'no'} bytes, not ${bytes}`;
+    }
+    if (manifest.base && sizes.get(manifest.base.manifest.key) !== manifest.base.manifest.bytes)
+      return `its base ${manifest.base.manifest.key} is not there`;
+    return { ref: { manifest: blob, weights: policyVersion(manifest), step: manifest.step }, manifest };
+  } catch (error) {
+    // A damaged manifest is a fact about this folder; a server that is away is not.
+    if (error instanceof GradusError && !error.retryable && DAMAGE.has(error.type)) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,112 @@
+import { emptyAccount } from '../../core/ladder/budget.ts';
+import type { Account, Budget } from '../../core/ladder/budget.ts';
+import { agreement, noCalibration } from '../../core/ladder/calibration.ts';
+import type { Calibration } from '../../core/ladder/calibration.ts';
+import type { LedgerTotals } from '../../core/ladder/ledger.ts';
+import type { ClimbRequest, StepGroups } from '../../core/ladder/requests.ts';
+import type { BlobRef } from '../../core/refs.ts';
+import type { RungSpec } from '../../core/spec/curriculum-spec.ts';
+import type { Spent } from '../../core/tier-contract.ts';
+
+/** A computation that was asked for and has not answered. */
+export interface Asked {
+  rung: number;
+  stage: string;
+  cost: Spent;
+  /** The step that asked has gone on. */
+  late: boolean;
+  /** Where it stands: the plan that wants it, and the place in its asks. */
+  plan: number;
+  index: number;
+}
+
+/** Asks of a plan that wait for a free place. */
+export interface Queued {
+  plan: number;
+  rung: number;
+  stage: string;
+  asks: BlobRef;
+  from: number;
+  to: number;
+}
+
+/** A step that climbs, and waits for the verdicts of a rung. */
+export interface WaitingStep {
+  request: ClimbRequest;
+  rung: number;
+  /** Epoch milliseconds; then it goes on without. */
+  deadline: number;
+}
+
+/** Everything that a ladder carries over continue-as-new. */
+export interface LadderState {
+  /** Objects written so far; numbers their keys. */
+  sequence: number;
+  stage: string | null;
+  budgets: Budget[];
+  accounts: Account[];
+  calibrations: Calibration[];
+  totals: Record<string, LedgerTotals>;
+  /** By `verifier/digest`. */
+  asked: Record<string, Asked>;
+  queued: Queued[];
+  inFlight: number[];
+  /** Steps whose late verdicts the learner may still hear of. */
+  recent: StepGroups[];
+  /** Digests by rung that came since a step last settled. */
+  came: string[][];
+  requests: ClimbRequest[];
+  /** Absent where none does, and where an older version has carried over. */
+  waiting?: WaitingStep | undefined;
+  closed: boolean;
+  /** How often it has continued as new. */
+  continued: number;
+}
+
+export const initialLadderState = (rungs: readonly RungSpec[]): LadderState => ({
+  sequence: 0,
+  stage: null,
+  budgets: rungs.map(({ budget }) => budget),
+  accounts: rungs.map(() => emptyAccount()),
+  calibrations: rungs.slice(1).map(() => noCalibration()),
+  totals: {},
+  asked: {},
+  queued: [],
+  inFlight: rungs.map(() => 0),
+  recent: [],
+  came: rungs.map(() => []),
+  requests: [],
+  closed: false,
+  continued: 0,
+});
+
+/** What `temporal workflow query --type ladder` answers. */
+export interface LadderStatus {
+  stage: string | null;
+  /** By verifier: the budget of the stage, and what is spent and promised of it. */
+  budgets: Record<string, { budget: Budget; account: Account }>;
+  /** Between neighbours, `cheap → dear`. */
+  calibration: Record<string, Calibration & { passesHold: ReturnType<typeof agreement> }>;
+  totals: Record<string, LedgerTotals>;
+  /** Computations that were asked for and have not answered. */
+  waiting: number;
+  continued: number;
+}
+
+export function statusOf(rungs: readonly RungSpec[], state: LadderState): LadderStatus {
+  return {
+    stage: state.stage,
+    budgets: Object.fromEntries(
+      rungs.map(({ verifier }, i) => [verifier, { budget: state.budgets[i]!, account: state.accounts[i]! }]),
+    ),
+    calibration: Object.fromEntries(
+      state.calibrations.map((known, i) => [
+        `${rungs[i]!.verifier} → ${rungs[i + 1]!.verifier}`,
+        { ...known, passesHold: agreement(known, true) },
+      ]),
+    ),
+    totals: state.totals,
+    waiting: Object.keys(state.asked).length,
+    continued: state.continued,
+  };
+}

@@ -1,0 +1,53 @@
+import { workflowInfo } from '@temporalio/workflow';
+import { evaluate } from '../../core/training/evaluation.ts';
+import { addIncidents } from '../../core/episode/incidents.ts';
+import type { AssessRequest } from '../../core/ladder/requests.ts';
+import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../../core/requests.ts';
+import { assessmentActivities } from '../activities.ts';
+import { askVerdicts } from '../ladder/ask-verdicts.ts';
+import { evaluationRequest } from '../control/message-shapes.ts';
+import { checked } from '../control/refuse.ts';
+import { rolloutChildren } from '../ports.ts';
+
+/** In the names of those who write what evaluations ask into the run's ledger and asks. */
+const WRITER = 'evaluation';
+
+/** Measures a checkpoint on held-out tasks. */
+export async function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
+  return evaluate(
+    { rollout: rolloutChildren, verifyAbove: verifyByRung },
+    checked(evaluationRequest, request),
+  );
+}
+
+/** What it costs is in the run's ledger, under the evaluation's name; no stage's budget pays for it. */
+async function verifyByRung(
+  { run, name, step, reward, verification }: EvaluationRequest,
+  groups: readonly GroupResult[],
+): Promise<GroupResult[]> {
+  const start = Date.now();
+  const { rungs, evaluateBy } = verification!;
+  const rung = rungs.find(({ verifier }) => verifier === evaluateBy)!;
+  const request: AssessRequest = {
+    run,
+    stage: name,
+    step,
+    groups: groups.flatMap(({ trajectories }) => trajectories ?? []),
+    rungs: [rungs[0]!, rung],
+    reward,
+    writer: `${WRITER}-${workflowInfo().runId}`,
+  };
+  const { asks, count } = await assessmentActivities.planAssessment(request);
+  if (asks !== null)
+    await askVerdicts(asks, count, { ...rung, ledger: { run, stage: name, writer: WRITER } });
+  const judged = await assessmentActivities.settleAssessment(request);
+  const span: Span = { part: 'verification', start, end: Date.now() };
+  let next = 0;
+  return groups.map((group) => {
+    // Groups that failed as a whole have nothing to judge.
+    if (group.trajectories === null) return group;
+    const above = judged[next++]!;
+    const incidents = addIncidents(group.incidents ?? [], above.incidents ?? []);
+    return { ...above, spans: [...group.spans, span], incidents };
+  });
+}
