@@ -2,7 +2,7 @@ import calculator from '../examples/calculator.json' with { type: 'json' };
 import { rate } from '../core/statistics/intervals.ts';
 import { total } from '../core/training/stage-policy.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
-import { percent } from '../cli/show-progress.ts';
+import { percent } from '../core/percent.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { Progress } from '../workflows/control/messages.ts';
 import type { BenchOptions } from './bench.ts';

@@ -33,7 +33,7 @@ export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>
 
 /** Servers and workers with empty stores and caches, gone when `use` has ended, whichever way. */
 export function withInstallation<T>(
-  { say, signal, chemistry, env }: BenchOptions & Pick<InstallationOptions, 'chemistry' | 'env'>,
+  { say, signal, plugins, env }: BenchOptions & Pick<InstallationOptions, 'plugins' | 'env'>,
   use: (client: Client, installation: Installation) => Promise<T>,
 ): Promise<T> {
   return withTemporaryFolder(async (stateDir) => {
@@ -42,7 +42,7 @@ export function withInstallation<T>(
       stateDir,
       ui: false,
       onEvent: say,
-      ...(chemistry && { chemistry }),
+      ...(plugins && { plugins }),
       ...(env && { env }),
     });
     try {

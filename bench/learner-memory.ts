@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
-import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
+import { parameterCount, type ModelConfig } from '../core/model/config.ts';
 import { ADAM } from './adam.ts';
 
 const flags = process.argv.slice(2);

@@ -10,7 +10,7 @@ import type { Binding } from '../engine/learner/tensorflow/native-ops.ts';
 import { supervised } from '../engine/learner/losses/supervised.ts';
 import { trainingProgram } from '../engine/learner/programs/policy-programs.ts';
 import type { Precision } from '../engine/learner/tensorflow/runner.ts';
-import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
+import { parameterCount, type ModelConfig } from '../core/model/config.ts';
 
 const small: ModelConfig = {
   ...MODEL_DEFAULTS,

@@ -5,7 +5,7 @@ import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/l
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
 import { packRows, positionsFor, rowLength } from '../engine/learner/batch/row-packing.ts';
-import { parameterCount, type ModelConfig } from '../engine/model-config.ts';
+import { parameterCount, type ModelConfig } from '../core/model/config.ts';
 import { RandomStream } from '../core/random.ts';
 import type { BenchOptions } from './bench.ts';
 import { benchRow, type BenchRow } from './bench-row.ts';

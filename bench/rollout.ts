@@ -3,7 +3,7 @@ import { MODEL_DEFAULTS } from '../core/spec/model.ts';
 import { normal, randomKey, RandomStream, uniform, type RandomKey } from '../core/random.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { Sampler } from '../engine/decoder/sampler.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../engine/model-config.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../engine/onnx/decoder-graph.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import type { BenchOptions } from './bench.ts';

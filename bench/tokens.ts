@@ -4,7 +4,7 @@ import { rate } from '../core/statistics/intervals.ts';
 import { addTokens, taughtShare } from '../core/training/figures.ts';
 import type { TaughtTokens } from '../core/training/figures.ts';
 import { total } from '../core/training/stage-policy.ts';
-import { percent } from '../cli/show-progress.ts';
+import { percent } from '../core/percent.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import { builtInEnvironments } from '../environments/families/index.ts';

@@ -11,8 +11,9 @@ import { taughtShare } from '../core/training/figures.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
 import { howOf, howTable } from './how-solved.ts';
 import { measured } from '../core/statistics/measured.ts';
-import { interval, MOSTLY, percent } from './show-progress.ts';
-import { textTable } from './text-table.ts';
+import { percent } from '../core/percent.ts';
+import { interval, MOSTLY } from './show-progress.ts';
+import { textTable } from '../runs/text-table.ts';
 
 const DEFAULT_CONFIDENCE = 0.95;
 

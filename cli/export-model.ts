@@ -7,7 +7,7 @@ import type { CheckpointRef } from '../core/refs.ts';
 import { withDtype } from '../engine/hf-dtype.ts';
 import { writeHfWeights } from '../engine/hf-weights.ts';
 import type { WeightFileOptions } from '../engine/hf-weights.ts';
-import { weightShapes } from '../engine/model-config.ts';
+import { weightShapes } from '../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../engine/onnx/decoder-graph.ts';
 import { modelCard } from './model-card.ts';
 import { provenanceOf } from './provenance.ts';

@@ -5,8 +5,9 @@ import { addConduct, noConduct } from '../core/training/conduct.ts';
 import type { ArmConduct, Conduct } from '../core/training/conduct.ts';
 import { dimensionsOf, effortOf, samplesOf, selfCorrected } from '../core/training/dimensions.ts';
 import { rate } from '../core/statistics/intervals.ts';
-import { interval, percent } from './show-progress.ts';
-import { textTable } from './text-table.ts';
+import { percent } from '../core/percent.ts';
+import { interval } from './show-progress.ts';
+import { textTable } from '../runs/text-table.ts';
 
 const few = (x: number | null, digits = 1): string => (x === null ? '–' : x.toFixed(digits));
 const share = (x: number | null): string => (x === null ? '–' : percent(x));

@@ -6,7 +6,8 @@ import { roleOfRule, ruleName } from '../core/reward/rules.ts';
 import type { Arm, CurriculumSpec, RewardSpec, RlStageSpec } from '../core/spec/curriculum-spec.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { measured } from '../core/statistics/measured.ts';
-import { interval, percent } from './show-progress.ts';
+import { percent } from '../core/percent.ts';
+import { interval } from './show-progress.ts';
 
 /** What is known of how a checkpoint came to be. */
 export interface Provenance {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { IN_CHECKOUT } from '../core/installation.ts';
 import type { Environment } from '../environments/contract/environment.ts';
-import { fileOfModule } from '../environments/connectors/packages/ready.ts';
+import { fileOfModule } from '../environments/host/ready.ts';
 
 /** Modules of environments, absolute, and where a person has named them. */
 export interface NamedModules {

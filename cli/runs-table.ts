@@ -2,8 +2,8 @@ import type { RunRow } from '../runs/overview/runs.ts';
 import { howLong } from '../core/time/how-long.ts';
 import { printable } from '../core/printable.ts';
 import { shortened } from './shortened.ts';
-import { percent } from './show-progress.ts';
-import { textTable } from './text-table.ts';
+import { percent } from '../core/percent.ts';
+import { textTable } from '../runs/text-table.ts';
 
 /** Characters of a question and of a name; whole ones are in `--json`. */
 const QUESTION = 60;

@@ -1,3 +1,4 @@
+import { percent } from '../core/percent.ts';
 import { rate } from '../core/statistics/intervals.ts';
 import type { Interval } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
@@ -8,8 +9,6 @@ import type { Progress } from '../workflows/control/messages.ts';
 
 const BAR_WIDTH = 24;
 const NARROW_BAR = 10;
-
-export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
 export const interval = ({ low, high }: Interval): string => `${percent(low)} – ${percent(high)}`;
 

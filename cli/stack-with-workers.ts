@@ -29,7 +29,7 @@ export interface Installation {
 }
 
 export interface InstallationOptions
-  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'chemistry'> {
+  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'plugins'> {
   stateDir?: string;
   /** Where alerts are posted besides; default GRADUS_ALERT_WEBHOOK. */
   alertWebhook?: string;

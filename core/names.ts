@@ -55,3 +55,21 @@ export const HELD_OUT = '.held-out';
 export const groupId = (group: number): string => `group-${String(group).padStart(4, '0')}`;
 
 export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;
+
+/** How a policy calls tools and answers: the gradus format, or that of a family of models. */
+export const DIALECTS = ['gradus', 'hermes', 'llama3', 'search-r1', 'retool'] as const;
+export type DialectName = (typeof DIALECTS)[number];
+
+/** The linear layers that LoRA (Hu et al. 2021) may be added to, by the ends of their names. */
+export const LORA_MODULES = [
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'o_proj',
+  'gate_proj',
+  'up_proj',
+  'down_proj',
+] as const;
+
+/** The most token ids of a top-k set that are stored with a token: larger sets would outweigh the episode many times over. */
+export const MOST_KEPT = 64;

@@ -5,7 +5,7 @@ import { inBrief } from './foreign-json.ts';
 import type { ARCHITECTURES } from './architectures.ts';
 import type { JsonObject } from './config-fields.ts';
 import { ropeOf } from './hf-rope.ts';
-import type { LinearWithBias, ModelConfig } from './model-config.ts';
+import type { LinearWithBias, ModelConfig } from '../core/model/config.ts';
 
 /**
  * Several times what the largest published models have. Rotary tables are made for all positions: at 2^21 of them and

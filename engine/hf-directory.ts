@@ -5,8 +5,8 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
 import { inBrief, parseForeignJson } from './foreign-json.ts';
 import { modelConfigOf } from './hf-model-config.ts';
-import { parameterCount, weightShapes } from './model-config.ts';
-import type { ModelConfig, Weights } from './model-config.ts';
+import { parameterCount, weightShapes } from '../core/model/config.ts';
+import type { ModelConfig, Weights } from '../core/model/config.ts';
 import { readRegularFile } from './regular-file.ts';
 import { SafetensorsFile } from './safetensors/file.ts';
 

@@ -1,6 +1,6 @@
 import type { Json } from '../core/json/json.ts';
 import { fromHfConfig } from './hf-config.ts';
-import type { ModelConfig } from './model-config.ts';
+import type { ModelConfig } from '../core/model/config.ts';
 import { idsWithoutToken } from './tokenizer/ids-without-token.ts';
 
 /**

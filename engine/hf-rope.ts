@@ -1,7 +1,7 @@
 import { flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
 import type { JsonObject } from './config-fields.ts';
 import { yarnAttentionFactor } from './rope.ts';
-import type { RopeScaling } from './rope.ts';
+import type { RopeScaling } from '../core/model/config.ts';
 
 /** transformers 5 has `rope_parameters`, 4 has `rope_theta` and, for stretched contexts, `rope_scaling`. */
 export function ropeOf(

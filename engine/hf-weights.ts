@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { weightShapes } from './model-config.ts';
-import type { HostTensor, ModelConfig, Weights } from './model-config.ts';
+import { weightShapes } from '../core/model/config.ts';
+import type { HostTensor, ModelConfig, Weights } from '../core/model/config.ts';
 import { ITEM_BYTES } from './safetensors/dtypes.ts';
 import type { FloatDtype } from './safetensors/dtypes.ts';
 import { writeSafetensors } from './safetensors/safetensors.ts';

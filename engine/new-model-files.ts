@@ -1,6 +1,6 @@
 import type { Json } from '../core/json/json.ts';
 import type { JsonObject } from './config-fields.ts';
-import type { ModelConfig } from './model-config.ts';
+import type { ModelConfig } from '../core/model/config.ts';
 
 /** Ids that `generate` of other software needs to know. */
 export interface SpecialTokens {

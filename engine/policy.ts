@@ -1,6 +1,6 @@
 import type { RandomKey } from '../core/random.ts';
 import type { LoraAdapter } from './lora/adapter.ts';
-import type { ModelConfig, Weights } from './model-config.ts';
+import type { ModelConfig, Weights } from '../core/model/config.ts';
 
 export interface SamplingSettings {
   /** Divides the logits; 0 means greedy. */

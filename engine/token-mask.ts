@@ -1,4 +1,4 @@
-import type { ModelConfig } from './model-config.ts';
+import type { ModelConfig } from '../core/model/config.ts';
 
 /** Far below every logit, and finite: products with it are numbers. In float32 a logit and this are this. */
 export const MASKED = -1e30;

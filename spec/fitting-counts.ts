@@ -1,4 +1,4 @@
-import type { SpecEnvironments } from './check.ts';
+import type { SpecEnvironments } from '../core/spec/check.ts';
 import type { WrittenSpec } from '../core/spec/curriculum.ts';
 import { inside } from '../core/spec/strict.ts';
 import type { Path } from '../core/spec/strict.ts';

@@ -1,5 +1,5 @@
 import type { CurriculumSpec } from '../core/spec/curriculum-spec.ts';
-import type { Refuse, SpecEnvironment, SpecEnvironments } from './check.ts';
+import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/spec/check.ts';
 import { withFittingCounts } from './fitting-counts.ts';
 import { curriculumSchema } from '../core/spec/curriculum.ts';
 import type { WrittenSpec } from '../core/spec/curriculum.ts';

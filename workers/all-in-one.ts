@@ -2,8 +2,6 @@ import { fork } from 'node:child_process';
 import { commandLine } from '../core/installation.ts';
 import type { Role } from '../core/names.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
-import { findChemistry } from '../plugins/molecules/chemistry/python.ts';
-import { CHEMISTRY_PYTHON, chemistryProcess } from '../plugins/molecules/chemistry/process.ts';
 import { lostAttemptsReporter } from './fail-lost-attempts.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 import type { Block } from './loop-meter.ts';
@@ -13,6 +11,7 @@ import { settingsToEnv } from './settings.ts';
 import type { WorkerSettings } from './settings.ts';
 import { SupervisedProcess } from './supervised-process.ts';
 import type { ProcessKind, SupervisionOptions } from './supervised-process.ts';
+import type { TierPlugin } from './tier-plugin.ts';
 
 /** Which roles share a process: the decoder and the learner keep to themselves. */
 export const PROCESSES: Role[][] = [
@@ -24,8 +23,8 @@ export const PROCESSES: Role[][] = [
 export interface WorkersOptions extends SupervisionOptions {
   processes?: Role[][];
   env?: Record<string, string>;
-  /** Serve the chemistry tiers, too, where their Python has been made (`npm run setup:chemistry`). */
-  chemistry?: boolean;
+  /** Tiers of other kinds that are served, too, where they are set up. */
+  plugins?: readonly TierPlugin[];
   /** Where each process shows what Temporal's SDK measures in it: by its first role, HOST:PORT. */
   metrics?: Partial<Record<Role, string>>;
 }
@@ -50,8 +49,12 @@ const MAIN = ownModule('main', import.meta.url);
  * Throws GradusError('infra', 'worker-start') when one does not come up the first time.
  */
 export async function startWorkers(settings: WorkerSettings, options: WorkersOptions = {}): Promise<Workers> {
-  const python = options.chemistry === true ? await findChemistry() : undefined;
-  const env = { ...(python === undefined ? {} : { [CHEMISTRY_PYTHON]: python }), ...options.env };
+  const plugins = await Promise.all(
+    (options.plugins ?? []).map(async (plugin) => ({ plugin, found: await plugin.find() })),
+  );
+  const env: Record<string, string> = {};
+  for (const { plugin, found } of plugins) if (found !== undefined) Object.assign(env, plugin.env(found));
+  Object.assign(env, options.env);
   const onLost = lostAttemptsReporter(settings, options.onEvent ?? ((text) => console.error(text)));
   const served = (options.processes ?? PROCESSES).map((roles) => ({
     roles,
@@ -61,8 +64,9 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
     ),
   }));
   const processes = served.map(({ process }) => process);
-  if (python !== undefined) {
-    processes.push(new SupervisedProcess(chemistryProcess(python, settings, { env }), options));
+  for (const { plugin, found } of plugins) {
+    if (found === undefined) continue;
+    processes.push(new SupervisedProcess(plugin.process(found, settings, env), options));
   }
   try {
     await Promise.all(processes.map((process) => process.up()));
@@ -73,11 +77,11 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
   return {
     descriptions: [
       ...processes.flatMap((process) => process.descriptions),
-      ...(options.chemistry === true && python === undefined
-        ? [
-            `chemistry: simulation and high-fidelity tiers have no worker; "${commandLine('setup chemistry')}" makes one`,
-          ]
-        : []),
+      ...plugins.flatMap(({ plugin: { name, tiers }, found }) =>
+        found === undefined
+          ? [`${name}: ${tiers.join(' and ')} tiers have no worker; "${commandLine(`setup ${name}`)}" makes one`]
+          : [],
+      ),
     ],
     pid: (role) => served.find(({ roles }) => roles.includes(role))?.process.pid,
     longestBlock: (role) => {

@@ -2,7 +2,7 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
-import type { ModelConfig } from '../../engine/model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';

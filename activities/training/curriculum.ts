@@ -25,7 +25,7 @@ import { newModelFiles } from '../../engine/new-model-files.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialWeightsInPieces } from '../../engine/learner/initial-weights.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
-import type { ModelConfig } from '../../engine/model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizerInPieces } from '../../engine/tokenizer/train-bpe.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';

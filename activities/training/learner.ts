@@ -7,7 +7,7 @@ import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
-import type { Weights } from '../../engine/model-config.ts';
+import type { Weights } from '../../core/model/config.ts';
 import { loadBatch } from '../../store/training/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';

@@ -5,7 +5,7 @@ import type { ScoreRequest } from '../../core/requests.ts';
 import type { RewardSpec } from '../../core/spec/curriculum-spec.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
-import type { Weights } from '../../engine/model-config.ts';
+import type { Weights } from '../../core/model/config.ts';
 import { packBatch } from './training-batch.ts';
 
 /** A batch of tokens that are to be scored, and where the completions are that were asked about. */

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseSpec } from '../../spec/parse-spec.ts';
-import { percent } from '../../cli/show-progress.ts';
+import { percent } from '../../core/percent.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';
 import type { BenchOptions } from '../bench.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { normal, randomKey } from '../../core/random.ts';
 import { writeHfWeights } from '../../engine/hf-weights.ts';
-import { parameterCount, weightShapes } from '../../engine/model-config.ts';
-import type { ModelConfig, Weights } from '../../engine/model-config.ts';
+import { parameterCount, weightShapes } from '../../core/model/config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 
 const common = { maxPositions: 512, rmsNormEpsilon: 1e-6, ropeTheta: 10_000, tieEmbeddings: false };

@@ -3,7 +3,7 @@ import { rate, wilson, type Proportion } from '../../core/statistics/intervals.t
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';
-import { percent } from '../../cli/show-progress.ts';
+import { percent } from '../../core/percent.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow, median } from '../bench-row.ts';
 import type { BenchRow, Samples } from '../bench-row.ts';

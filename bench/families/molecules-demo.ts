@@ -7,7 +7,7 @@ import type { BenchOptions } from '../bench.ts';
 import { withTemporaryFolder } from '../durable-run.ts';
 import type { Learnt } from './learnt.ts';
 
-const DEMO = fileURLToPath(new URL('../../cli/demo-molecules.ts', import.meta.url));
+const DEMO = fileURLToPath(new URL('../../demos/molecules.ts', import.meta.url));
 
 const share = z.object({ successes: z.int(), trials: z.int() });
 const report = z.object({

@@ -1,5 +1,5 @@
 import type { LearnerSpec, LoraSpec } from '../../core/spec/curriculum-spec.ts';
-import { LORA_MODULES } from '../../engine/lora/adapter-shapes.ts';
+import { LORA_MODULES } from '../../core/names.ts';
 import { hardestGoal } from '../../test/support/tiny-spec.ts';
 
 /** What the model is called in the store. */

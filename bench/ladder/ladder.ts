@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { total } from '../../core/training/stage-policy.ts';
+import { PLUGINS } from '../../plugins/index.ts';
 import { ensureChemistry } from '../../plugins/molecules/chemistry/python.ts';
 import type { BenchOptions } from '../bench.ts';
 import { benchRow } from '../bench-row.ts';
@@ -75,7 +76,7 @@ async function withLaboratory<T>(
   await ensureChemistry(options.say);
   // Training waits for calculations, and so they may have all cores.
   const env = { GRADUS_CHEMISTRY_SLOTS: String(availableParallelism()) };
-  return withInstallation({ ...options, chemistry: true, env }, async (client, { settings }) => {
+  return withInstallation({ ...options, plugins: PLUGINS, env }, async (client, { settings }) => {
     const laboratory = await Laboratory.open(client, settings, options);
     try {
       return await use(laboratory, await laboratory.warmStart());

@@ -8,7 +8,7 @@ import type { Checked, CheckedEnvironment } from '../../environments/check/check
 import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
-import { fileOfModule, READY } from '../../environments/connectors/packages/ready.ts';
+import { fileOfModule, READY } from '../../environments/host/ready.ts';
 import { didYouMean } from '../../core/spec/strict.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
 import { printJson } from '../json/print-json.ts';

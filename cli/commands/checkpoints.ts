@@ -5,7 +5,7 @@ import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus checkpoints RUN`: what of a run is in the store. */
 export function checkpoints(): Command {

@@ -13,7 +13,8 @@ import { binDir, startInstallation } from '../stack-with-workers.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
 import type { InstallationOptions } from '../stack-with-workers.ts';
 import { shellWord } from '../../environments/sandbox/command.ts';
-import { fileOfModule } from '../../environments/connectors/packages/ready.ts';
+import { fileOfModule } from '../../environments/host/ready.ts';
+import { PLUGINS } from '../../plugins/index.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
   alertWebhook(options.alertWebhook);
@@ -81,10 +82,14 @@ export function exportLine(of: {
 
 /** `gradus dev` */
 export function dev(): Command {
-  return withStackFlags(new Command('dev'))
-    .option(
-      '--no-chemistry',
-      `leave out the chemistry tiers, where "${commandLine('setup chemistry')}" has made their Python`,
-    )
-    .action((options: InstallationOptions) => hold(options));
+  const command = withStackFlags(new Command('dev'));
+  for (const { name } of PLUGINS) {
+    command.option(
+      `--no-${name}`,
+      `leave out the ${name} tiers, which are served where "${commandLine(`setup ${name}`)}" has run`,
+    );
+  }
+  return command.action((options: InstallationOptions & Record<string, unknown>) =>
+    hold({ ...options, plugins: PLUGINS.filter(({ name }) => options[name] !== false) }),
+  );
 }

@@ -2,11 +2,12 @@ import { Command } from 'commander';
 import { messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Environment, Need } from '../../environments/contract/environment.ts';
-import { findChemistry } from '../../plugins/molecules/chemistry/python.ts';
+import { PLUGINS } from '../../plugins/index.ts';
+import type { TierPlugin } from '../../workers/tier-plugin.ts';
 import { print } from '../printable.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 import { printJson } from '../json/print-json.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../../runs/text-table.ts';
 
 interface Listed {
   name: string;
@@ -46,9 +47,9 @@ async function listedOf(environment: Environment): Promise<Listed> {
 }
 
 async function needsOf(environment: Environment): Promise<readonly Need[]> {
-  if (environment.name === 'molecules') return [await chemistry()];
+  const tiers = PLUGINS.filter((plugin) => plugin.environment === environment.name).map(needOf);
   try {
-    return (await environment.needs?.()) ?? [];
+    return [...((await environment.needs?.()) ?? []), ...(await Promise.all(tiers))];
   } catch (error) {
     return [
       { what: `what its needs() says, which failed: ${messageOf(error)}`, present: false, setUp: 'mend it' },
@@ -56,11 +57,11 @@ async function needsOf(environment: Environment): Promise<readonly Need[]> {
   }
 }
 
-/** Python is none of an environment's business: a worker of its own serves the tiers. */
-const chemistry = async (): Promise<Need> => ({
-  what: 'the Python of its dearer verifiers, xtb and dft',
-  present: (await findChemistry()) !== undefined,
-  setUp: commandLine('setup chemistry'),
+/** Other processes are none of an environment's business: they serve its tiers. */
+const needOf = async ({ name, needs, find }: TierPlugin): Promise<Need> => ({
+  what: needs,
+  present: (await find()) !== undefined,
+  setUp: commandLine(`setup ${name}`),
 });
 
 function tableOf(listed: readonly Listed[]): string {

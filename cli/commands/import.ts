@@ -8,7 +8,7 @@ import { importModel } from '../../store/training/import-model.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { DialectsSpoken } from '../../engine/dialect/dialects-spoken.ts';
-import { parameterCount } from '../../engine/model-config.ts';
+import { parameterCount } from '../../core/model/config.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
 import { withConnectionFlags, withWritableStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';

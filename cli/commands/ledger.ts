@@ -6,7 +6,7 @@ import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
 export function ledger(): Command {

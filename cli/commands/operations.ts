@@ -12,7 +12,7 @@ import { withConnectionFlags, withSources, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../../runs/text-table.ts';
 
 interface Flags extends ConnectionOptions {
   json?: boolean;

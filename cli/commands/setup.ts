@@ -1,21 +1,21 @@
 import { Command } from 'commander';
 import { setUp } from '../setup/set-up.ts';
 import { didYouMean } from '../../core/spec/strict.ts';
+import { SET_UPS } from '../../environments/families/set-ups.ts';
+import type { SetUp } from '../../environments/families/set-ups.ts';
+import { PLUGINS } from '../../plugins/index.ts';
 import { note } from '../printable.ts';
 
-interface Part {
-  description: string;
+interface Part extends SetUp {
   /** What may stand behind its name. */
   takes?: (command: Command) => Command;
-  load: () => Promise<unknown>;
 }
 
 /** What only some environments need: programs that do their work when they are loaded, as `npm run setup:…` has them. */
 const PARTS: Record<string, Part> = {
-  chemistry: {
-    description: 'RDKit, tblite and PySCF, for the dearer verifiers of molecules: 200 MB to download',
-    load: () => import('../../plugins/molecules/chemistry/setup.ts'),
-  },
+  ...Object.fromEntries(
+    PLUGINS.map(({ name, setUp: description, loadSetUp: load }) => [name, { description, load }]),
+  ),
   sandbox: {
     description: 'bubblewrap, in which programs run that a policy wrote',
     takes: (command) =>
@@ -27,14 +27,7 @@ const PARTS: Record<string, Part> = {
     takes: (command) => command.argument('[names...]'),
     load: () => import('../setup/setup-python.ts'),
   },
-  corpora: {
-    description: 'what search-qa-foldoc and search-qa-python search: 15 MB to download, from Debian',
-    load: () => import('../../environments/families/search-qa/corpora/setup.ts'),
-  },
-  swe: {
-    description: 'five packages with their tests, and pytest, for the environment swe: 3 MB to download',
-    load: () => import('../../environments/families/swe/packages/setup.ts'),
-  },
+  ...SET_UPS,
   browser: {
     description: 'Chromium and pages for it, for environments with a browser: 100 MB to download',
     load: () => import('../setup/setup-browser.ts'),

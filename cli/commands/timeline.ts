@@ -7,7 +7,7 @@ import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus timeline RUN/STAGE/STEP/GROUP/EPISODE`: attempts at what an episode is made of, and what was lost. */
 export function timeline(): Command {

@@ -2,7 +2,7 @@ import { decimals } from '../../core/decimals.ts';
 import { heededText } from '../../core/diagnosis/act.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../../runs/text-table.ts';
 
 const percent = (share: number): string => (100 * share).toFixed(1);
 const fixed =

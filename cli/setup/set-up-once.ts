@@ -5,7 +5,7 @@ import { IN_CHECKOUT } from '../../core/installation.ts';
 import { setUp } from './set-up.ts';
 
 /** In the package's own folder, so that another version begins anew. */
-const STAMP = path.resolve(import.meta.dirname, '../../infra', '../../infra', 'set-up.json');
+const STAMP = path.resolve(import.meta.dirname, '..', '..', 'set-up.json');
 
 /**
  * Brings in what the package alone does not have, at its first use; later it takes milliseconds. A checkout has been set
@@ -15,7 +15,7 @@ export async function setUpOnce(say: (text: string) => void): Promise<void> {
   if (IN_CHECKOUT) return;
   // Variables that decide what is set up.
   const settings = JSON.parse(
-    await readFile(path.join(import.meta.dirname, 'settings.json'), 'utf8'),
+    await readFile(path.join(import.meta.dirname, '../../infra/setup/settings.json'), 'utf8'),
   ) as string[];
   const key = [process.versions.napi, process.platform, process.arch]
     .concat(settings.map((name) => `${name}=${process.env[name] ?? ''}`))

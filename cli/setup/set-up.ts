@@ -19,7 +19,7 @@ import { ensureTensorFlow, wantsGpu } from '../../infra/setup/tensorflow-native.
 type Say = (text: string) => void;
 
 /** The checkout, or the package's compiled half: what holds the native decoder's sources. */
-const root = path.resolve(import.meta.dirname, '../../infra', '../../infra');
+const root = path.resolve(import.meta.dirname, '..', '..');
 
 async function timed<T>(work: () => Promise<T>): Promise<[T, string]> {
   const from = performance.now();

@@ -1,6 +1,6 @@
 /**
  * `npm run setup:python -- NAME …`: the Python packages of environments, found or made in the cache folder. NAME is a
- * folder of environments/ that has a requirements.txt, or the path of a requirements file. Without one: what there is.
+ * folder of environments/connectors/packages that has a requirements.txt, or the path of a requirements file. Without one: what there is.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { commandLine } from '../../core/installation.ts';
 import { findPythonEnvironment, nameOfRequirements } from '../../infra/python-environment.ts';
 import { ensurePythonEnvironment } from '../../infra/setup/python-environment.ts';
 
-const ENVIRONMENTS = path.resolve(import.meta.dirname, '../../environments');
+const ENVIRONMENTS = path.resolve(import.meta.dirname, '../../environments/connectors/packages');
 const requirementsOf = (name: string): string => path.join(ENVIRONMENTS, name, 'requirements.txt');
 const say = (text: string) => process.stderr.write(`setup: ${text}\n`);
 

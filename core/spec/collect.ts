@@ -3,7 +3,7 @@ import { amount, count, name, runName } from '../fields.ts';
 import { MOST_EPISODES } from '../algorithms/surrogate.ts';
 import { armName } from '../names.ts';
 import { isOfGroup } from '../reward/rules.ts';
-import type { Refuse } from '../../spec/check.ts';
+import type { Refuse } from './check.ts';
 import { didYouMean } from './strict.ts';
 import type { Path } from './strict.ts';
 import type { RewardRule } from './reward-rules.ts';

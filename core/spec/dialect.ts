@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { DIALECTS } from '../../engine/dialect/contract.ts';
-import type { Refuse } from '../../spec/check.ts';
+import { DIALECTS } from '../names.ts';
+import type { Refuse } from './check.ts';
 import { givenName, present } from '../fields.ts';
 import type { Present } from '../fields.ts';
 

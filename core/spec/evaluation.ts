@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Refuse, SpecEnvironments } from '../../spec/check.ts';
+import type { Refuse, SpecEnvironments } from './check.ts';
 import { count } from '../fields.ts';
 import { armsOf, checkCount, checkTasks, FEWER, MEASURED, MOST_TASKS, tasksSchema } from './tasks.ts';
 import type { WithArms } from './tasks.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LORA_MODULES } from '../../engine/lora/adapter-shapes.ts';
+import { LORA_MODULES } from '../names.ts';
 import { positive } from '../fields.ts';
 
 export const loraSchema = z

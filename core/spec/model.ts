@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CheckpointRef } from '../refs.ts';
-import { weightShapes } from '../../engine/model-config.ts';
-import type { Refuse } from '../../spec/check.ts';
+import { weightShapes } from '../model/config.ts';
+import type { Refuse } from './check.ts';
 import { checkpointName, count, present, readCheckpointName } from '../fields.ts';
 import { checkDialect, dialectOf, dialectSchema } from './dialect.ts';
 import type { DialectSpec } from './dialect.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { count, givenName, positive } from '../fields.ts';
 import { MOST_COMPARED } from '../reward/diversity.ts';
 import { ruleName } from '../reward/rules.ts';
-import type { Refuse } from '../../spec/check.ts';
+import type { Refuse } from './check.ts';
 import { didYouMean } from './strict.ts';
 import type { Path } from './strict.ts';
 import type { SamplingSpec } from './sampling.ts';

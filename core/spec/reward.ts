@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LADDER } from '../ladder/requests.ts';
 import type { Rung } from '../ladder/policy.ts';
-import type { Refuse, SpecEnvironment } from '../../spec/check.ts';
+import type { Refuse, SpecEnvironment } from './check.ts';
 import { ignoresScale } from '../algorithms/index.ts';
 import type { AlgorithmSpec } from '../algorithms/index.ts';
 import { amount, givenName, positive } from '../fields.ts';

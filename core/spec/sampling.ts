@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { MOST_KEPT } from '../../engine/decoder/sampler.ts';
-import type { Refuse } from '../../spec/check.ts';
+import { MOST_KEPT } from '../names.ts';
+import type { Refuse } from './check.ts';
 import { count, positive } from '../fields.ts';
 import { MOST_POSITIONS } from './model.ts';
 

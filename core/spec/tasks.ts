@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { armName } from '../names.ts';
 import type { Split } from '../refs.ts';
-import type { Refuse, SpecEnvironments } from '../../spec/check.ts';
+import type { Refuse, SpecEnvironments } from './check.ts';
 import { givenName } from '../fields.ts';
 import { commandLine } from '../installation.ts';
 import { suggestion } from './strict.ts';

@@ -3,7 +3,7 @@ import { ABSTENTION_RULES } from '../ladder/policy.ts';
 import { LADDER } from '../ladder/requests.ts';
 import { TIERS } from '../episode/outcome.ts';
 import type { Tier } from '../episode/outcome.ts';
-import type { Refuse, SpecEnvironment } from '../../spec/check.ts';
+import type { Refuse, SpecEnvironment } from './check.ts';
 import { amount, budget, concurrency, count, deadlineSeconds, fraction, givenName } from '../fields.ts';
 import { didYouMean } from './strict.ts';
 import type { WrittenReward } from './reward.ts';

@@ -1,3 +1,4 @@
+import { percent } from '../percent.ts';
 import { chanceOfAtLeast, lowerBound, upperBound } from '../statistics/binomial.ts';
 import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
@@ -53,8 +54,6 @@ export const total = (tallies: readonly Proportion[]): Proportion => ({
 /** How many of the trials are without success because a call made its tool fail. */
 export const toolFailuresOf = (tallies: readonly ArmTally[]): number =>
   tallies.reduce((sum, tally) => sum + (tally.toolFailures ?? 0), 0);
-
-const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
 /** A collapse that shows without an evaluation: the policy no longer explores. `entropy` in nats a token, as estimated. */
 export function entropyCollapse(spec: Pick<RlStageSpec, 'collapse'>, entropy: number | null): StageDecision {

@@ -1,3 +1,4 @@
+import { percent } from '../percent.ts';
 import { causesOf } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import type { TrainingPorts } from '../ports.ts';
@@ -203,4 +204,3 @@ function questionOf(
   };
 }
 
-const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;

@@ -1,3 +1,4 @@
+import { percent } from '../../core/percent.ts';
 import type { FC } from 'hono/jsx';
 import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
@@ -6,8 +7,6 @@ import type { EvaluationResult } from '../../core/requests.ts';
 import { samplesIn } from '../../core/training/dimensions.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { shortNumber } from '../../svg/charts.ts';
-
-export const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
 /** How sure the intervals of pages are. */
 export const CONFIDENCE = 0.95;

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { IN_CHECKOUT } from '../../core/installation.ts';
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 import type { FromThread, ThreadSettings, ToThread } from './messages.ts';
 

@@ -3,7 +3,7 @@ import { randomKey } from '../../core/random.ts';
 import { inTurns } from '../in-pieces.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import { addInPieces } from '../lora/merge-adapter.ts';
-import { parameterCount, weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
+import { parameterCount, weightShapes, type ModelConfig, type Weights } from '../../core/model/config.ts';
 import { assertServable } from '../onnx/decoder-graph.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../policy.ts';
 import { DecoderThread } from './decoder-thread.ts';

@@ -1,5 +1,6 @@
 import type { SamplingSettings } from '../policy.ts';
-import { logprobOf, MOST_KEPT } from './sampler.ts';
+import { MOST_KEPT } from '../../core/names.ts';
+import { logprobOf } from './sampler.ts';
 import type { Draw } from './sampler.ts';
 
 /** What is to be drawn from each slot's logits in a step, and what was drawn; arrays of [slots], read by native code. */

@@ -1,4 +1,4 @@
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import { Draws } from './draws.ts';
 
 /** The cache of one sequence outside any block: [2 · layers, K, length, D], keys and values of a layer in turn. */

@@ -1,4 +1,4 @@
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { DecoderBackend } from './backend.ts';
 import { findAddon } from './native/addon.ts';
 import { NativeBackend } from './native-backend.ts';

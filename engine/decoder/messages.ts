@@ -1,5 +1,5 @@
 import type { Boundary } from '../../core/errors.ts';
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { BackendKind } from './load-backend.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import { decoderGraph } from '../onnx/decoder-graph.ts';
 import { encodeModel } from '../onnx/onnx-proto.ts';
 import { LANES } from './backend.ts';

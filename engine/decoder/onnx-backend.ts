@@ -1,5 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
 import { LANES } from './backend.ts';
 import type { DecoderBackend, Lane } from './backend.ts';

@@ -1,4 +1,4 @@
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { SampleRequest } from '../policy.ts';
 
 /** Backends take it as an int32: a fraction or more would be another number to them. */

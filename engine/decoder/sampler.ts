@@ -1,3 +1,4 @@
+import { MOST_KEPT } from '../../core/names.ts';
 import type { Alternative, AskedAlternatives, SamplingSettings } from '../policy.ts';
 import { exponential } from './exponential.ts';
 
@@ -11,9 +12,6 @@ export interface Draw {
   /** Ids that the token was drawn among, ascending: where top-k has cut something, and is at most `MOST_KEPT`. */
   kept?: number[];
 }
-
-/** Larger sets are not written down: with each token they would outweigh an episode many times over. */
-export const MOST_KEPT = 64;
 
 /** Sums are split into so many lanes, so that vector registers of any width give the same bits. */
 const LANES = 8;

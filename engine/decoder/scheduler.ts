@@ -1,5 +1,5 @@
 import { GradusError, messageOf } from '../../core/errors.ts';
-import type { ModelConfig } from '../model-config.ts';
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 import { LANES } from './backend.ts';
 import type { DecoderBackend } from './backend.ts';

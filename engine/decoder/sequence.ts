@@ -2,7 +2,7 @@ import { uniform } from '../../core/random.ts';
 import type { Alternative, SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
 import type { CachedSequence } from './kv-cache.ts';
 import { piecesOf } from './pieces.ts';
-import { MOST_KEPT } from './sampler.ts';
+import { MOST_KEPT } from '../../core/names.ts';
 
 /** What was drawn, its log-prob, and the ids that it was drawn among, none where nothing was cut. */
 export interface Drawn {

@@ -3,7 +3,7 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import { parseForeignJson } from '../foreign-json.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { DIALECTS } from './contract.ts';
+import { DIALECTS } from '../../core/names.ts';
 import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
 
 /** `tokenizer_config.json`. Besides what `transformers` reads, `gradus_dialect` records how the policy is spoken to. */

@@ -1,8 +1,6 @@
 import type { Action, Observation } from '../../core/episode/episode.ts';
 import type { Json } from '../../core/json/json.ts';
-
-export const DIALECTS = ['gradus', 'hermes', 'llama3', 'search-r1', 'retool'] as const;
-export type DialectName = (typeof DIALECTS)[number];
+import type { DialectName } from '../../core/names.ts';
 
 /** A tool as a prompt describes it. `parameters` is the JSON Schema of its arguments. */
 export interface ToolDescription {

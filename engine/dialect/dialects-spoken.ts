@@ -2,8 +2,9 @@ import { GradusError } from '../../core/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { chatTemplateOf, dialectOf } from './checkpoint-dialect.ts';
 import type { TokenizerConfig } from './checkpoint-dialect.ts';
-import { DIALECTS } from './contract.ts';
-import type { DialectName, ToolDescription } from './contract.ts';
+import { DIALECTS } from '../../core/names.ts';
+import type { DialectName } from '../../core/names.ts';
+import type { ToolDescription } from './contract.ts';
 import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
 import { openDialect } from './open-dialect.ts';
 

@@ -1,5 +1,5 @@
 import { mergeAdapter } from '../lora/merge-adapter.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../core/model/config.ts';
 import type { CriticState, TrainState } from './contract.ts';
 
 const OUTPUT_MATRIX = 'lm_head.weight';

@@ -1,7 +1,7 @@
 import { normal, randomKey } from '../../core/random.ts';
 import { atOnce } from '../in-pieces.ts';
 import type { InPieces } from '../in-pieces.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../model-config.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../core/model/config.ts';
 
 /** Standard deviation of a fresh weight, as in GPT-2 and Llama. */
 const DEVIATION = 0.02;

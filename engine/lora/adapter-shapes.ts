@@ -1,16 +1,5 @@
 import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
-import { weightShapes, type ModelConfig } from '../model-config.ts';
-
-/** The linear layers that LoRA (Hu et al. 2021) may be added to, by the ends of their names. */
-export const LORA_MODULES = [
-  'q_proj',
-  'k_proj',
-  'v_proj',
-  'o_proj',
-  'gate_proj',
-  'up_proj',
-  'down_proj',
-] as const;
+import { weightShapes, type ModelConfig } from '../../core/model/config.ts';
 
 /** PEFT's name of a matrix of a module, e.g. `base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight`. */
 export const adapterName = (module: string, matrix: 'A' | 'B'): string =>

@@ -1,5 +1,5 @@
 import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
-import type { Weights } from '../model-config.ts';
+import type { Weights } from '../../core/model/config.ts';
 
 /** Low-rank matrices under PEFT's names, in the order of `adapterShapes`, and what they are to a model. */
 export interface LoraAdapter {

@@ -2,7 +2,7 @@ import { randomKey, uniform } from '../../core/random.ts';
 import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
 import { atOnce } from '../in-pieces.ts';
 import type { InPieces } from '../in-pieces.ts';
-import type { ModelConfig, Weights } from '../model-config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { adapterShapes } from './adapter-shapes.ts';
 
 /**

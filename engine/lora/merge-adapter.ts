@@ -1,6 +1,6 @@
 import { atOnce } from '../in-pieces.ts';
 import type { InPieces } from '../in-pieces.ts';
-import type { ModelConfig, Weights } from '../model-config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { adaptedModules, adapterName, loraScale } from './adapter-shapes.ts';
 import type { LoraAdapter } from './adapter.ts';
 

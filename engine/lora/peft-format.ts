@@ -1,9 +1,10 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { LoraSpec } from '../../core/spec/curriculum-spec.ts';
-import type { ModelConfig, Weights } from '../model-config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { readSafetensors, writeSafetensors } from '../safetensors/safetensors.ts';
-import { adapterShapes, LORA_MODULES } from './adapter-shapes.ts';
+import { LORA_MODULES } from '../../core/names.ts';
+import { adapterShapes } from './adapter-shapes.ts';
 import type { LoraAdapter } from './adapter.ts';
 
 // The layout of PEFT (https://huggingface.co/docs/peft, developer_guides/checkpoint): two files in a folder.

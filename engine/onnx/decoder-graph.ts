@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import type { LinearWithBias, ModelConfig } from '../model-config.ts';
+import type { LinearWithBias, ModelConfig } from '../../core/model/config.ts';
 import { rotaryTables } from '../rope.ts';
 import { tokenMask } from '../token-mask.ts';
 import { GraphBuilder } from './graph-builder.ts';

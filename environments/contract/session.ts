@@ -149,9 +149,6 @@ export type Sessions = Fold<any> | Replay | Pin | Snapshot | Reattach; // eslint
 
 export type Resume = Sessions['resume'];
 
-/** Whether the same beginning can be had by several episodes. */
-export const branches = (resume: Resume): boolean => resume !== 'pin' && resume !== 'reattach';
-
 /** A fold with its state's type. */
 export function fold<State>(sessions: Omit<Fold<State>, 'resume'>): Fold<State> {
   return { resume: 'fold', ...sessions };

@@ -8,7 +8,7 @@ import { TIERS } from '../../core/episode/outcome.ts';
 import type { Environment, JsonSchema } from '../contract/environment.ts';
 import { assertSchema } from './arguments.ts';
 import { LimitReached } from './bounded-check.ts';
-import { fileOfModule } from '../connectors/packages/ready.ts';
+import { fileOfModule } from './ready.ts';
 
 // A module of environments, as its author wrote it: imported, and checked against the contract.
 

@@ -4,7 +4,9 @@ import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { GradusError } from '../../core/errors.ts';
+import { pathToFileURL } from 'node:url';
 import { loadModule } from './load-module.ts';
+import { FAMILIES } from './ready.ts';
 import type { Loaded } from './load-module.ts';
 import { fromError } from './asks.ts';
 import { Channel } from './channel.ts';
@@ -133,7 +135,10 @@ const loadingNow = (module: string): void => {
 
 /** Gradus's own are loaded only where they are asked for: together they take time and memory. */
 async function loadAll(module: HostModule): Promise<Loaded[]> {
-  if (module === null) return (await import('../families/index.ts')).loadedBuiltIns();
+  if (module === null) {
+    const families = (await import(pathToFileURL(FAMILIES).href)) as { loadedBuiltIns(): Loaded[] };
+    return families.loadedBuiltIns();
+  }
   loadingNow(module);
   return loadModule(module);
 }

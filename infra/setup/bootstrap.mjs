@@ -96,12 +96,14 @@ async function packages(lock) {
 
 /** Whatever the second part of the set-up depends on. */
 function setupKey(lock) {
-  const sources = [here, path.join(root, 'engine', 'decoder', 'native')].flatMap((folder) =>
-    readdirSync(folder)
+  const folders = ['infra/setup', 'cli/setup', 'engine/decoder/native', 'environments/sandbox/bubblewrap'];
+  const sources = folders.flatMap((name) => {
+    const folder = path.join(root, name);
+    return readdirSync(folder)
       .filter((name) => /\.(ts|cc|h)$/.test(name))
       .toSorted()
-      .map((name) => readFileSync(path.join(folder, name))),
-  );
+      .map((name) => readFileSync(path.join(folder, name)));
+  });
   const settings = SETTINGS.map((name) => `${name}=${process.env[name] ?? ''}\n`);
   const machine = [process.versions.napi, process.platform, process.arch, existsSync('/dev/nvidiactl')].join(
     ' ',
@@ -124,7 +126,7 @@ async function setup(lock, always) {
   const key = setupKey(lock);
   if (!always && setupIsCurrent(key)) return;
   const from = Date.now();
-  const script = path.join(here, 'setup.ts');
+  const script = path.join(root, 'cli/setup/setup.ts');
   await step(
     process.execPath,
     ['--import', 'tsx', script, '--stamp', setupStamp, '--key', key],

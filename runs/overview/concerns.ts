@@ -1,3 +1,4 @@
+import { percent } from '../../core/percent.ts';
 import { counted } from '../../core/counted.ts';
 import { AGAIN } from '../../core/diagnosis/diagnose.ts';
 import { WINDOW } from '../../core/diagnosis/series.ts';
@@ -48,8 +49,6 @@ export function belowGoal(
   const { success, high } = measured(tasks, CONFIDENCE);
   return high >= goal ? [] : [{ kind: 'below-goal', stage, success, high, goal }];
 }
-
-const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
 
 export const concernText = (concern: Concern): string =>
   concern.kind === 'alarm'

@@ -16,8 +16,8 @@ import {
   toPeftConfig,
   writePeftModel,
 } from '../../engine/lora/peft-format.ts';
-import { weightShapes } from '../../engine/model-config.ts';
-import type { ModelConfig, Weights } from '../../engine/model-config.ts';
+import { weightShapes } from '../../core/model/config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import {
   readSafetensors,
   safetensorsInPieces,

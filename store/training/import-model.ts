@@ -8,7 +8,7 @@ import { dialectsSpoken } from '../../engine/dialect/dialects-spoken.ts';
 import type { DialectsSpoken } from '../../engine/dialect/dialects-spoken.ts';
 import { withDtype } from '../../engine/hf-dtype.ts';
 import { openHfDirectory } from '../../engine/hf-directory.ts';
-import type { ModelConfig, Weights } from '../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { assertServable } from '../../engine/onnx/decoder-graph.ts';
 import { largestIdIn } from '../../engine/tokenizer/ids-without-token.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';

@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import type { HostTensor, Weights } from '../../engine/model-config.ts';
+import type { HostTensor, Weights } from '../../core/model/config.ts';
 import type { StoredTensor } from '../../engine/safetensors/safetensors.ts';
 
 type Shapes = readonly (readonly [name: string, shape: readonly number[]])[];

@@ -11,7 +11,7 @@ const child = spawn(python, ['-m', 'unittest', 'discover', '--start-directory', 
   stdio: 'inherit',
   env: {
     ...process.env,
-    PYTHONPATH: path.join(root, 'environments/families/molecules'),
+    PYTHONPATH: path.join(root, 'plugins/molecules'),
     PYTHONDONTWRITEBYTECODE: '1',
     OMP_NUM_THREADS: '1',
   },

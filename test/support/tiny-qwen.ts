@@ -3,7 +3,7 @@ import path from 'node:path';
 import { loadHfDirectory } from '../../engine/hf-directory.ts';
 import { writeHfWeights } from '../../engine/hf-weights.ts';
 import { initialWeights } from '../../engine/learner/initial-weights.ts';
-import type { ModelConfig, Weights } from '../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 

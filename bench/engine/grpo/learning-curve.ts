@@ -1,4 +1,4 @@
-import { percent } from '../../../cli/show-progress.ts';
+import { percent } from '../../../core/percent.ts';
 
 /** How well a run did after some RL steps, and when. */
 export interface CurvePoint {

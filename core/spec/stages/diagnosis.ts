@@ -3,7 +3,7 @@ import { ACTIONS } from '../../diagnosis/act.ts';
 import type { Action, Rules } from '../../diagnosis/act.ts';
 import { DIAGNOSES } from '../../diagnosis/alarm.ts';
 import { positive } from '../../fields.ts';
-import type { Refuse } from '../../../spec/check.ts';
+import type { Refuse } from '../check.ts';
 import type { Path } from '../strict.ts';
 
 const actions = (what: string) =>

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { branches } from '../../../environments/contract/session.ts';
 import { algorithmSchema, learningRateOf, planAlgorithm, refuseAlgorithm } from '../../algorithms/index.ts';
 import type { CriticPlan, MethodContext, Plan } from '../../algorithms/method.ts';
 import { MOST_EPISODES } from '../../algorithms/surrogate.ts';
 import { mostThatCanBeShown } from '../../training/stage-policy.ts';
 import { plannedLooks } from '../../training/shared-error.ts';
-import type { Refuse, SpecEnvironments } from '../../../spec/check.ts';
+import type { Refuse, Resume, SpecEnvironments } from '../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
 import { didYouMean } from '../strict.ts';
 import type { Path } from '../strict.ts';
@@ -261,3 +260,6 @@ function checkStepSize(
     );
   }
 }
+
+/** Whether the same beginning can be had by several episodes. */
+const branches = (resume: Resume): boolean => resume !== 'pin' && resume !== 'reattach';

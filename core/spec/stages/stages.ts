@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { READ_TURNS, readsTurns } from '../../algorithms/index.ts';
 import { HELD_OUT } from '../../names.ts';
-import type { Refuse, SpecEnvironments } from '../../../spec/check.ts';
+import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { WrittenModel } from '../model.ts';
 import type { WrittenReward } from '../reward.ts';
 import type { SamplingSpec } from '../sampling.ts';

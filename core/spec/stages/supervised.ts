@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Refuse, SpecEnvironments } from '../../../spec/check.ts';
+import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count, fraction, name } from '../../fields.ts';
 import type { Path } from '../strict.ts';
 import { armName } from '../../names.ts';

@@ -1,4 +1,4 @@
-import type { ModelConfig } from '../../model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import type { ComputeSettings, KeptSets, ScoredBatch } from '../contract.ts';
 import { FirstFit } from './first-fit.ts';

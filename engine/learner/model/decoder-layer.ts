@@ -1,6 +1,6 @@
 import type { Rank, Tensor, Tensor1D, Tensor2D, Tensor4D } from '@tensorflow/tfjs';
 import { adapterName } from '../../lora/adapter-shapes.ts';
-import type { LinearWithBias, ModelConfig } from '../../model-config.ts';
+import type { LinearWithBias, ModelConfig } from '../../../core/model/config.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import { attention } from './attention.ts';
 import { addBias, linear } from './linear.ts';

@@ -1,5 +1,5 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { ModelConfig } from '../../model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import { checkpointed } from '../tensorflow/checkpointed.ts';
 import { attentionMask } from './attention.ts';

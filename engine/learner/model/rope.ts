@@ -1,5 +1,5 @@
 import type { Tensor4D } from '@tensorflow/tfjs';
-import type { ModelConfig } from '../../model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import { rotaryTables } from '../../rope.ts';
 import type { Tf } from '../tensorflow/backend.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';

@@ -1,5 +1,5 @@
 import { GradusError, type Boundary } from '../../../core/errors.ts';
-import type { Weights } from '../../model-config.ts';
+import type { Weights } from '../../../core/model/config.ts';
 import type { LocalLearnerOptions } from '../local-learner.ts';
 import type { Written } from './shared-file.ts';
 import type {

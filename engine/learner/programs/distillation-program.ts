@@ -1,6 +1,6 @@
 import type { Scalar, Tensor, Tensor1D } from '@tensorflow/tfjs';
 import { loraScale, parameterShapes } from '../../lora/adapter-shapes.ts';
-import { weightShapes, type ModelConfig } from '../../model-config.ts';
+import { weightShapes, type ModelConfig } from '../../../core/model/config.ts';
 import { tokenMask } from '../../token-mask.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import type { DistributionLoss } from '../losses/loss.ts';

@@ -1,6 +1,6 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { LoraSpec } from '../../../core/spec/curriculum-spec.ts';
-import type { ModelConfig } from '../../model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import type { ComputeSettings } from '../contract.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import type { Precision } from '../tensorflow/runner.ts';

@@ -1,5 +1,5 @@
 import { GradusError } from '../../../core/errors.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../../model-config.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../../core/model/config.ts';
 import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
   CriticSettings,

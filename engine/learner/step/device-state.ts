@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { ModelConfig, Weights } from '../../model-config.ts';
-import { weightShapes } from '../../model-config.ts';
+import type { ModelConfig, Weights } from '../../../core/model/config.ts';
+import { weightShapes } from '../../../core/model/config.ts';
 import type { Backend } from '../tensorflow/backend.ts';
 import type { CriticState, TrainState } from '../contract.ts';
 import { criticShapes } from '../critic.ts';

@@ -16,7 +16,7 @@ import { lossOf } from '../losses/index.ts';
 import { linear } from '../losses/linear.ts';
 import type { CoupledResult, TokenInput } from '../losses/loss.ts';
 import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
-import type { ModelConfig } from '../../model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import { descend } from '../optimizer/descend.ts';
 import { logprobProgram, trainingProgram } from '../programs/policy-programs.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';

@@ -29,7 +29,7 @@ export async function findInterpreter({ python, requirements }: Interpreter): Pr
 /** The command that makes the virtual environment of a requirements file. */
 export function setUpCommand(requirements: string | URL): string {
   const file = fileOf(requirements);
-  const ours = path.relative(path.dirname(import.meta.dirname), file);
+  const ours = path.relative(path.resolve(import.meta.dirname, '../packages'), file);
   return commandLine(`setup python ${/^([\w-]+)[/\\]requirements\.txt$/u.exec(ours)?.[1] ?? file}`);
 }
 

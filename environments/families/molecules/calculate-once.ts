@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
+import path from 'node:path';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import { commandLine } from '../../../core/installation.ts';
 import type { Json } from '../../../core/json/json.ts';
 import type { ToolContext } from '../../contract/environment.ts';
 
-const MODULES = import.meta.dirname;
+/** The folder of the package `chemistry`, which is the code of the chemistry worker. */
+const MODULES = path.resolve(import.meta.dirname, '../../../plugins/molecules');
 const BEAT_MS = 1000;
 
 const findingSchema = z.discriminatedUnion('kind', [

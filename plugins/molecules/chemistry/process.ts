@@ -16,7 +16,7 @@ export type ChemistryTier = (typeof CHEMISTRY_TIERS)[number];
 /** The variable that tells where the Python with the chemistry packages is. */
 export const CHEMISTRY_PYTHON = 'GRADUS_CHEMISTRY_PYTHON';
 
-const MODULES = path.resolve(import.meta.dirname, '../../../environments/families/molecules');
+const MODULES = path.resolve(import.meta.dirname, '..');
 const LIFELINE = 3;
 
 /** A Python process that serves chemistry tiers; `python` is what `ensureChemistry` returns. */

@@ -1,4 +1,4 @@
-import { percent } from '../../../cli/show-progress.ts';
+import { percent } from '../../../core/percent.ts';
 import type { CalibrationReport } from './report.ts';
 
 /** What people call the tools of a tier; other verifiers keep their names. */

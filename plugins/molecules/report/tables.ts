@@ -2,11 +2,11 @@ import { rate } from '../../../core/statistics/intervals.ts';
 import type { Interval } from '../../../core/statistics/intervals.ts';
 import type { Target } from '../../../environments/families/molecules/targets.ts';
 import type { Properties } from '../../../environments/families/molecules/verifiers.ts';
-import { percent } from '../../../cli/show-progress.ts';
+import { percent } from '../../../core/percent.ts';
 import { calibrationInWords, count, dollars, duration, toolName } from './names.ts';
 import type { Quality } from './quality.ts';
 import type { MoleculesReport } from './report.ts';
-import { textTable } from '../../../cli/text-table.ts';
+import { textTable } from '../../../runs/text-table.ts';
 
 const tableOf = (head: string[], rows: string[][]): string => textTable(head, rows);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
-import type { ModelConfig } from '../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';

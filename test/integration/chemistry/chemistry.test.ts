@@ -16,6 +16,7 @@ import type { TierAnswer, TierRequest } from '../../../core/tier-contract.ts';
 import { attemptCall } from '../../../environments/host/tool-call.ts';
 import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
 import { loadRdkit } from '../../../environments/families/molecules/rdkit.ts';
+import { chemistry as chemistryPlugin } from '../../../plugins/molecules/plugin.ts';
 import { ensureChemistry } from '../../../plugins/molecules/chemistry/python.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { isAlive } from '../../../infra/setup/file-lock.ts';
@@ -277,7 +278,7 @@ test('without its Python the chemistry tiers are said to have no worker, and all
   const cache = process.env['GRADUS_CACHE'];
   process.env['GRADUS_CACHE'] = path.join(installation.stateDir, 'empty-cache');
   try {
-    const workers = await startWorkers(installation.settings, { processes: [['tool']], chemistry: true });
+    const workers = await startWorkers(installation.settings, { processes: [['tool']], plugins: [chemistryPlugin] });
     expect(workers.descriptions).toHaveLength(2);
     expect(workers.descriptions[1]).toMatch(
       /simulation and high-fidelity tiers have no worker; .*setup:chemistry/,

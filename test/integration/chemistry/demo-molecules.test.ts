@@ -82,7 +82,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test('the demo trains up the ladder, has its report judged by DFT, and draws the page', async () => {
-  const command = path.resolve('cli/demo-molecules.ts');
+  const command = path.resolve('demos/molecules.ts');
   const page = path.join(folder, 'page.svg');
   const ports = ['--temporal-port', '--ui-port', '--s3-port'];
   const flags = await Promise.all(

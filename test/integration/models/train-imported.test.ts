@@ -8,7 +8,7 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import { SPECIAL_TOKENS } from '../../../engine/dialect/gradus/special-tokens.ts';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
-import type { Weights } from '../../../engine/model-config.ts';
+import type { Weights } from '../../../core/model/config.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
 import { demonstrationCorpus } from '../../../activities/training/corpus.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';

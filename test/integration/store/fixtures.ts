@@ -1,8 +1,8 @@
 import { RandomStream, normal, randomKey } from '../../../core/random.ts';
 import type { CheckpointContent } from '../../../store/training/checkpoints.ts';
-import type { ModelConfig, Weights } from '../../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../../core/model/config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
-import { weightShapes } from '../../../engine/model-config.ts';
+import { weightShapes } from '../../../core/model/config.ts';
 
 export const smallConfig: ModelConfig = {
   vocabSize: 64,

@@ -20,7 +20,7 @@ import { adapterShapes } from '../../../engine/lora/adapter-shapes.ts';
 import { initialAdapter } from '../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../engine/lora/merge-adapter.ts';
 import { readPeftAdapter } from '../../../engine/lora/peft-format.ts';
-import type { Weights } from '../../../engine/model-config.ts';
+import type { Weights } from '../../../core/model/config.ts';
 import { readSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import { checkpointAt, smallConfig } from './fixtures.ts';
 import { openTestStore } from '../../support/test-store.ts';

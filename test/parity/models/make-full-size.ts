@@ -5,7 +5,7 @@ import { mkdir, open, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { fromHfConfig } from '../../../engine/hf-config.ts';
-import { weightShapes } from '../../../engine/model-config.ts';
+import { weightShapes } from '../../../core/model/config.ts';
 import { templateOf } from '../../unit/engine/dialect/fixtures.ts';
 import { FULL_SIZES, fullSizeJson } from '../../unit/engine/tokenizer/full-size.ts';
 

@@ -45,7 +45,7 @@ const ran = ([file, ...args]: string[], env: NodeJS.ProcessEnv = {}) =>
   });
 
 const TRAIN = ['cli/gradus.ts', 'train', 'spec.json'];
-const DEMO = ['cli/demo.ts', '--spec', 'spec.json'];
+const DEMO = ['demos/calculator.ts', '--spec', 'spec.json'];
 const DEV = ['cli/gradus.ts', 'dev'];
 
 test('train refuses a misspelt field before anything is started', async () => {

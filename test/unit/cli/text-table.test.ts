@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { textTable } from '../../../cli/text-table.ts';
+import { textTable } from '../../../runs/text-table.ts';
 
 const HEAD = ['run', 'status', 'spent', 'waits for'];
 const ROWS = [

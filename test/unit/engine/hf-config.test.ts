@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Json } from '../../../core/json/json.ts';
 import { fromHfConfig } from '../../../engine/hf-config.ts';
-import type { ModelConfig } from '../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import { toHfConfig, toHfGenerationConfig } from '../../../engine/new-model-files.ts';
 
 const config: ModelConfig = {

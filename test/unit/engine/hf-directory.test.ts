@@ -4,7 +4,7 @@ import { tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
-import { weightShapes } from '../../../engine/model-config.ts';
+import { weightShapes } from '../../../core/model/config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { writeSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import type { StoredTensor } from '../../../engine/safetensors/safetensors.ts';

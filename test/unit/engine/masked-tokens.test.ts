@@ -7,7 +7,7 @@ import { findAddon } from '../../../engine/decoder/native/addon.ts';
 import { modelConfigOf } from '../../../engine/hf-model-config.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import type { KeptSets, TrainBatch } from '../../../engine/learner/contract.ts';
-import type { ModelConfig } from '../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import { toHfConfig } from '../../../engine/new-model-files.ts';
 import { buildDecoderGraph } from '../../../engine/onnx/decoder-graph.ts';
 import { idsWithoutToken } from '../../../engine/tokenizer/ids-without-token.ts';

@@ -1,6 +1,6 @@
 import type { Interval } from '../../../../core/statistics/intervals.ts';
 import { rate } from '../../../../core/statistics/intervals.ts';
-import { percent } from '../../../../cli/show-progress.ts';
+import { percent } from '../../../../core/percent.ts';
 import { toolName } from '../names.ts';
 import type { Comparison } from '../quality.ts';
 import { dot, group, line, rect, text, widthOf } from '../../../../svg/elements.ts';

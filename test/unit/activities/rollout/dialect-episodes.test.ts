@@ -4,7 +4,7 @@ import { demonstrationSequences } from '../../../../activities/training/demonstr
 import type { Episode } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
 import { randomKey } from '../../../../core/random.ts';
-import type { DialectName } from '../../../../engine/dialect/contract.ts';
+import type { DialectName } from '../../../../core/names.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import {
   calculatorEnvironment,

@@ -7,7 +7,7 @@ import type { RewardSpec } from '../../../../core/spec/curriculum-spec.ts';
 import { initialWeightsInPieces } from '../../../../engine/learner/initial-weights.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeInPieces } from '../../../../engine/lora/merge-adapter.ts';
-import type { ModelConfig } from '../../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import { trainTokenizerInPieces } from '../../../../engine/tokenizer/train-bpe.ts';
 import { defineEnvironment } from '../../../../environments/contract/environment.ts';
 import { exactMatch } from '../../../../environments/verifiers/exact-match.ts';

@@ -6,7 +6,7 @@ import type { DecoderBackend } from '../../../../engine/decoder/backend.ts';
 import { Draws } from '../../../../engine/decoder/draws.ts';
 import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
-import type { ModelConfig } from '../../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import { flat, randomWeights, smallConfig } from './random-model.ts';
 import { referenceLogits } from './reference-forward.ts';
 

@@ -7,7 +7,8 @@ import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { NativeBackend, openRequest } from '../../../../engine/decoder/native-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { FeedRequest } from '../../../../engine/decoder/native/addon.ts';
-import { MOST_KEPT, Sampler } from '../../../../engine/decoder/sampler.ts';
+import { MOST_KEPT } from '../../../../core/names.ts';
+import { Sampler } from '../../../../engine/decoder/sampler.ts';
 import { flat, largeWeights, randomWeights, smallConfig } from './random-model.ts';
 
 const found = findAddon();

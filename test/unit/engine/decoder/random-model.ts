@@ -4,7 +4,7 @@ import {
   weightShapes,
   type ModelConfig,
   type Weights,
-} from '../../../../engine/model-config.ts';
+} from '../../../../core/model/config.ts';
 
 /** Grouped queries, and a head size that is not hiddenSize / attentionHeads. */
 export const smallConfig: ModelConfig = {

@@ -1,4 +1,4 @@
-import type { ModelConfig, Weights } from '../../../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../../../core/model/config.ts';
 
 /**
  * Logits [T][V] of every position, in float64 and straight from the equations (Touvron et al. 2023; the rotary

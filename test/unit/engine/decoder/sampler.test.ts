@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { normal, randomKey, RandomStream, uniform } from '../../../../core/random.ts';
-import { logprobOf, MOST_KEPT, Sampler } from '../../../../engine/decoder/sampler.ts';
+import { MOST_KEPT } from '../../../../core/names.ts';
+import { logprobOf, Sampler } from '../../../../engine/decoder/sampler.ts';
 import type { SamplingSettings } from '../../../../engine/policy.ts';
 import { softmax } from './reference-forward.ts';
 

@@ -7,7 +7,7 @@ import { Draws } from '../../../../engine/decoder/draws.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
-import type { ModelConfig } from '../../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import type { LocalPolicy } from '../../../../engine/policy.ts';
 import { largeWeights, named } from './random-model.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_COMPUTE, type ComputeSettings } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
-import type { ModelConfig } from '../../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { learnerOfFile } from './learner-of-file.ts';
 import {

@@ -4,7 +4,7 @@ import type { CriticSettings, CriticState } from '../../../../engine/learner/con
 import { criticShapes } from '../../../../engine/learner/critic.ts';
 import { createLearner } from '../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
-import type { Weights } from '../../../../engine/model-config.ts';
+import type { Weights } from '../../../../core/model/config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { learnerOfFile } from './learner-of-file.ts';
 import {

@@ -5,7 +5,7 @@ import { creditBy } from '../../../support/algorithm.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { RandomStream } from '../../../../core/random.ts';
 import type { ClippedObjective } from '../../../../core/algorithms/objective.ts';
-import type { Weights } from '../../../../engine/model-config.ts';
+import type { Weights } from '../../../../core/model/config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { learnerOfFile } from './learner-of-file.ts';
 import { freshState, GRPO, lively, settings, TINY } from './tiny.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
-import { weightShapes } from '../../../../engine/model-config.ts';
+import { weightShapes } from '../../../../core/model/config.ts';
 import { bytes, TINY } from './tiny.ts';
 
 const config = { ...TINY, hiddenSize: 64, intermediateSize: 128, headSize: 16 };

@@ -7,7 +7,7 @@ import type { UpdatePlan } from '../../../../core/requests.ts';
 import type { KeptSets, TrainBatch } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
-import type { ModelConfig } from '../../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import { MASKED } from '../../../../engine/token-mask.ts';
 import { randomWeights, smallConfig } from '../decoder/random-model.ts';
 import { bytes, freshState, GRPO, inUpdates, randomBatch, settings, TINY } from './tiny.ts';

@@ -1,4 +1,4 @@
-import type { ModelConfig, Weights } from '../../../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../../../core/model/config.ts';
 
 /**
  * The decoder in double precision with loops, token by token, written from Hugging Face's LlamaForCausalLM and from

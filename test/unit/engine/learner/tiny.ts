@@ -9,7 +9,7 @@ import type {
   TrainState,
 } from '../../../../engine/learner/contract.ts';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
-import type { ModelConfig, Weights } from '../../../../engine/model-config.ts';
+import type { ModelConfig, Weights } from '../../../../core/model/config.ts';
 
 export const TINY: ModelConfig = {
   vocabSize: 19,

@@ -1,6 +1,6 @@
 import { InferenceSession } from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
-import { parameterCount, type ModelConfig } from '../../../../engine/model-config.ts';
+import { parameterCount, type ModelConfig } from '../../../../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../../../../engine/onnx/decoder-graph.ts';
 import { smallConfig } from '../decoder/random-model.ts';
 

@@ -5,7 +5,7 @@ import type { Backend } from '../../../../engine/learner/tensorflow/backend.ts';
 import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
-import type { ModelConfig } from '../../../../engine/model-config.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import { tokenMask } from '../../../../engine/token-mask.ts';
 import { cases, fixture, largestDifference } from './fixture.ts';
 

@@ -7,7 +7,7 @@ import {
   pythonVerifier,
 } from '../../../../environments/connectors/python/python-environment.ts';
 import { python } from '../../../../environments/connectors/python/python.ts';
-import { READY } from '../../../../environments/connectors/packages/ready.ts';
+import { READY } from '../../../../environments/host/ready.ts';
 import { environmentReward } from '../../../../environments/verifiers/environment-reward.ts';
 import { play, tasksOf } from '../../../support/ready-environments.ts';
 

@@ -4,7 +4,7 @@ import { normal, randomKey } from '../../../../../core/random.ts';
 import type { Teacher, TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { createLearner } from '../../../../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../../../../engine/lora/initial-adapter.ts';
-import { weightShapes, type Weights } from '../../../../../engine/model-config.ts';
+import { weightShapes, type Weights } from '../../../../../core/model/config.ts';
 import { learnerOfFile } from '../learner-of-file.ts';
 import { bytes, freshState, largestDifference, lively, randomBatch, settings, TINY } from '../tiny.ts';
 

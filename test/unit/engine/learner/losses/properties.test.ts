@@ -4,7 +4,7 @@ import type { Objective } from '../../../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../../../core/random.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
-import type { Weights } from '../../../../../engine/model-config.ts';
+import type { Weights } from '../../../../../core/model/config.ts';
 import { referenceLogprobs } from '../reference-decoder.ts';
 import { learnerOfFile } from '../learner-of-file.ts';
 import {

@@ -9,7 +9,7 @@ import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
 import type { TokenInput } from '../../../../../engine/learner/losses/loss.ts';
 import { logprobProgram, trainingProgram } from '../../../../../engine/learner/programs/policy-programs.ts';
 import { gather, packRows, rowLength, scatter } from '../../../../../engine/learner/batch/row-packing.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../../../../../engine/model-config.ts';
+import { weightShapes, type ModelConfig, type Weights } from '../../../../../core/model/config.ts';
 import { referenceLogprobs } from '../reference-decoder.ts';
 import { GRPO, lively, randomBatch, TINY } from '../tiny.ts';
 

@@ -7,8 +7,9 @@ import { parseSpec } from '../spec/parse-spec.ts';
 import { builtInEnvironments } from '../environments/families/index.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
-import { confidenceOf, reportRun, summarizeRun } from './curriculum-report.ts';
-import { fail } from './fail.ts';
+import { confidenceOf, reportRun, summarizeRun } from '../cli/curriculum-report.ts';
+import { fail } from '../cli/fail.ts';
+import { chemistry as chemistryPlugin } from '../plugins/molecules/plugin.ts';
 import { makeChemistry } from '../plugins/molecules/report/chemistry.ts';
 import { readDesigns } from '../plugins/molecules/report/designs.ts';
 import { assertMolecules } from '../plugins/molecules/report/assert-molecules.ts';
@@ -26,14 +27,15 @@ import { moleculesPage } from '../plugins/molecules/report/page/page.ts';
 import { makeReport } from '../plugins/molecules/report/report.ts';
 import type { MoleculesReport, ReportRung } from '../plugins/molecules/report/report.ts';
 import { showReport } from '../plugins/molecules/report/tables.ts';
-import { note, print } from './printable.ts';
-import { readSpec } from './read-spec.ts';
-import { runSpec } from './run-spec.ts';
-import type { FinishedRun } from './run-spec.ts';
-import { withStackFlags } from './stack-flags.ts';
-import type { InstallationOptions } from './stack-with-workers.ts';
+import { note, print } from '../cli/printable.ts';
+import { readSpec } from '../cli/read-spec.ts';
+import { runSpec } from '../cli/run-spec.ts';
+import type { FinishedRun } from '../cli/run-spec.ts';
+import { withStackFlags } from '../cli/stack-flags.ts';
+import type { InstallationOptions } from '../cli/stack-with-workers.ts';
 
 interface DemoOptions extends InstallationOptions {
+  chemistry?: boolean;
   spec: string;
   page?: string;
   json?: boolean;
@@ -55,7 +57,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
 
   const run = {
     ...options,
-    chemistry,
+    plugins: chemistry ? [chemistryPlugin] : [],
     spec,
     workflowId,
     say,

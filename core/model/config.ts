@@ -1,5 +1,31 @@
-import type { ModelSpec } from '../core/spec/curriculum-spec.ts';
-import type { RopeScaling } from './rope.ts';
+import type { ModelSpec } from '../spec/curriculum-spec.ts';
+
+/**
+ * How rotary frequencies are stretched for contexts longer than those of pre-training, as `config.json` says it.
+ * `linear`: position interpolation (Chen et al. 2023). `llama3`: long waves are interpolated, short ones kept, those
+ * between blended (Llama 3.1). `yarn`: the same by the number of rotations, with a temperature on attention (Peng et
+ * al. 2023, section 3). `dynamic` NTK scaling changes nothing up to `max_position_embeddings`, where we end, and is
+ * therefore no scaling here.
+ */
+export type RopeScaling =
+  | { kind: 'linear'; factor: number }
+  | {
+      kind: 'llama3';
+      factor: number;
+      lowFrequencyFactor: number;
+      highFrequencyFactor: number;
+      originalPositions: number;
+    }
+  | {
+      kind: 'yarn';
+      factor: number;
+      betaFast: number;
+      betaSlow: number;
+      originalPositions: number;
+      attentionFactor: number;
+      /** Whether the ends of the ramp are rounded to whole dimensions. */
+      truncate: boolean;
+    };
 
 /**
  * The shape of a decoder-only transformer of the Llama, Qwen2 or Qwen3 family, as in Hugging Face's `config.json`.

@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { checkSpec } from './check-beforehand.ts';
-import { fail } from './fail.ts';
-import { projectEnvironment } from './project.ts';
-import { runAndReport } from './run-and-report.ts';
-import { readSpec } from './read-spec.ts';
-import { withStackFlags } from './stack-flags.ts';
-import type { InstallationOptions } from './stack-with-workers.ts';
+import { checkSpec } from '../cli/check-beforehand.ts';
+import { fail } from '../cli/fail.ts';
+import { projectEnvironment } from '../cli/project.ts';
+import { runAndReport } from '../cli/run-and-report.ts';
+import { readSpec } from '../cli/read-spec.ts';
+import { withStackFlags } from '../cli/stack-flags.ts';
+import type { InstallationOptions } from '../cli/stack-with-workers.ts';
 
 interface DemoOptions extends InstallationOptions {
   spec: string;

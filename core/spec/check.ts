@@ -1,14 +1,19 @@
-import type { Environment } from '../environments/contract/environment.ts';
-import type { VerifierFacts } from '../environments/host/facts.ts';
-import type { Resume } from '../environments/contract/session.ts';
-import type { Path } from '../core/spec/strict.ts';
+import type { Tier } from '../episode/outcome.ts';
+import type { Split } from '../refs.ts';
+import type { Path } from './strict.ts';
 
 /** Says what is wrong with a spec, and where. */
 export type Refuse = (path: Path, message: string) => void;
 
+/** How the session of an environment comes back after the process that held it is gone (ADR 0044). */
+export type Resume = 'fold' | 'replay' | 'pin' | 'snapshot' | 'reattach';
+
 /** What a spec may name of an environment. */
-export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'> & {
-  verifiers: readonly Pick<VerifierFacts, 'name' | 'tier'>[];
+export interface SpecEnvironment {
+  name: string;
+  levels: readonly number[];
+  taskCount(split: Split, level: number): number;
+  verifiers: readonly { name: string; tier: Tier }[];
   relabels?: boolean;
   demonstrates?: boolean;
   resume?: Resume | null;
@@ -16,5 +21,5 @@ export type SpecEnvironment = Pick<Environment, 'name' | 'levels' | 'taskCount'>
   turnsOfDemonstrations?: ReadonlyMap<number, number>;
   /** Of the source of its tasks. */
   version?: string | null;
-};
+}
 export type SpecEnvironments = ReadonlyMap<string, SpecEnvironment>;
