@@ -6,7 +6,7 @@ import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';
 import { readSteps } from '../../store/training/step-facts.ts';
-import { TestServer } from '../../test/integration/store/server.ts';
+import { TestServer } from '../../test/support/store/server.ts';
 import { plainRun } from '../plain-run.ts';
 
 // Records what the diagnoses read of the first RL stage of a spec, trained in this process: a line a step, floats with

@@ -1,6 +1,6 @@
 /** Begins a learner step whose one micro-batch takes its time, tells the learner's process, and waits to be killed. */
 import { createLearner } from '../../engine/learner/process/remote-learner.ts';
-import { freshState, GRPO, inUpdates, randomBatch, settings, TINY } from '../unit/engine/learner/tiny.ts';
+import { freshState, GRPO, inUpdates, randomBatch, settings, TINY } from './engine/tiny.ts';
 
 const config = {
   ...TINY,

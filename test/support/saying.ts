@@ -1,6 +1,6 @@
 import type { PolicyPool, Speaking } from '../../activities/rollout/policy-pool.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
-import { smallConfig } from '../integration/store/fixtures.ts';
+import { smallConfig } from './store/fixtures.ts';
 import { tokenizer } from './fixture-tokenizer.ts';
 import { ScriptedPolicy } from './scripted-policy.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll } from 'vitest';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { TestServer } from '../integration/store/server.ts';
+import { TestServer } from './store/server.ts';
 
 /** A real server with a store on it, for all tests of a file: `const { store } = await openTestStore();` at its top. */
 export async function openTestStore(): Promise<{ server: TestServer; store: ObjectStore }> {

@@ -38,7 +38,7 @@ import { rung } from '../../support/rungs.ts';
 import { poolSaying } from '../../support/saying.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import { checkpointAt, randomWeights, smallConfig } from '../store/fixtures.ts';
+import { checkpointAt, randomWeights, smallConfig } from '../../support/store/fixtures.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 
 // Each activity here is carried out twice: what the first attempt answered was lost, and the world has changed when the

@@ -19,7 +19,7 @@ import { tokenizer, tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { groupRequest } from '../../support/group-request.ts';
 import { poolSaying } from '../../support/saying.ts';
 import { openTestStore } from '../../support/test-store.ts';
-import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 
 const { store } = await openTestStore();
 const signal = new AbortController().signal;

@@ -9,7 +9,7 @@ import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 
 const { store } = await openTestStore();
 const signal = new AbortController().signal;

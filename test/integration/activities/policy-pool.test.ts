@@ -7,7 +7,7 @@ import { randomKey } from '../../../core/random.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
-import { checkpointAt, randomWeights, smallConfig } from '../store/fixtures.ts';
+import { checkpointAt, randomWeights, smallConfig } from '../../support/store/fixtures.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { openTestStore } from '../../support/test-store.ts';
 

@@ -10,7 +10,7 @@ import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { answered } from '../../support/ladder-groups.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 
 const { store } = await openTestStore();
 const { signal } = new AbortController();

@@ -9,7 +9,7 @@ import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { keepBatch } from '../../../store/training/batches.ts';
 import { CRITIC, loadCheckpoint, saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { openTestStore } from '../../support/test-store.ts';
-import { checkpointAt, smallConfig } from '../store/fixtures.ts';
+import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 
 // Steps of a real learner between checkpoints of a real store.
 

@@ -14,7 +14,7 @@ import { HOSTILE, keepHostileRun } from '../../support/hostile-run.ts';
 import { until } from '../../support/run-client.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import type { WorkerSettings } from '../../../workers/settings.ts';
-import { TestServer } from '../store/server.ts';
+import { TestServer } from '../../support/store/server.ts';
 
 // Find, of runs that Temporal has forgotten.
 

@@ -7,7 +7,7 @@ import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import { initialWeights } from '../../../engine/learner/initial-weights.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
-import { smallConfig } from '../store/fixtures.ts';
+import { smallConfig } from '../../support/store/fixtures.ts';
 import { tokenizer, tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { openTestStore } from '../../support/test-store.ts';
 

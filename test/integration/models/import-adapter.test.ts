@@ -11,9 +11,9 @@ import { importAdapter } from '../../../store/training/import-adapter.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import { OnnxBackend } from '../../../engine/decoder/onnx-backend.ts';
-import { flat } from '../../unit/engine/decoder/random-model.ts';
-import { CASES, expected, LENGTH, ROWS } from '../../unit/engine/lora/peft-fixtures.ts';
-import type { Case } from '../../unit/engine/lora/peft-fixtures.ts';
+import { flat } from '../../support/engine/random-model.ts';
+import { CASES, expected, LENGTH, ROWS } from '../../support/engine/peft-fixtures.ts';
+import type { Case } from '../../support/engine/peft-fixtures.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 // Adapters that PEFT made for a base that transformers made: test/parity/peft/make_fixtures.py.

@@ -12,7 +12,7 @@ import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/runs/run-claim.ts';
 import { keepStepFacts } from '../../../store/training/step-facts.ts';
 import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
-import { pagesOf } from '../../support/plain-runs.ts';
+import { pagesOf } from './plain-runs.ts';
 import { someStep } from '../../support/some-step.ts';
 import { openTestStore } from '../../support/test-store.ts';
 

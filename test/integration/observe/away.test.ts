@@ -18,7 +18,7 @@ import { inParallel } from '../../../store/in-parallel.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { COMMAND } from '../../support/gradus-command.ts';
 import { ROOT } from '../../support/markdown.ts';
-import { pagesOf } from '../../support/plain-runs.ts';
+import { pagesOf } from './plain-runs.ts';
 import { until } from '../../support/run-client.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';

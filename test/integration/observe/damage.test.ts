@@ -12,7 +12,7 @@ import { FactCache } from '../../../runs/find/fact-cache.ts';
 import { rolloutKey, runKey, stepFactsKey } from '../../../store/keys.ts';
 import { COMMAND } from '../../support/gradus-command.ts';
 import { ROOT } from '../../support/markdown.ts';
-import { pagesOf } from '../../support/plain-runs.ts';
+import { pagesOf } from './plain-runs.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 // Of a run some objects are damaged: what is sound is shown, with what cannot be read.

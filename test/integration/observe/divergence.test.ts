@@ -6,7 +6,7 @@ import { divergenceText } from '../../../runs/comparison/divergence-words.ts';
 import { rolloutKey } from '../../../store/keys.ts';
 import { keepTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
-import { openPlainRuns, pagesOf } from '../../support/plain-runs.ts';
+import { openPlainRuns, pagesOf } from './plain-runs.ts';
 
 // Runs that part, and runs that do not: of equal specs, of other seeds, of rewards alone, one that died and was begun
 // again, and one of whose tokens was replaced.

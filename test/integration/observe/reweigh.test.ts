@@ -12,7 +12,7 @@ import { readSteps } from '../../../store/training/step-facts.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { shortNumber } from '../../../svg/charts.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
-import { openPlainRuns, pagesOf } from '../../support/plain-runs.ts';
+import { openPlainRuns, pagesOf } from './plain-runs.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
 // One run that takes a step or two by every method, and what its steps would have taught by other rewards.

@@ -21,7 +21,7 @@ import { loadTrajectories, keepTrajectories } from '../../../store/rollout/traje
 import { beginCritic } from '../../../engine/learner/critic.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
-import { checkpointAt, largerConfig, randomBytes, smallConfig } from './fixtures.ts';
+import { checkpointAt, largerConfig, randomBytes, smallConfig } from '../../support/store/fixtures.ts';
 import { put } from './raw.ts';
 import { openTestStore } from '../../support/test-store.ts';
 

@@ -22,7 +22,7 @@ import { mergeAdapter } from '../../../engine/lora/merge-adapter.ts';
 import { readPeftAdapter } from '../../../engine/lora/peft-format.ts';
 import type { Weights } from '../../../core/model/config.ts';
 import { readSafetensors } from '../../../engine/safetensors/safetensors.ts';
-import { checkpointAt, smallConfig } from './fixtures.ts';
+import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { store } = await openTestStore();

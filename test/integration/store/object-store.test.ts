@@ -14,9 +14,9 @@ import { sha256Hex } from '../../../store/digest.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { answeringProxy } from './answering-proxy.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
-import { randomBytes } from './fixtures.ts';
+import { randomBytes } from '../../support/store/fixtures.ts';
 import { put, raw } from './raw.ts';
-import { TestServer } from './server.ts';
+import { TestServer } from '../../support/store/server.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { server, store } = await openTestStore();

@@ -2,7 +2,7 @@
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import type { ObjectStoreOptions } from '../../../store/objects/object-store.ts';
-import { checkpointAt, largerConfig } from './fixtures.ts';
+import { checkpointAt, largerConfig } from '../../support/store/fixtures.ts';
 
 const [options, step] = process.argv.slice(2);
 const store = await ObjectStore.connect(JSON.parse(options!) as ObjectStoreOptions);

@@ -19,8 +19,8 @@ import {
 } from '../../../engine/lora/peft-format.ts';
 import { readSafetensors, writeSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import { ensurePythonEnvironment } from '../../../infra/setup/python-environment.ts';
-import { freshState, randomBatch, settings } from '../../unit/engine/learner/tiny.ts';
-import { base, config } from '../../unit/engine/lora/peft-fixtures.ts';
+import { freshState, randomBatch, settings } from '../../support/engine/tiny.ts';
+import { base, config } from '../../support/engine/peft-fixtures.ts';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const fixtures = path.join(here, '../../fixtures/peft');

@@ -8,7 +8,7 @@ import { weightShapes } from '../../../core/model/config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { writeSafetensors } from '../../../engine/safetensors/safetensors.ts';
 import type { StoredTensor } from '../../../engine/safetensors/safetensors.ts';
-import { randomWeights, smallConfig } from './decoder/random-model.ts';
+import { randomWeights, smallConfig } from '../../support/engine/random-model.ts';
 
 const weights = randomWeights(smallConfig);
 const INDEX = 'model.safetensors.index.json';

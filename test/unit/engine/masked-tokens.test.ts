@@ -11,8 +11,8 @@ import type { ModelConfig } from '../../../core/model/config.ts';
 import { toHfConfig } from '../../../engine/new-model-files.ts';
 import { buildDecoderGraph } from '../../../engine/onnx/decoder-graph.ts';
 import { idsWithoutToken } from '../../../engine/tokenizer/ids-without-token.ts';
-import { flat, randomWeights, smallConfig } from './decoder/random-model.ts';
-import { GRPO, settings } from './learner/tiny.ts';
+import { flat, randomWeights, smallConfig } from '../../support/engine/random-model.ts';
+import { GRPO, settings } from '../../support/engine/tiny.ts';
 import { FULL_SIZES, fullSizeJson } from './tokenizer/full-size.ts';
 
 const MASKED: ModelConfig = {

@@ -6,7 +6,7 @@ import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import type { DecoderOptions } from '../../../../engine/decoder/decoder.ts';
 import type { LocalPolicy, SampleResult } from '../../../../engine/policy.ts';
 import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
-import { randomWeights, smallConfig } from '../../engine/decoder/random-model.ts';
+import { randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 import { dialect, tokenizer } from '../test-environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 

@@ -7,7 +7,7 @@ import { Draws } from '../../../../engine/decoder/draws.ts';
 import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { ModelConfig } from '../../../../core/model/config.ts';
-import { flat, randomWeights, smallConfig } from './random-model.ts';
+import { flat, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 import { referenceLogits } from './reference-forward.ts';
 
 const tokensOf = (seed: number, length: number, vocabSize = smallConfig.vocabSize) => {

@@ -7,7 +7,7 @@ import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../../../../engine/policy.ts';
-import { randomWeights, smallConfig } from './random-model.ts';
+import { randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 import { referenceLogits, softmax } from './reference-forward.ts';
 
 const open: LocalPolicy[] = [];

@@ -9,7 +9,7 @@ import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { FeedRequest } from '../../../../engine/decoder/native/addon.ts';
 import { MOST_KEPT } from '../../../../core/names.ts';
 import { Sampler } from '../../../../engine/decoder/sampler.ts';
-import { flat, largeWeights, randomWeights, smallConfig } from './random-model.ts';
+import { flat, largeWeights, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 
 const found = findAddon();
 

@@ -3,7 +3,7 @@ import { randomKey } from '../../../../core/random.ts';
 import { backendKind, loadBackend } from '../../../../engine/decoder/load-backend.ts';
 import { Scheduler } from '../../../../engine/decoder/scheduler.ts';
 import type { SampleResult } from '../../../../engine/policy.ts';
-import { flat, randomWeights, smallConfig } from './random-model.ts';
+import { flat, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 
 test('an order that is given the moment the last one is answered is taken', async () => {
   const answered: ((result: SampleResult) => void)[] = [];

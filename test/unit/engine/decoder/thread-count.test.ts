@@ -9,7 +9,7 @@ import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-b
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { ModelConfig } from '../../../../core/model/config.ts';
 import type { LocalPolicy } from '../../../../engine/policy.ts';
-import { largeWeights, named } from './random-model.ts';
+import { largeWeights, named } from '../../../support/engine/random-model.ts';
 
 // How many threads share a product decides how it is cut, and with it, in kernels that are not made for it, the order in
 // which it is summed. Here every graph at sizes at which products are shared, alone and in company.

@@ -16,7 +16,7 @@ import {
   settings,
   TINY,
   withStreams,
-} from './tiny.ts';
+} from '../../../support/engine/tiny.ts';
 
 /** Large enough that a row of products is worth rounding. */
 const SMALL: ModelConfig = {

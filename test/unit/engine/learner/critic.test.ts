@@ -18,7 +18,7 @@ import {
   settings,
   TINY,
   withStreams,
-} from './tiny.ts';
+} from '../../../support/engine/tiny.ts';
 
 const learner = await learnerOfFile();
 

@@ -8,7 +8,7 @@ import type { ClippedObjective } from '../../../../core/algorithms/objective.ts'
 import type { Weights } from '../../../../core/model/config.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { learnerOfFile } from './learner-of-file.ts';
-import { freshState, GRPO, lively, settings, TINY } from './tiny.ts';
+import { freshState, GRPO, lively, settings, TINY } from '../../../support/engine/tiny.ts';
 
 const learner = await learnerOfFile('eager');
 

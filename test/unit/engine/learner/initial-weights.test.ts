@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
 import { weightShapes } from '../../../../core/model/config.ts';
-import { bytes, TINY } from './tiny.ts';
+import { bytes, TINY } from '../../../support/engine/tiny.ts';
 
 const config = { ...TINY, hiddenSize: 64, intermediateSize: 128, headSize: 16 };
 

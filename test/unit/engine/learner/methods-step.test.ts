@@ -7,7 +7,7 @@ import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts'
 import type { TrainState } from '../../../../engine/learner/contract.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 import { learnerOfFile } from './learner-of-file.ts';
-import { freshState, lively, randomBatch, settings, TINY } from './tiny.ts';
+import { freshState, lively, randomBatch, settings, TINY } from '../../../support/engine/tiny.ts';
 
 // A step of each method from episodes to weights, where the parts must fit: what sampling has cut, scores, streams, losses.
 

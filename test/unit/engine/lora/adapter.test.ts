@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { adaptedModules, adapterName, loraScale } from '../../../../engine/lora/adapter-shapes.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
-import { bytes, lively, TINY } from '../learner/tiny.ts';
+import { bytes, lively, TINY } from '../../../support/engine/tiny.ts';
 
 const lora = { rank: 4, alpha: 8, rsLora: false, targetModules: ['q_proj', 'down_proj'] };
 

@@ -3,7 +3,7 @@ import type { Json } from '../../../../core/json/json.ts';
 import { adapterShapes } from '../../../../engine/lora/adapter-shapes.ts';
 import { readPeftAdapter, toPeftConfig, writePeftModel } from '../../../../engine/lora/peft-format.ts';
 import { readSafetensors, writeSafetensors } from '../../../../engine/safetensors/safetensors.ts';
-import { adapterFiles, adapterOf, CASES, config } from './peft-fixtures.ts';
+import { adapterFiles, adapterOf, CASES, config } from '../../../support/engine/peft-fixtures.ts';
 
 describe("an adapter in PEFT's layout", () => {
   it.each(CASES)('comes back as it was written: %s', (name) => {

@@ -2,7 +2,7 @@ import { InferenceSession } from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
 import { parameterCount, type ModelConfig } from '../../../../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../../../../engine/onnx/decoder-graph.ts';
-import { smallConfig } from '../decoder/random-model.ts';
+import { smallConfig } from '../../../support/engine/random-model.ts';
 
 describe('the graph of a decoder', () => {
   it('is a pure function of the configuration and takes the weights from outside', async () => {

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { randomKey } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import { OnnxBackend } from '../../../../engine/decoder/onnx-backend.ts';
-import { flat } from '../decoder/random-model.ts';
+import { flat } from '../../../support/engine/random-model.ts';
 import { cases, fixture, largestDifference, PROMPT } from './fixture.ts';
 
 test.each(cases)('%s: the decoder gives the logits of PyTorch, whole and token by token', async (name) => {

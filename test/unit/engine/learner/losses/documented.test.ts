@@ -10,7 +10,7 @@ import { findOnPath } from '../../../../../infra/setup/command.ts';
 import { encodeBatch } from '../../../../../store/training/batches.ts';
 import { taggedBlock } from '../../../../support/markdown.ts';
 import { learnerOfFile } from '../learner-of-file.ts';
-import { freshState, GRPO, randomBatch, settings } from '../tiny.ts';
+import { freshState, GRPO, randomBatch, settings } from '../../../../support/engine/tiny.ts';
 
 // What docs/batch.md says of a step is enough for a learner in another language: its own Python gives the learner's loss.
 

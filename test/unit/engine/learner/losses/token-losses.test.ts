@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
 import { clippedLoss } from '../../../../../engine/learner/losses/clipped.ts';
 import { supervisedLoss } from '../../../../../engine/learner/losses/supervised.ts';
-import { GRPO } from '../tiny.ts';
+import { GRPO } from '../../../../support/engine/tiny.ts';
 
 let backend: Backend;
 beforeAll(async () => {

@@ -19,7 +19,7 @@ import {
   settings,
   TINY,
   withStreams,
-} from '../tiny.ts';
+} from '../../../../support/engine/tiny.ts';
 
 const open: RemoteLearner[] = [];
 afterEach(async () => {

@@ -4,7 +4,7 @@ import type { DistributionLoss } from '../../../../../engine/learner/losses/loss
 import { distillationProgram } from '../../../../../engine/learner/programs/distillation-program.ts';
 import { uploadWeights } from '../../../../../engine/learner/step/device-state.ts';
 import { loadBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
-import { lively, TINY } from '../tiny.ts';
+import { lively, TINY } from '../../../../support/engine/tiny.ts';
 
 const backend = await loadBackend('cpu');
 const { tf } = backend;

@@ -11,7 +11,7 @@ import { logprobProgram, trainingProgram } from '../../../../../engine/learner/p
 import { gather, packRows, rowLength, scatter } from '../../../../../engine/learner/batch/row-packing.ts';
 import { weightShapes, type ModelConfig, type Weights } from '../../../../../core/model/config.ts';
 import { referenceLogprobs } from '../reference-decoder.ts';
-import { GRPO, lively, randomBatch, TINY } from '../tiny.ts';
+import { GRPO, lively, randomBatch, TINY } from '../../../../support/engine/tiny.ts';
 
 let backend: Backend;
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import {
   randomBatch,
   settings,
   TINY,
-} from '../../tiny.ts';
+} from '../../../../../support/engine/tiny.ts';
 
 let eager: Learner;
 let traced: Learner;

@@ -1,15 +1,15 @@
-import { updatesOf } from '../../../../activities/training/updates.ts';
-import type { ClippedObjective } from '../../../../core/algorithms/objective.ts';
-import { RandomStream } from '../../../../core/random.ts';
-import type { UpdatePlan } from '../../../../core/requests.ts';
+import { updatesOf } from '../../../activities/training/updates.ts';
+import type { ClippedObjective } from '../../../core/algorithms/objective.ts';
+import { RandomStream } from '../../../core/random.ts';
+import type { UpdatePlan } from '../../../core/requests.ts';
 import type {
   TokenStream,
   TrainBatch,
   TrainSettings,
   TrainState,
-} from '../../../../engine/learner/contract.ts';
-import { initialWeights } from '../../../../engine/learner/initial-weights.ts';
-import type { ModelConfig, Weights } from '../../../../core/model/config.ts';
+} from '../../../engine/learner/contract.ts';
+import { initialWeights } from '../../../engine/learner/initial-weights.ts';
+import type { ModelConfig, Weights } from '../../../core/model/config.ts';
 
 export const TINY: ModelConfig = {
   vocabSize: 19,

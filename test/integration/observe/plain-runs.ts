@@ -1,21 +1,21 @@
 import { Client } from '@temporalio/client';
 import { afterAll, beforeAll } from 'vitest';
-import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
-import { plainRun } from '../../bench/plain-run.ts';
-import { createApp } from '../../dashboard/app.tsx';
-import { createDecoder } from '../../engine/decoder/decoder.ts';
-import type { Learner } from '../../engine/learner/contract.ts';
-import { createLocalLearner } from '../../engine/learner/local-learner.ts';
-import { builtInEnvironments } from '../../environments/families/index.ts';
-import { inThisProcess } from '../../environments/host/hosted-environment.ts';
-import { runCommand } from '../../infra/setup/command.ts';
-import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { ReplayJobs } from '../../runs/replay/jobs.ts';
-import { openConnection } from '../../runs/temporal/temporal-connection.ts';
-import { Presenter } from '../../runs/ladder/presenter.ts';
-import { assertOutput } from './json-output.ts';
-import { ROOT } from './markdown.ts';
-import { openTestStore } from './test-store.ts';
+import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
+import { plainRun } from '../../../bench/plain-run.ts';
+import { createApp } from '../../../dashboard/app.tsx';
+import { createDecoder } from '../../../engine/decoder/decoder.ts';
+import type { Learner } from '../../../engine/learner/contract.ts';
+import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
+import { builtInEnvironments } from '../../../environments/families/index.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { runCommand } from '../../../infra/setup/command.ts';
+import type { ObjectStore } from '../../../store/objects/object-store.ts';
+import { ReplayJobs } from '../../../runs/replay/jobs.ts';
+import { openConnection } from '../../../runs/temporal/temporal-connection.ts';
+import { Presenter } from '../../../runs/ladder/presenter.ts';
+import { assertOutput } from '../../support/json-output.ts';
+import { ROOT } from '../../support/markdown.ts';
+import { openTestStore } from '../../support/test-store.ts';
 
 /** Real runs without Temporal, for tests of what is read of them afterwards: call it at the top of a file. */
 export async function openPlainRuns() {

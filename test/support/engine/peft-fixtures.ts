@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import type { Json } from '../../../../core/json/json.ts';
-import { fromHfConfig } from '../../../../engine/hf-config.ts';
-import { ADAPTER_CONFIG, ADAPTER_MODEL, readPeftAdapter } from '../../../../engine/lora/peft-format.ts';
-import type { HostTensor, ModelConfig, Weights } from '../../../../core/model/config.ts';
-import { readSafetensors } from '../../../../engine/safetensors/safetensors.ts';
+import type { Json } from '../../../core/json/json.ts';
+import { fromHfConfig } from '../../../engine/hf-config.ts';
+import { ADAPTER_CONFIG, ADAPTER_MODEL, readPeftAdapter } from '../../../engine/lora/peft-format.ts';
+import type { HostTensor, ModelConfig, Weights } from '../../../core/model/config.ts';
+import { readSafetensors } from '../../../engine/safetensors/safetensors.ts';
 
 // What test/parity/peft/make_fixtures.py wrote.
 const file = (name: string): Uint8Array =>
