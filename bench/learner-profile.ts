@@ -1,7 +1,7 @@
 // Where a training step spends its time, by TensorFlow op: npx tsx bench/learner-profile.ts [small|medium] [float32|bfloat16]
 // Ops are timed one by one, as the eager runner runs them; the traced graph runs the same ops, some of them side by side.
 import type { Tensor } from '@tensorflow/tfjs';
-import { MODEL_DEFAULTS } from '../core/spec/model.ts';
+import { MODEL_DEFAULTS } from '../core/schema/model.ts';
 import { loadBackend } from '../engine/learner/tensorflow/backend.ts';
 import { uploadWeights } from '../engine/learner/step/device-state.ts';
 import { createTracedRunner } from '../engine/learner/tensorflow/graph/traced-runner.ts';

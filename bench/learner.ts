@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Objective } from '../core/algorithms/objective.ts';
-import { MODEL_DEFAULTS } from '../core/spec/model.ts';
+import { MODEL_DEFAULTS } from '../core/schema/model.ts';
 import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';

@@ -1,5 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { MODEL_DEFAULTS } from '../core/spec/model.ts';
+import { MODEL_DEFAULTS } from '../core/schema/model.ts';
 import { normal, randomKey, RandomStream, uniform, type RandomKey } from '../core/random.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { Sampler } from '../engine/decoder/sampler.ts';

@@ -5,7 +5,7 @@ import { BUILT_IN } from '../environments/host/load-module.ts';
 import { stackLock } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { lockHolder } from '../infra/setup/file-lock.ts';
-import type { SpecEnvironment, SpecEnvironments } from '../core/spec/check.ts';
+import type { SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
 import { parseSpec, readShape } from '../spec/parse-spec.ts';
 import { hostOptions, readHostSettings } from '../workers/settings.ts';
 import { namingPlace, projectEnvironment, projectModules } from './project.ts';

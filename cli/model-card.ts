@@ -3,7 +3,7 @@ import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { roleOfRule, ruleName } from '../core/reward/rules.ts';
-import type { Arm, CurriculumSpec, RewardSpec, RlStageSpec } from '../core/spec/curriculum-spec.ts';
+import type { Arm, CurriculumSpec, RewardSpec, RlStageSpec } from '../core/schema/curriculum-spec.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { measured } from '../core/statistics/measured.ts';
 import { percent } from '../core/percent.ts';

@@ -1,6 +1,6 @@
 import { readManifest } from '../store/training/checkpoints.ts';
 import { rolloutsPrefix, runKey } from '../store/keys.ts';
-import { runClaims } from '../store/runs/run-claim.ts';
+import { runClaims } from '../store/run/run-claim.ts';
 import type { ObjectStore } from '../store/objects/object-store.ts';
 import { loadTrajectories } from '../store/rollout/trajectories.ts';
 import type { RolloutGroup } from '../core/episode/episode.ts';
@@ -8,7 +8,7 @@ import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { succeeded } from '../core/episode/reward.ts';
-import type { CurriculumSpec } from '../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import type { Provenance } from './model-card.ts';
 
 /** Reads from the store how a checkpoint came to be. */

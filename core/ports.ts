@@ -28,7 +28,7 @@ import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { Changed } from './run-change.ts';
-import type { RewardSpec } from './spec/curriculum-spec.ts';
+import type { RewardSpec } from './schema/curriculum-spec.ts';
 import type { ArmEstimates } from './training/task-draw.ts';
 import type { StepFacts } from './training/step-facts.ts';
 import type { TimeSplit } from './time/time-split.ts';

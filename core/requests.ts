@@ -17,7 +17,7 @@ import type {
   RewardSpec,
   SamplingSpec,
   VerificationSpec,
-} from './spec/curriculum-spec.ts';
+} from './schema/curriculum-spec.ts';
 import type { ArmConduct } from './training/conduct.ts';
 import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 

@@ -1,5 +1,5 @@
 import { GradusError } from '../core/errors.ts';
-import type { CurriculumSpec, DialectSpec } from '../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec, DialectSpec } from '../core/schema/curriculum-spec.ts';
 import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';

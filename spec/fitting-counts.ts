@@ -1,8 +1,8 @@
-import type { SpecEnvironments } from '../core/spec/check.ts';
-import type { WrittenSpec } from '../core/spec/curriculum.ts';
-import { inside } from '../core/spec/strict.ts';
-import type { Path } from '../core/spec/strict.ts';
-import { mostTasks } from '../core/spec/tasks.ts';
+import type { SpecEnvironments } from '../core/schema/check.ts';
+import type { WrittenSpec } from '../core/schema/curriculum.ts';
+import { inside } from '../core/schema/strict.ts';
+import type { Path } from '../core/schema/strict.ts';
+import { mostTasks } from '../core/schema/tasks.ts';
 
 /**
  * The spec with counts of held-out and test tasks that nobody wrote lowered to what its environments have: a small

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { curriculumSchema } from '../core/spec/curriculum.ts';
+import { curriculumSchema } from '../core/schema/curriculum.ts';
 
 /** The JSON Schema of a curriculum as a person writes it, for editors; `examples/curriculum.schema.json` holds it. */
 export function curriculumJsonSchema(): string {

@@ -1,18 +1,18 @@
-import type { CurriculumSpec } from '../core/spec/curriculum-spec.ts';
-import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/spec/check.ts';
+import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
 import { withFittingCounts } from './fitting-counts.ts';
-import { curriculumSchema } from '../core/spec/curriculum.ts';
-import type { WrittenSpec } from '../core/spec/curriculum.ts';
-import { checkEvaluation, evaluationOf } from '../core/spec/evaluation.ts';
-import { checkModel, modelOf } from '../core/spec/model.ts';
-import type { NamedModel } from '../core/spec/model.ts';
-import { checkReward, rewardOf } from '../core/spec/reward.ts';
-import { checkSampling } from '../core/spec/sampling.ts';
-import { checkStages, stagesOf } from '../core/spec/stages/stages.ts';
-import { checkVerification, verificationOf } from '../core/spec/verification.ts';
-import { checkNames } from '../core/spec/tasks.ts';
-import { inside, parseStrictly, refusal } from '../core/spec/strict.ts';
-import type { Path, Problem } from '../core/spec/strict.ts';
+import { curriculumSchema } from '../core/schema/curriculum.ts';
+import type { WrittenSpec } from '../core/schema/curriculum.ts';
+import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
+import { checkModel, modelOf } from '../core/schema/model.ts';
+import type { NamedModel } from '../core/schema/model.ts';
+import { checkReward, rewardOf } from '../core/schema/reward.ts';
+import { checkSampling } from '../core/schema/sampling.ts';
+import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
+import { checkVerification, verificationOf } from '../core/schema/verification.ts';
+import { checkNames } from '../core/schema/tasks.ts';
+import { inside, parseStrictly, refusal } from '../core/schema/strict.ts';
+import type { Path, Problem } from '../core/schema/strict.ts';
 
 /** A spec whose names are checked; only the store can say which checkpoint a model's origin is. */
 export type ParsedSpec = Omit<CurriculumSpec, 'model'> & { model: NamedModel };

@@ -1,10 +1,10 @@
 import { ruleName } from '../core/reward/rules.ts';
 import { GradusError } from '../core/errors.ts';
-import type { CurriculumSpec, RewardSpec } from '../core/spec/curriculum-spec.ts';
-import type { RewardRule } from '../core/spec/reward-rules.ts';
-import { checkReward, rewardSchema } from '../core/spec/reward.ts';
-import type { RewardComponentSpec } from '../core/spec/reward.ts';
-import { didYouMean, parseStrictly } from '../core/spec/strict.ts';
+import type { CurriculumSpec, RewardSpec } from '../core/schema/curriculum-spec.ts';
+import type { RewardRule } from '../core/schema/reward-rules.ts';
+import { checkReward, rewardSchema } from '../core/schema/reward.ts';
+import type { RewardComponentSpec } from '../core/schema/reward.ts';
+import { didYouMean, parseStrictly } from '../core/schema/strict.ts';
 
 // What of a reward can be other than a spec has it without asking a verifier again.
 

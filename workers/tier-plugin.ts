@@ -17,10 +17,10 @@ export interface TierPlugin {
   /** What `gradus setup NAME` brings and costs, in words. */
   setUp: string;
   /** Loads the program that sets it up. */
-  loadSetUp(): Promise<unknown>;
+  loadSetUp: () => Promise<unknown>;
   /** What it runs with; undefined where it is not set up. */
-  find(): Promise<string | undefined>;
+  find: () => Promise<string | undefined>;
   /** Variables for all workers, by what `find` gave. */
-  env(found: string): Record<string, string>;
-  process(found: string, settings: WorkerSettings, env: Record<string, string>): ProcessKind;
+  env: (found: string) => Record<string, string>;
+  process: (found: string, settings: WorkerSettings, env: Record<string, string>) => ProcessKind;
 }

@@ -31,7 +31,7 @@ import type { CurriculumResult, CurriculumState } from '../core/training/curricu
 import { ids } from '../core/names.ts';
 import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
-import type { CurriculumSpec, VerificationSpec } from '../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec, VerificationSpec } from '../core/schema/curriculum-spec.ts';
 import type { Retrying } from '../core/retrying.ts';
 import { withChange } from '../core/run-change.ts';
 import type { KeptChange, RunChange } from '../core/run-change.ts';

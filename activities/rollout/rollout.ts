@@ -34,7 +34,7 @@ import { keepImages } from './keep-images.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';

@@ -15,7 +15,7 @@ import type {
   StoredRequest,
 } from '../../core/requests.ts';
 import type { KeptChange } from '../../core/run-change.ts';
-import type { CurriculumSpec, ModelSource } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec, ModelSource } from '../../core/schema/curriculum-spec.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { stopTokens } from '../../engine/dialect/gradus/render.ts';
@@ -38,7 +38,7 @@ import type { Speaking } from '../rollout/policy-pool.ts';
 import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { keepBatch } from '../../store/training/batches.ts';
-import { keepChange } from '../../store/runs/changes.ts';
+import { keepChange } from '../../store/run/changes.ts';
 import {
   adoptCheckpoint,
   loadModelFiles,
@@ -51,7 +51,7 @@ import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { batchKey, runKey } from '../../store/keys.ts';
 import { CREATED_BY } from '../../store/training/manifest.ts';
 import type { Kept, ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
 import { applyRetention, collectGarbage } from '../../store/training/retention.ts';
 import { keepStepAnswer, keepStepFacts } from '../../store/training/step-facts.ts';
 import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';

@@ -3,7 +3,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { Plan } from '../../core/algorithms/method.ts';
 import { readCheckpointName } from '../../core/fields.ts';
 import type { InitializeRequest } from '../../core/requests.ts';
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import { jsonOf, loadModelFiles, textOf } from '../../store/training/checkpoints.ts';

@@ -2,7 +2,7 @@ import { isCredited, tasksOf } from '../../core/algorithms/credit.ts';
 import type { Scores } from '../../core/algorithms/credit.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { ScoreRequest } from '../../core/requests.ts';
-import type { RewardSpec } from '../../core/spec/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
 import type { Weights } from '../../core/model/config.ts';

@@ -1,7 +1,7 @@
 import { inParallel } from '../../store/in-parallel.ts';
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
 import { keepStepFacts } from '../../store/training/step-facts.ts';
 import { keepTrajectories } from '../../store/rollout/trajectories.ts';
 import {

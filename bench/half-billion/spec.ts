@@ -1,4 +1,4 @@
-import type { LearnerSpec, LoraSpec } from '../../core/spec/curriculum-spec.ts';
+import type { LearnerSpec, LoraSpec } from '../../core/schema/curriculum-spec.ts';
 import { LORA_MODULES } from '../../core/names.ts';
 import { hardestGoal } from '../../test/support/tiny-spec.ts';
 

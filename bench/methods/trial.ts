@@ -1,6 +1,6 @@
 import type { TrainingPorts } from '../../core/ports.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { CurriculumSpec, RlStageSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec, RlStageSpec } from '../../core/schema/curriculum-spec.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';

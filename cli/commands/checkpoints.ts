@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';

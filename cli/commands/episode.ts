@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
-import { specOfRun } from '../../store/runs/find-run.ts';
+import { specOfRun } from '../../store/run/find-run.ts';
 import { NO_REWARD } from '../../runs/episodes/episode-rows.ts';
 import { groupAt } from '../../runs/episodes/group-at.ts';
 import { parsePlace, placeOf } from '../../runs/episodes/place.ts';

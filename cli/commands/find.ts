@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { decimals } from '../../core/decimals.ts';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { EpisodeIndex } from '../../runs/find/episode-index.ts';
 import { find as findEpisodes } from '../../runs/find/find.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import { readLedger } from '../../store/ladder/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { specOfRun } from '../../store/runs/find-run.ts';
+import { specOfRun } from '../../store/run/find-run.ts';
 import { stepsOf } from '../../runs/overview/steps.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import { withConnectionFlags, withStore } from '../connection.ts';

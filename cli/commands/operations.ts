@@ -5,7 +5,7 @@ import { readOperations } from '../../runs/operations/operations.ts';
 import type { ActivityInFlight, Operations } from '../../runs/operations/operations.ts';
 import { usageBelow } from '../../runs/operations/usage.ts';
 import type { UsageReport } from '../../runs/operations/usage.ts';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import { runPrefix } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { withConnectionFlags, withSources, withStore } from '../connection.ts';

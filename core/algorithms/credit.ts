@@ -10,7 +10,7 @@ import type { TaskRef } from '../refs.ts';
 import type { BatchRequest } from '../requests.ts';
 import { NO_SCALE, rewardScales, scaledOutcome } from '../reward/normalization.ts';
 import type { EnvironmentScale, RewardScale } from '../reward/normalization.ts';
-import type { RewardSpec } from '../spec/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/curriculum-spec.ts';
 
 /** A difference of advantages that is smaller is one of rounding. */
 const SMALLEST_LESSON = 1e-6;

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { SamplingSpec } from '../spec/curriculum-spec.ts';
+import type { SamplingSpec } from '../schema/curriculum-spec.ts';
 import type { Objective } from './objective.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { AgreementRule } from '../spec/reward-rules.ts';
+import type { AgreementRule } from '../schema/reward-rules.ts';
 import { canonicalAnswer } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 

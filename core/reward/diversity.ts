@@ -1,4 +1,4 @@
-import type { DiversityRule } from '../spec/reward-rules.ts';
+import type { DiversityRule } from '../schema/reward-rules.ts';
 import { canonicalJson } from '../json/canonical-json.ts';
 import { canonicalAnswer } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';

@@ -1,4 +1,4 @@
-import type { EnsembleSpec } from '../spec/reward.ts';
+import type { EnsembleSpec } from '../schema/reward.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
 
 /**

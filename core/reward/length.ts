@@ -1,4 +1,4 @@
-import type { LinearLength, Overlong, SigmoidLength } from '../spec/reward-rules.ts';
+import type { LinearLength, Overlong, SigmoidLength } from '../schema/reward-rules.ts';
 import { sampledTokens } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 

@@ -1,4 +1,4 @@
-import type { ProcessRule } from '../spec/reward-rules.ts';
+import type { ProcessRule } from '../schema/reward-rules.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 
 /**

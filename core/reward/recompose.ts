@@ -4,8 +4,8 @@ import type { Outcome, RewardComponent, RewardedOutcome } from '../episode/outco
 import type { Episode } from '../episode/episode.ts';
 import { composeReward } from '../episode/reward.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
-import type { RewardRule } from '../spec/reward-rules.ts';
-import type { RewardSpec } from '../spec/curriculum-spec.ts';
+import type { RewardRule } from '../schema/reward-rules.ts';
+import type { RewardSpec } from '../schema/curriculum-spec.ts';
 import { ensembleVerdict } from './ensemble.ts';
 import { ruleName, ruleVerdicts } from './rules.ts';
 

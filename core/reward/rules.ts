@@ -1,4 +1,4 @@
-import type { AgreementRule, DiversityRule, RewardRule, WrittenRule } from '../spec/reward-rules.ts';
+import type { AgreementRule, DiversityRule, RewardRule, WrittenRule } from '../schema/reward-rules.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
 import { agreementScores } from './agreement.ts';
 import { confidenceScore } from './confidence.ts';

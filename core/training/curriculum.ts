@@ -2,7 +2,7 @@ import type { TrainingPorts } from '../ports.ts';
 import { stopOrThrow } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EvaluationResult, InitializeRequest } from '../requests.ts';
-import type { Arm, CurriculumSpec, StageSpec } from '../spec/curriculum-spec.ts';
+import type { Arm, CurriculumSpec, StageSpec } from '../schema/curriculum-spec.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
 import { demonstrationsOf } from './supervised-stage.ts';
 import type { Shown, SupervisedInput } from './supervised-stage.ts';

@@ -1,6 +1,6 @@
 import type { Objective } from '../algorithms/objective.ts';
 import type { Adjusted } from '../diagnosis/act.ts';
-import type { RlStageSpec, SamplingSpec } from '../spec/curriculum-spec.ts';
+import type { RlStageSpec, SamplingSpec } from '../schema/curriculum-spec.ts';
 
 /** A learner's program belongs to one temperature, so a schedule has as many different ones at most, and its last. */
 const MOST_TEMPERATURES = 20;

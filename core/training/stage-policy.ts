@@ -9,7 +9,7 @@ import type {
   PlateauAction,
   RlStageSpec,
   SupervisedStageSpec,
-} from '../spec/curriculum-spec.ts';
+} from '../schema/curriculum-spec.ts';
 import { armName } from '../names.ts';
 import { paid, partOf, planned, plannedLooks } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';

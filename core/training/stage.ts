@@ -13,7 +13,7 @@ import type { Healthy } from '../diagnosis/healthy.ts';
 import { nothingChanged } from '../run-change.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
-import type { CurriculumSpec, RlStageSpec } from '../spec/curriculum-spec.ts';
+import type { CurriculumSpec, RlStageSpec } from '../schema/curriculum-spec.ts';
 import { changedStage } from './changed-stage.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';

@@ -6,7 +6,7 @@ import { STOP, stopOrThrow } from '../question.ts';
 import type { Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
-import type { CurriculumSpec, SupervisedStageSpec } from '../spec/curriculum-spec.ts';
+import type { CurriculumSpec, SupervisedStageSpec } from '../schema/curriculum-spec.ts';
 import { batchFacts, heldOutFacts, learnerFacts } from './facts-of.ts';
 import { everyArmSucceeds } from './stage-policy.ts';
 import type { StageEnd, StageResult } from './stage.ts';

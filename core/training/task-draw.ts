@@ -3,7 +3,7 @@ import type { TaskRef } from '../refs.ts';
 import { drawAgain, refOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 import type { ArmTally } from '../requests.ts';
-import type { Arm, RlStageSpec } from '../spec/curriculum-spec.ts';
+import type { Arm, RlStageSpec } from '../schema/curriculum-spec.ts';
 import { armName } from '../names.ts';
 
 /** What a stage remembers of an arm: successes and trials, decayed so that the estimate follows the policy. */

@@ -1,8 +1,8 @@
 import type { FC } from 'hono/jsx';
-import { readChanges } from '../../store/runs/changes.ts';
+import { readChanges } from '../../store/run/changes.ts';
 import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
 import type { FoundCheckpoint } from '../../store/training/find-checkpoints.ts';
-import { assertRun, specOfRun } from '../../store/runs/find-run.ts';
+import { assertRun, specOfRun } from '../../store/run/find-run.ts';
 import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';

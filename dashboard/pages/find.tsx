@@ -29,7 +29,7 @@ import type { Query, QueryName } from '../../runs/find/find-query.ts';
 import { WORDS } from '../../runs/find/find-words.ts';
 import { foundIn } from '../../runs/find/found-episodes.ts';
 import type { FoundInStep } from '../../runs/find/found-episodes.ts';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import { assertKey } from '../../store/keys.ts';
 import { episodeAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';

@@ -1,9 +1,9 @@
 import { HELD_OUT } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
 import { loadBatch } from '../../store/training/batches.ts';
-import { specOfRun } from '../../store/runs/find-run.ts';
+import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { batchKey, checkpointsPrefix, rolloutsPrefix, stepFactsKey, stepsPrefix } from '../../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';

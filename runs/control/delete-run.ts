@@ -9,8 +9,8 @@ import type { Execution } from '../temporal/executions.ts';
 import type { Sources } from '../sources.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { isFileName, pinsKey, pinsPrefix, runKey, runPrefix } from '../../store/keys.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
-import type { RunClaim } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
+import type { RunClaim } from '../../store/run/run-claim.ts';
 
 /** What goes when a run is deleted. Verdicts of dearer tiers are for all runs, and stay. */
 export interface Deletion {

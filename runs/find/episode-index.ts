@@ -1,11 +1,11 @@
 import { GradusError } from '../../core/errors.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import { HELD_OUT } from '../../core/names.ts';
-import type { RewardSpec } from '../../core/spec/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { runKey } from '../../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
 import { stepPlaces } from '../../store/training/step-facts.ts';
 import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import { unlessDamaged } from '../../store/objects/unless-damaged.ts';

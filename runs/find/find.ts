@@ -1,6 +1,6 @@
 import type { CallOptions } from '../../store/objects/object-store.ts';
 import type { EpisodeIndex, IndexedStep, Scanned } from './episode-index.ts';
-import { suggestion } from '../../core/spec/strict.ts';
+import { suggestion } from '../../core/schema/strict.ts';
 import { ANY_ERROR, successOf } from './find-query.ts';
 import type { Query, Sort } from './find-query.ts';
 import type { FactsInStep, PackedFacts } from './packed-facts.ts';

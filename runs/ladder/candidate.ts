@@ -2,7 +2,7 @@ import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type { Ask, Wish } from '../../core/ladder/requests.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import { DIGEST_FORM } from '../../store/digest.ts';
 import { abstentionKey, archiveKey, asksKey, asksPrefix, heardKey, verdictKey } from '../../store/keys.ts';
 import { verdicts, wishes } from '../../store/ladder/ladder-codecs.ts';

@@ -1,7 +1,7 @@
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import { figuresOf } from '../../core/training/figures.ts';
 import type { Figures } from '../../core/training/figures.ts';
-import { specOfRun } from '../../store/runs/find-run.ts';
+import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { lastStep } from '../overview/last-step.ts';
 import { readQueues } from '../temporal/queues.ts';

@@ -4,7 +4,7 @@ import { AGAIN } from '../../core/diagnosis/diagnose.ts';
 import { WINDOW } from '../../core/diagnosis/series.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { measured } from '../../core/statistics/measured.ts';
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
 

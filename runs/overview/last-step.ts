@@ -1,4 +1,4 @@
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { HeldOutFacts, StepFacts } from '../../core/training/step-facts.ts';
 import { stepFactsKey, stepsPrefix } from '../../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';

@@ -1,6 +1,6 @@
 import { GradusError, messageOf } from '../../core/errors.ts';
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
-import { specOfRun } from '../../store/runs/find-run.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import { specOfRun } from '../../store/run/find-run.ts';
 import { runKey } from '../../store/keys.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
 import type { Progress } from '../../workflows/control/messages.ts';

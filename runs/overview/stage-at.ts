@@ -1,4 +1,4 @@
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 
 /** A step of a stage, as a report or the facts of a step have it. */
 export interface StepOfStage {

@@ -4,7 +4,7 @@ import { QUEUES } from '../../core/names.ts';
 import type { OpenQuestion } from '../../core/question.ts';
 import type { Progress } from '../../workflows/control/messages.ts';
 import type { ReviewState } from '../../workflows/ladder/review-state.ts';
-import { specOfRun } from '../../store/runs/find-run.ts';
+import { specOfRun } from '../../store/run/find-run.ts';
 import { ask, askLadder, askProgress } from '../temporal/ask.ts';
 import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { GradusError } from '../../core/errors.ts';
-import { assertRun } from '../../store/runs/find-run.ts';
+import { assertRun } from '../../store/run/find-run.ts';
 import { isFileName } from '../../store/keys.ts';
 import { executionOf, listExecutions, quoted, textAttribute } from './executions.ts';
 import type { Execution } from './executions.ts';

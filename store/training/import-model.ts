@@ -16,8 +16,8 @@ import { saveCheckpoint, textOf } from './checkpoints.ts';
 import type { Policy } from './checkpoints.ts';
 import { runKey } from '../keys.ts';
 import { CREATED_BY } from './manifest.ts';
-import { runClaims } from '../runs/run-claim.ts';
-import type { RunClaim } from '../runs/run-claim.ts';
+import { runClaims } from '../run/run-claim.ts';
+import type { RunClaim } from '../run/run-claim.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 
 /**

@@ -1,9 +1,9 @@
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { builtInEnvironments } from '../../environments/families/index.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
 import { keepStepFacts } from '../../store/training/step-facts.ts';
 import { someHeldOut, someStep } from './some-step.ts';
 import { tinySpec } from './tiny-spec.ts';

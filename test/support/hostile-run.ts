@@ -1,9 +1,9 @@
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import type { Episode, RolloutGroup, Turn } from '../../core/episode/episode.ts';
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/runs/run-claim.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
 import { keepStepFacts } from '../../store/training/step-facts.ts';
 import { keepTrajectories } from '../../store/rollout/trajectories.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';

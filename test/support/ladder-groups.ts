@@ -7,7 +7,7 @@ import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
 import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
-import type { RewardSpec, RungSpec } from '../../core/spec/curriculum-spec.ts';
+import type { RewardSpec, RungSpec } from '../../core/schema/curriculum-spec.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Environment } from '../../environments/contract/environment.ts';
 import { hostedHere, inThisProcess } from '../../environments/host/hosted-environment.ts';

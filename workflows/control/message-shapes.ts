@@ -42,7 +42,7 @@ import type {
   RungSpec,
   SamplingSpec,
   VerificationSpec,
-} from '../../core/spec/curriculum-spec.ts';
+} from '../../core/schema/curriculum-spec.ts';
 import type { LostAttempts } from '../../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../../core/tier-contract.ts';

@@ -1,7 +1,7 @@
 import { amount, between, natural, nullable, optional } from '../../core/json/shape.ts';
 import type { Shape } from '../../core/json/shape.ts';
 import type { BudgetChange, Changed, RunChange } from '../../core/run-change.ts';
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { looksAfter, partAfter } from '../../core/training/shared-error.ts';
 import { mostThatCanBeShown } from '../../core/training/stage-policy.ts';
 import { nearest } from './nearest.ts';

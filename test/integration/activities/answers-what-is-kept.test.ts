@@ -5,7 +5,7 @@ import { createTraining } from '../../../activities/training/learner.ts';
 import { createLadder } from '../../../activities/ladder/ladder.ts';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
 import { loadBatch, keepBatch } from '../../../store/training/batches.ts';
-import { readChanges } from '../../../store/runs/changes.ts';
+import { readChanges } from '../../../store/run/changes.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { readLedger } from '../../../store/ladder/ledger.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';

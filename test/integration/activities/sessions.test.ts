@@ -9,7 +9,7 @@ import type { Sessions } from '../../../environments/contract/session.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import { loadImage } from '../../../store/rollout/images.ts';
 import { runKey } from '../../../store/keys.ts';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { groupRequest } from '../../support/group-request.ts';
 import { HouseServer, houseWith, WAYS } from '../../support/houses.ts';

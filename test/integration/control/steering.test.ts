@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { readChanges } from '../../../store/runs/changes.ts';
+import { readChanges } from '../../../store/run/changes.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import type { RunChange } from '../../../core/run-change.ts';
 import type { TierAnswer } from '../../../core/tier-contract.ts';

@@ -2,9 +2,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { createReverify } from '../../../activities/ladder/reverify.ts';
 import { createSweep } from '../../../activities/ladder/sweep.ts';
 import { runKey } from '../../../store/keys.ts';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
-import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 // What a person writes into a schedule, and into `gradus reverify`.

@@ -8,7 +8,7 @@ import { ensurePythonEnvironment } from '../../../infra/setup/python-environment
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { HELD_OUT } from '../../../core/names.ts';
 import { rolloutsOfRun } from '../../../store/keys.ts';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { checkedJson } from '../../../store/codec.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { decide } from '../../../workflows/control/messages.ts';

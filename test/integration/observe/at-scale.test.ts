@@ -9,7 +9,7 @@ import { HeldOutCurves } from '../../../runs/overview/held-out-curves.ts';
 import { RunObserver } from '../../../runs/overview/run.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
 import { runKey } from '../../../store/keys.ts';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { keepStepFacts } from '../../../store/training/step-facts.ts';
 import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
 import { pagesOf } from './plain-runs.ts';

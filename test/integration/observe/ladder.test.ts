@@ -16,9 +16,9 @@ import { ReplayJobs } from '../../../runs/replay/jobs.ts';
 import { spentInLedger } from '../../../runs/overview/spend.ts';
 import { archiveKey, asksKey, calibrationKey, ledgerKey, runKey, verdictKey } from '../../../store/keys.ts';
 import { calibrationLists, verdicts, wishes } from '../../../store/ladder/ladder-codecs.ts';
-import { keepChange } from '../../../store/runs/changes.ts';
+import { keepChange } from '../../../store/run/changes.ts';
 import { appendLedger } from '../../../store/ladder/ledger.ts';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { store } = await openTestStore();

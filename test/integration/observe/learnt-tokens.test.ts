@@ -3,7 +3,7 @@ import { packBatch } from '../../../activities/training/training-batch.ts';
 import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Outcome } from '../../../core/episode/outcome.ts';
-import type { RewardSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { RewardSpec } from '../../../core/schema/curriculum-spec.ts';
 import { rowsOfStep } from '../../../runs/episodes/episode-rows.ts';
 import { stepFolder } from '../../../runs/episodes/group-at.ts';
 import { learntTokens } from '../../../runs/episodes/learnt-tokens.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
 import { MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
-import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import type { StepFacts } from '../../../core/training/step-facts.ts';
 import { FactCache } from '../../../runs/find/fact-cache.ts';
 import { lastStep } from '../../../runs/overview/last-step.ts';

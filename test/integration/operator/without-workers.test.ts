@@ -13,7 +13,7 @@ import { whyOf } from '../../../runs/overview/why.ts';
 import type { Sources } from '../../../runs/sources.ts';
 import { jsonCodec } from '../../../store/codec.ts';
 import { runKey } from '../../../store/keys.ts';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { keepForgottenRun } from '../../support/forgotten-run.ts';
 import type { Forgotten } from '../../support/forgotten-run.ts';

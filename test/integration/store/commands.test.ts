@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { runClaims } from '../../../store/runs/run-claim.ts';
+import { runClaims } from '../../../store/run/run-claim.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { ROOT } from '../../support/markdown.ts';

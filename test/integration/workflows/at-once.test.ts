@@ -14,7 +14,7 @@ import { changeRun } from '../../../runs/control/change.ts';
 import { answerQuestion, signalRun } from '../../../runs/control/control.ts';
 import { showReview, submitOpinion, withdrawOpinion } from '../../../runs/control/review.ts';
 import { startRun } from '../../../runs/control/start.ts';
-import { readChanges } from '../../../store/runs/changes.ts';
+import { readChanges } from '../../../store/run/changes.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { questionAsked } from '../../../workflows/control/messages.ts';
 import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';

@@ -7,7 +7,7 @@ import type { PlanRequest } from '../../../core/ladder/requests.ts';
 import type { ChangeRequest, GroupResult, StepFactsRequest, VerifyRequest } from '../../../core/requests.ts';
 import type { RunChange } from '../../../core/run-change.ts';
 import type { StepFacts } from '../../../core/training/step-facts.ts';
-import { readChanges } from '../../../store/runs/changes.ts';
+import { readChanges } from '../../../store/run/changes.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { change, changesMade } from '../../../workflows/control/messages.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';

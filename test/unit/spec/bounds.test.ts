@@ -5,7 +5,7 @@ import { batchKey, ledgerKey, metricsKey, rolloutKey, runKey } from '../../../st
 import { evaluationTasks, shareOut } from '../../../core/training/evaluation.ts';
 import { HELD_OUT, ids } from '../../../core/names.ts';
 import { drawTasks } from '../../../core/training/task-draw.ts';
-import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { checkpoint } from '../core/training/scripted-training.ts';
 import { environments, problemsOf } from './problems-of.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ACTIONS } from '../../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
-import { diagnosisSchema } from '../../../core/spec/stages/diagnosis.ts';
+import { diagnosisSchema } from '../../../core/schema/stages/diagnosis.ts';
 import { environments, problemsOf } from './problems-of.ts';
 
 /** An example, whose last stage has these rules. */

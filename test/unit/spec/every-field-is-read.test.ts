@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { DIAGNOSES } from '../../../core/diagnosis/alarm.ts';
-import { curriculumSchema } from '../../../core/spec/curriculum.ts';
-import { samplingSchema } from '../../../core/spec/sampling.ts';
+import { curriculumSchema } from '../../../core/schema/curriculum.ts';
+import { samplingSchema } from '../../../core/schema/sampling.ts';
 import { fieldPaths, readsIn, readsOfTheCode, unread } from '../../support/field-reads.ts';
 
 const code = readsOfTheCode();

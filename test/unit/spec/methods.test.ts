@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import type { RlStageSpec } from '../../../core/spec/stages/rl.ts';
+import type { RlStageSpec } from '../../../core/schema/stages/rl.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { environments, problemsOf } from './problems-of.ts';
 

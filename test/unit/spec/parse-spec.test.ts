@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curriculumJsonSchema } from '../../../spec/json-schema.ts';
-import type { SpecEnvironment } from '../../../core/spec/check.ts';
+import type { SpecEnvironment } from '../../../core/schema/check.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import type { Split } from '../../../core/refs.ts';
 import { METHOD_KINDS } from '../../../core/algorithms/index.ts';

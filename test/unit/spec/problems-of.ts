@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { GradusError } from '../../../core/errors.ts';
 import type { Environment } from '../../../environments/contract/environment.ts';
-import type { SpecEnvironments } from '../../../core/spec/check.ts';
+import type { SpecEnvironments } from '../../../core/schema/check.ts';
 import { builtInEnvironments } from '../../../environments/families/index.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 

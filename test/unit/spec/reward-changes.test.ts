@@ -3,7 +3,7 @@ import { changedReward, readSetting, rewardFields } from '../../../spec/reward-c
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { builtInEnvironments } from '../../../environments/families/index.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 
 const tiny = tinySpec();
 const environments = new Map(builtInEnvironments.map((one) => [one.name, one]));

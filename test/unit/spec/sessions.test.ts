@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Environment } from '../../../environments/contract/environment.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
-import type { SpecEnvironment } from '../../../core/spec/check.ts';
+import type { SpecEnvironment } from '../../../core/schema/check.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { houseWith, WAYS } from '../../support/houses.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';

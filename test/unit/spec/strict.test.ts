@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { parseStrictly } from '../../../core/spec/strict.ts';
+import { parseStrictly } from '../../../core/schema/strict.ts';
 import { problemsOf } from './problems-of.ts';
 
 const tasks = [{ environment: 'calculator', levels: [1, 2] }];

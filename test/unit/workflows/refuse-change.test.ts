@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { nothingChanged } from '../../../core/run-change.ts';
 import type { RunChange } from '../../../core/run-change.ts';
-import type { CurriculumSpec } from '../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { isNews, refuseChange } from '../../../workflows/control/refuse-change.ts';
 import type { Standing } from '../../../workflows/control/refuse-change.ts';
 import { stageSpec } from '../core/training/scripted-training.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { tally } from '../../../../activities/verification/tally.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
-import type { RewardSpec } from '../../../../core/spec/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
 
 const reward: RewardSpec = {
   components: [{ verifier: 'right', role: 'outcome', weight: 1, gatedBy: null }],

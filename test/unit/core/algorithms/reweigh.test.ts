@@ -10,7 +10,7 @@ import { composeReward } from '../../../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../../../core/episode/reward.ts';
 import { ensembleVerdict } from '../../../../core/reward/ensemble.ts';
 import { ruleVerdicts } from '../../../../core/reward/rules.ts';
-import type { RewardSpec } from '../../../../core/spec/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 
 // Episodes with what verifiers said of them are drawn; a reward composes them, as the verification of a group does. What

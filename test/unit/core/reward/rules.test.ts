@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ruleName, ruleVerdicts } from '../../../../core/reward/rules.ts';
 import type { JudgedSample } from '../../../../core/reward/rule.ts';
-import type { RewardRule } from '../../../../core/spec/reward-rules.ts';
+import type { RewardRule } from '../../../../core/schema/reward-rules.ts';
 import { sample, verdict } from './samples.ts';
 
 const plain = { weight: 1, gatedBy: null };

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { runCurriculum, uniqueArms } from '../../../../core/training/curriculum.ts';
 import type { CurriculumPorts, CurriculumState } from '../../../../core/training/curriculum.ts';
 import type { EvaluationRequest, InitializeRequest } from '../../../../core/requests.ts';
-import type { CurriculumSpec, SupervisedStageSpec } from '../../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec, SupervisedStageSpec } from '../../../../core/schema/curriculum-spec.ts';
 import { drawTasks, taskIndexes } from '../../../../core/training/task-draw.ts';
 import type { StageInput, StageResult } from '../../../../core/training/stage.ts';
 import type { SupervisedInput } from '../../../../core/training/supervised-stage.ts';

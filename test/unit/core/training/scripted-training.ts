@@ -1,4 +1,4 @@
-import { diagnosisSchema } from '../../../../core/spec/stages/diagnosis.ts';
+import { diagnosisSchema } from '../../../../core/schema/stages/diagnosis.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import type { StepClimb, StepClimbed, StepPlace, StepReport, TrainingPorts } from '../../../../core/ports.ts';
 import { refuseAnswer } from '../../../../core/question.ts';
@@ -25,7 +25,7 @@ import type { StepFacts } from '../../../../core/training/step-facts.ts';
 import { reportOf } from '../../../../core/training/step-report.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
-import type { Arm, RewardSpec, SamplingSpec, RlStageSpec } from '../../../../core/spec/curriculum-spec.ts';
+import type { Arm, RewardSpec, SamplingSpec, RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
 
 export const checkpoint = (name: string, step = 0): CheckpointRef => ({
   manifest: { key: `checkpoints/${name}`, sha256: name, bytes: 1 },

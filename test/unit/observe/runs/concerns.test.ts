@@ -11,7 +11,7 @@ import type { HeededAlarm } from '../../../../core/diagnosis/act.ts';
 import { summarize } from '../../../../core/training/evaluation.ts';
 import { rolloutFacts } from '../../../../core/training/facts-of.ts';
 import type { StepFacts } from '../../../../core/training/step-facts.ts';
-import type { CurriculumSpec } from '../../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../../core/schema/curriculum-spec.ts';
 import { someHeldOut, someStep } from '../../../support/some-step.ts';
 
 const spec = {

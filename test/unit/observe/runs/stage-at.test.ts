@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { stageText } from '../../../../runs/overview/stage-at.ts';
-import type { CurriculumSpec } from '../../../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../../core/schema/curriculum-spec.ts';
 
 const spec = {
   stages: [

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CurriculumSpec } from '../../core/spec/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { jsonCodec } from '../codec.ts';
 
 /** What a run's name belongs to: an execution of a curriculum with its spec, or a model that was imported. */

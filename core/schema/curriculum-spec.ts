@@ -11,7 +11,7 @@ import type { VerificationSpec } from './verification.ts';
 
 /**
  * A curriculum as the workflows see it: parsed, defaults filled in, every name checked. Each section's type follows from
- * its schema in `core/spec/`, where each field is described.
+ * its schema in `core/schema/`, where each field is described.
  */
 export interface CurriculumSpec {
   run: string;
