@@ -9,14 +9,14 @@ import { ROOT, taggedBlock } from './markdown.ts';
 export type Change = (block: string) => string;
 
 /**
- * Runs blocks of the README in a shell, as a person would who has the stack's addresses in the environment; `usual`
- * says what is replaced in all of them. Gives what was printed, and throws where the shell did not end well.
+ * Runs blocks of a page in a shell, as a person would who has the stack's addresses in the environment; `usual` says
+ * what is replaced in all of them. Gives what was printed, and throws where the shell did not end well.
  */
 export async function readmeCommands(
-  { folder, stack, prefix }: { folder: string; stack: Stack; prefix: string },
+  { folder, stack, page, prefix }: { folder: string; stack: Stack; page: string; prefix: string },
   usual: Change,
 ): Promise<(tag: string, change?: Change) => Promise<string>> {
-  // The README's commands say `temporal`, whatever the file of the CLI is called.
+  // The pages' commands say `temporal`, whatever the file of the CLI is called.
   const bin = path.join(folder, 'bin');
   await mkdir(bin, { recursive: true });
   await symlink(await requireBinary('temporal-cli'), path.join(bin, 'temporal'));
@@ -26,7 +26,7 @@ export async function readmeCommands(
     PATH: `${bin}${path.delimiter}${process.env['PATH']}`,
   };
   return async (tag, change = (block) => block) => {
-    const commands = usual(change(taggedBlock('README.md', `${prefix} ${tag}`)));
+    const commands = usual(change(taggedBlock(page, `${prefix} ${tag}`)));
     const { code, stdout, stderr } = await runCommand('bash', ['-euc', commands], { env, cwd: ROOT });
     if (code !== 0) throw new Error(`${commands}ended with ${code}:\n${stdout}${stderr}`);
     return stdout;

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { ROOT, taggedBlock } from '../../support/markdown.ts';
 
-// What the README says of an agent of one's own, from the package on, with its commands as they stand. The spec alone is
-// made small.
+// What the README and the guide say of an agent of one's own, from the package on, with their commands as they stand. The
+// spec alone is made small.
 
 let folder: string;
 let project: string;
@@ -45,9 +45,10 @@ function environment(): NodeJS.ProcessEnv {
   return { ...process.env, PATH: kept, npm_config_prefer_offline: 'true', NODE_OPTIONS: '' };
 }
 
-/** The block `<!-- test: package NAME -->` of the README. */
-const shell = (name: string, change = (block: string): string => block): Promise<string> =>
-  ran('bash', ['-euc', change(taggedBlock('README.md', `package ${name}`))]);
+/** The block `<!-- test: package NAME -->` of the README, or of the guide. */
+const shell = (name: string, page = 'README.md'): Promise<string> =>
+  ran('bash', ['-euc', taggedBlock(page, `package ${name}`)]);
+const GUIDE = 'docs/guide.md';
 
 test('the package holds what is compiled, and neither tests nor benches nor anything that was built for one machine', async () => {
   const files = await readdir(path.join(project, 'node_modules', 'gradus'), { recursive: true });
@@ -60,8 +61,8 @@ test('the package holds what is compiled, and neither tests nor benches nor anyt
 
 test('an agent is begun, checked, tested and listed, and nothing is overwritten', async () => {
   expect(await shell('init')).toContain('environment.ts');
-  expect(await shell('check')).toContain('0 errors, 0 warnings');
-  expect(await shell('test')).toMatch(/^# pass 2$/m);
+  expect(await shell('check', GUIDE)).toContain('0 errors, 0 warnings');
+  expect(await shell('test', GUIDE)).toMatch(/^# pass 2$/m);
   const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await ran(process.execPath, [tsc, '--noEmit', '-p', '.']); // its types are those of the package
   expect(await ran('npx', ['gradus', 'init'], project, 1)).toContain('environment.ts');
@@ -102,7 +103,16 @@ test('a spec that is not there is named before anything is set up', async () => 
   expect(said).not.toContain('setting up');
 });
 
-test('a spec is trained from the package alone, to the table of before and after', async () => {
+test("the README's environment takes the place of the template, and is checked without a finding", async () => {
+  await writeFile(path.join(project, 'environment.ts'), taggedBlock('README.md', 'package environment'));
+  expect(await shell('own')).toContain('0 errors, 0 warnings');
+  const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  // The template's own test imports what the template's environment exports.
+  await rm(path.join(project, 'environment.test.ts'));
+  await ran(process.execPath, [tsc, '--noEmit', '-p', '.']);
+});
+
+test("the README's environment is trained from the package alone, to the table of before and after", async () => {
   const file = path.join(project, 'spec.json');
   const spec = JSON.parse(await readFile(file, 'utf8')) as { stages: object[]; evaluation: object };
   const [warmStart, stage] = spec.stages;

@@ -11,7 +11,7 @@ import type { Progress } from '../../../workflows/control/messages.ts';
 import { jsonIn, readmeCommands } from '../../support/readme-commands.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
-const SPEC_OF_README = 'examples/calculator.json';
+const SPEC_OF_PAGE = 'examples/calculator.json';
 const WORKFLOW_ID = 'my-run';
 const WAIT = { timeout: 60_000, interval: 200 };
 
@@ -22,8 +22,11 @@ beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-readme-'));
   await writeFile(path.join(folder, 'spec.json'), JSON.stringify(spec()));
   installation = await startInstallation({ stateDir: path.join(folder, 'state'), ui: false });
-  const usual = (block: string): string => block.replaceAll(SPEC_OF_README, path.join(folder, 'spec.json'));
-  shell = await readmeCommands({ folder, stack: installation.stack, prefix: 'cli' }, usual);
+  const usual = (block: string): string => block.replaceAll(SPEC_OF_PAGE, path.join(folder, 'spec.json'));
+  shell = await readmeCommands(
+    { folder, stack: installation.stack, page: 'docs/operations.md', prefix: 'cli' },
+    usual,
+  );
 });
 afterAll(async () => {
   await installation?.stop();
@@ -52,7 +55,7 @@ function spec() {
 const progress = async (): Promise<Progress> => jsonIn(await shell('progress')) as Progress;
 const until = (condition: () => Promise<void>): Promise<void> => vi.waitFor(condition, WAIT);
 
-test('a run is started, watched, asked, paused, found and stopped with the commands of the README', async () => {
+test('a run is started, watched, asked, paused, found and stopped with the commands of docs/operations.md', async () => {
   expect(await shell('start')).toContain(WORKFLOW_ID);
 
   await until(async () => expect(await progress()).toMatchObject({ run: WORKFLOW_ID, status: 'waiting' }));

@@ -11,7 +11,7 @@ import { jsonIn, readmeCommands } from '../../support/readme-commands.ts';
 import { until } from '../../support/run-client.ts';
 import { DONE } from '../../support/ended.ts';
 
-// The commands of the README's section on the ladder, as they stand; only the verifier is another one. The run has two
+// The commands of docs/ladder.md, as they stand; only the verifier is another one. The run has two
 // stages of a step each and is paused between them, while people judge and a schedule sweeps.
 
 const RUN = 'my-run';
@@ -25,7 +25,10 @@ beforeAll(async () => {
   installation = await startLadderInstallation();
   const usual = (block: string): string =>
     block.replaceAll('xtb', 'exact').replaceAll('DIGEST', digest ?? 'DIGEST');
-  shell = await readmeCommands({ folder, stack: installation.stack, prefix: 'ladder' }, usual);
+  shell = await readmeCommands(
+    { folder, stack: installation.stack, page: 'docs/ladder.md', prefix: 'ladder' },
+    usual,
+  );
 }, 240_000);
 afterEach(() => installation.releaseAll());
 afterAll(async () => {
@@ -69,7 +72,7 @@ async function sweep(actions: number): Promise<SweepResult> {
     .result() as Promise<SweepResult>;
 }
 
-test('people judge, a schedule sweeps, and the next stage learns from it, by the commands of the README', async () => {
+test('people judge, a schedule sweeps, and the next stage learns from it, by the commands of docs/ladder.md', async () => {
   const { runs, hold, computed, ledger, store } = installation;
   expect(await shell('review-list')).toContain('no review is open');
   const holdFirst = await hold('near');

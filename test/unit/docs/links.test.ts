@@ -50,17 +50,37 @@ test('what the README links to is in the package, too, but for sources, which th
   expect(elsewhere.filter((target) => !packed.includes(target.split(/[/#]/)[0]!))).toEqual([]);
 });
 
-test('decisions are numbered without gaps, and each has its date', () => {
-  const names = readdirSync(path.join(ROOT, 'docs/adr')).toSorted();
-  names.forEach((name, i) => {
+test('every decision has its number in the index, which leads to its page or to where it was merged', () => {
+  const names = readdirSync(path.join(ROOT, 'docs/adr')).filter((name) => name !== 'README.md');
+  const index = read('docs/adr/README.md');
+  const lines = [...index.matchAll(/^\| (\d{4}) +\|.*\]\(([^)]+)\)/gm)].map(([, number, target]) => ({
+    number: number!,
+    target: target!,
+  }));
+  lines.forEach(({ number }, i) => expect(Number(number)).toBe(i + 1));
+  for (const name of names) {
     expect(name).toMatch(/^\d{4}-[a-z0-9-]+\.md$/);
-    expect(Number(name.slice(0, 4))).toBe(i + 1);
     expect(read(path.join('docs/adr', name))).toMatch(/^# \d{4}: .+\n\n\d{4}-\d{2}-\d{2}\n/);
-  });
+    expect(lines).toContainEqual({ number: name.slice(0, 4), target: name });
+  }
+  // A merged decision is found on its page by its number.
+  for (const { number, target } of lines.filter((line) => !names.includes(line.target))) {
+    const page = path.join('docs/adr', target.split('#')[0]!);
+    expect(read(page), `${page} has ${number}`).toContain(`(${number})`);
+  }
 });
 
-test('the tree of the README names the folders that are there', () => {
-  const tree = [...read('README.md').matchAll(/^([a-z]+)\/ {2,}\S/gm)].map(([, folder]) => folder!);
+test('what code and pages cite as ADR NNNN is in the index', () => {
+  const args = ['grep', '-hoE', String.raw`(ADR |adr/)[0-9]{4}`, '--', '*.ts', '*.tsx', '*.py', '*.md'];
+  const cited = execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');
+  const index = read('docs/adr/README.md');
+  for (const number of new Set(cited.map((text) => text.slice(-4)))) expect(index).toContain(`| ${number} `);
+});
+
+test('the tree of the architecture names the folders that are there', () => {
+  const tree = [...read('docs/architecture.md').matchAll(/^([a-z]+)\/ {2,}\S/gm)].map(
+    ([, folder]) => folder!,
+  );
   // What git ignores, such as a package that was built, is nobody's folder.
   const args = ['ls-files', '--cached', '--others', '--exclude-standard'];
   const files = execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');

@@ -52,7 +52,9 @@ beforeAll(async () => {
 const taskAt = (split: Split, level: number, index: number): Task =>
   environment.task({ environment: 'backwards', split, level, index });
 
-describe('the README', () => {
+const GUIDE = 'docs/guide.md';
+
+describe('the guide', () => {
   test.each([
     'examples/tool.ts',
     'examples/verifier.ts',
@@ -60,20 +62,20 @@ describe('the README', () => {
     'examples/environment.ts',
     'examples/house.ts',
   ])('shows %s as it is', (file) => {
-    const shown = codeBlocks('README.md').find(({ info }) => info === `file=${file}`);
+    const shown = codeBlocks(GUIDE).find(({ info }) => info === `file=${file}`);
     expect(shown?.text).toBe(readFileSync(path.join(ROOT, file), 'utf8'));
   });
 
   test('has a spec for the example environment that is accepted', () => {
-    const spec = parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments);
+    const spec = parseSpec(JSON.parse(taggedBlock(GUIDE, 'spec')), 'guide', environments);
     expect(spec.stages.map(({ kind, arms }) => [kind, arms.length])).toEqual([
       ['supervised', 3],
       ['rl', 3],
     ]);
   });
 
-  test('has a part of a spec with a ladder that is accepted', () => {
-    const { stages, ...ladder } = JSON.parse(taggedBlock('README.md', 'ladder-spec')) as MoleculesSpec;
+  test('is followed by a page on the ladder with a part of a spec that is accepted', () => {
+    const { stages, ...ladder } = JSON.parse(taggedBlock('docs/ladder.md', 'ladder-spec')) as MoleculesSpec;
     const molecules = JSON.parse(
       readFileSync(path.join(ROOT, 'examples/molecules.json'), 'utf8'),
     ) as MoleculesSpec;
@@ -83,7 +85,7 @@ describe('the README', () => {
       ...ladder,
       stages: [warmStart, { ...stage!, algorithm: { ...stage!.algorithm, ...stages[0]!.algorithm } }],
     };
-    expect(parseSpec(whole, 'readme', environments).verification?.rungs).toHaveLength(3);
+    expect(parseSpec(whole, 'guide', environments).verification?.rungs).toHaveLength(3);
   });
 });
 
@@ -230,8 +232,7 @@ describe('the example environment', () => {
     }
   });
 
-  const rewardSpec = () =>
-    parseSpec(JSON.parse(taggedBlock('README.md', 'spec')), 'readme', environments).reward;
+  const rewardSpec = () => parseSpec(JSON.parse(taggedBlock(GUIDE, 'spec')), 'guide', environments).reward;
 
   /** The turns of an expert's demonstration, as the rollout would record them. */
   async function play(task: Task): Promise<Turn[]> {

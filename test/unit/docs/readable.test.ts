@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT } from '../../support/markdown.ts';
+
+const LONGEST = 35;
+const PAGES = [
+  'README.md',
+  'docs/guide.md',
+  'docs/ladder.md',
+  'docs/models.md',
+  'docs/operations.md',
+  'docs/settings.md',
+];
+
+/** What a page says in sentences: without code blocks, tables, comments and pictures; a link is its words. */
+const prose = (page: string): string =>
+  readFileSync(path.join(ROOT, page), 'utf8')
+    .replaceAll(/^```[^]*?^```$/gm, '')
+    .replaceAll(/<!--[^]*?-->/g, '')
+    .replaceAll(/^\|.*$/gm, '')
+    .replaceAll(/!\[[^\]]*\]\([^)]*\)/g, '')
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    // A full stop within code ends no sentence.
+    .replaceAll(/`[^`\n]+`/g, 'code');
+
+const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}][\p{L}\p{N}’'.,-]*/gu) ?? [];
+
+/** Sentences end with a stop before a space, and with a paragraph or an item of a list. */
+const sentencesOf = (text: string): string[] =>
+  text.split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|(?<=[.!?][)_*”]*)\s+/).map((sentence) => sentence.trim());
+
+test('the README has at most 1,500 words', () => {
+  expect(wordsOf(prose('README.md')).length).toBeLessThanOrEqual(1500);
+  // Tables and code are read, too.
+  expect(readFileSync(path.join(ROOT, 'README.md'), 'utf8').split(/\s+/).length).toBeLessThanOrEqual(1700);
+});
+
+test.each(PAGES)('no sentence of %s has more than 35 words', (page) => {
+  const long = sentencesOf(prose(page))
+    .map((sentence) => ({ words: wordsOf(sentence).length, sentence }))
+    .filter(({ words }) => words > LONGEST);
+  expect(long).toEqual([]);
+});
