@@ -9,12 +9,12 @@ const SURGE = 2;
 const RISE = 0.25;
 
 /**
- * The policy repeats what was rewarded once (RAGEN, Wang et al. 2025, arXiv 2504.20073, section 3.2; seeds 003): the
- * variance of rewards within groups and the entropy fall first, the norm of the gradient surges, and the reward falls
- * last. The reward is no part of the rule, so it speaks before. A policy that gets better at its tasks has less
- * variance and entropy, too: so the variance may fall as far as success has risen, and a third sign is asked for. The
- * norm of the gradient has doubled (in the median, one spike is an outlier), or samples of a task are word for word one
- * another, a quarter more of them than when the stage began.
+ * The policy repeats what was rewarded once (RAGEN, Wang et al. 2025, arXiv 2504.20073, section 3.2): the variance of
+ * rewards within groups and the entropy fall first, the norm of the gradient surges, and the reward falls last. The
+ * reward is no part of the rule, so it speaks before. A policy that gets better at its tasks has less variance and
+ * entropy, too: so the variance may fall as far as success has risen, and a third sign is asked for. The norm of the
+ * gradient has doubled (in the median, one spike is an outlier), or samples of a task are word for word one another, a
+ * quarter more of them than when the stage began.
  */
 export const echoTrap: Diagnosis = {
   remedy:

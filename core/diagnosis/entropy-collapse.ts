@@ -7,10 +7,10 @@ import { varianceFallen } from './variance-fall.ts';
 const FALL = 0.1;
 
 /**
- * The policy has nearly stopped to choose before it can do its tasks (seeds 004, 9.1: "KL collapse"; DAPO, Yu et al.
- * 2025, arXiv 2503.14476, section 3.1): a tenth of the entropy that the stage began with is left. A policy that has become
- * sure of what it does while its success rises, and whose samples still differ where it counts, is no alarm: so success
- * has not risen, or the rewards of a task's samples differ half as much.
+ * The policy has nearly stopped to choose before it can do its tasks (DAPO, Yu et al. 2025, arXiv 2503.14476, section
+ * 3.1): a tenth of the entropy that the stage began with is left. A policy that has become sure of what it does while
+ * its success rises, and whose samples still differ where it counts, is no alarm: so success has not risen, or the
+ * rewards of a task's samples differ half as much.
  */
 export const entropyCollapse: Diagnosis = {
   remedy:

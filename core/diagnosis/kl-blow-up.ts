@@ -6,11 +6,11 @@ const KL = 0.5;
 const CLIPPED = 0.3;
 
 /**
- * The policy runs away from where it comes from (seeds 004, 9.4: "is approx_kl blowing up?"): half a nat a token from
+ * The policy runs away from where it comes from (Schulman 2020, "Approximating KL divergence"): half a nat a token from
  * the reference, or updates so large that three tokens in ten are clipped. Where RL works it moves by hundredths of a
- * nat, and clips hundredths of the tokens. Neither is said of what is otherwise by design: GSPO clips whole sequences, by
- * bounds so narrow that a good part of them is always beyond (15 in a hundred where PPO clips one in a thousand: Zheng et
- * al. 2025, section 5.2), and a student begins as far from its teachers as it is.
+ * nat, and clips hundredths of the tokens. Neither is said of what is otherwise by design: GSPO clips whole sequences,
+ * by bounds so narrow that a good part of them is always beyond (15 in a hundred where PPO clips one in a thousand:
+ * Zheng et al. 2025, section 5.2), and a student begins as far from its teachers as it is.
  */
 export const klBlowUp: Diagnosis = {
   remedy:

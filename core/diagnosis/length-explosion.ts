@@ -10,10 +10,10 @@ const CUT_OFF = 0.1;
 const FOLLOWS = 12;
 
 /**
- * Episodes grow by half, and it is no use: more of them are cut off by a limit, or success has not risen with them
- * (seeds 004, 9.1: "agent drags to context limit"). Both since the stage began, or within the latest twelve to forty
- * steps: what was learnt before episodes grew is not what their length was good for. Length that pays is no alarm, nor is
- * one of which so few episodes tell that it may have paid.
+ * Episodes grow by half, and it is no use: more of them are cut off by a limit, or success has not risen with them (Dr.
+ * GRPO, Liu et al. 2025, arXiv 2503.20783). Both since the stage began, or within the latest twelve to forty steps: what
+ * was learnt before episodes grew is not what their length was good for. Length that pays is no alarm, nor is one of
+ * which so few episodes tell that it may have paid.
  */
 export const lengthExplosion: Diagnosis = {
   remedy:

@@ -7,11 +7,11 @@ const GAP = 0.1;
 const STEPS = 3;
 
 /**
- * Tokens are learnt that the policy did not sample: what tools said is in the mask (seeds 004, section 2.1). Nothing is
- * statistical about it. A batch that has more masked tokens than its step sampled is wrong at once. And what a tool said
- * has no log-prob of the sampler (it is 0), so before the first update, where both engines have the same weights, the
- * learner's log-probs are far from those that came with the episodes. Other weights, another template or tokenizer on
- * one of the two sides look the same.
+ * Tokens are learnt that the policy did not sample: what tools said is in the mask (Search-R1, Jin et al. 2025, arXiv
+ * 2503.09516). Nothing is statistical about it. A batch that has more masked tokens than its step sampled is wrong at
+ * once. And what a tool said has no log-prob of the sampler (it is 0), so before the first update, where both engines
+ * have the same weights, the learner's log-probs are far from those that came with the episodes. Other weights, another
+ * template or tokenizer on one of the two sides look the same.
  */
 export const missingMask: Diagnosis = {
   remedy:

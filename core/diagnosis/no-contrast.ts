@@ -6,10 +6,11 @@ const EQUAL = 0.9;
 const SOLVED = 0.1;
 
 /**
- * σ = 0: nearly all samples of a task earn the same, so nothing is learnt from it (seeds 004, 9.1). Tasks that are all
- * solved are no defect, and are left out: where new tasks succeed that often the stage has reached what it can. A method
- * that compares with other tasks, too, or learns from what succeeds, has nothing to learn only where hardly a task is
- * solved besides, and one that learns from a teacher or from hints asks for no contrast.
+ * σ = 0: nearly all samples of a task earn the same, so nothing is learnt from it (DAPO, Yu et al. 2025, arXiv
+ * 2503.14476, section 3.2). Tasks that are all solved are no defect, and are left out: where new tasks succeed that
+ * often the stage has reached what it can. A method that compares with other tasks, too, or learns from what succeeds,
+ * has nothing to learn only where hardly a task is solved besides, and one that learns from a teacher or from hints asks
+ * for no contrast.
  */
 export const noContrast: Diagnosis = {
   remedy:

@@ -2,7 +2,7 @@ import { armName } from '../names.ts';
 import type { Arm } from '../schema/curriculum-spec.ts';
 import type { Tries } from '../statistics/pass-at-k.ts';
 
-// How tasks are solved, not only whether: what an outcome alone does not say (seeds 003, "Evaluation").
+// How tasks are solved, not only whether: what an outcome alone does not say.
 
 /** What the episodes of an arm did about their tasks, in numbers that add up. */
 export interface Conduct {

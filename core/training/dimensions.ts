@@ -5,7 +5,7 @@ import type { EvaluationResult } from '../requests.ts';
 import type { Conduct } from './conduct.ts';
 
 /**
- * The six capabilities that agentic RL is to improve (seeds 000; Xi et al. 2023, arXiv 2309.07864), each as one figure.
+ * The six capabilities that agentic RL is to improve (Xi et al. 2023, arXiv 2309.07864), each as one figure.
  * Parts are in [0, 1], more is better; null where no episode had the occasion. What is counted is in `Conduct`.
  */
 export interface Dimensions {
