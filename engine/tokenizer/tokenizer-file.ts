@@ -1,5 +1,5 @@
-import { boundedSteps } from './bounded-steps.ts';
-import type { Step } from './bounded-steps.ts';
+import { readableSteps } from './steps.ts';
+import type { Step } from './steps.ts';
 
 /** The fields of a `tokenizer.json` that are looked at here. */
 export interface TokenizerFile {
@@ -40,8 +40,7 @@ const LONGEST_ADDED = 1024;
 
 /**
  * A parsed `tokenizer.json` that can be used: everything that its tables name is there, an id stands for one token, and
- * its steps are bounded (`boundedSteps`). A folder with a model is somebody else's, and what is wrong would else show as
- * ids that are not there, text that is lost, or a worker that stands still. Throws Error that says what is wrong where.
+ * its steps can be taken (`readableSteps`). What is wrong would else show as ids that are not there, or text that is lost. Throws Error that says what is wrong where.
  */
 export function tokenizerFile(json: unknown): TokenizerFile {
   if (!isRecord(json)) throw new Error('it is no object');
@@ -49,7 +48,7 @@ export function tokenizerFile(json: unknown): TokenizerFile {
   const added = addedTokensOf(json['added_tokens'], ids);
   if (model.type === 'BPE') assertUnknownToken(model, added);
   const [normalizer, preTokenizer, decoder] = ['normalizer', 'pre_tokenizer', 'decoder'].map((field) =>
-    boundedSteps(field, (json[field] ?? null) as Step | null),
+    readableSteps(field, (json[field] ?? null) as Step | null),
   ) as [Step | null, Step | null, Step | null];
   return { ...json, model, added_tokens: added, normalizer, pre_tokenizer: preTokenizer, decoder };
 }

@@ -1,5 +1,6 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { inTime } from '../in-time.ts';
 import { tokenizerFile } from './tokenizer-file.ts';
 import type { TokenizerFile } from './tokenizer-file.ts';
 
@@ -38,8 +39,8 @@ export class Tokenizer {
   }
 
   /**
-   * From the content of a `tokenizer.json`, as text or parsed. Throws GradusError('policy', 'tokenizer') for what is none,
-   * or none whose work is bounded, as `tokenizerFile` says.
+   * From the content of a `tokenizer.json`, as text or parsed. Throws GradusError('policy', 'tokenizer') for what is none
+   * that `tokenizerFile` takes.
    */
   static fromJson(content: string | object): Tokenizer {
     try {
@@ -54,9 +55,12 @@ export class Tokenizer {
     }
   }
 
-  /** Special tokens in the text become their ids: for text that Gradus itself or an environment's author wrote. */
+  /**
+   * Special tokens in the text become their ids: for text that Gradus itself or an environment's author wrote. Throws
+   * GradusError('policy', 'tokenizer') where the tokenizer does not come to an end, as `encodePlain` and `decode` do.
+   */
   encode(text: string): number[] {
-    return text === '' ? [] : this.whole.encode(text, { add_special_tokens: false }).ids;
+    return text === '' ? [] : ended(() => this.whole.encode(text, { add_special_tokens: false }).ids);
   }
 
   /**
@@ -64,7 +68,7 @@ export class Tokenizer {
    * token. Decodes to the same text. Lone surrogates become U+FFFD.
    */
   encodePlain(text: string): number[] {
-    return text === '' ? [] : this.plain.encode(text, { add_special_tokens: false }).ids;
+    return text === '' ? [] : ended(() => this.plain.encode(text, { add_special_tokens: false }).ids);
   }
 
   /** Bytes that are not UTF-8 become U+FFFD. Throws GradusError('policy', 'token') for an id that does not exist. */
@@ -77,7 +81,8 @@ export class Tokenizer {
         `Token ${unknown} is not one of the ${this.vocabSize} tokens; the weights belong to another tokenizer.`,
       );
     }
-    return ids.length === 0 ? '' : this.whole.decode([...ids], { skip_special_tokens: false });
+    if (ids.length === 0) return '';
+    return ended(() => this.whole.decode([...ids], { skip_special_tokens: false }));
   }
 
   has(token: string): boolean {
@@ -99,5 +104,19 @@ export class Tokenizer {
 
   private find(token: string): number | undefined {
     return this.idsOfAdded.get(token) ?? this.plain.token_to_id(token);
+  }
+}
+
+/** The patterns of a tokenizer.json are its author's, and JavaScript's engine may backtrack in them for years. */
+function ended<T>(work: () => T): T {
+  try {
+    return inTime(work);
+  } catch (cause) {
+    throw new GradusError(
+      'policy',
+      'tokenizer',
+      `The checkpoint's tokenizer cannot read or write a text: ${messageOf(cause)}. Take another tokenizer.json, whose patterns are quick.`,
+      { cause },
+    );
   }
 }

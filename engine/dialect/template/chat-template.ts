@@ -1,10 +1,10 @@
 import { Environment, Template } from '@huggingface/jinja';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
+import { inTime } from '../../in-time.ts';
 import type { ChatMessage, ToolDescription } from '../contract.ts';
-import { markPrints, PythonInterpreter } from './python-interpreter.ts';
+import { markPrints, MOST_ITEMS, PythonInterpreter } from './python-interpreter.ts';
 import { strftime } from './strftime.ts';
-import { WorkBudget } from './work-budget.ts';
 
 export interface Rendering {
   messages: readonly ChatMessage[];
@@ -56,11 +56,10 @@ export class ChatTemplate {
 
   /**
    * Throws GradusError('policy', 'chat-template') with the template's own words where it refuses the conversation, and
-   * where it takes far more time or memory than a template of a conversation of this length can need.
+   * where it does not come to an end (`inTime`).
    */
   render({ messages, tools = [], addGenerationPrompt, variables = {} }: Rendering): string {
     const scope = new Environment();
-    const budget = new WorkBudget(this.source.length, lettersOf(messages) + lettersOf(tools));
     const globals: Record<string, unknown> = {
       true: true,
       false: false,
@@ -68,7 +67,7 @@ export class ChatTemplate {
       True: true,
       False: false,
       None: null,
-      range: (first: number, second?: number, step?: number) => pythonRange(budget, first, second, step),
+      range: pythonRange,
       raise_exception: (message: string) => {
         throw new Error(message);
       },
@@ -88,18 +87,18 @@ export class ChatTemplate {
     };
     for (const [name, value] of Object.entries(globals)) scope.set(name, value);
     try {
-      return new PythonInterpreter(scope, budget).run(this.program).value as string;
+      return inTime(() => new PythonInterpreter(scope).run(this.program).value as string);
     } catch (cause) {
       throw refused(`does not render the conversation: ${messageOf(cause)}`, cause);
     }
   }
 }
 
-function pythonRange(budget: WorkBudget, first: number, second?: number, step = 1): number[] {
+function pythonRange(first: number, second?: number, step = 1): number[] {
   const [start, stop] = second === undefined ? [0, first] : [first, second];
   if (step === 0) throw new Error('range needs a step');
   const length = Math.max(0, Math.ceil((stop - start) / step));
-  budget.spend(length);
+  if (length > MOST_ITEMS) throw new Error(`it asks for a range of ${length} numbers`);
   return Array.from({ length }, (_, i) => start + i * step);
 }
 
@@ -112,13 +111,6 @@ function longestSpace(text: string): number {
     end = index + word.length;
   }
   return Math.max(longest, text.length - end);
-}
-
-/** Of all texts in a value. */
-function lettersOf(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 1;
-  return Object.entries(value).reduce((sum, [key, member]) => sum + key.length + lettersOf(member), 0);
 }
 
 function refused(why: string, cause?: unknown): GradusError {

@@ -1,7 +1,42 @@
-import { assertPrintable, BoundedInterpreter } from './bounded-interpreter.ts';
-import type { Fields, Node, Scope, Value } from './bounded-interpreter.ts';
+import { Interpreter } from '@huggingface/jinja';
 import { pythonFloat, pythonJson } from './python-json.ts';
 import type { PythonJsonOptions, TemplateValue } from './python-json.ts';
+
+type Evaluate = Interpreter['evaluate'];
+type Node = NonNullable<Parameters<Evaluate>[0]>;
+type Scope = Parameters<Evaluate>[1];
+type Value = ReturnType<Evaluate>;
+/** The fields of the syntax tree that are looked at here; which a node has depends on its `type`. */
+interface Fields {
+  type: string;
+  value?: unknown;
+  operand?: Fields;
+  filter?: Fields;
+  callee?: Fields;
+  object?: Fields;
+  property?: Fields;
+  computed?: boolean;
+  args?: Fields[];
+  key?: Fields;
+  test?: Fields;
+  negate?: boolean;
+  operator?: { value: string };
+  left?: Fields;
+  right?: Fields;
+  body?: Fields[];
+}
+
+/** Values with parts, which Python would print as a `repr` and JavaScript as something else. */
+const CONTAINERS = new Set([
+  'ArrayValue',
+  'TupleValue',
+  'ObjectValue',
+  'KeywordArgumentsValue',
+  'NamespaceValue',
+]);
+
+/** Of a list that a template makes: one that doubles forty times would end the process and not the template. */
+export const MOST_ITEMS = 1_000_000;
 
 const STATEMENTS = new Set([
   'Program',
@@ -22,6 +57,9 @@ const LOOSE_TESTS: Readonly<Record<string, ReadonlySet<string>>> = {
   iterable: new Set(['ArrayValue', 'TupleValue', 'StringValue', 'ObjectValue']),
 };
 
+/** The engine prints the operands of these where they are of different kinds. */
+const PRINTING_OPERATORS = new Set(['~', '+', '==', '!=']);
+
 /** `str.isspace` of Python: unlike JavaScript's, with the separators 1C–1F and NEL, without the byte order mark. */
 const PYTHON_SPACE =
   '\t\n\v\f\r\u001c\u001d\u001e\u001f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
@@ -30,16 +68,30 @@ const PYTHON_SPACE =
  * The template engine where Python does otherwise: `tojson` as `transformers` defines it, what `strip` strips, what is a number, and how
  * `None`, booleans and floats are printed. What only Python can print (the repr of a list or a mapping) is refused.
  */
-export class PythonInterpreter extends BoundedInterpreter {
+export class PythonInterpreter extends Interpreter {
   override evaluate(statement: Node | undefined, scope: Scope): Value {
     const node: Fields | undefined = statement;
     if (node?.type === 'Print') return this.print(node.operand!, scope);
+    // An operand that has been evaluated.
+    if (node?.type === 'Settled') return node.value as Value;
     if (node?.type === 'CallStatement') return this.printed(super.evaluate(statement, scope), scope);
     if (node?.type === 'FilterExpression') {
       const filter = node.filter!;
       const name = filter.type === 'CallExpression' ? filter.callee!.value : filter.value;
       if (name === 'tojson') return this.tojson(node.operand!, filter.args ?? [], scope);
       if (name === 'trim') return this.strip('strip', node.operand!, filter.args ?? [], scope);
+      if (name === 'join' || name === 'string') {
+        const operand = this.evaluate(node.operand, scope);
+        if (isList(operand)) assertPrintable(...(name === 'string' ? [operand] : (operand.value as Value[])));
+        return this.engine({ ...node, operand: settled(operand) }, scope);
+      }
+    }
+    if (node?.type === 'FilterStatement') {
+      const operand = { type: 'Program', body: node.body! };
+      return this.evaluate({ type: 'FilterExpression', operand, filter: node.filter! } as Fields, scope);
+    }
+    if (node?.type === 'BinaryExpression' && PRINTING_OPERATORS.has(node.operator!.value)) {
+      return this.joined(node, scope);
     }
     if (node?.type === 'TestExpression') {
       const loose = LOOSE_TESTS[String(node.test!.value)];
@@ -56,6 +108,24 @@ export class PythonInterpreter extends BoundedInterpreter {
       }
     }
     return super.evaluate(statement, scope);
+  }
+
+  /** Of two operands that the engine would turn into text, or one list of both. */
+  private joined(node: Fields, scope: Scope): Value {
+    const [left, right] = [this.evaluate(node.left, scope), this.evaluate(node.right, scope)];
+    const compared = node.operator!.value === '==' || node.operator!.value === '!=';
+    if (!compared && isList(left) && isList(right)) {
+      if ((left.value as Value[]).length + (right.value as Value[]).length > MOST_ITEMS) {
+        throw new Error(`it makes a list of more than ${MOST_ITEMS} items`);
+      }
+    } else if (!compared || CONTAINERS.has(left.type) !== CONTAINERS.has(right.type)) {
+      assertPrintable(left, right);
+    }
+    return this.engine({ ...node, left: settled(left), right: settled(right) }, scope);
+  }
+
+  private engine(node: Fields, scope: Scope): Value {
+    return super.evaluate(node, scope);
   }
 
   private print(node: Node, scope: Scope): Value {
@@ -94,11 +164,7 @@ export class PythonInterpreter extends BoundedInterpreter {
         : null,
       sortKeys: given['sort_keys']?.value === true,
     };
-    const value = this.evaluate(operand, scope);
-    const { weight, depth } = this.budget.weigh(value);
-    const between = Math.max(...(options.separators ?? [', ']).map(({ length }) => length));
-    this.budget.spend((weight * ((options.indent ?? 0) * depth + between)) / 16);
-    return this.text(pythonJson(value, options), scope);
+    return this.text(pythonJson(this.evaluate(operand, scope), options), scope);
   }
 
   private strip(side: 'strip' | 'lstrip' | 'rstrip', of: Node, args: Fields[], scope: Scope): Value {
@@ -107,7 +173,6 @@ export class PythonInterpreter extends BoundedInterpreter {
     if (subject.type !== 'StringValue') throw new Error(`${side} is for text, not for ${subject.type}`);
     const given = args[0] && this.evaluate(args[0], scope).value;
     const letters = new Set(typeof given === 'string' ? given : PYTHON_SPACE);
-    this.budget.spend((subject.value as string).length / 4);
     const text = Array.from(subject.value as string);
     let from = 0;
     let to = text.length;
@@ -126,6 +191,17 @@ export class PythonInterpreter extends BoundedInterpreter {
   private text(value: string, scope: Scope): Value {
     const literal: Fields = { type: 'StringLiteral', value };
     return super.evaluate(literal, scope);
+  }
+}
+
+const isList = ({ type }: Value): boolean => type === 'ArrayValue' || type === 'TupleValue';
+
+const settled = (value: Value): Fields => ({ type: 'Settled', value });
+
+/** Throws Error for what Python prints as a `repr`: the order and quotes of its parts are Python's alone. */
+function assertPrintable(...values: readonly Value[]): void {
+  if (values.some(({ type }) => CONTAINERS.has(type))) {
+    throw new Error('it prints a list or a mapping as Python would; it should use tojson');
   }
 }
 

@@ -102,74 +102,8 @@ describe('the tables of a tokenizer.json', () => {
 });
 
 describe('the steps of a tokenizer.json', () => {
-  const double = replace({ String: 'a' }, 'aa');
-
   test.each<[string, Fields, string]>([
-    [
-      'a Split',
-      { pre_tokenizer: split({ Regex: '(a+)+b' }) },
-      'pattern "(a+)+b" of pre_tokenizer may take time',
-    ],
-    [
-      'a Split among others',
-      {
-        pre_tokenizer: {
-          type: 'Sequence',
-          pretokenizers: [split({ String: 'x' }), split({ Regex: 'a*a*b' })],
-        },
-      },
-      'of pre_tokenizer.pretokenizers[1] may take time',
-    ],
-    [
-      'a Replace of the normalizer',
-      { normalizer: { type: 'Sequence', normalizers: [{ type: 'NFC' }, replace({ Regex: '(a|a)*b' }, '')] } },
-      'of normalizer.normalizers[1] may take time',
-    ],
-    ['a Replace of the decoder', { decoder: replace({ Regex: '(a+)+b' }, '') }, 'of decoder may take time'],
-    [
-      'a Replace of the pre-tokenizer',
-      { pre_tokenizer: replace({ Regex: '(a+)+b' }, '') },
-      'of pre_tokenizer may take time',
-    ],
-    ['no pattern', { pre_tokenizer: split(undefined) }, 'pre_tokenizer.pattern is neither'],
-    [
-      'two patterns',
-      { pre_tokenizer: split({ String: 'a', Regex: '(a+)+b' }) },
-      'pre_tokenizer.pattern is neither',
-    ],
-    [
-      'doublings',
-      { normalizer: { type: 'Sequence', normalizers: Array.from({ length: 40 }, () => double) } },
-      'times longer, with normalizer.normalizers[8]',
-    ],
-    ['a page for a letter', { normalizer: replace({ String: 'a' }, 'b'.repeat(1000)) }, 'times longer'],
-    ['a page for nothing', { normalizer: replace({ String: '' }, 'b'.repeat(1000)) }, 'times longer'],
     ['all that came before', { normalizer: replace({ String: 'a' }, '$`') }, 'dollar sign'],
-    [
-      'bytes of bytes',
-      {
-        pre_tokenizer: {
-          type: 'Sequence',
-          pretokenizers: Array.from({ length: 9 }, () => ({ type: 'ByteLevel' })),
-        },
-      },
-      'times longer',
-    ],
-    [
-      'pieces of no length',
-      { pre_tokenizer: { type: 'FixedLength', length: 0 } },
-      'pre_tokenizer.length is no number',
-    ],
-    [
-      'a thousand steps',
-      {
-        normalizer: {
-          type: 'Sequence',
-          normalizers: Array.from({ length: 1000 }, () => ({ type: 'StripAccents' })),
-        },
-      },
-      'more than 64 steps',
-    ],
     [
       'a step that is none',
       { normalizer: { type: 'Sequence', normalizers: [7] } },
@@ -183,6 +117,21 @@ describe('the steps of a tokenizer.json', () => {
   ])('%s: is refused when it is opened', (_, changes, reason) => {
     expect(() => open(changes)).toThrow(reason);
     expect(() => open(changes)).toThrow(GradusError);
+  });
+
+  test('a pattern that backtracks without end ends in an error', () => {
+    const slow = open({ pre_tokenizer: split({ Regex: '(a+)+b' }) });
+    expect(() => slow.encodePlain('a'.repeat(60))).toThrow(
+      /tokenizer cannot read or write a text: it takes longer/u,
+    );
+  }, 60_000);
+
+  test('the trailing white space of DeepSeek LLM is found at once, however long it is', () => {
+    const deepSeek = open({
+      model: { ...bpe, unk_token: 'a' },
+      pre_tokenizer: split({ Regex: String.raw`\s+$` }),
+    });
+    expect(deepSeek.encodePlain(`a${' '.repeat(1_000_000)}b`).at(-1)).toBe(1);
   });
 
   test('what Llama 2 has is accepted', () => {
