@@ -178,8 +178,6 @@ const presentations: Record<string, () => unknown> = {
   exit: () => process.exit(3),
   huge: () => [{ kind: 'text', text: 'x'.repeat(100e6) }],
   many: () => Array.from({ length: 5e6 }),
-  script: () => [{ kind: 'svg', alt: 'a drawing', svg: `<svg ${SVG}><script>alert(1)</script></svg>` }],
-  handler: () => [{ kind: 'svg', alt: 'a drawing', svg: `<svg ${SVG} onload="alert(1)"/>` }],
   html: () => '<p>a subject</p>',
   throws: () => {
     throw new Error('no paper');

@@ -27,8 +27,6 @@ describe('present() that', () => {
     ['exit', 'exit code 3'],
     ['huge', 'gave the text of block 1 of 100000000 characters; at most 20000 are taken'],
     ['many', 'gave 5000000 blocks; at most 20 are taken'],
-    ['script', '<script> is not taken'],
-    ['handler', 'the attribute onload is not taken'],
     ['html', 'gave blocks that are no array'],
     ['throws', 'no paper'],
   ])(
@@ -45,11 +43,11 @@ describe('present() that', () => {
 });
 
 test('what a host says is looked at again where it arrives', async () => {
-  const svg = '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>';
+  const svg = '<svg><circle r="4"/></svg>';
   const hosted = new HostedEnvironment(factsOf(moleculesEnvironment(), 'x.ts'), {
     ask: () => Promise.resolve([{ ok: [{ kind: 'svg', svg, alt: 'a drawing' }] }]),
   });
-  await expect(hosted.present({ smiles: 'C' }, { signal })).rejects.toThrow('onload');
+  await expect(hosted.present({ smiles: 'C' }, { signal })).rejects.toThrow('lacks xmlns');
 });
 
 describe('blocks', () => {
@@ -58,6 +56,15 @@ describe('blocks', () => {
   test('have what the contract names, and nothing else', () => {
     expect(readPresentation([{ ...table({}), html: '<b>' }])).toEqual({ value: [table({})] });
   });
+
+  test.each(['', '<?xml version="1.0" encoding="UTF-8"?>\n', '<!-- a mark -->\n'])(
+    'a drawing may begin with %j',
+    (before) => {
+      const svg = `${before}<svg width="4"\n  xmlns='http://www.w3.org/2000/svg'><circle r="4"/></svg>`;
+      const drawing = { kind: 'svg', svg, alt: 'a mark' };
+      expect(readPresentation([drawing])).toEqual({ value: [drawing] });
+    },
+  );
 
   test.each([
     ['a row that is too short', [table({ rows: [['1']] })], '1 cells in row 1'],
