@@ -1,5 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import { factsOf } from '../../core/episode/facts.ts';
+import type { EpisodeFacts } from '../../core/episode/facts.ts';
 import { HELD_OUT } from '../../core/names.ts';
 import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
 import { inParallel } from '../../store/in-parallel.ts';
@@ -11,14 +12,12 @@ import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import { unlessDamaged } from '../../store/objects/unless-damaged.ts';
 import { NO_REWARD } from '../episodes/episode-rows.ts';
 import { FactCache } from './fact-cache.ts';
-import { endToEnd, packFacts, PackedFacts, Reader, withLength } from './packed-facts.ts';
-import type { FactsInStep } from './packed-facts.ts';
 import { runIdentity } from '../overview/run-identity.ts';
 import { groupsIn, inPortions, stepFolders } from '../episodes/stored-groups.ts';
 import type { StepFolder, StoredGroup } from '../episodes/stored-groups.ts';
 
 /** With another number what was cached is read anew. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** Steps whose facts are one file. */
 const STEPS_OF_BLOCK = 32;
@@ -31,6 +30,12 @@ const STEPS_AT_ONCE = 1;
 export const ANSWER_KEPT = 200;
 const REASON_KEPT = 300;
 
+/** Facts of an episode of a step. */
+export interface FactsInStep extends EpisodeFacts {
+  /** The number of its group. */
+  group: number;
+}
+
 /** The episodes of a step of a stage, or of an evaluation after it. */
 export interface IndexedStep {
   stage: string;
@@ -41,7 +46,8 @@ export interface IndexedStep {
   unreadable: { key: string; message: string }[];
   /** Nothing of it will change, so that it need not be looked at again. */
   closed: boolean;
-  facts: PackedFacts;
+  /** By group and episode. */
+  facts: readonly FactsInStep[];
 }
 
 interface Folder extends StepFolder {
@@ -211,7 +217,7 @@ export class EpisodeIndex {
     const unreadable: IndexedStep['unreadable'] = [];
     const isNew = new Set(unread.map(({ group }) => group));
     const isThere = new Set(groups.map(({ group }) => group));
-    const rows = (before?.facts.all() ?? []).filter(({ group }) => isThere.has(group) && !isNew.has(group));
+    const rows = (before?.facts ?? []).filter(({ group }) => isThere.has(group) && !isNew.has(group));
     for (const some of inPortions(unread)) {
       const read = await inParallel(some, async ({ group, key }) => {
         try {
@@ -233,7 +239,7 @@ export class EpisodeIndex {
       groups: groups.filter(({ key }) => !damaged.has(key)),
       unreadable,
       closed: closed && damaged.size === 0,
-      facts: new PackedFacts(packFacts(rows.toSorted((a, b) => a.group - b.group || a.episode - b.episode))),
+      facts: rows.toSorted((a, b) => a.group - b.group || a.episode - b.episode),
     };
   }
 
@@ -245,30 +251,34 @@ export class EpisodeIndex {
     const bytes = await this.cache.read(this.nameOf(block));
     const known = new Map<number, IndexedStep>();
     if (bytes === undefined) return known;
-    const reader = new Reader(bytes);
-    for (const { length, ...step } of reader.head() as BlockHead) {
-      known.set(step.step, { ...step, stage: block.stage, facts: new PackedFacts(reader.bytes(length)) });
+    const lines = new TextDecoder().decode(bytes).split('\n');
+    for (let i = 0; i + 1 < lines.length; i += 2) {
+      const head = JSON.parse(lines[i]!) as StepHead;
+      const facts = lines[i + 1]!;
+      known.set(head.step, {
+        ...head,
+        stage: block.stage,
+        // A step at a time: those of a block together would be many objects.
+        get facts() {
+          return JSON.parse(facts) as FactsInStep[];
+        },
+      });
     }
     return known;
   }
 
+  /** Two lines of JSON a step: what it is, and its facts. */
   private async keep(block: Block, known: ReadonlyMap<number, IndexedStep>): Promise<void> {
     const steps = [...known.values()].toSorted((a, b) => a.step - b.step);
-    const head: BlockHead = steps.map(({ step, groups, unreadable, closed, facts }) => ({
-      step,
-      groups,
-      unreadable,
-      closed,
-      length: facts.bytes.byteLength,
-    }));
-    await this.cache.write(
-      this.nameOf(block),
-      endToEnd([...withLength(head), ...steps.map(({ facts }) => facts.bytes)]),
-    );
+    const lines = steps.flatMap(({ step, groups, unreadable, closed, facts }) => {
+      const head: StepHead = { step, groups, unreadable, closed };
+      return [JSON.stringify(head), JSON.stringify(facts)];
+    });
+    await this.cache.write(this.nameOf(block), new TextEncoder().encode(lines.join('\n')));
   }
 }
 
-type BlockHead = (Omit<IndexedStep, 'stage' | 'facts'> & { length: number })[];
+type StepHead = Omit<IndexedStep, 'stage' | 'facts'>;
 
 /** Whether a step has these groups, by their keys; those that could not be read are tried again with the next build. */
 const isOf = ({ groups, unreadable }: IndexedStep, now: readonly StoredGroup[]): boolean => {

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts';
 import { sha256Hex, sha256OfMany } from '../../store/digest.ts';
 import { FileCache } from '../../store/objects/file-cache.ts';
 
-/** Facts of half a million episodes are some sixty megabytes. */
+/** Facts of half a million episodes are some three hundred megabytes. */
 const MAX_BYTES = 2 ** 30;
 const DIGEST_BYTES = 32;
 
@@ -21,7 +21,7 @@ export class FactCache {
     this.files = new FileCache(directory, maxBytes);
   }
 
-  /** What was last written for the same `of`, with room for views of any type; undefined where there is nothing whole. */
+  /** What was last written for the same `of`; undefined where there is nothing whole. */
   async read(of: readonly unknown[]): Promise<Uint8Array | undefined> {
     const name = nameOf(of);
     const file = await this.trying('read', () => this.files.read(name));

@@ -1,9 +1,8 @@
 import type { CallOptions } from '../../store/objects/object-store.ts';
-import type { EpisodeIndex, IndexedStep, Scanned } from './episode-index.ts';
+import type { EpisodeIndex, FactsInStep, Scanned } from './episode-index.ts';
 import { suggestion } from '../../core/schema/strict.ts';
-import { ANY_ERROR, successOf } from './find-query.ts';
+import { matches } from './find-query.ts';
 import type { Query, Sort } from './find-query.ts';
-import type { FactsInStep, PackedFacts } from './packed-facts.ts';
 
 export interface Found extends FactsInStep {
   stage: string;
@@ -43,19 +42,20 @@ export async function find(
   const sums = { total: 0, episodes: 0, reward: 0, rewarded: 0, successes: 0, trials: 0 };
   const key = KEYS[query.sort];
   const scanned = await index.scan(({ stage, step, facts }) => {
-    noteWhatIsThere(facts, there);
     sums.episodes += facts.length;
-    for (const row of matchingRows(query, { stage, step, facts })) {
+    for (const row of facts) {
+      there.environments.add(row.environment);
+      there.levels.add(row.level);
+      for (const tool of Object.keys(row.tools)) there.tools.add(tool);
+      if (!matches(query, { stage, step, facts: row })) continue;
       sums.total++;
-      const reward = facts.reals.reward[row]!;
-      if (!Number.isNaN(reward)) {
-        sums.reward += reward;
+      if (row.reward !== null) {
+        sums.reward += row.reward;
         sums.rewarded++;
       }
-      const success = facts.flags.success[row]!;
-      if (success >= 0) sums.trials++;
-      if (success > 0) sums.successes++;
-      first.offer(key(row, facts, step), () => ({ stage, step, ...facts.facts(row) }));
+      if (row.success !== null) sums.trials++;
+      if (row.success === true) sums.successes++;
+      first.offer(key(row, step), { stage, step, ...row });
     }
   }, options);
   return {
@@ -93,72 +93,14 @@ function unknownAmong(what: string, asked: readonly string[], valid: readonly st
     .map((name) => `no episode has the ${what} ${JSON.stringify(name)}${suggestion(name, valid)} (${there})`);
 }
 
-/** What `matches` says of each row, column by column. */
-export function* matchingRows(
-  query: Query,
-  { stage, step, facts }: Pick<IndexedStep, 'stage' | 'step' | 'facts'>,
-): Generator<number> {
-  const { 'from-step': from = -Infinity, 'to-step': to = Infinity } = query;
-  if (step < from || step > to || (query.stage.length > 0 && !query.stage.includes(stage))) return;
-  const tests = testsOf(query, facts);
-  rows: for (let row = 0; row < facts.length; row++) {
-    for (const test of tests) if (!test(row)) continue rows;
-    yield row;
-  }
-}
-
-type Test = (row: number) => boolean;
-
-function testsOf(query: Query, facts: PackedFacts): Test[] {
-  const tests: Test[] = [];
-  const amongTexts = (name: 'environment' | 'split' | 'outcome', wanted: readonly string[]): void => {
-    if (wanted.length === 0) return;
-    const { values, codes } = facts.texts[name];
-    const passes = values.map((value) => value !== null && wanted.includes(value));
-    tests.push((row) => passes[codes[row]!]!);
-  };
-  const within = (numbers: Int32Array | Float64Array, least?: number, most?: number): void => {
-    if (least === undefined && most === undefined) return;
-    const [low, high] = [least ?? -Infinity, most ?? Infinity];
-    tests.push((row) => numbers[row]! >= low && numbers[row]! <= high);
-  };
-  amongTexts('environment', query.environment);
-  amongTexts('split', query.split);
-  amongTexts('outcome', query.outcome);
-  if (query.level.length > 0) tests.push((row) => query.level.includes(facts.reals.level[row]!));
-  if (query.success.length > 0) {
-    const passes = [null, false, true].map((success) => query.success.includes(successOf(success)));
-    tests.push((row) => passes[facts.flags.success[row]! + 1]!);
-  }
-  within(facts.reals.reward, query['min-reward'], query['max-reward']);
-  within(facts.integers.sampledTokens, query['min-tokens'], query['max-tokens']);
-  within(facts.integers.turns, query['min-turns'], query['max-turns']);
-  const { tool, error } = query;
-  if (tool !== undefined) tests.push((row) => facts.entry('tools', row, tool) !== undefined);
-  if (error === ANY_ERROR) {
-    const { offsets } = facts.maps.errors;
-    tests.push((row) => offsets[row + 1]! > offsets[row]!);
-  } else if (error !== undefined) tests.push((row) => facts.entry('errors', row, error) !== undefined);
-  return tests;
-}
-
 /** What rows are sorted by; NaN where it is not known. */
-const KEYS: Record<Sort, (row: number, facts: PackedFacts, step: number) => number> = {
-  step: (_, __, step) => step,
-  reward: (row, { reals }) => reals.reward[row]!,
-  tokens: (row, { integers }) => integers.sampledTokens[row]!,
-  turns: (row, { integers }) => integers.turns[row]!,
-  'tool-seconds': (row, { reals }) => reals.toolSeconds[row]!,
+const KEYS: Record<Sort, (row: FactsInStep, step: number) => number> = {
+  step: (_, step) => step,
+  reward: ({ reward }) => reward ?? Number.NaN,
+  tokens: ({ sampledTokens }) => sampledTokens,
+  turns: ({ turns }) => turns,
+  'tool-seconds': ({ toolSeconds }) => toolSeconds,
 };
-
-function noteWhatIsThere(
-  { texts, reals, maps }: PackedFacts,
-  there: { environments: Set<string>; levels: Set<number>; tools: Set<string> },
-): void {
-  for (const value of texts.environment.values) if (value !== null) there.environments.add(value);
-  for (const level of reals.level) there.levels.add(level);
-  for (const name of maps.tools.names) there.tools.add(name);
-}
 
 /** The first so many of any number, whatever order they come in; those whose key is not known come last. */
 class First {
@@ -174,10 +116,10 @@ class First {
     this.descending = descending;
   }
 
-  offer(key: number, row: () => Found): void {
+  offer(key: number, row: Found): void {
     const at = { key, came: this.offered++ };
     if (this.worst && this.compare(at, this.worst) >= 0) return;
-    this.kept.push({ ...at, row: row() });
+    this.kept.push({ ...at, row });
     if (this.kept.length >= 2 * this.most) this.cut();
   }
 

@@ -3,7 +3,7 @@ import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import type { EpisodeIndex } from './episode-index.ts';
-import { matchingRows } from './find.ts';
+import { matches } from './find-query.ts';
 import type { Query } from './find-query.ts';
 import type { Place } from '../episodes/place.ts';
 import { inPortions } from '../episodes/stored-groups.ts';
@@ -31,13 +31,14 @@ export async function foundIn(
     const groups = new Map(
       indexed.groups.map((group) => [group.group, { ...group, episodes: [] as number[] }]),
     );
-    for (const row of matchingRows(query, indexed)) {
+    const { stage, step } = indexed;
+    for (const facts of indexed.facts) {
+      if (!matches(query, { stage, step, facts })) continue;
       if (total++ >= most) break;
-      const { group, episode } = indexed.facts.integers;
-      groups.get(group[row]!)?.episodes.push(episode[row]!);
+      groups.get(facts.group)?.episodes.push(facts.episode);
     }
     const some = [...groups.values()].filter(({ episodes }) => episodes.length > 0);
-    if (some.length > 0) found.push({ stage: indexed.stage, step: indexed.step, groups: some });
+    if (some.length > 0) found.push({ stage, step, groups: some });
   }, options);
   damaged.push(...unreadable.map(({ key, message }) => `${key}: ${message}`));
   return found;

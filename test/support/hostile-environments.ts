@@ -169,7 +169,6 @@ function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Prom
   };
 }
 
-const SVG = 'xmlns="http://www.w3.org/2000/svg"';
 /** By what their subject says. */
 const presentations: Record<string, () => unknown> = {
   fine: () => [{ kind: 'text', text: 'a subject' }],

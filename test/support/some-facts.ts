@@ -13,7 +13,7 @@ import {
 } from 'fast-check';
 import type { Arbitrary } from 'fast-check';
 import { OBSERVED_ERRORS } from '../../core/episode/facts.ts';
-import type { FactsInStep } from '../../runs/find/packed-facts.ts';
+import type { FactsInStep } from '../../runs/find/episode-index.ts';
 
 const finite = double({ noNaN: true, noDefaultInfinity: true });
 const count = nat(50);
