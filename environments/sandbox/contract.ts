@@ -134,6 +134,8 @@ export type Backend = 'bubblewrap' | 'gvisor' | 'e2b' | 'wasi-python' | 'quickjs
  */
 export interface Sandbox {
   readonly name: Backend;
+  /** False where programs run to their end only, each command in a machine of its own: `start` refuses. */
+  readonly talks: boolean;
   /**
    * Runs a command to its end. A command that fails, or is ended, is an answer.
    * Throws GradusError('environment', 'sandbox-command') for a command that cannot be asked for (a path out of the work

@@ -2,8 +2,6 @@ import { GradusError, isA } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Need } from '../contract/environment.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
-import { findE2B } from './e2b/find.ts';
-import { findGVisor } from './gvisor/find.ts';
 import type { Backend, Sandbox } from './contract.ts';
 import { QuickJs } from './webassembly/quickjs.ts';
 import { WasiPython } from './webassembly/wasi-python.ts';
@@ -17,15 +15,17 @@ export interface BackendFacts {
   missing?: string;
 }
 
-type Finder = () => Promise<{ sandbox: Sandbox } | { missing: string }>;
+/** A sandbox that works here, or why there is none. */
+type Found = { sandbox: Sandbox } | { missing: string };
 
 /** What a sandbox can run. */
 export type Runs = 'programs' | 'python' | 'javascript';
 
-const FINDERS: Record<Backend, Finder> = {
+/** Those that are a choice only, each a folder, are loaded where somebody has chosen them or asks what works. */
+const FINDERS: Record<Backend, () => Promise<Found>> = {
   bubblewrap: findBubblewrap,
-  gvisor: findGVisor,
-  e2b: findE2B,
+  gvisor: async () => (await import('./gvisor/find.ts')).findGVisor(),
+  e2b: async () => (await import('./e2b/find.ts')).findE2B(),
   'wasi-python': () => Promise.resolve({ sandbox: new WasiPython() }),
   quickjs: () => Promise.resolve({ sandbox: new QuickJs() }),
 };
@@ -37,10 +37,10 @@ const CANDIDATES: Record<Runs, readonly Backend[]> = {
   javascript: ['bubblewrap', 'quickjs'],
 };
 
-const found = new Map<Backend, ReturnType<Finder>>();
+const found = new Map<Backend, Promise<Found>>();
 
 /** Each backend is looked for once a process; one that was not there is looked for again. */
-async function find(name: Backend): ReturnType<Finder> {
+async function find(name: Backend): Promise<Found> {
   const looking = found.get(name) ?? FINDERS[name]();
   found.set(name, looking);
   const result = await looking;

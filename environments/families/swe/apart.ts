@@ -96,7 +96,7 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
     user: null,
     // Where both are in one machine, the code would find the sound one beside it.
     ...(run.fresh &&
-      sandbox.name !== 'e2b' && {
+      sandbox.talks && {
         sound: codeOf(run.bug, run.fresh.sound),
         asked_by: run.fresh.askedBy,
         draw: run.fresh.draw,
@@ -108,7 +108,7 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
     mounts: site === undefined ? [] : [site],
     limits: patience,
   };
-  if (sandbox.name === 'e2b') {
+  if (!sandbox.talks) {
     // Nothing there is talked to while it runs: both processes are in one machine.
     const stdin = JSON.stringify({ ...request, line: null });
     const ran = await sandbox.run({ ...command, stdin, limits: { ...patience, outputBytes: MOST_REPORTED } });

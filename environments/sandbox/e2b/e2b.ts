@@ -22,6 +22,7 @@ const SPARE_SECONDS = 60;
  */
 export class E2B implements Sandbox {
   readonly name = 'e2b';
+  readonly talks = false;
   readonly #template: string;
 
   /** Server and key are those that E2B's own client finds in the environment. */

@@ -10,6 +10,7 @@ import { lookout } from './watch.ts';
 /** A sandbox that is a tree of processes on this machine. */
 export abstract class LinuxSandbox implements Sandbox {
   abstract readonly name: Backend;
+  readonly talks = true;
 
   protected abstract launch(command: AnyCommand, limits: Limits): Promise<Launched>;
 

@@ -16,6 +16,7 @@ const HEAP_MEGABYTES = 64;
  */
 export abstract class ThreadSandbox implements Sandbox {
   abstract readonly name: Backend;
+  readonly talks = false;
   protected abstract readonly thread: URL;
 
   /** What the thread is given, or refuses the command. */
