@@ -207,10 +207,10 @@ export interface GroupResult {
   behaviour: BehaviourCounts;
   /** How tasks that are not trained on were gone about; absent of others. */
   conduct?: ArmConduct[];
-  /** Tasks that fewer than half of their samples solved. */
-  failedTasks: TaskRef[];
   /** Tasks that not all of their samples solved; absent of others than training's, and from before they were told. */
   tried?: TriedTask[];
+  /** What `failedTasksOf` derives from `tried`; only results from before that was told have it. */
+  failedTasks?: TaskRef[];
   spans: Span[];
   /** What users' code did wrong, if anything. */
   incidents?: Incident[];

@@ -113,7 +113,7 @@ export async function collectStored(
     counts.push({ trajectories: null, ...counted, sampledTokens: 0, sampledLogprob: 0, spans: [] });
   }
   // None of these is drawn again because it was failed.
-  const { failures: _, incidents: __, tried: ___, ...sum } = summarize(counts);
+  const { failures: _, incidents: __, tried: ___, failedTasks: ____, ...sum } = summarize(counts);
   return { ...sum, groups, spans: [{ part: 'data', start, end: Date.now() }] };
 }
 

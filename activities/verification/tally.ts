@@ -68,7 +68,6 @@ export function tallyOutcomes(
     ...(inheritedTokens > 0 && { inheritedTokens }),
     arms: [...arms.values()],
     outcomes,
-    failedTasks: tried.flatMap(({ ref, successes, trials }) => (2 * successes < trials ? [ref] : [])),
     ...(tried.length > 0 && { tried: tried.map(({ ref, ...counts }) => ({ ...ref, ...counts })) }),
   };
 }

@@ -10,6 +10,7 @@ import type { StageInput, StageState } from './stage.ts';
 import { samplingAt } from './exploration.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { LateMove } from './task-draw.ts';
+import { failedTasksOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 
 /** What a step has to learn from. */
@@ -261,7 +262,8 @@ async function correct(
   const { hindsight } = stage.plan;
   if (!hindsight || hindsight.corrections === 0) return [];
   const again = requests.map(unexplored).flatMap((request, i): GroupRequest[] => {
-    const { trajectories, failedTasks } = rolledOut[i]!;
+    const { trajectories } = rolledOut[i]!;
+    const failedTasks = failedTasksOf(rolledOut[i]!);
     if (trajectories === null || failedTasks.length === 0) return [];
     return [
       {

@@ -15,6 +15,7 @@ import type {
 import { armName } from '../names.ts';
 import { addBehaviour, noBehaviour } from './behaviour.ts';
 import { addByArm } from './conduct.ts';
+import { failedTasksOf } from './tasks-again.ts';
 
 /** Episodes of one evaluation group: enough to fill a batch, few enough to lose little. */
 const EPISODES_PER_GROUP = 128;
@@ -121,7 +122,6 @@ export type GroupCounts = Pick<
   | 'turns'
   | 'behaviour'
   | 'conduct'
-  | 'failedTasks'
   | 'tried'
 >;
 
@@ -135,10 +135,11 @@ export const noCounts = (): GroupCounts => ({
   sampledLogprob: 0,
   turns: 0,
   behaviour: noBehaviour(),
-  failedTasks: [],
 });
 
 export interface RolloutSummary extends GroupCounts {
+  /** Tasks that fewer than half of their samples solved. */
+  failedTasks: TaskRef[];
   /** Why groups failed as a whole. */
   failures: string[];
   incidents: Incident[];
@@ -157,7 +158,7 @@ export const sampledEntropy = ({
 /** Adds up what groups brought, in the order of the groups. */
 export function summarize(results: readonly GroupResult[]): RolloutSummary {
   const arms = new Map<string, ArmTally>();
-  const summary: RolloutSummary = { ...noCounts(), failures: [], incidents: [] };
+  const summary: RolloutSummary = { ...noCounts(), failedTasks: [], failures: [], incidents: [] };
   const { outcomes } = summary;
   for (const result of results) {
     for (const tally of result.arms) {
@@ -177,7 +178,7 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
     summary.turns += result.turns;
     summary.behaviour = addBehaviour(summary.behaviour, result.behaviour);
     if (result.tried) summary.tried = [...(summary.tried ?? []), ...result.tried];
-    summary.failedTasks.push(...result.failedTasks);
+    summary.failedTasks.push(...failedTasksOf(result));
     if (result.failure !== undefined) summary.failures.push(result.failure);
     summary.incidents = addIncidents(summary.incidents, result.incidents ?? []);
   }

@@ -1,6 +1,6 @@
 import type { RandomStream } from '../random.ts';
 import type { TaskRef } from '../refs.ts';
-import type { TriedTask } from '../requests.ts';
+import type { GroupResult, TriedTask } from '../requests.ts';
 
 // Tasks that are drawn again. What is known of a single task says more than what is known of its level: one that some of
 // its samples have just solved and some failed is likely to have contrast again. One that none has solved teaches nothing
@@ -41,6 +41,13 @@ export const refOf = ({ environment, split, level, index }: TaskRef): TaskRef =>
   level,
   index,
 });
+
+/** Tasks that fewer than half of their samples solved. */
+export const failedTasksOf = ({
+  failedTasks,
+  tried = [],
+}: Pick<GroupResult, 'failedTasks' | 'tried'>): TaskRef[] =>
+  failedTasks ?? tried.filter(({ successes, trials }) => 2 * successes < trials).map(refOf);
 
 const isSame = (a: TaskRef, b: TaskRef): boolean =>
   a.index === b.index && a.level === b.level && a.environment === b.environment && a.split === b.split;

@@ -49,7 +49,6 @@ const group = (trials = 1): GroupResult => ({
   sampledLogprob: -1,
   turns: 1,
   behaviour: { ...noBehaviour(), episodes: 1 },
-  failedTasks: [],
   spans: [],
 });
 

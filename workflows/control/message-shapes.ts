@@ -225,8 +225,8 @@ const groupResult = object<GroupResult>({
   turns: natural,
   behaviour,
   conduct: optional(list(inside<ArmConduct>())),
-  failedTasks: list(taskRef),
   tried: optional(list(triedTask)),
+  failedTasks: optional(list(taskRef)),
   spans: list(span),
   incidents: optional(list(incident)),
 });

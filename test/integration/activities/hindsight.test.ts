@@ -4,6 +4,7 @@ import { trainingSequences } from '../../../core/algorithms/credit.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import type { GroupRequest } from '../../../core/requests.ts';
+import { failedTasksOf } from '../../../core/training/tasks-again.ts';
 import { relabelled } from '../../../activities/training/relabel.ts';
 import type { Speaking } from '../../../activities/rollout/policy-pool.ts';
 import { openDialect } from '../../../engine/dialect/open-dialect.ts';
@@ -47,7 +48,8 @@ const rewarded = { ...settings, reward: groupRequest('', []).reward };
 const textOf = (tokens: readonly number[]) => tokenizer.decode(tokens);
 
 test('what failed is asked again with a hint, and learnt without it', async () => {
-  const { trajectories, failedTasks } = await rollOut('corrected', '<answer>7</answer>');
+  const { trajectories, tried } = await rollOut('corrected', '<answer>7</answer>');
+  const failedTasks = failedTasksOf({ tried: tried! });
   expect(failedTasks).toEqual([ref(0), ref(1)]);
   const again = { group: 1, firstTask: 2, tasks: [failedTasks[1]!], failed: trajectories! };
   const corrected = await rollOut('corrected', '<answer>21</answer>', again);
@@ -71,8 +73,12 @@ test('what failed is asked again with a hint, and learnt without it', async () =
 });
 
 test('a correction that is sampled again after its worker was lost has the same bytes', async () => {
-  const { trajectories, failedTasks } = await rollOut('again', '<answer>7</answer>');
-  const group = groupRequest('again', failedTasks, { group: 1, firstTask: 2, failed: trajectories! });
+  const { trajectories, tried } = await rollOut('again', '<answer>7</answer>');
+  const group = groupRequest('again', failedTasksOf({ tried: tried! }), {
+    group: 1,
+    firstTask: 2,
+    failed: trajectories!,
+  });
   const rollout = createRollout({ store, policies: poolSaying('<answer>21</answer>'), environments });
   const first = await rollout.advance({ group }, signal);
   await store.remove([first.part.key]);

@@ -6,6 +6,7 @@ import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Split } from '../../../core/refs.ts';
 import type { RewardSpec } from '../../../core/schema/curriculum-spec.ts';
+import { failedTasksOf } from '../../../core/training/tasks-again.ts';
 import { defineEnvironment } from '../../../environments/contract/environment.ts';
 import type { Candidate, Verdict, Verifier } from '../../../environments/contract/environment.ts';
 import { exactMatch } from '../../../environments/verifiers/exact-match.ts';
@@ -173,7 +174,7 @@ test('an outcome verifier that throws makes the episode abstain; it is neither a
   expect(result.outcomes).toMatchObject({ scored: 2, abstained: 2 });
   expect(result).toMatchObject({ rewardSum: 2, rewardCount: 2 });
   expect(result.arms).toMatchObject([{ successes: 2, trials: 2 }]);
-  expect(result.failedTasks).toEqual([]);
+  expect(failedTasksOf(result)).toEqual([]);
 });
 
 test('episodes that failed by infrastructure are counted, and are in no tally', async () => {
@@ -201,7 +202,8 @@ test('an episode whose call made its tool fail has no reward, and is a trial wit
 
 test('a group that failed altogether has no trials and no failed task', async () => {
   const { result } = await verify([[broken, broken]]);
-  expect(result).toMatchObject({ arms: [], rewardSum: 0, rewardCount: 0, failedTasks: [] });
+  expect(result).toMatchObject({ arms: [], rewardSum: 0, rewardCount: 0 });
+  expect(result).not.toHaveProperty('tried');
 });
 
 test('a truncated episode is a trial without success; its reward counts as the spec says', async () => {
@@ -224,12 +226,12 @@ test('train tasks that most samples failed come back to be tried again, tasks of
     [broken, broken],
   ];
   const { result } = await verify(tasks);
-  expect(result.failedTasks.map(({ index }) => index)).toEqual([0, 2]);
+  expect(failedTasksOf(result).map(({ index }) => index)).toEqual([0, 2]);
   expect(result.arms.map(({ arm, successes, trials }) => [arm.level, successes, trials])).toEqual([
     [1, 1, 4],
     [2, 1, 2],
   ]);
-  expect((await verify(tasks, { split: 'heldout' })).result.failedTasks).toEqual([]);
+  expect((await verify(tasks, { split: 'heldout' })).result).not.toHaveProperty('tried');
 });
 
 test('an episode that waited for a long call is judged as it ended', async () => {

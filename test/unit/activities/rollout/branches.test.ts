@@ -195,7 +195,8 @@ describe('what is learnt from a tree', () => {
 
 test('what was sampled is counted once, and what was searched for says nothing of how hard a level is', async () => {
   const counts = await tally(reward, grown([episode(2, [1, 5], 0, inherits(0, 1))]));
-  expect(counts).toMatchObject({ sampledTokens: 2, inheritedTokens: 2, turns: 1, arms: [], failedTasks: [] });
+  expect(counts).toMatchObject({ sampledTokens: 2, inheritedTokens: 2, turns: 1, arms: [] });
+  expect(counts).not.toHaveProperty('tried');
   expect(counts.behaviour).toMatchObject({ observationTokens: 0, mostTurns: 2, longest: 4 });
   expect(counts.sampledLogprob).toBeCloseTo(-0.1);
   expect(counts.behaviour.rewardGroups).toBe(0);

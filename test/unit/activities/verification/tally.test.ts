@@ -74,7 +74,10 @@ test('an arm is judged by tasks that were drawn for the first time, not by those
     rewardCount: 12,
     sampledTokens: 12,
     sampledLogprob: -6,
-    failedTasks: [tasks[0]!.ref],
+    tried: [
+      { ...tasks[0]!.ref, successes: 0, trials: 4 },
+      { ...tasks[1]!.ref, successes: 3, trials: 4 },
+    ],
   });
 });
 

@@ -146,7 +146,6 @@ test('the sum over groups does not depend on their order, and keeps every trial'
       sampledLogprob: -tokens,
       turns: 1,
       behaviour: { ...noBehaviour(), episodes: scored + failed, longest: tokens, calls: { add: scored } },
-      failedTasks: [],
       spans: [],
     })),
   );

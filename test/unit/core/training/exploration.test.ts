@@ -3,7 +3,7 @@ import { samplingAt } from '../../../../core/training/exploration.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
-import { go, sampling, ScriptedTraining, stageInput } from './scripted-training.ts';
+import { go, sampling, ScriptedTraining, stageInput, unsolved } from './scripted-training.ts';
 
 const unadjusted = { temperatureFactor: 1 };
 const temperature = { from: 1.5, to: 0.5, steps: 10 };
@@ -35,7 +35,7 @@ describe('a temperature schedule', () => {
 async function train(over: Partial<RlStageSpec>) {
   const ports = new ScriptedTraining({
     heldOut: [0.5],
-    group: ({ tasks, failed }) => (failed ? {} : { failedTasks: tasks }),
+    group: (group) => (group.failed ? {} : unsolved(group)),
   });
   await trainStage(ports, stageInput({ maxSteps: 2, ...over }), null, go);
   return ports;

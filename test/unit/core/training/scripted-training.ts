@@ -35,6 +35,11 @@ export const checkpoint = (name: string, step = 0): CheckpointRef => ({
 
 export const arm = (level: number): Arm => ({ environment: 'calculator', level });
 
+/** What a group brings whose tasks no sample solves. */
+export const unsolved = ({ tasks }: Pick<GroupRequest, 'tasks'>): Pick<GroupResult, 'tried'> => ({
+  tried: tasks.map((task) => ({ ...task, successes: 0, trials: 8 })),
+});
+
 export const sampling: SamplingSpec = {
   temperature: 1,
   topK: 0,
@@ -154,7 +159,6 @@ export class ScriptedTraining implements TrainingPorts {
       sampledLogprob: -80 * (this.script.entropy?.(request.step) ?? 1),
       turns: 16,
       behaviour: { ...noBehaviour(), episodes: 8, rewardGroups: 1 },
-      failedTasks: [],
       spans: [],
       ...this.script.group?.(request),
     }));

@@ -5,7 +5,15 @@ import type { GroupRequest, GroupResult } from '../../../../core/requests.ts';
 import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
-import { checkpoint, go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
+import {
+  checkpoint,
+  go,
+  ScriptedTraining,
+  stageInput,
+  stageSpec,
+  stopAfter,
+  unsolved,
+} from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
 
 const { checkpoint: warm, reference } = stageInput();
@@ -160,7 +168,7 @@ describe('a step', () => {
   });
 
   test('draws the tasks again that were failed, and those not yet drawn stay in line', async () => {
-    const failing = ({ tasks, group }: GroupRequest) => (group < 2 ? { failedTasks: tasks } : {});
+    const failing = (group: GroupRequest) => (group.group < 2 ? unsolved(group) : {});
     const { ports } = await train({ heldOut: [0.5], group: failing }, { maxSteps: 3 });
     const tasks = ports.rollouts.map((groups) => groups.map((group) => group.tasks[0]!));
     expect(tasks[1]![0]).toEqual(tasks[0]![0]);
@@ -176,7 +184,7 @@ describe('a step', () => {
     const { ports, result } = await train(
       {
         heldOut: [0.5],
-        group: (group) => (group.step === 2 ? lost(group) : { failedTasks: group.tasks }),
+        group: (group) => (group.step === 2 ? lost(group) : unsolved(group)),
         decisions: ['continue'],
       },
       { maxSteps: 3 },

@@ -5,7 +5,15 @@ import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import { taskIndexes } from '../../../../core/training/task-draw.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
-import { checkpoint, go, sampling, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
+import {
+  checkpoint,
+  go,
+  sampling,
+  ScriptedTraining,
+  stageInput,
+  stageSpec,
+  unsolved,
+} from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
 
 async function train(written: Parameters<typeof algorithmWith>[0], script: Partial<Script>, maxSteps = 1) {
@@ -183,8 +191,10 @@ describe('stored episodes', () => {
 });
 
 describe('hindsight', () => {
-  const failing: Script['group'] = ({ tasks, group, failed }: GroupRequest) =>
-    failed ? { sampledTokens: 7 } : { failedTasks: group % 2 === 0 ? tasks : [], sampledTokens: 10 };
+  const failing: Script['group'] = (group: GroupRequest) =>
+    group.failed
+      ? { sampledTokens: 7 }
+      : { ...(group.group % 2 === 0 && unsolved(group)), sampledTokens: 10 };
 
   test('asks failed tasks again with a hint, in places of their own, and learns from that besides', async () => {
     const ports = await train({ kind: 'hindsight', corrections: 3 }, { group: failing });

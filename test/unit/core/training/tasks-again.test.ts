@@ -4,7 +4,7 @@ import { RandomStream } from '../../../../core/random.ts';
 import type { TaskRef } from '../../../../core/refs.ts';
 import type { TriedTask } from '../../../../core/requests.ts';
 import { drawTasks } from '../../../../core/training/task-draw.ts';
-import { drawAgain, waitAgain } from '../../../../core/training/tasks-again.ts';
+import { drawAgain, failedTasksOf, waitAgain } from '../../../../core/training/tasks-again.ts';
 import type { WaitingTask } from '../../../../core/training/tasks-again.ts';
 
 const ref = (index: number): TaskRef => ({ environment: 'calculator', split: 'train', level: 1, index });
@@ -153,4 +153,16 @@ test('a policy that is nearly done is given tasks with contrast, and few that it
   expect(after.hopeless).toBeLessThan(0.04);
   expect(after.contrast).toBeGreaterThan(1.3 * before.contrast);
   expect(simulate(6, 0.4).contrast).toBeGreaterThan(1.8 * before.contrast);
+});
+
+test('a task is failed when fewer than half of its samples solved it', () => {
+  expect(failedTasksOf({ tried: [tried(1, 0), tried(2, 3), tried(3, 4), tried(4, 7)] })).toEqual([
+    ref(1),
+    ref(2),
+  ]);
+  expect(failedTasksOf({})).toEqual([]);
+});
+
+test('of a result from before it was told how often a task was solved, the failed tasks are those that it names', () => {
+  expect(failedTasksOf({ failedTasks: [ref(5)] })).toEqual([ref(5)]);
 });
