@@ -1,17 +1,13 @@
 import { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
-import { createAssessment } from '../activities/ladder/assessment.ts';
-import { createLadder } from '../activities/ladder/ladder.ts';
-import { createReverify } from '../activities/ladder/reverify.ts';
-import { createRunWatch } from '../activities/run-watch.ts';
-import { createSweep } from '../activities/ladder/sweep.ts';
+import { createLadderActivities } from '../activities/ladder/activities.ts';
 import { createVerdicts } from '../activities/verification/verdicts.ts';
 import { createVerification } from '../activities/verification/verifiers.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 
-/** Judges episodes. */
+/** Judges episodes, keeps verdicts, and does what ladders ask for. */
 export async function createVerifierWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
   const { connection, settings } = runtime;
   const client = new Client({ connection, namespace: settings.namespace });
@@ -20,12 +16,9 @@ export async function createVerifierWorker(runtime: WorkerRuntime): Promise<Role
     activities: durable(
       {
         ...createVerification(runtime),
-        ...createAssessment(runtime),
-        ...createLadder(runtime),
-        ...createReverify(runtime),
-        ...createSweep(runtime),
-        ...createRunWatch({ client }),
         ...createVerdicts({ store: runtime.store, client }),
+        // On this queue, too: runs that go on have asked for them here.
+        ...createLadderActivities(runtime, client),
       },
       runtime.watch,
     ),

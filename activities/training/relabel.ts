@@ -2,13 +2,37 @@ import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episod
 import { composeReward, succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { RelabelRequest } from '../../core/requests.ts';
+import type { RelabelRequest, RelabelResult } from '../../core/requests.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { verdictsIn, verifiersOf } from '../verification/verify-episodes.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
+import { loadModelFiles } from '../../store/training/checkpoints.ts';
+import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { IncidentList } from '../incident-list.ts';
 import type { Speaking } from '../rollout/policy-pool.ts';
+import type { CurriculumDependencies } from './dependencies.ts';
+import { dialectsOf } from './dialects.ts';
+
+/** Failed episodes of a step that solved another task than theirs, kept as one more group of it. */
+export async function relabelEpisodes(
+  { store, environments }: CurriculumDependencies,
+  request: RelabelRequest,
+  signal: AbortSignal,
+): Promise<RelabelResult> {
+  const start = Date.now();
+  const incidents = new IncidentList();
+  const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
+  const dialectFor = dialectsOf(await loadModelFiles(store, request.checkpoint, { signal }));
+  const group = await relabelled(environments, dialectFor, groups, request, incidents.asker(signal));
+  const kept = group && (await keepTrajectories(store, request, group, { signal }));
+  return {
+    trajectories: kept?.ref ?? null,
+    spans: [{ part: 'verification', start, end: Date.now() }],
+    incidents: incidents.all,
+  };
+}
 
 /**
  * The failed episodes that solved another task, each to be learnt behind the prompt of the task that it did solve. Samples of

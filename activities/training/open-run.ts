@@ -1,0 +1,80 @@
+import { GradusError } from '../../core/errors.ts';
+import type { OpenRunRequest } from '../../core/requests.ts';
+import type { CurriculumSpec, ModelSource } from '../../core/schema/curriculum-spec.ts';
+import { assertSpeaks } from '../../spec/assert-speaks.ts';
+import { parseSpec } from '../../spec/parse-spec.ts';
+import { loadModelFiles } from '../../store/training/checkpoints.ts';
+import { checkpointOf } from '../../store/training/find-checkpoints.ts';
+import { runKey } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
+import type { CurriculumDependencies } from './dependencies.ts';
+import { namedCheckpoints, pinNamed } from './named-checkpoints.ts';
+import { assertStored } from './stored-episodes.ts';
+
+/** Reads the spec, and claims a name for the run in the store. Refuses a wrong spec before anything is spent. */
+export async function openRun(
+  { store, environments }: CurriculumDependencies,
+  request: OpenRunRequest,
+  signal: AbortSignal,
+): Promise<CurriculumSpec> {
+  const { spec: written, workflowId, firstExecutionRunId } = request;
+  const parsed = parseSpec(written, runNameOf(workflowId), environments);
+  const model: ModelSource =
+    parsed.model.kind === 'scratch'
+      ? parsed.model
+      : {
+          kind: 'from',
+          checkpoint: await checkpointOf(store, parsed.model, { signal }),
+          ...(parsed.model.dialect && { dialect: parsed.model.dialect }),
+        };
+  const spec: CurriculumSpec = { ...parsed, model };
+  if (model.kind === 'from') {
+    assertSpeaks(
+      await loadModelFiles(store, model.checkpoint, { signal }),
+      spec,
+      model.dialect,
+      environments,
+    );
+  }
+  await assertStored(store, spec, signal);
+  const checkpoints = await namedCheckpoints(store, parsed.stages, signal);
+  const claimed = await claim(store, { ...spec, ...checkpoints }, firstExecutionRunId, signal);
+  await pinNamed(store, claimed, signal);
+  return claimed;
+}
+
+/** The name of a run whose spec gives it none. */
+const runNameOf = (workflowId: string): string =>
+  workflowId
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/\.{2,}/g, '.')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, 100)
+    .replace(/\.$/, '') || 'run';
+
+/** How many runs of one name are looked at before giving up. */
+const MOST_RUNS = 1000;
+
+/**
+ * The spec under the first of `name`, `name.2`, `name.3`, … that is free or already this execution's, as it was when the
+ * name was claimed: which checkpoint is the newest of another run, say, is decided then. Objects are written once, so
+ * a second run under the name of an earlier one would take over what that one left.
+ */
+async function claim(
+  store: ObjectStore,
+  spec: CurriculumSpec,
+  execution: string,
+  signal: AbortSignal,
+): Promise<CurriculumSpec> {
+  for (let i = 1; i <= MOST_RUNS; i++) {
+    const run = i === 1 ? spec.run : `${spec.run}.${i}`;
+    const { value: owner } = await store.keep(runKey(run), runClaims, { execution, spec }, { signal });
+    if (owner.execution === execution && owner.spec) return { ...owner.spec, run };
+  }
+  throw new GradusError(
+    'store',
+    'run-names',
+    `${MOST_RUNS} runs are called "${spec.run}": choose another name`,
+  );
+}
