@@ -79,7 +79,9 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
       ...processes.flatMap((process) => process.descriptions),
       ...plugins.flatMap(({ plugin: { name, tiers }, found }) =>
         found === undefined
-          ? [`${name}: ${tiers.join(' and ')} tiers have no worker; "${commandLine(`setup ${name}`)}" makes one`]
+          ? [
+              `${name}: ${tiers.join(' and ')} tiers have no worker; "${commandLine(`setup ${name}`)}" makes one`,
+            ]
           : [],
       ),
     ],

@@ -203,4 +203,3 @@ function questionOf(
     ],
   };
 }
-

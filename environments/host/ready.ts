@@ -9,4 +9,6 @@ export const FAMILIES = ownModule('../families/index', import.meta.url);
 
 /** The file of an environment module as it is named: a ready one, or a path from the folder. */
 export const fileOfModule = (name: string, folder = process.cwd()): string =>
-  READY.includes(name) ? ownModule(`../connectors/packages/${name}/environment`, import.meta.url) : path.resolve(folder, name);
+  READY.includes(name)
+    ? ownModule(`../connectors/packages/${name}/environment`, import.meta.url)
+    : path.resolve(folder, name);

@@ -278,7 +278,10 @@ test('without its Python the chemistry tiers are said to have no worker, and all
   const cache = process.env['GRADUS_CACHE'];
   process.env['GRADUS_CACHE'] = path.join(installation.stateDir, 'empty-cache');
   try {
-    const workers = await startWorkers(installation.settings, { processes: [['tool']], plugins: [chemistryPlugin] });
+    const workers = await startWorkers(installation.settings, {
+      processes: [['tool']],
+      plugins: [chemistryPlugin],
+    });
     expect(workers.descriptions).toHaveLength(2);
     expect(workers.descriptions[1]).toMatch(
       /simulation and high-fidelity tiers have no worker; .*setup:chemistry/,

@@ -1,10 +1,5 @@
 import { normal, randomKey } from '../../../core/random.ts';
-import {
-  parameterCount,
-  weightShapes,
-  type ModelConfig,
-  type Weights,
-} from '../../../core/model/config.ts';
+import { parameterCount, weightShapes, type ModelConfig, type Weights } from '../../../core/model/config.ts';
 
 /** Grouped queries, and a head size that is not hiddenSize / attentionHeads. */
 export const smallConfig: ModelConfig = {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { noTotals } from '../../../core/ladder/ledger.ts';
-import { deferredText, lateText } from '../../../dashboard/pages/ladder.tsx';
+import { deferredText } from '../../../dashboard/pages/ladder/deferred.tsx';
+import { lateText } from '../../../dashboard/pages/ladder/late.tsx';
 
 test('decisions to defer and the subjects that are listed are brought together in a sentence', () => {
   const rungs = [60, 18].map((deferred) => ({ totals: { ...noTotals(), deferred } }));

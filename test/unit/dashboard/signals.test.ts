@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { signalsFor } from '../../../dashboard/pages/run.tsx';
+import { signalsFor } from '../../../dashboard/pages/run/steer.tsx';
 import type { Progress } from '../../../workflows/control/messages.ts';
 
 test.each([

@@ -10,7 +10,15 @@ import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.t
 import type { ModelConfig } from '../../../../core/model/config.ts';
 import { MASKED } from '../../../../engine/token-mask.ts';
 import { randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
-import { bytes, freshState, GRPO, inUpdates, randomBatch, settings, TINY } from '../../../support/engine/tiny.ts';
+import {
+  bytes,
+  freshState,
+  GRPO,
+  inUpdates,
+  randomBatch,
+  settings,
+  TINY,
+} from '../../../support/engine/tiny.ts';
 
 const [N, d, V] = [6, 5, 23];
 /** Ids that the model's tokenizer lacks. */

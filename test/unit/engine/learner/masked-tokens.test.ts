@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { learnerOfFile } from './learner-of-file.ts';
-import { bytes, freshState, GRPO, inUpdates, lively, settings, TINY, withStreams } from '../../../support/engine/tiny.ts';
+import {
+  bytes,
+  freshState,
+  GRPO,
+  inUpdates,
+  lively,
+  settings,
+  TINY,
+  withStreams,
+} from '../../../support/engine/tiny.ts';
 
 const learner = await learnerOfFile('eager');
 

@@ -6,7 +6,15 @@ import { supervised } from '../../../../engine/learner/losses/supervised.ts';
 import { trainingProgram } from '../../../../engine/learner/programs/policy-programs.ts';
 import { loraScale, parameterShapes } from '../../../../engine/lora/adapter-shapes.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
-import { adapterOf, base, CASES, config, expected, LENGTH, ROWS } from '../../../support/engine/peft-fixtures.ts';
+import {
+  adapterOf,
+  base,
+  CASES,
+  config,
+  expected,
+  LENGTH,
+  ROWS,
+} from '../../../support/engine/peft-fixtures.ts';
 
 let backend: Backend;
 beforeAll(async () => {

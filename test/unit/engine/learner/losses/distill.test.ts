@@ -6,7 +6,15 @@ import { createLearner } from '../../../../../engine/learner/process/remote-lear
 import { initialAdapter } from '../../../../../engine/lora/initial-adapter.ts';
 import { weightShapes, type Weights } from '../../../../../core/model/config.ts';
 import { learnerOfFile } from '../learner-of-file.ts';
-import { bytes, freshState, largestDifference, lively, randomBatch, settings, TINY } from '../../../../support/engine/tiny.ts';
+import {
+  bytes,
+  freshState,
+  largestDifference,
+  lively,
+  randomBatch,
+  settings,
+  TINY,
+} from '../../../../support/engine/tiny.ts';
 
 const learner = await learnerOfFile();
 

@@ -1,0 +1,35 @@
+import type { FC } from 'hono/jsx';
+import type { Comparison } from '../../../runs/comparison/compare.ts';
+import { Scroll } from '../../parts/scroll.tsx';
+import { Text } from '../../parts/text.tsx';
+import { Heads, MOST_ROWS } from './table.tsx';
+
+export const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } }) => (
+  <>
+    <h2>What their specs differ in</h2>
+    {spec === null ? (
+      <p>That is not known: not all of them can be read.</p>
+    ) : spec.length === 0 ? (
+      <p>In nothing but the run's name.</p>
+    ) : (
+      <Scroll label="spec differences">
+        <table>
+          <Heads first="field" runs={runs.map(({ run }) => run)} />
+          <tbody>
+            {spec.slice(0, MOST_ROWS).map(({ path, values }) => (
+              <tr>
+                <th scope="row">
+                  <Text value={path} max={300} />
+                </th>
+                {values.map((value) => (
+                  <td>{value === null ? '–' : <Text value={value} max={300} />}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {spec.length > MOST_ROWS && <p class="note">{spec.length - MOST_ROWS} more are not shown</p>}
+      </Scroll>
+    )}
+  </>
+);

@@ -1,0 +1,90 @@
+import type { FC } from 'hono/jsx';
+import type { Account, Budget } from '../../../core/ladder/budget.ts';
+import type { LadderView } from '../../../runs/ladder/ladder.ts';
+import { amount, dollars, duration } from '../../parts/numbers.tsx';
+import { Scroll } from '../../parts/scroll.tsx';
+import { Text } from '../../parts/text.tsx';
+
+export const Budgets: FC<{ view: LadderView }> = ({ view: { rungs, stage, budgetsFrom, waiting } }) => {
+  const limited = rungs.flatMap(({ verifier, budget }) => (budget === null ? [] : [{ verifier, ...budget }]));
+  return (
+    <>
+      <h2>Budgets</h2>
+      <p class="note">
+        {stage === null ? (
+          'Nothing has climbed yet.'
+        ) : (
+          <>
+            Of the stage <Text value={stage} max={100} />.
+          </>
+        )}{' '}
+        {budgetsFrom === 'ledger'
+          ? "The ladder's workflow does not answer, so this is what the ledger says was spent; what is promised to computations under way is not known."
+          : `${amount(waiting ?? 0, 'computation')} ${waiting === 1 ? 'has' : 'have'} been asked for and ${waiting === 1 ? 'has' : 'have'} not answered.`}
+        {rungs.some(({ totals }) => totals.openSeconds > 0) &&
+          ' The time of people is that for which their reviews were open.'}
+      </p>
+      <Scroll label="budgets">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">rung</th>
+              <th scope="col">of</th>
+              <th scope="col" class="number">
+                limit
+              </th>
+              <th scope="col" class="number">
+                spent
+              </th>
+              <th scope="col" class="number">
+                promised
+              </th>
+              <th scope="col" class="number">
+                left
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {limited.flatMap(({ verifier, budget, account }) =>
+              linesOf(budget, account, budgetsFrom === 'ledger').map(([what, ...cells], i) => (
+                <tr>
+                  <th scope="row">
+                    {i === 0 ? <Text value={verifier} max={100} /> : <span class="muted">″</span>}
+                  </th>
+                  <td>{what}</td>
+                  {cells.map((cell) => (
+                    <td class="number">{cell}</td>
+                  ))}
+                </tr>
+              )),
+            )}
+          </tbody>
+        </table>
+      </Scroll>
+    </>
+  );
+};
+
+const MEASURES: readonly (readonly ['count' | 'seconds' | 'usd', string, (value: number) => string])[] = [
+  ['count', 'verdicts', String],
+  ['seconds', 'time', duration],
+  ['usd', 'cost', (usd) => dollars(usd)],
+];
+
+/** A line for each limit; one with what was spent where there is none. */
+function linesOf(budget: Budget, account: Account, unknownPromises: boolean): string[][] {
+  const lines = MEASURES.map(([field, what, show]) => {
+    const limit = budget[field];
+    const [spent, promised] = [account[field], account.reserved[field]];
+    return [
+      what,
+      limit === undefined ? 'none' : show(limit),
+      show(spent),
+      unknownPromises ? 'not known' : show(promised),
+      limit === undefined ? '–' : show(Math.max(0, limit - spent - promised)),
+    ];
+  });
+  const perStep =
+    budget.perStep === undefined ? [] : [['verdicts of one step', String(budget.perStep), '–', '–', '–']];
+  return [...lines, ...perStep];
+}

@@ -1,0 +1,136 @@
+import type { FC } from 'hono/jsx';
+import type { LedgerTotals } from '../../../core/ladder/ledger.ts';
+import type { LadderRung, LadderView } from '../../../runs/ladder/ladder.ts';
+import { figure } from '../../../svg/elements.ts';
+import { funnelChart, funnelHeight } from '../../../svg/funnel.ts';
+import type { FunnelTier } from '../../../svg/funnel.ts';
+import { Figure } from '../../parts/chart.tsx';
+import { dollars, duration } from '../../parts/numbers.tsx';
+import { Scroll } from '../../parts/scroll.tsx';
+import { Text } from '../../parts/text.tsx';
+
+const FUNNEL_WIDTH = 640;
+
+export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) => {
+  const tiers = rungs.map((rung) => tierOf(rung, ledger.episodes));
+  const height = funnelHeight(tiers.length);
+  const parts = funnelChart(FUNNEL_WIDTH, height, {
+    heading: 'Who was judged and sent up, what was answered, and what it cost',
+    note: 'pale: episodes; full: those that go on, then subjects that were answered; logarithmic',
+    tiers,
+  });
+  const label = `Funnel: ${tiers.map(({ name, reached, passed }) => `${name}: ${reached.words}, ${passed.words}`).join('; ')}`;
+  return (
+    <>
+      <h2>Funnel</h2>
+      <div class="funnel">
+        <Figure heading="By rung" svg={figure(label, FUNNEL_WIDTH, height, parts)} wide />
+      </div>
+      <Scroll label="rungs">
+        <table>
+          <caption>
+            Episodes are those that the lowest rung judged, and that were sent up to the others. Deferred,
+            accepted and rejected are decisions about episodes; subjects are what a verifier was asked about,
+            each once. Computed: for this run; shared: computed for another one, or before. People were asked
+            for as long as their reviews were open, which is no working time and in no other figure.
+          </caption>
+          <thead>
+            <tr>
+              <th scope="col">rung</th>
+              {COLUMNS.map(([name]) => (
+                <th scope="col" class="number">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rungs.map((rung) => (
+              <tr>
+                <th scope="row">
+                  <Text value={rung.verifier} max={100} />{' '}
+                  <small class="whole">{rung.tier ?? 'no rung: measured or swept'}</small>
+                </th>
+                {COLUMNS.map(([name, value]) => (
+                  <td class="number">
+                    {rung.rung !== 0 || OF_THE_LOWEST.has(name)
+                      ? value(rung)
+                      : name === 'episodes'
+                        ? ledger.episodes.judged
+                        : '–'}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </>
+  );
+};
+
+/** The lowest rung judges every episode where it is rolled out; the others are asked about subjects, at a price. */
+function tierOf(
+  { verifier, tier, rung, totals, answered }: LadderRung,
+  { judged, climbed }: LadderView['ledger']['episodes'],
+): FunnelTier {
+  const count = (value: number, what: string) => ({
+    count: value,
+    words: `${value.toLocaleString('en')} ${what}`,
+  });
+  const about = { name: tier === null ? verifier : `${tier}: ${verifier}`, className: tier ?? 'fast' };
+  if (rung === 0) {
+    const details = `${totals.rejected.toLocaleString('en')} rejected by its verdict alone`;
+    return {
+      ...about,
+      reached: count(judged, 'episodes'),
+      passed: count(climbed, 'to go on'),
+      cost: '',
+      details,
+    };
+  }
+  return {
+    ...about,
+    reached: count(totals.escalated, 'sent up'),
+    passed: count(answered, 'answered'),
+    cost: `${totals.computed.toLocaleString('en')} computed, ${duration(totals.seconds)}, ${dollars(totals.usd)}`,
+    details: detailsOf(totals),
+  };
+}
+
+/** What the ledger knows of the lowest rung, too. */
+const OF_THE_LOWEST: ReadonlySet<string> = new Set(['accepted', 'rejected']);
+
+function detailsOf({ shared, abstained, deferred, late, afterRun, lost }: LedgerTotals): string {
+  const all: [number, string][] = [
+    [shared, 'shared'],
+    [abstained, 'abstained'],
+    [deferred, 'deferred'],
+    [late, 'late'],
+    [afterRun, 'after the run'],
+    [lost, 'attempts lost'],
+  ];
+  const some = all.filter(([count]) => count > 0);
+  return some.map(([count, what]) => `${count.toLocaleString('en')} ${what}`).join(', ');
+}
+
+const COLUMNS: readonly (readonly [name: string, value: (rung: LadderRung) => string])[] = [
+  ['episodes', ({ totals }) => String(totals.escalated)],
+  ['subjects', ({ asked }) => String(asked)],
+  ['answered', ({ answered }) => String(answered)],
+  ['computed', ({ totals }) => String(totals.computed)],
+  ['shared', ({ totals }) => String(totals.shared)],
+  ['abstained', ({ totals }) => String(totals.abstained)],
+  ['late', ({ totals }) => String(totals.late)],
+  ['after the run', ({ totals }) => String(totals.afterRun)],
+  [
+    'attempts lost',
+    ({ totals: { lost, lostSeconds } }) => (lost === 0 ? '0' : `${lost} (${duration(lostSeconds)})`),
+  ],
+  ['deferred', ({ totals }) => String(totals.deferred)],
+  ['accepted', ({ totals }) => String(totals.accepted)],
+  ['rejected', ({ totals }) => String(totals.rejected)],
+  ['time', ({ totals }) => duration(totals.seconds)],
+  ['people asked for', ({ totals }) => (totals.openSeconds === 0 ? '–' : duration(totals.openSeconds))],
+  ['cost', ({ totals }) => dollars(totals.usd)],
+];

@@ -1,0 +1,58 @@
+import type { FC } from 'hono/jsx';
+import type { LadderView } from '../../../runs/ladder/ladder.ts';
+import { amount } from '../../parts/numbers.tsx';
+import { Text } from '../../parts/text.tsx';
+import { Listing } from './listing.tsx';
+import { Verdicts } from './verdicts.tsx';
+
+/** One that came when the run was over is not late: nothing waited for it. */
+export function lateText(late: number, afterRun: number): string {
+  const parts = [
+    ...(late > 0 ? [`${amount(late, 'verdict')} came after the step that asked had gone on`] : []),
+    ...(afterRun > 0 ? [`${amount(afterRun, 'verdict')} came after the end of the run`] : []),
+  ];
+  return `${parts.join('; ')}.`;
+}
+
+export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs } }) => {
+  const { late, offered } = ledger;
+  const afterRun = rungs.reduce((sum, { totals }) => sum + totals.afterRun, 0);
+  return (
+    <>
+      <h2>Late verdicts</h2>
+      {late.count === 0 ? (
+        <p>No verdict came after its step had gone on.</p>
+      ) : (
+        <>
+          <p>
+            {lateText(late.count - afterRun, afterRun)}{' '}
+            {offered.count === 0
+              ? 'None changed a reward that was learnt from again.'
+              : `They changed rewards of ${amount(offered.episodes, 'episode')}, learnt from again in ${amount(offered.count, 'offer')}.`}
+          </p>
+          <Verdicts
+            run={run}
+            caption={`The newest: ${amount(late.newest.length, 'verdict')}`}
+            of={late.newest}
+          />
+          {offered.newest.length > 0 && (
+            <Listing
+              caption="What was learnt from again"
+              columns={['in step', 'episodes of step', 'episodes']}
+            >
+              {offered.newest.toReversed().map(({ stage, step, fromStep, episodes }) => (
+                <tr>
+                  <td>
+                    <Text value={stage} max={100} /> {step}
+                  </td>
+                  <td>{fromStep}</td>
+                  <td class="number">{episodes}</td>
+                </tr>
+              ))}
+            </Listing>
+          )}
+        </>
+      )}
+    </>
+  );
+};

@@ -1,0 +1,53 @@
+import type { FC } from 'hono/jsx';
+import type { LadderView } from '../../../runs/ladder/ladder.ts';
+import { Num, dollars, duration } from '../../parts/numbers.tsx';
+import { Text } from '../../parts/text.tsx';
+import { Listing } from './listing.tsx';
+
+export const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
+  const rows = Object.entries(ledger.stages).flatMap(([stage, totals]) =>
+    Object.entries(totals).flatMap(([verifier, sum]) =>
+      sum.computed + sum.shared + sum.lost > 0 ? [{ stage, verifier, sum }] : [],
+    ),
+  );
+  if (rows.length === 0) return null;
+  return (
+    <>
+      <h2>Where it was spent</h2>
+      <Listing
+        caption="By stage or evaluation"
+        columns={[
+          'stage',
+          'rung',
+          'computed',
+          'shared',
+          'time',
+          'people asked for',
+          'cost',
+          'lost attempts took',
+        ]}
+      >
+        {rows.map(({ stage, verifier, sum }) => (
+          <tr>
+            <td>
+              <Text value={stage} max={100} />
+            </td>
+            <td>
+              <Text value={verifier} max={100} />
+            </td>
+            <td class="number">
+              <Num value={sum.computed} />
+            </td>
+            <td class="number">
+              <Num value={sum.shared} />
+            </td>
+            <td class="number">{duration(sum.seconds)}</td>
+            <td class="number">{sum.openSeconds === 0 ? '–' : duration(sum.openSeconds)}</td>
+            <td class="number">{dollars(sum.usd)}</td>
+            <td class="number">{duration(sum.lostSeconds)}</td>
+          </tr>
+        ))}
+      </Listing>
+    </>
+  );
+};

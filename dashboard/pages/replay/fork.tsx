@@ -1,0 +1,57 @@
+import type { FC } from 'hono/jsx';
+import type { Forked } from '../../../activities/replay/fork-episode.ts';
+import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
+import type { Place } from '../../../runs/episodes/place.ts';
+import type { ReplayJob } from '../../../runs/replay/jobs.ts';
+import { endOf } from '../../../runs/replay/words.ts';
+import { Components, OutcomeLine } from '../../parts/outcome.tsx';
+import { Block, Text } from '../../parts/text.tsx';
+import type { Looked } from './address.ts';
+import { Turns } from './turns.tsx';
+
+export const Fork: FC<{
+  place: Place;
+  job: ReplayJob;
+  fork: Forked;
+  answer: ReplayAnswer;
+  looked: Looked;
+}> = ({ place, job, fork, answer: { stored }, looked }) => {
+  const { at, turns, tokens } = fork;
+  const first = Math.max(1, turns.findIndex(({ end }) => end > at) + 1);
+  return (
+    <section aria-labelledby="result">
+      <h2 id="result">Forked at {at}</h2>
+      <p>
+        <strong>
+          <Text value={endOf(fork)} max={1000} />
+        </strong>
+      </p>
+      <p>
+        The episode as it was: <OutcomeLine outcome={stored.outcome} />
+      </p>
+      <Components outcome={fork.outcome ?? undefined} />
+      <p class="note">Nothing of it is kept in the run.</p>
+      <ol class="turns" start={first}>
+        {turns.slice(first - 1).map(({ text, observation }, i) => (
+          <li>
+            <Block value={text} label={`turn ${first + i}`} />
+            {observation && (
+              <details open>
+                <summary>what came back</summary>
+                <Block value={observation.text} label={`observation of turn ${first + i}`} />
+              </details>
+            )}
+          </li>
+        ))}
+      </ol>
+      <Turns
+        place={place}
+        job={job}
+        turns={turns}
+        tokens={tokens}
+        shown={looked.turn ?? first}
+        forkable={false}
+      />
+    </section>
+  );
+};

@@ -1,0 +1,89 @@
+import type { FC } from 'hono/jsx';
+import type { OpenReview } from '../../../runs/ladder/reviews.ts';
+import { printable } from '../../../core/printable.ts';
+import { reviewAt } from '../../address.ts';
+import { Time, amount } from '../../parts/numbers.tsx';
+import { Scroll } from '../../parts/scroll.tsx';
+import { Text } from '../../parts/text.tsx';
+import { Cheaper, Deadline, RunLink } from './parts.tsx';
+
+/** By review, its drawing. */
+export type Drawn = Map<string, { src: string; alt: string }>;
+
+export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: Drawn }> = ({
+  reviews,
+  more,
+  drawn,
+}) => {
+  if (reviews.length === 0) return <p>No review is open: nobody waits for a person.</p>;
+  return (
+    <Scroll label="open reviews">
+      <table>
+        <caption>
+          {amount(reviews.length, 'open review')}
+          {more && ', and more'}; those with the nearest deadline first
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">review</th>
+            <th scope="col">run</th>
+            <th scope="col">what</th>
+            <th scope="col">cheaper verdicts</th>
+            <th scope="col">opinions</th>
+            <th scope="col">deadline, UTC</th>
+          </tr>
+        </thead>
+        <tbody>
+          {reviews.map(({ id, run, startedAt, state, runOver }) => (
+            <tr data-item>
+              <td>
+                <a href={reviewAt(id)}>
+                  <Text value={nameOf(id)} max={120} />
+                </a>
+              </td>
+              <td>
+                {run === null ? 'not known' : <RunLink run={run} />}
+                {runOver && <div class="warn">is over: a verdict is kept for other runs</div>}
+              </td>
+              {state === null ? (
+                <td colspan={4}>
+                  asked <Time at={startedAt} />; it does not answer now: is an orchestrator there?
+                </td>
+              ) : (
+                <>
+                  <td>
+                    {drawn.has(id) && (
+                      <img
+                        class="drawing small"
+                        src={drawn.get(id)!.src}
+                        alt={printable(drawn.get(id)!.alt)}
+                      />
+                    )}
+                    <code>
+                      <Text value={JSON.stringify(state.ask.request.subject)} max={160} />
+                    </code>
+                  </td>
+                  <td>
+                    <Cheaper of={state.ask.cheaper ?? []} />
+                  </td>
+                  <td>
+                    {state.opinions.length} of {state.reviewers}
+                  </td>
+                  <td>
+                    <Deadline of={state} />
+                  </td>
+                </>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  );
+};
+
+/** `verdict/expert/1/0a1b…` without what is the same of all, and as much of the digest as tells them apart. */
+const nameOf = (id: string): string => {
+  const [, verifier = id, version = '', digest = ''] = id.split('/');
+  return [verifier, version, digest.slice(0, 12)].filter((part) => part !== '').join(' ');
+};

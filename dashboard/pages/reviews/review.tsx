@@ -1,0 +1,137 @@
+import type { FC } from 'hono/jsx';
+import { closedBecause, isDecided } from '../../../core/ladder/opinions.ts';
+import type { Opinion } from '../../../core/ladder/opinions.ts';
+import type { Presentation } from '../../../runs/ladder/presenter.ts';
+import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
+import { candidateAt } from '../../address.ts';
+import type { Context } from '../../context.ts';
+import { Subject } from '../../parts/subject.tsx';
+import { Block, Text } from '../../parts/text.tsx';
+import { Answer } from '../candidate.tsx';
+import { LONGEST_NAME } from './form.ts';
+import { Cheaper, Deadline, RunLink } from './parts.tsx';
+import { ReadOnly } from './closing.tsx';
+import { Forms } from './verdict-form.tsx';
+
+export interface Failed {
+  problem: string;
+  typed: Opinion | null;
+}
+
+interface ReviewProps {
+  id: string;
+  state: ReviewState;
+  presentation: Presentation;
+  context: Context;
+  failed: Failed | null;
+  /** The runs that wait for it are over. */
+  forOthers: boolean;
+}
+
+/** Nothing can be added, though the verdict is not there yet. */
+const isClosing = ({ opinions, reviewers, withdrawn }: ReviewState): boolean =>
+  isDecided(opinions, reviewers) || withdrawn.some(({ all }) => all === true);
+
+export const Review: FC<ReviewProps> = ({ id, state, presentation, context, failed, forOthers }) => {
+  const { ask, run, reviewers, opinions, withdrawn, verdict } = state;
+  const { verifier, version, digest, subject } = ask.request;
+  return (
+    <>
+      {failed && (
+        <p class="warning" role="alert">
+          <Text value={failed.problem} max={1000} />
+        </p>
+      )}
+      <Subject subject={subject} presentation={presentation} />
+      <dl class="facts">
+        <dt>asked by</dt>
+        <dd>
+          {run === null ? 'not known' : <RunLink run={run} />}
+          {forOthers && (
+            <div class="warn">is over: a verdict is kept for other runs, and changes nothing in this one</div>
+          )}
+        </dd>
+        {run !== null && (
+          <>
+            <dt>its way so far</dt>
+            <dd>
+              <a href={candidateAt(run, verifier, digest)}>every decision and verdict</a>
+            </dd>
+          </>
+        )}
+        <dt>environment</dt>
+        <dd>
+          <Text value={ask.environment} max={100} />
+        </dd>
+        <dt>review</dt>
+        <dd>
+          <code>
+            <Text value={id} max={300} />
+          </code>{' '}
+          (version <Text value={version} max={50} />)
+        </dd>
+        <dt>decided by</dt>
+        <dd>{reviewers === 1 ? 'one reviewer' : `more than half of ${reviewers} reviewers`}</dd>
+        <dt>deadline</dt>
+        <dd>
+          <Deadline of={state} />
+        </dd>
+      </dl>
+      <h2>Cheaper verdicts</h2>
+      {(ask.cheaper ?? []).length === 0 && <p>None is known of it here.</p>}
+      {(ask.cheaper ?? []).map((one) => (
+        <div class="card">
+          <Cheaper of={[one]} />
+          {one.said !== undefined && (
+            <Block value={one.said} max={4000} label={`what ${one.verifier} said`} />
+          )}
+        </div>
+      ))}
+      <h2>Opinions</h2>
+      {opinions.length === 0 && <p>Nobody has answered yet.</p>}
+      <ul>
+        {opinions.map(({ reviewer, score, comment }) => (
+          <li>
+            <strong>
+              <Text value={reviewer} max={LONGEST_NAME} />
+            </strong>
+            : {score}
+            {comment !== undefined && (
+              <>
+                {' – '}
+                <Text value={comment} />
+              </>
+            )}
+          </li>
+        ))}
+        {withdrawn.map(({ reviewer, reason }) => (
+          <li class="muted">
+            <Text value={reviewer} max={LONGEST_NAME} /> took it back
+            {reason !== undefined && (
+              <>
+                {': '}
+                <Text value={reason} />
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      {verdict !== null ? (
+        <>
+          <h2>Verdict</h2>
+          <p>
+            <Answer of={verdict} /> <small>({closedBecause(verdict)})</small>
+          </p>
+        </>
+      ) : isClosing(state) ? (
+        <p role="status">
+          It is decided, and its verdict is being written down: load this page again in a moment.
+        </p>
+      ) : context.actions ? (
+        <Forms id={id} state={state} token={context.formToken} typed={failed?.typed ?? null} />
+      ) : (
+        <ReadOnly />
+      )}
+    </>
+  );
+};

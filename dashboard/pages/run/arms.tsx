@@ -1,0 +1,50 @@
+import type { FC } from 'hono/jsx';
+import { learnability } from '../../../core/training/task-draw.ts';
+import type { StoredStep } from '../../../store/training/step-facts.ts';
+import { percent } from '../../../core/percent.ts';
+import { Text } from '../../parts/text.tsx';
+import { Scroll } from '../../parts/scroll.tsx';
+
+export const Arms: FC<{ step: StoredStep }> = ({ step }) => (
+  <>
+    <h2>Arms</h2>
+    <Scroll>
+      <table>
+        <caption>
+          What stage {step.stage} believes of each environment and level, by which it draws tasks
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">arm</th>
+            <th scope="col" class="number">
+              success p
+            </th>
+            <th scope="col" class="number">
+              trials, decayed
+            </th>
+            <th scope="col" class="number">
+              p(1 − p)
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {Object.entries(step.estimates).map(([name, estimate]) => {
+            const p = (estimate.successes + 1) / (estimate.trials + 2);
+            return (
+              <tr>
+                <th scope="row">
+                  <Text value={name} max={100} />
+                </th>
+                <td class="number">{percent(p)}</td>
+                <td class="number">{estimate.trials.toFixed(1)}</td>
+                <td class="number" title={`weight ${learnability(estimate).toFixed(3)}`}>
+                  {(p * (1 - p)).toFixed(3)}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Scroll>
+  </>
+);

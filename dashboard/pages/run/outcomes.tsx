@@ -1,0 +1,62 @@
+import type { FC } from 'hono/jsx';
+import { noOutcomes } from '../../../core/episode/outcome.ts';
+import type { OutcomeKind } from '../../../core/episode/outcome.ts';
+import type { StoredStep } from '../../../store/training/step-facts.ts';
+import { percent } from '../../../core/percent.ts';
+import { Scroll } from '../../parts/scroll.tsx';
+
+export const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
+  const sums = noOutcomes();
+  const last = steps.findLast(({ rollout }) => rollout !== null)?.rollout?.outcomes;
+  const failures: Record<string, number> = {};
+  for (const { rollout } of steps) {
+    for (const [kind, count] of Object.entries(rollout?.outcomes ?? {})) sums[kind as OutcomeKind] += count;
+    for (const [boundary, count] of Object.entries(rollout?.failures ?? {})) {
+      failures[boundary] = (failures[boundary] ?? 0) + count;
+    }
+  }
+  const all = Object.values(sums).reduce((sum, count) => sum + count, 0);
+  if (all === 0) return null;
+  return (
+    <>
+      <h2>Outcomes</h2>
+      <Scroll>
+        <table>
+          <caption>Episodes that were rolled out to learn from</caption>
+          <thead>
+            <tr>
+              <th scope="col">outcome</th>
+              <th scope="col" class="number">
+                last step
+              </th>
+              <th scope="col" class="number">
+                whole run
+              </th>
+              <th scope="col" class="number">
+                share
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {Object.entries(sums).map(([kind, count]) => (
+              <tr>
+                <th scope="row">{kind}</th>
+                <td class="number">{last?.[kind as OutcomeKind] ?? 0}</td>
+                <td class="number">{count}</td>
+                <td class="number">{percent(count / all)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {Object.keys(failures).length > 0 && (
+        <p class="note">
+          Failed by where:{' '}
+          {Object.entries(failures)
+            .map(([boundary, count]) => `${boundary} ${count}`)
+            .join(', ')}
+        </p>
+      )}
+    </>
+  );
+};

@@ -1,0 +1,64 @@
+import type { FC } from 'hono/jsx';
+import { taskOf } from '../../../runs/episodes/contrast.ts';
+import type { EpisodeRow } from '../../../runs/episodes/episode-rows.ts';
+import { episodeAt } from '../../address.ts';
+import { Num } from '../../parts/numbers.tsx';
+import { Pages } from '../../parts/pages.tsx';
+import { Text } from '../../parts/text.tsx';
+import { Scroll } from '../../parts/scroll.tsx';
+import type { Paged } from './paged.ts';
+import { shownOf } from './paged.ts';
+
+/** One sample of each task. */
+export const isEvaluation = (rows: readonly EpisodeRow[]): boolean =>
+  rows.length > 0 && new Set(rows.map(taskOf)).size === rows.length;
+
+export const Tasks: FC<{ paged: Paged; rows: readonly EpisodeRow[] }> = ({ paged, rows }) => {
+  const { run } = paged;
+  const shown = shownOf(paged, rows);
+  return (
+    <>
+      <h2>Tasks</h2>
+      <Scroll>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">task</th>
+              <th scope="col">outcome</th>
+              <th scope="col" class="number">
+                reward
+              </th>
+              <th scope="col" class="number">
+                turns
+              </th>
+              <th scope="col" class="number">
+                tokens
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.rows.map((row) => (
+              <tr data-item>
+                <th scope="row">
+                  <a href={episodeAt({ run, ...row })}>
+                    <Text value={taskOf(row)} max={200} />
+                  </a>
+                </th>
+                <td>
+                  {row.outcome}
+                  {row.success === true && ', solved'}
+                </td>
+                <td class="number">
+                  <Num value={row.reward} />
+                </td>
+                <td class="number">{row.turns}</td>
+                <td class="number">{row.sampledTokens}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <Pages label="tasks" page={paged.page} last={shown.last} to={paged.to} />
+    </>
+  );
+};
