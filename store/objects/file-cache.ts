@@ -49,7 +49,7 @@ export class FileCache {
     const path = this.pathOf(name);
     const temporary = join(this.directory, 'incoming', `${name}.${process.pid}.${this.counter++}`);
     await mkdir(join(this.directory, 'incoming'), { recursive: true });
-    await mkdir(join(path, '../..'), { recursive: true });
+    await mkdir(join(path, '..'), { recursive: true });
     try {
       await writeFile(temporary, bytes);
       await rename(temporary, path);

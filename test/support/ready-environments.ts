@@ -9,12 +9,12 @@ import { playCalls } from './play-calls.ts';
 
 const howToSetUp = (folder: string): string => `npm run setup:python ${folder}`;
 
-/** Whether the packages of a folder of environments/ are set up; where they are not, it says so. */
+/** Whether the packages of a folder of environments/connectors/packages are set up; where they are not, it says so. */
 export async function hasPackages(folder: string): Promise<boolean> {
-  const file = path.resolve('environments', folder, 'requirements.txt');
+  const file = path.resolve('environments/connectors/packages', folder, 'requirements.txt');
   const found = await findPythonEnvironment(nameOfRequirements(file), file);
   if (!found)
-    console.warn(`SKIPPED: tests of environments/${folder} need its packages: ${howToSetUp(folder)}`);
+    console.warn(`SKIPPED: tests of ${folder} need its packages: ${howToSetUp(folder)}`);
   return found !== undefined;
 }
 

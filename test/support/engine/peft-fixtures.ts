@@ -7,7 +7,7 @@ import { readSafetensors } from '../../../engine/safetensors/safetensors.ts';
 
 // What test/parity/peft/make_fixtures.py wrote.
 const file = (name: string): Uint8Array =>
-  new Uint8Array(readFileSync(new URL(`../../../fixtures/peft/${name}`, import.meta.url)));
+  new Uint8Array(readFileSync(new URL(`../../fixtures/peft/${name}`, import.meta.url)));
 export const json = (name: string): Json => JSON.parse(new TextDecoder().decode(file(name))) as Json;
 export const tensors = (name: string) => readSafetensors(file(name)).tensors;
 
