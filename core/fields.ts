@@ -54,8 +54,8 @@ export const givenName = z.string().min(1).max(200, 'has at most 200 characters'
 const BUDGET = 'leave it out where there is no limit';
 const limits = {
   count: z.int().min(0).max(1e9, BUDGET).optional().describe('Verdicts, or computations: see `counts`.'),
-  seconds: amount(1e9, BUDGET).optional(),
-  usd: amount(1e9, BUDGET).optional(),
+  seconds: amount(1e9, BUDGET).optional().describe('Seconds that the verifier computes.'),
+  usd: amount(1e9, BUDGET).optional().describe('US$ that the verifier costs.'),
 };
 export const budget = z
   .strictObject({

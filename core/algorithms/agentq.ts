@@ -18,7 +18,9 @@ import { ofSamples, passes, planOf } from './surrogate.ts';
  * that differ most. The search is the stage's `collect`.
  */
 const schema = z.strictObject({
-  kind: z.literal('agentq'),
+  kind: z
+    .literal('agentq')
+    .describe('DPO on pairs of actions from the same state of a tree (Putta et al. 2024).'),
   beta: positive(100, 'the reference would hold it')
     .default(0.1)
     .describe('How strongly the reference holds.'),
@@ -28,7 +30,9 @@ const schema = z.strictObject({
   margin: amount(100, 'no pair would be left')
     .default(0.5)
     .describe('Two actions make a pair where their values differ by more, in units of reward.'),
-  pairsPerTask: count(2048, 'a task has no more pairs').default(8),
+  pairsPerTask: count(2048, 'a task has no more pairs')
+    .default(8)
+    .describe('Pairs that are learnt of a task, at most.'),
   ...passes,
 });
 

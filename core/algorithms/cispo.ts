@@ -12,7 +12,9 @@ import { entropyBonus, ofSamples, passes, planOf, refills } from './surrogate.ts
  *   token loses its gradient.
  */
 const schema = z.strictObject({
-  kind: z.literal('cispo'),
+  kind: z
+    .literal('cispo')
+    .describe('Clips the importance weight, and no token loses its gradient (MiniMax 2025).'),
   clipRatioHigh: positive(100, 'above it nothing is clipped')
     .default(4)
     .describe('A ratio counts for 1 + this at most.'),

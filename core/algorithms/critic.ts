@@ -10,7 +10,9 @@ import { atSampled, overCompletion, rewardedOf, sampledAt, scoreOf, tokenRewards
 
 /** What a spec says of the network. */
 export const criticShape = {
-  learningRate: positive(1, 'Adam moves each weight by about that much').default(1e-3),
+  learningRate: positive(1, 'Adam moves each weight by about that much')
+    .default(1e-3)
+    .describe('Of the critic; the policy has its own.'),
   valueClip: amount(1000, '0 leaves it out')
     .default(0.2)
     .describe(

@@ -23,7 +23,7 @@ import {
  * The soft overlong penalty (eq. 13) is a rule of the reward. What the sampling leaves after `maxRefills` is learnt from.
  */
 const schema = z.strictObject({
-  kind: z.literal('dapo'),
+  kind: z.literal('dapo').describe('Decoupled clip and dynamic sampling (Yu et al. 2025).'),
   filter: z
     .enum(['correctness', 'reward'])
     .default('correctness')

@@ -14,8 +14,11 @@ import { ofSamples, passes, planOf } from './surrogate.ts';
  *   `ipo` (Azar et al. 2023, arXiv 2310.12036): (difference − 1 / 2β)².
  */
 const schema = z.strictObject({
-  kind: z.literal('dpo'),
-  variant: z.enum(['sigmoid', 'ipo']).default('sigmoid'),
+  kind: z.literal('dpo').describe('Learns from pairs of a better and a worse sample (Rafailov et al. 2023).'),
+  variant: z
+    .enum(['sigmoid', 'ipo'])
+    .default('sigmoid')
+    .describe('sigmoid: DPO (Rafailov et al. 2023). ipo: a squared distance (Azar et al. 2023).'),
   beta: positive(100, 'the reference would hold it')
     .default(0.1)
     .describe('How strongly the reference holds.'),
@@ -25,7 +28,9 @@ const schema = z.strictObject({
     .lt(0.5)
     .default(0)
     .describe('How often a preference is taken to be wrong (conservative DPO); sigmoid only.'),
-  pairsPerTask: count(2048, 'a group has no more pairs').default(2),
+  pairsPerTask: count(2048, 'a group has no more pairs')
+    .default(2)
+    .describe('Pairs that are learnt of a task, at most.'),
   ...passes,
 });
 

@@ -26,7 +26,9 @@ import { discounted, overTurns } from './turns.ts';
  *   discounted by γ from turn to turn. The state is what the policy saw last: the prompt, or the last observation.
  */
 const schema = z.strictObject({
-  kind: z.literal('gigpo'),
+  kind: z
+    .literal('gigpo')
+    .describe('Groups of episodes, and groups of turns from the same state (Feng et al. 2025).'),
   omega: amount(100, 'episodes would count for nothing')
     .default(1)
     .describe('Weight of the turns’ advantage.'),

@@ -24,7 +24,12 @@ import {
  * 0.28) and of the mean (over tokens) are those of DAPO (Yu et al. 2025).
  */
 const schema = z.strictObject({
-  kind: z.literal('grpo').default('grpo'),
+  kind: z
+    .literal('grpo')
+    .default('grpo')
+    .describe(
+      'Group relative policy optimization (Shao et al. 2024), with the changes of DAPO in its defaults.',
+    ),
   scaleRewards: z
     .enum(['group', 'none'])
     .default('group')

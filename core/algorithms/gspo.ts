@@ -13,9 +13,13 @@ import { ofSamples, passes, planOf, refills } from './surrogate.ts';
  * Its clip is some hundred times tighter than that of a token's ratio, for a mean of many varies less.
  */
 const schema = z.strictObject({
-  kind: z.literal('gspo'),
-  clipRatioLow: positive(1, 'a ratio is never below 0').default(3e-4),
-  clipRatioHigh: positive(100, 'above it nothing is clipped').default(4e-4),
+  kind: z.literal('gspo').describe('Clips the ratio of whole sequences (Zheng et al. 2025).'),
+  clipRatioLow: positive(1, 'a ratio is never below 0')
+    .default(3e-4)
+    .describe('How far below 1 the ratio of a sequence still counts.'),
+  clipRatioHigh: positive(100, 'above it nothing is clipped')
+    .default(4e-4)
+    .describe('How far above 1 the ratio of a sequence still counts.'),
   ...passes,
   ...refills,
 });

@@ -15,12 +15,16 @@ import { ofSamples, passes, planOf } from './surrogate.ts';
  * (docs/log.md), so it has a third of it by default.
  */
 const schema = z.strictObject({
-  kind: z.literal('kto'),
+  kind: z
+    .literal('kto')
+    .describe('Learns from samples that are good or bad, without pairs (Ethayarajh et al. 2024).'),
   beta: positive(100, 'the reference would hold it')
     .default(0.1)
     .describe('How strongly the reference holds.'),
-  desirableWeight: amount(100, 'weigh the others less').default(1),
-  undesirableWeight: amount(100, 'weigh the others less').default(1),
+  desirableWeight: amount(100, 'weigh the others less')
+    .default(1)
+    .describe('Weight of samples that succeed.'),
+  undesirableWeight: amount(100, 'weigh the others less').default(1).describe('Weight of samples that fail.'),
   ...passes,
 });
 

@@ -20,7 +20,9 @@ const NO_MIXTURE = `must be from ${LEAST_JSD_BETA} to ${1 - LEAST_JSD_BETA}: cho
  * Rewards are no part of the loss; they say what an episode was worth, and infrastructure outcomes teach nothing.
  */
 const schema = z.strictObject({
-  kind: z.literal('opd'),
+  kind: z
+    .literal('opd')
+    .describe('On-policy distillation: teachers grade each token of the student (Agarwal et al. 2024).'),
   teachers: z
     .array(
       z.strictObject({
@@ -38,7 +40,8 @@ const schema = z.strictObject({
       }),
     )
     .nonempty()
-    .max(16, 'has at most 16 teachers: each of them is in memory with the student'),
+    .max(16, 'has at most 16 teachers: each of them is in memory with the student')
+    .describe('Checkpoints whose distributions the student follows.'),
   divergence: z
     .enum(['reverse-kl', 'forward-kl', 'jsd'])
     .default('reverse-kl')

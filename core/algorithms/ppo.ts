@@ -27,11 +27,14 @@ import {
  * λ, with the value at each turn's last token, and within a turn, from what its last token was given, by `gamma`, `lambda`.
  */
 const schema = z.strictObject({
-  kind: z.literal('ppo'),
+  kind: z.literal('ppo').describe('Advantages by a critic and GAE (Schulman et al. 2017).'),
   gamma: fraction.default(1).describe('Discount from token to token.'),
   lambda: fraction.default(0.95).describe('Of GAE, from token to token.'),
   turns: z
-    .strictObject({ gamma: fraction.default(1), lambda: fraction.default(1) })
+    .strictObject({
+      gamma: fraction.default(1).describe('Discount from turn to turn.'),
+      lambda: fraction.default(1).describe('Of GAE, from turn to turn.'),
+    })
     .optional()
     .describe('Discount and λ from turn to turn (bi-level GAE); absent: the tokens’ go through.'),
   ...criticFields,

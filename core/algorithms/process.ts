@@ -27,7 +27,7 @@ import { discounted, overTurns } from './turns.ts';
  * 2505.11821). The outcome keeps at least half.
  */
 const schema = z.strictObject({
-  kind: z.literal('process'),
+  kind: z.literal('process').describe('Advantages from the rewards of single turns, and from the outcome.'),
   over: z.enum(['group', 'turn']).default('group').describe('What the reward of a turn is compared with.'),
   outcomeShare: z
     .number()

@@ -21,7 +21,7 @@ import {
  *   either way standardized over all sampled tokens of the batch; loss: the clipped ratio, mean over all tokens.
  */
 const schema = z.strictObject({
-  kind: z.literal('reinforce++'),
+  kind: z.literal('reinforce++').describe('Advantages are standardized over the whole batch (Hu 2025).'),
   baseline: z
     .enum(['none', 'group'])
     .default('group')

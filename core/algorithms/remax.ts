@@ -21,7 +21,9 @@ import {
  * A task whose greedy sample has no reward (it failed, or waits for a verdict) is left out: it has no baseline.
  */
 const schema = z.strictObject({
-  kind: z.literal('remax'),
+  kind: z
+    .literal('remax')
+    .describe('The baseline of a sample is the reward of a greedy one (Li et al. 2023).'),
   ...entropyBonus,
   aggregation: tokenMean.aggregation.default('dr-grpo'),
   // One update a step: without a ratio to the old policy further ones would go on as if nothing had moved.

@@ -13,7 +13,7 @@ import { passes, planOf } from './surrogate.ts';
  *   loss: negative log-likelihood of the sampled tokens, mean over tokens.
  */
 const schema = z.strictObject({
-  kind: z.literal('rft'),
+  kind: z.literal('rft').describe('Imitates the samples that succeed (Yuan et al. 2023).'),
   mostPerTask: z
     .int()
     .min(1)

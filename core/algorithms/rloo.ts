@@ -24,7 +24,9 @@ import {
  * A sample is one action, so the loss sums over its tokens: `aggregation` is `dr-grpo` where the spec says nothing.
  */
 const schema = z.strictObject({
-  kind: z.literal('rloo'),
+  kind: z
+    .literal('rloo')
+    .describe('The baseline of a sample is the mean of the others (Ahmadian et al. 2024).'),
   ...clip,
   ...klToReference,
   ...entropyBonus,

@@ -24,7 +24,7 @@ import {
  * StarPO without S is optimized by critic-free GRPO or by PPO in the paper: `grpo` or `ppo`, each with equal clips.
  */
 const schema = z.strictObject({
-  kind: z.literal('starpo-s'),
+  kind: z.literal('starpo-s').describe('PPO on the groups whose rewards vary most (Wang et al. 2025).'),
   keepGroups: positive(1, 'that keeps all')
     .default(0.5)
     .describe(

@@ -24,7 +24,9 @@ import {
  * (docs/log.md). Its further term that imitates right answers (section 4.3, eq. 13) is left out: `rft` does that.
  */
 const schema = z.strictObject({
-  kind: z.literal('vapo'),
+  kind: z
+    .literal('vapo')
+    .describe('PPO with a pretrained critic and a λ that follows the length (Yue et al. 2025).'),
   gamma: fraction.default(1).describe('Discount from token to token.'),
   alpha: positive(1000, 'λ is 1 by then')
     .default(1)
@@ -34,7 +36,8 @@ const schema = z.strictObject({
   ...criticFields,
   critic: z
     .strictObject({ ...criticShape, pretrainingSteps: criticShape.pretrainingSteps.default(5) })
-    .prefault({}),
+    .prefault({})
+    .describe('A network of its own that predicts what is still to come, trained first for some steps.'),
   ...clip,
   ...entropyBonus,
   ...passes,

@@ -22,8 +22,11 @@ import { clip, clippedObjective, entropyBonus, passes, planOf, tokenMean } from 
  * starts from (decoupled: Hilton et al. 2022, arXiv 2110.00641). In a step's first update the ratio is 1.
  */
 const schema = z.strictObject({
-  kind: z.literal('vtrace'),
-  target: z.enum(['vtrace', 'retrace']).default('vtrace'),
+  kind: z.literal('vtrace').describe('Off-policy corrections of values by a critic (Espeholt et al. 2018).'),
+  target: z
+    .enum(['vtrace', 'retrace'])
+    .default('vtrace')
+    .describe('How values are corrected: V-trace (Espeholt et al. 2018) or Retrace (Munos et al. 2016).'),
   gamma: fraction.default(1).describe('Discount from token to token.'),
   lambda: fraction.default(1).describe('How far a correction reaches.'),
   rhoBar: positive(1e6, 'nothing is cut by then').default(1).describe('Cap of the weight of a step.'),

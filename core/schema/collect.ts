@@ -17,14 +17,21 @@ const step = count(1e6, 'no stage has more steps');
 /** Where a stage's episodes come from. */
 export const collectSchema = z
   .discriminatedUnion('kind', [
-    z.strictObject({ kind: z.literal('on-policy') }).describe('The policy that learns samples them.'),
     z
       .strictObject({
-        kind: z.literal('stored'),
+        kind: z.literal('on-policy').describe('Sample with the policy that learns. The default.'),
+      })
+      .describe('The policy that learns samples them.'),
+    z
+      .strictObject({
+        kind: z.literal('stored').describe('Take episodes that are in the store.'),
         run: runName.optional().describe('Default: this run.'),
         stage: name.describe('Whose episodes they are; of this run an earlier one.'),
         steps: z
-          .strictObject({ from: step.default(1), to: step.optional() })
+          .strictObject({
+            from: step.default(1).describe('The first step.'),
+            to: step.optional().describe('The last step. Default: the last that there is.'),
+          })
           .optional()
           .describe('Both included. Default: all.'),
       })
@@ -33,7 +40,7 @@ export const collectSchema = z
       ),
     z
       .strictObject({
-        kind: z.literal('tree'),
+        kind: z.literal('tree').describe('Sample a tree of turns for each task.'),
         roots: count(4095, 'draw more tasks instead')
           .default(4)
           .describe('Samples that begin at the prompt; the others of numGenerations branch off.'),
@@ -55,7 +62,8 @@ export const collectSchema = z
         'The policy that learns samples them, and those of a task form a tree over turns: a part of them goes on from where another one stood.',
       ),
   ])
-  .prefault({ kind: 'on-policy' });
+  .prefault({ kind: 'on-policy' })
+  .describe('Where the episodes of the stage come from.');
 
 export type CollectSpec = z.output<typeof collectSchema>;
 

@@ -15,14 +15,16 @@ import { verificationSchema } from './verification.ts';
  */
 export const curriculumSchema = z
   .strictObject({
-    $schema: z.string().optional(),
+    $schema: z.string().optional().describe('Path of the JSON schema, for editors. Gradus does not read it.'),
     run: name.optional().describe("Name of the run in the store; the workflow's id where it is absent."),
     seed: z.int().min(0).default(0).describe('Every random choice of the run follows from it.'),
     model: modelSchema,
     learner: learnerSchema,
     sampling: samplingSchema,
     reward: rewardSchema,
-    verification: verificationSchema.optional(),
+    verification: verificationSchema
+      .optional()
+      .describe('The ladder of verifiers, the cheapest first. Absent: only fast verifiers judge.'),
     stages: stagesSchema,
     evaluation: evaluationSchema,
     retention: retentionSchema,

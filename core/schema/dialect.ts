@@ -6,7 +6,9 @@ import type { Present } from '../fields.ts';
 
 export const dialectSchema = z
   .strictObject({
-    name: z.enum(DIALECTS),
+    name: z
+      .enum(DIALECTS)
+      .describe('The form of tool calls and answers, by the model family or paper that it comes from.'),
     thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
     date: z.iso.date().optional().describe('The day that the chat template is told, YYYY-MM-DD.'),
     tool: givenName

@@ -7,14 +7,21 @@ import type { WithArms } from './tasks.ts';
 /** Of each task; all of a task are in one group. */
 const MOST_SAMPLES = 128;
 
-export const evaluationSchema = z.strictObject({
-  tasks: tasksSchema,
-  count: count(MOST_TASKS, MEASURED).default(1000).describe(`Test tasks. ${FEWER}`),
-  samples: count(MOST_SAMPLES, 'take more tasks')
-    .default(1)
-    .describe('Of each task: with several there are pass@k and pass^k, and what other attempts are worth.'),
-  confidence: z.number().min(0.5).max(0.9999).default(0.95).describe('Two-sided, of the printed intervals.'),
-});
+export const evaluationSchema = z
+  .strictObject({
+    tasks: tasksSchema,
+    count: count(MOST_TASKS, MEASURED).default(1000).describe(`Test tasks. ${FEWER}`),
+    samples: count(MOST_SAMPLES, 'take more tasks')
+      .default(1)
+      .describe('Of each task: with several there are pass@k and pass^k, and what other attempts are worth.'),
+    confidence: z
+      .number()
+      .min(0.5)
+      .max(0.9999)
+      .default(0.95)
+      .describe('Two-sided, of the printed intervals.'),
+  })
+  .describe('The evaluation before and after the run, on test tasks that no decision has seen.');
 
 type WrittenEvaluation = z.output<typeof evaluationSchema>;
 

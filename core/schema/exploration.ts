@@ -7,8 +7,8 @@ export const explorationSchema = z
   .strictObject({
     temperature: z
       .strictObject({
-        from: temperature,
-        to: temperature,
+        from: temperature.describe('Of the first step.'),
+        to: temperature.describe('Of the last step of the line, and of all after it.'),
         steps: count(1e6, 'no stage has more steps').describe('Steps after which it is `to`.'),
       })
       .optional()
@@ -21,4 +21,5 @@ export const explorationSchema = z
         'Probability that the first turn of an episode begins with a call of a tool drawn at random, each as likely. The policy writes the arguments; what it did not sample is not learnt.',
       ),
   })
-  .optional();
+  .optional()
+  .describe('How the stage samples otherwise than `sampling` says.');

@@ -4,7 +4,7 @@ import { positive } from '../fields.ts';
 
 export const loraSchema = z
   .strictObject({
-    rank: z.int().min(1).max(1024).default(8),
+    rank: z.int().min(1).max(1024).default(8).describe('Rank of the low-rank matrices.'),
     alpha: positive(65_536, 'lower it, or raise the rank')
       .default(16)
       .describe('What the adapter adds counts for alpha / rank.'),

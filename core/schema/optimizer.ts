@@ -9,9 +9,14 @@ const others = {
   warmupUpdates: count(1e6, 'the rate would never be reached', 0)
     .default(10)
     .describe('Updates over which the rate rises linearly.'),
-  beta1: decay.default(0.9),
-  beta2: decay.default(0.999),
-  epsilon: z.number().min(1e-20).max(1).default(1e-8),
+  beta1: decay.default(0.9).describe('Decay of the mean of gradients.'),
+  beta2: decay.default(0.999).describe('Decay of the mean of squared gradients.'),
+  epsilon: z
+    .number()
+    .min(1e-20)
+    .max(1)
+    .default(1e-8)
+    .describe('Added to the root of the mean square, so that nothing is divided by 0.'),
   maxGradientNorm: amount(1e6, '0 leaves the gradient alone')
     .refine((norm) => norm === 0 || norm >= LEAST_NORM, {
       error: `must be at least ${LEAST_NORM}, for nothing is left of a gradient in float32: 0 leaves it alone`,
@@ -25,7 +30,7 @@ const ADAM = 'Adam (Kingma & Ba 2015).';
 /** `learningRate` is its default. */
 export const optimizerSchema = (learningRate: number) =>
   z
-    .strictObject({ learningRate: rate.default(learningRate), ...others })
+    .strictObject({ learningRate: rate.default(learningRate).describe('After the warm-up.'), ...others })
     .prefault({})
     .describe(ADAM);
 

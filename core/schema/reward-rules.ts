@@ -16,7 +16,7 @@ const tokens = (what: string) => count(1e6, 'no episode has so many tokens').des
 
 const linearLength = z
   .strictObject({
-    kind: z.literal('linear-length'),
+    kind: z.literal('linear-length').describe('A penalty that grows linearly with the length.'),
     target: tokens('Sampled tokens up to which nothing is taken off.'),
     limit: tokens('Sampled tokens from which the whole weight is.'),
     weight,
@@ -26,7 +26,7 @@ const linearLength = z
 
 const sigmoidLength = z
   .strictObject({
-    kind: z.literal('sigmoid-length'),
+    kind: z.literal('sigmoid-length').describe('A penalty that grows with the length along a sigmoid.'),
     target: tokens('Sampled tokens at which half of the weight is taken off.'),
     scale: positive(1e6, 'no episode has so many tokens').describe(
       'Tokens around the target over which it rises.',
@@ -38,7 +38,7 @@ const sigmoidLength = z
 
 const overlong = z
   .strictObject({
-    kind: z.literal('overlong'),
+    kind: z.literal('overlong').describe('A penalty for episodes near the limit of tokens.'),
     limit: tokens('Tokens after the prompt; default sampling.maxCompletionTokens.').optional(),
     buffer: tokens('Tokens before the limit over which the penalty rises.'),
     weight,
@@ -48,7 +48,7 @@ const overlong = z
 
 const agreement = z
   .strictObject({
-    kind: z.literal('agreement'),
+    kind: z.literal('agreement').describe('A reward for the answer that most samples give.'),
     by: z
       .enum(['majority', 'share'])
       .default('majority')
@@ -61,12 +61,16 @@ const agreement = z
   .describe('Pays for answering as the other samples of the task do, without a label.');
 
 const confidence = z
-  .strictObject({ kind: z.literal('confidence'), weight, gatedBy })
+  .strictObject({
+    kind: z.literal('confidence').describe('A reward for tokens that the policy finds likely.'),
+    weight,
+    gatedBy,
+  })
   .describe('Pays exp of the mean log-prob of the sampled tokens, without a label.');
 
 const diversity = z
   .strictObject({
-    kind: z.literal('diversity'),
+    kind: z.literal('diversity').describe('A reward for what other samples do not do.'),
     of: z
       .enum(['answer', 'calls'])
       .default('answer')
@@ -82,7 +86,7 @@ const diversity = z
 
 const process = z
   .strictObject({
-    kind: z.literal('process'),
+    kind: z.literal('process').describe('A reward for single steps that a verifier has scored.'),
     verifier: givenName.describe('A component whose verifier scores steps.'),
     by: z
       .enum(['minimum', 'product', 'mean', 'turns'])

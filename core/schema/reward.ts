@@ -11,64 +11,73 @@ import type { RewardRule } from './reward-rules.ts';
 import type { SamplingSpec } from './sampling.ts';
 import type { VerificationSpec } from './verification.ts';
 
-export const rewardSchema = z.strictObject({
-  components: z
-    .array(
-      z.strictObject({
-        verifier: givenName,
-        role: z
-          .enum(['outcome', 'bonus', 'penalty'])
-          .describe(
-            'outcome: decides success, exactly one. bonus: adds weight × score. penalty: subtracts weight × (1 − score).',
-          ),
-        weight: amount(1000, 'weigh the others less').default(1),
-        gatedBy: givenName
-          .nullable()
-          .default(null)
-          .describe('Counts only where this verifier gave the full score.'),
-      }),
-    )
-    .nonempty()
-    .max(32, 'has at most 32 components'),
-  ensembles: z
-    .array(
-      z.strictObject({
-        name: givenName.describe('What a component calls it by.'),
-        verifiers: z.array(givenName).min(2).max(16, 'has at most 16 verifiers'),
-        by: z
-          .enum(['minimum', 'mean-deviation'])
-          .default('minimum')
-          .describe('minimum of the scores, or mean − deviations × their standard deviation, not below 0.'),
-        deviations: positive(100, 'nothing would be left')
-          .optional()
-          .describe('Of mean-deviation; default 1.'),
-      }),
-    )
-    .max(16, 'has at most 16 ensembles')
-    .optional()
-    .describe('Fast verifiers that speak as one; where one of them abstains, all do.'),
-  rules: z
-    .array(rewardRuleSchema)
-    .max(16, 'has at most 16 rules')
-    .optional()
-    .describe('What is added besides verdicts, in training only.'),
-  normalization: z
-    .literal('environment')
-    .optional()
-    .describe(
-      'environment: advantages are of (reward − mean) / deviation over the step within each environment. Absent: of rewards as they are.',
-    ),
-  shapingMayDominate: z
-    .boolean()
-    .optional()
-    .describe(
-      'All that is not the outcome may weigh more than it. Otherwise that is refused: a failure could be worth more than a success.',
-    ),
-  truncated: z
-    .enum(['train', 'mask'])
-    .default('train')
-    .describe('Episodes cut by a limit: trained on with their reward, or left out of loss and statistics.'),
-});
+export const rewardSchema = z
+  .strictObject({
+    components: z
+      .array(
+        z.strictObject({
+          verifier: givenName.describe('A verifier of the environment, an ensemble, or "ladder".'),
+          role: z
+            .enum(['outcome', 'bonus', 'penalty'])
+            .describe(
+              'outcome: decides success, exactly one. bonus: adds weight × score. penalty: subtracts weight × (1 − score).',
+            ),
+          weight: amount(1000, 'weigh the others less')
+            .default(1)
+            .describe('What its score is multiplied by.'),
+          gatedBy: givenName
+            .nullable()
+            .default(null)
+            .describe('Counts only where this verifier gave the full score.'),
+        }),
+      )
+      .nonempty()
+      .max(32, 'has at most 32 components')
+      .describe('Verdicts that the reward is a weighted sum of.'),
+    ensembles: z
+      .array(
+        z.strictObject({
+          name: givenName.describe('What a component calls it by.'),
+          verifiers: z
+            .array(givenName)
+            .min(2)
+            .max(16, 'has at most 16 verifiers')
+            .describe('Fast verifiers of the environment.'),
+          by: z
+            .enum(['minimum', 'mean-deviation'])
+            .default('minimum')
+            .describe('minimum of the scores, or mean − deviations × their standard deviation, not below 0.'),
+          deviations: positive(100, 'nothing would be left')
+            .optional()
+            .describe('Of mean-deviation; default 1.'),
+        }),
+      )
+      .max(16, 'has at most 16 ensembles')
+      .optional()
+      .describe('Fast verifiers that speak as one; where one of them abstains, all do.'),
+    rules: z
+      .array(rewardRuleSchema)
+      .max(16, 'has at most 16 rules')
+      .optional()
+      .describe('What is added besides verdicts, in training only.'),
+    normalization: z
+      .literal('environment')
+      .optional()
+      .describe(
+        'environment: advantages are of (reward − mean) / deviation over the step within each environment. Absent: of rewards as they are.',
+      ),
+    shapingMayDominate: z
+      .boolean()
+      .optional()
+      .describe(
+        'All that is not the outcome may weigh more than it. Otherwise that is refused: a failure could be worth more than a success.',
+      ),
+    truncated: z
+      .enum(['train', 'mask'])
+      .default('train')
+      .describe('Episodes cut by a limit: trained on with their reward, or left out of loss and statistics.'),
+  })
+  .describe('How verdicts become the reward of an episode.');
 
 export type WrittenReward = z.output<typeof rewardSchema>;
 

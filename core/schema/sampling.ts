@@ -11,7 +11,7 @@ export const temperature = z
 
 export const samplingSchema = z
   .strictObject({
-    temperature: temperature.default(1),
+    temperature: temperature.default(1).describe('Logits are divided by it, in sampling and in the loss.'),
     topK: count(MOST_KEPT, 'what each token is sampled among is kept with it; 0 keeps all tokens', 0)
       .default(0)
       .describe(
@@ -27,7 +27,8 @@ export const samplingSchema = z
       .default(160)
       .describe('Tokens after the prompt: sampled and observed.'),
   })
-  .prefault({});
+  .prefault({})
+  .describe('How the policy samples episodes.');
 
 export type SamplingSpec = z.output<typeof samplingSchema>;
 

@@ -19,7 +19,8 @@ export const tasksSchema = z
     }),
   )
   .nonempty()
-  .max(64, 'has at most 64 entries');
+  .max(64, 'has at most 64 entries')
+  .describe('Environments and their levels; tasks are drawn among all of them.');
 
 export type WrittenTasks = z.output<typeof tasksSchema>;
 

@@ -13,12 +13,16 @@ export const verificationSchema = z
     rungs: z
       .array(
         z.strictObject({
-          verifier: givenName,
+          verifier: givenName.describe('A verifier of the environment; its tier says where it runs.'),
           passAtLeast: fraction.describe('A score from which on a candidate climbs to the next rung.'),
           escalate: z
             .strictObject({
-              valueAtLeast: fraction.default(1),
-              uncertaintyAtLeast: amount(1, 'of a score in [0, 1]; 1 asks for nothing').default(1),
+              valueAtLeast: fraction
+                .default(1)
+                .describe('Score that the next rung is expected to give, at least.'),
+              uncertaintyAtLeast: amount(1, 'of a score in [0, 1]; 1 asks for nothing')
+                .default(1)
+                .describe('Standard deviation of that expectation, at least.'),
             })
             .prefault({})
             .describe(
@@ -44,7 +48,8 @@ export const verificationSchema = z
         }),
       )
       .min(2)
-      .max(8, 'has at most 8 rungs'),
+      .max(8, 'has at most 8 rungs')
+      .describe('Verifiers in the order in which a candidate meets them, the cheapest first.'),
     offerLateFor: z
       .int()
       .min(0)

@@ -40,7 +40,7 @@ const confidence = (usual: number, what: string) =>
 
 export const rlStageSchema = z
   .strictObject({
-    kind: z.literal('rl').default('rl'),
+    kind: z.literal('rl').default('rl').describe('Reinforcement learning. The default.'),
     name: name.describe('Unique in the run.'),
     tasks: tasksSchema,
     groupsPerStep: count(MOST_EPISODES / 2, 'take more steps')
@@ -50,21 +50,25 @@ export const rlStageSchema = z
       .default(32)
       .describe('Tasks that one child workflow rolls out together; it does not change what is sampled.'),
     numGenerations: count(4096, 'draw more tasks instead', 2).default(16).describe('Samples per task.'),
-    maxSteps: count(1e6, 'write another stage'),
+    maxSteps: count(1e6, 'write another stage').describe('Steps after which the stage ends, at most.'),
     collect: collectSchema,
     exploration: explorationSchema,
-    algorithm: algorithmSchema.prefault({}),
+    algorithm: algorithmSchema.prefault({}).describe('The training method and its options.'),
     optimizer: methodsOptimizerSchema,
-    graduation: z.strictObject({
-      successAtLeast: fraction.describe('Held-out success that must be shown.'),
-      confidence: confidence(
-        0.9,
-        'Probability that none of the evaluations of the stage graduates a policy that is worse.',
-      ),
-      tasks: count(MOST_TASKS, MEASURED).default(300).describe(`Held-out tasks of an evaluation. ${FEWER}`),
-      everySteps: count(1e6, 'the last step is always measured').default(10),
-      unjudgedAtMost: unjudgedSchema,
-    }),
+    graduation: z
+      .strictObject({
+        successAtLeast: fraction.describe('Held-out success that must be shown.'),
+        confidence: confidence(
+          0.9,
+          'Probability that none of the evaluations of the stage graduates a policy that is worse.',
+        ),
+        tasks: count(MOST_TASKS, MEASURED).default(300).describe(`Held-out tasks of an evaluation. ${FEWER}`),
+        everySteps: count(1e6, 'the last step is always measured')
+          .default(10)
+          .describe('Steps from one evaluation to the next.'),
+        unjudgedAtMost: unjudgedSchema,
+      })
+      .describe('When the stage has reached its goal.'),
     plateau: z
       .strictObject({
         evaluations: count(200, 'each of them is carried from step to step', 2)
@@ -77,9 +81,13 @@ export const rlStageSchema = z
           0.9,
           'Probability that none of the evaluations of the stage finds a plateau where there is that gain.',
         ),
-        action: z.enum(['advance', 'stop', 'ask']).default('advance'),
+        action: z
+          .enum(['advance', 'stop', 'ask'])
+          .default('advance')
+          .describe('Go on with the next stage, end the run, or ask a person.'),
       })
-      .prefault({}),
+      .prefault({})
+      .describe('What is done when the stage no longer gets better.'),
     collapse: z
       .strictObject({
         successBelowBest: fraction
@@ -94,13 +102,19 @@ export const rlStageSchema = z
           .describe(
             'Entropy of the policy in nats a token, estimated by what it sampled in the step; 0 switches this rule off.',
           ),
-        action: z.enum(['rollback', 'stop', 'ask']).default('rollback'),
-        learningRateFactor: positive(1, 'a roll-back goes on more carefully').default(0.5),
+        action: z
+          .enum(['rollback', 'stop', 'ask'])
+          .default('rollback')
+          .describe('Go back to the best checkpoint, end the run, or ask a person.'),
+        learningRateFactor: positive(1, 'a roll-back goes on more carefully')
+          .default(0.5)
+          .describe('The learning rate is multiplied by it at each roll-back.'),
         maxRollbacks: count(1000, 'a person should have been asked', 0)
           .default(2)
           .describe('After these a person is asked.'),
       })
-      .prefault({}),
+      .prefault({})
+      .describe('What is done when the policy has become much worse.'),
     diagnosis: diagnosisSchema
       .prefault({})
       .describe('What is done about what goes wrong, by its name; see docs/diagnosis.md.'),

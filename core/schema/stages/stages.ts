@@ -15,7 +15,8 @@ import type { SupervisedStageSpec } from './supervised.ts';
 export const stagesSchema = z
   .array(z.discriminatedUnion('kind', [rlStageSchema, supervisedStageSchema]))
   .nonempty()
-  .max(64, 'has at most 64 stages: what each ended with is carried along');
+  .max(64, 'has at most 64 stages: what each ended with is carried along')
+  .describe('In order: each stage goes on with the policy of the one before.');
 
 type WrittenStages = z.output<typeof stagesSchema>;
 

@@ -22,7 +22,7 @@ const MOST_DEMONSTRATIONS = 262_144;
 
 export const supervisedStageSchema = z
   .strictObject({
-    kind: z.literal('supervised'),
+    kind: z.literal('supervised').describe('Supervised fine-tuning on demonstrations.'),
     name: name.describe('Unique in the run.'),
     tasks: tasksSchema,
     minibatch: count(8192, 'raise updatesPerRound instead')
@@ -31,15 +31,19 @@ export const supervisedStageSchema = z
     updatesPerRound: count(10_000, 'raise maxRounds instead')
       .default(50)
       .describe('Optimizer updates per round; each round has fresh demonstrations.'),
-    maxRounds: count(10_000, 'a stage that needs more does not learn').default(60),
+    maxRounds: count(10_000, 'a stage that needs more does not learn')
+      .default(60)
+      .describe('Rounds after which the stage fails where its goal is not reached.'),
     optimizer: optimizerSchema(1e-3),
-    graduation: z.strictObject({
-      successAtLeast: fraction.describe(
-        'Held-out success that every level must reach: what is never sampled is never reinforced.',
-      ),
-      tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe(`Held-out tasks per level. ${FEWER}`),
-      unjudgedAtMost: unjudgedSchema,
-    }),
+    graduation: z
+      .strictObject({
+        successAtLeast: fraction.describe(
+          'Held-out success that every level must reach: what is never sampled is never reinforced.',
+        ),
+        tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe(`Held-out tasks per level. ${FEWER}`),
+        unjudgedAtMost: unjudgedSchema,
+      })
+      .describe('The goal of the stage.'),
   })
   .describe(
     'Supervised rounds on generated demonstrations until every level succeeds now and then: a warm start.',
