@@ -6,8 +6,9 @@ import { stackLock } from '../infra/dev/stack-addresses.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { lockHolder } from '../infra/setup/file-lock.ts';
 import type { SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
-import { parseSpec, readShape } from '../spec/parse-spec.ts';
+import { parseSpec, readNames, readShape } from '../spec/parse-spec.ts';
 import { hostOptions, readHostSettings } from '../workers/settings.ts';
+import { note } from './printable.ts';
 import { namingPlace, projectEnvironment, projectModules } from './project.ts';
 
 // What a worker would refuse is known without servers, which take a minute, and at the first start ten. Only the store knows
@@ -16,6 +17,7 @@ import { namingPlace, projectEnvironment, projectModules } from './project.ts';
 /**
  * Checks a spec against the environments of the project, before anything is started. Where another process holds servers
  * and workers up (`join`) these have their own environments, and its shape alone is checked.
+ * Names of other trainers are noted on standard error.
  * Throws GradusError('spec' | 'environment', …) as a worker does, and says that nothing was started.
  */
 export async function checkSpec(
@@ -24,7 +26,9 @@ export async function checkSpec(
   { stateDir = DEFAULT_STATE_DIR, join = false }: { stateDir?: string | undefined; join?: boolean } = {},
 ): Promise<void> {
   await sayingSo(async () => {
+    const { hints } = readNames(spec);
     const written = readShape(spec);
+    for (const hint of hints) note(`the curriculum spec: ${hint}`);
     if (join && (await lockHolder(stackLock(path.resolve(stateDir)))) !== undefined) return;
     await withEnvironments(async (environments) => {
       parseSpec(spec, workflowId, await withTurnsOfDemonstrations(written, environments));

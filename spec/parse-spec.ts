@@ -3,6 +3,7 @@ import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/schema/c
 import { withFittingCounts } from './fitting-counts.ts';
 import { curriculumSchema } from '../core/schema/curriculum.ts';
 import type { WrittenSpec } from '../core/schema/curriculum.ts';
+import { withOwnNames } from './other-names.ts';
 import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
@@ -25,10 +26,11 @@ const WHAT = 'the curriculum spec';
  * nearest valid name.
  */
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
-  const spec = withFittingCounts(written, readShape(written), environments);
+  const own = readNames(written).written;
+  const spec = withFittingCounts(own, readShape(own), environments);
   const problems: Problem[] = [];
   check(spec, environments, (path, message) => {
-    problems.push({ path, message: message + noteOfDefault(path, written, spec) });
+    problems.push({ path, message: message + noteOfDefault(path, own, spec) });
   });
   if (problems.length > 0) throw refusal(WHAT, problems);
   return normalize(spec, run, environments);
@@ -37,8 +39,12 @@ export function parseSpec(written: unknown, run: string, environments: SpecEnvir
 /** What can be said of a spec without environments: fields, their types and their bounds. Throws as `parseSpec`. */
 export function readShape(written: unknown): WrittenSpec {
   refuseWarmStart(written);
-  return parseStrictly(curriculumSchema, written, WHAT);
+  return parseStrictly(curriculumSchema, readNames(written).written, WHAT);
 }
+
+/** A spec with Gradus's names of fields, and a hint for each that another trainer calls otherwise. Throws as `parseSpec`. */
+export const readNames = (written: unknown): { written: unknown; hints: string[] } =>
+  withOwnNames(curriculumSchema, written, WHAT);
 
 /** Says what to write in place of the warm start that specs had beside their stages. */
 function refuseWarmStart(written: unknown): void {

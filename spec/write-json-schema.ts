@@ -1,6 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { curriculumJsonSchema } from './json-schema.ts';
+import { specReference } from './reference.ts';
 
-const path = new URL('../examples/curriculum.schema.json', import.meta.url);
-writeFileSync(path, curriculumJsonSchema());
-console.log('wrote examples/curriculum.schema.json');
+const write = (file: string, text: string): void => {
+  writeFileSync(new URL(`../${file}`, import.meta.url), text);
+  console.log(`wrote ${file}`);
+};
+
+write('examples/curriculum.schema.json', curriculumJsonSchema());
+write('docs/spec.md', specReference());

@@ -181,7 +181,7 @@ function ofOtherKinds(key: string, owner: Schema, value: unknown): string[] {
 }
 
 /** The schemas that what was written at a path was held against; several where a union leaves open which is meant. */
-function schemasAt(schema: Schema, written: unknown, path: Path): Schema[] {
+export function schemasAt(schema: Schema, written: unknown, path: Path): Schema[] {
   const [head, ...rest] = path;
   if (head === undefined) return [schema];
   const inner = unwrap(schema);
@@ -200,7 +200,7 @@ function belowOf(schema: Schema, part: PropertyKey): Schema | undefined {
 }
 
 /** The objects that a value may be. */
-function objectsOf(schema: Schema, value: unknown): z.ZodObject[] {
+export function objectsOf(schema: Schema, value: unknown): z.ZodObject[] {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodUnion) {
     return branchesOf(inner, value).flatMap((branch) => objectsOf(branch, value));
