@@ -4,7 +4,8 @@ import type { CurriculumSpec, RewardSpec } from '../core/schema/curriculum-spec.
 import type { RewardRule } from '../core/schema/reward-rules.ts';
 import { checkReward, rewardSchema } from '../core/schema/reward.ts';
 import type { RewardComponentSpec } from '../core/schema/reward.ts';
-import { didYouMean, parseStrictly } from '../core/schema/strict.ts';
+import { didYouMean } from '../core/did-you-mean.ts';
+import { parseStrictly } from '../core/schema/strict.ts';
 
 // What of a reward can be other than a spec has it without asking a verifier again.
 

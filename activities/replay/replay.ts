@@ -9,7 +9,7 @@ import { forkEpisode } from './fork-episode.ts';
 import type { Fork, Forked } from './fork-episode.ts';
 import { replayEpisode } from './replay-episode.ts';
 import type { Replayed } from './replay-episode.ts';
-import { suggestion } from '../../core/schema/strict.ts';
+import { suggestion } from '../../core/did-you-mean.ts';
 import { checkpointThatSampled, storedEpisode } from './stored-episode.ts';
 import type { EpisodePlace } from './stored-episode.ts';
 

@@ -13,7 +13,7 @@ import { jsonCodec } from '../../store/codec.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { refuseStoredTasks } from '../../core/schema/collect.ts';
-import { didYouMean } from '../../core/schema/strict.ts';
+import { didYouMean } from '../../core/did-you-mean.ts';
 import { assertStage, specOfRun } from '../../store/run/find-run.ts';
 import { copyImages } from '../../store/rollout/images.ts';
 import { rolloutsPrefix, storedKey } from '../../store/keys.ts';

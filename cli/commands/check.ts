@@ -9,7 +9,7 @@ import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
 import { fileOfModule, READY } from '../../environments/host/ready.ts';
-import { didYouMean } from '../../core/schema/strict.ts';
+import { didYouMean } from '../../core/did-you-mean.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
 import { printJson } from '../json/print-json.ts';
 

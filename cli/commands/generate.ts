@@ -12,7 +12,7 @@ import type { ConnectionOptions } from '../connection.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
 import { playEpisode } from '../play-episode.ts';
 import { printable } from '../../core/printable.ts';
-import { suggestion } from '../../core/schema/strict.ts';
+import { suggestion } from '../../core/did-you-mean.ts';
 import { loadEnvironments, projectModules } from '../project.ts';
 import type { PlaySettings } from '../play-episode.ts';
 

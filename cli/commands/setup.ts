@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { setUp } from '../setup/set-up.ts';
-import { didYouMean } from '../../core/schema/strict.ts';
+import { didYouMean } from '../../core/did-you-mean.ts';
 import { SET_UPS } from '../../environments/families/set-ups.ts';
 import type { SetUp } from '../../environments/families/set-ups.ts';
 import { PLUGINS } from '../../plugins/index.ts';

@@ -4,7 +4,7 @@ import { MOST_EPISODES } from '../algorithms/surrogate.ts';
 import { armName } from '../names.ts';
 import { isOfGroup } from '../reward/rules.ts';
 import type { Refuse } from './check.ts';
-import { didYouMean } from './strict.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import type { Path } from './strict.ts';
 import type { RewardRule } from './reward-rules.ts';
 import type { SamplingSpec } from './sampling.ts';

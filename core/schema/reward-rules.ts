@@ -3,7 +3,7 @@ import { count, givenName, positive } from '../fields.ts';
 import { MOST_COMPARED } from '../reward/diversity.ts';
 import { ruleName } from '../reward/rules.ts';
 import type { Refuse } from './check.ts';
-import { didYouMean } from './strict.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import type { Path } from './strict.ts';
 import type { SamplingSpec } from './sampling.ts';
 

@@ -5,7 +5,7 @@ import type { Refuse, SpecEnvironment } from './check.ts';
 import { ignoresScale } from '../algorithms/index.ts';
 import type { AlgorithmSpec } from '../algorithms/index.ts';
 import { amount, givenName, positive } from '../fields.ts';
-import { didYouMean } from './strict.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import { checkRules, rewardRuleSchema, ruleOf, weightOfRules } from './reward-rules.ts';
 import type { RewardRule } from './reward-rules.ts';
 import type { SamplingSpec } from './sampling.ts';

@@ -1,5 +1,5 @@
-import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { didYouMean, suggestion } from '../did-you-mean.ts';
 import { GradusError } from '../errors.ts';
 
 export type Path = readonly PropertyKey[];
@@ -13,8 +13,6 @@ export interface Problem {
 /** So many are enough to begin with, and so many characters: a refusal passes through the control plane. */
 const MOST_PROBLEMS = 50;
 const LONGEST_PROBLEM = 2000;
-/** What is longer is near to no name. */
-const LONGEST_NAME = 200;
 
 /**
  * Reads what a person wrote. Throws GradusError('spec', 'invalid'), not retryable, with one line per problem: its path,
@@ -50,7 +48,7 @@ export function refusal(what: string, problems: readonly Problem[]): GradusError
 const cut = (line: string): string =>
   line.length <= LONGEST_PROBLEM ? line : `${line.slice(0, LONGEST_PROBLEM)}… (${line.length} characters)`;
 
-function showPath(path: Path, what: string): string {
+export function showPath(path: Path, what: string): string {
   if (path.length === 0) return `(${what})`;
   return path
     .map((part, i) => {
@@ -60,19 +58,6 @@ function showPath(path: Path, what: string): string {
       return i === 0 ? name : `.${name}`;
     })
     .join('');
-}
-
-export function didYouMean(name: string, valid: readonly string[]): string {
-  if (valid.length === 0) return '';
-  return suggestion(name, valid) || `; valid: ${valid.join(', ')}`;
-}
-
-/** The nearest name; empty where none is near. */
-export function suggestion(name: string, valid: readonly string[]): string {
-  if (valid.length === 0 || name.length > LONGEST_NAME) return '';
-  const nearest = closest(name, [...valid]);
-  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
-  return near ? `; did you mean "${nearest}"?` : '';
 }
 
 /** `"a" or "b"` is what it must be; `was` is what was written. */

@@ -4,7 +4,7 @@ import type { Split } from '../refs.ts';
 import type { Refuse, SpecEnvironments } from './check.ts';
 import { givenName } from '../fields.ts';
 import { commandLine } from '../installation.ts';
-import { suggestion } from './strict.ts';
+import { suggestion } from '../did-you-mean.ts';
 import type { Path } from './strict.ts';
 
 export const tasksSchema = z

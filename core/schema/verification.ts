@@ -5,7 +5,7 @@ import { TIERS } from '../episode/outcome.ts';
 import type { Tier } from '../episode/outcome.ts';
 import type { Refuse, SpecEnvironment } from './check.ts';
 import { amount, budget, concurrency, count, deadlineSeconds, fraction, givenName } from '../fields.ts';
-import { didYouMean } from './strict.ts';
+import { didYouMean } from '../did-you-mean.ts';
 import type { WrittenReward } from './reward.ts';
 
 export const verificationSchema = z

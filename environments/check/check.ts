@@ -1,4 +1,4 @@
-import { closest } from 'fastest-levenshtein';
+import { didYouMean } from '../../core/did-you-mean.ts';
 import { GradusError } from '../../core/errors.ts';
 import { findingsOf } from './findings.ts';
 import type { Finding } from './findings.ts';
@@ -129,7 +129,7 @@ function assertKnown(
   throw new GradusError(
     'environment',
     'unknown',
-    `the modules have no environment ${JSON.stringify(unknown)}; did you mean ${JSON.stringify(closest(unknown, names))}?`,
+    `the modules have no environment ${JSON.stringify(unknown)}${didYouMean(unknown, names)}`,
   );
 }
 

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../../store/objects/object-store.ts';
 import type { EpisodeIndex, FactsInStep, Scanned } from './episode-index.ts';
-import { suggestion } from '../../core/schema/strict.ts';
+import { suggestion } from '../../core/did-you-mean.ts';
 import { matches } from './find-query.ts';
 import type { Query, Sort } from './find-query.ts';
 

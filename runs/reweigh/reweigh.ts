@@ -7,7 +7,7 @@ import type { CurriculumSpec, RewardSpec, RlStageSpec } from '../../core/schema/
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { changedReward, rewardFields } from '../../spec/reward-changes.ts';
 import type { RewardChange, RewardField } from '../../spec/reward-changes.ts';
-import { didYouMean } from '../../core/schema/strict.ts';
+import { didYouMean } from '../../core/did-you-mean.ts';
 import { loadBatch } from '../../store/training/batches.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { batchKey, scoresKey, stepFactsKey } from '../../store/keys.ts';

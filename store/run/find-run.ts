@@ -1,7 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
-import { didYouMean, suggestion } from '../../core/schema/strict.ts';
+import { didYouMean, suggestion } from '../../core/did-you-mean.ts';
 import { rolloutsOfRun, runKey, runPrefix } from '../keys.ts';
 import { runClaims } from './run-claim.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';

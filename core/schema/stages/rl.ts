@@ -6,7 +6,7 @@ import { mostThatCanBeShown } from '../../training/stage-policy.ts';
 import { plannedLooks } from '../../training/shared-error.ts';
 import type { Refuse, Resume, SpecEnvironments } from '../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
-import { didYouMean } from '../strict.ts';
+import { didYouMean } from '../../did-you-mean.ts';
 import type { Path } from '../strict.ts';
 import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';

@@ -33,7 +33,7 @@ export const supervisedStageSchema = z
       .describe('Optimizer updates per round; each round has fresh demonstrations.'),
     maxRounds: count(10_000, 'a stage that needs more does not learn')
       .default(60)
-      .describe('Rounds after which the stage fails where its goal is not reached.'),
+      .describe('Rounds after which a person is asked where the goal is not reached.'),
     optimizer: optimizerSchema(1e-3),
     graduation: z
       .strictObject({
