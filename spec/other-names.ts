@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { objectsOf, refusal, schemasAt } from '../core/schema/strict.ts';
+import { objectsOf, refusal, schemasAt, showPath } from '../core/schema/strict.ts';
 import type { Path, Problem } from '../core/schema/strict.ts';
 
 /**
@@ -82,7 +82,7 @@ export function withOwnNames(
         path: [...path, name],
         message: `is another name of ${here}, which is written too: leave one out`,
       });
-    } else hints.push(`${[...path, name].join('.')} is read as ${here}`);
+    } else hints.push(`${showPath([...path, name], what)} is read as ${here}`);
   });
   if (problems.length > 0) throw refusal(what, problems);
   return { written: hints.length === 0 ? written : own, hints };
