@@ -40,7 +40,7 @@ export function specReference(): string {
     list(simple.map(([name, one]) => item(name, one, schema.required))),
     ...sections.flatMap(([name, one]) => [
       `## ${name}`,
-      `${one.description!} ${need(one, schema.required?.includes(name) === true)}.`,
+      `${one.description!} ${schema.required?.includes(name) ? 'Required' : 'Optional'}.`,
       ...fieldsOf(name, one),
     ]),
     '## Names of other trainers',

@@ -28,7 +28,7 @@ const schema = z.strictObject({
     .literal('grpo')
     .default('grpo')
     .describe(
-      'Group relative policy optimization (Shao et al. 2024), with the changes of DAPO in its defaults.',
+      'Group relative policy optimization (Shao et al. 2024), with the clip and the mean over tokens of DAPO by default.',
     ),
   scaleRewards: z
     .enum(['group', 'none'])

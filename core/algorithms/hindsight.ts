@@ -18,7 +18,11 @@ import { passes, planOf } from './surrogate.ts';
  *   loss: negative log-likelihood of the sampled tokens, mean over tokens.
  */
 const schema = z.strictObject({
-  kind: z.literal('hindsight').describe('Imitates samples that had a hint, without the hint.'),
+  kind: z
+    .literal('hindsight')
+    .describe(
+      'Imitates samples that had a hint as if they had none, and samples relabelled with what they did reach.',
+    ),
   corrections: count(4096, 'ask a better teacher instead', 0)
     .default(4)
     .describe('Samples with a hint, of each task that fewer than half of the samples solved; 0: none.'),
