@@ -59,6 +59,14 @@ test('the demo refuses a name that nobody has before anything is started', async
   expect(said).toContain('no environment "calculater"; did you mean "calculator"?');
 });
 
+test('a name of another trainer is read, and what it is read as is said', async () => {
+  const spec = { ...tinySpec({ environment: 'calculater' }), sampling: { max_completion_length: 64 } };
+  const said = await refused(TRAIN, spec);
+  expect(said).toContain('sampling.max_completion_length is read as maxCompletionTokens');
+  expect(said).toContain('no environment "calculater"');
+  expect(said).not.toContain('unknown field');
+});
+
 test('counts are checked against the environments of the project', async () => {
   const said = await refused(TRAIN, tinySpec({ environment: 'little-house' }));
   expect(said).toContain('asks for 32 test tasks of little-house:1, which has 6: write at most "count": 6');
