@@ -73,7 +73,7 @@ test('a machine without Go and without cached servers is told so before anything
     HOME: process.env['HOME'],
     GRADUS_CACHE: path.join(folder, 'cache'),
   };
-  const setup = path.join(root, 'infra', 'setup', 'setup.ts');
+  const setup = path.join(root, 'cli', 'setup', 'setup.ts');
   const result = await runCommand(process.execPath, ['--import', 'tsx', setup], { env, cwd: root });
   expect(result.code).toBe(1);
   expect(result.stderr).toMatch(/no Go on PATH.*install Go/);
