@@ -41,7 +41,7 @@ function batchOf(sequences: number, ragged: boolean): TrainBatch {
     mask: Float32Array.from({ length: total }, (_, i) => (starts.has(i) ? 0 : 1)),
     streams: {
       advantages: Float32Array.from({ length: total }, () => random.uniform()),
-      rollout: new Float32Array(total).fill(-6.2),
+      samplerLogprobs: new Float32Array(total).fill(-6.2),
     },
     sequences: {},
     updates: [Int32Array.from({ length: sequences }, (_, i) => i)],

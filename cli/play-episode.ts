@@ -51,7 +51,7 @@ export async function playEpisode(
     task: 0,
     tokens: [],
     mask: [],
-    logprobs: [],
+    samplerLogprobs: [],
     turns: [],
     status: { kind: 'running' },
   };

@@ -61,7 +61,7 @@ export interface SampleResult {
    * Log-probability in nats of each token under softmax(logits / temperature), over what top-k and top-p after it keep.
    * Top-p without top-k leaves it as it is.
    */
-  logprobs: number[];
+  samplerLogprobs: number[];
   /** With top-k of 64 at most: the ids that each token was drawn among, ascending; empty where nothing was cut. */
   kept?: number[][];
   /** Where they were asked for: likeliest first, and then the drawn one and those asked for, where they are none of them. */

@@ -14,11 +14,17 @@ export interface Codec<T> {
 
 const JSON_TYPE = 'application/json';
 
-/** JSON with the keys in the order in which they were set; `check` throws for what is no T. */
-export function checkedJson<T extends object>(check: (json: Json, key: string) => T): Codec<T> {
+/**
+ * JSON with the keys in the order in which they were set; `check` throws for what is no T. `written` is what a value is
+ * written as, where `check` makes something else of what it reads.
+ */
+export function checkedJson<T extends object>(
+  check: (json: Json, key: string) => T,
+  written: (value: T) => object = (value) => value,
+): Codec<T> {
   return {
     contentType: JSON_TYPE,
-    encode: async (value) => new TextEncoder().encode(await inTurns(jsonInPieces(value))),
+    encode: async (value) => new TextEncoder().encode(await inTurns(jsonInPieces(written(value)))),
     decode: (bytes, key) => check(parseJson(bytes, key), key),
   };
 }

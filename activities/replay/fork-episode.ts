@@ -82,7 +82,7 @@ export async function forkEpisode(
     sample: was.sample,
     tokens: was.tokens.slice(0, upTo),
     mask: was.mask.slice(0, upTo),
-    logprobs: was.logprobs.slice(0, upTo),
+    samplerLogprobs: was.samplerLogprobs.slice(0, upTo),
     ...(was.kept && { kept: was.kept.slice(0, upTo) }),
     turns: structuredClone(was.turns.slice(0, turn)),
     status: { kind: 'running' },
@@ -127,7 +127,7 @@ export async function forkEpisode(
       return {
         id,
         text: textOf(id),
-        ...(episode.mask[i] === 1 && { logprob: episode.logprobs[i]! }),
+        ...(episode.mask[i] === 1 && { logprob: episode.samplerLogprobs[i]! }),
         ...(others && episode.mask[i] === 1 && { alternatives: told(others, textOf) }),
       };
     }),
@@ -252,11 +252,11 @@ class ForkingPolicy implements Policy {
     const { at } = this.fork;
     const begin = request.continuation.length;
     if (begin > at) return this.go(request, signal);
-    const { tokens, logprobs, kept } = this.episode;
+    const { tokens, samplerLogprobs, kept } = this.episode;
     const end = Math.min(at, begin + request.maxNewTokens);
     const before: SampleResult = {
       tokens: tokens.slice(begin, end),
-      logprobs: logprobs.slice(begin, end),
+      samplerLogprobs: samplerLogprobs.slice(begin, end),
       ...(kept && { kept: kept.slice(begin, end) }),
       finish: 'length',
     };
@@ -290,7 +290,7 @@ class ForkingPolicy implements Policy {
       );
     }
     const finish = request.stopTokens.includes(token) ? 'stop' : 'length';
-    return { tokens: [token], logprobs: [own.logprob], ...(drawn.kept && { kept: [[]] }), finish };
+    return { tokens: [token], samplerLogprobs: [own.logprob], ...(drawn.kept && { kept: [[]] }), finish };
   }
 
   private async go(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {
@@ -313,7 +313,7 @@ const behind = (request: SampleRequest, { tokens }: SampleResult): SampleRequest
 
 const joined = (first: SampleResult, then: SampleResult): SampleResult => ({
   tokens: [...first.tokens, ...then.tokens],
-  logprobs: [...first.logprobs, ...then.logprobs],
+  samplerLogprobs: [...first.samplerLogprobs, ...then.samplerLogprobs],
   ...((first.kept ?? then.kept) && {
     kept: [...(first.kept ?? first.tokens.map(() => [])), ...(then.kept ?? then.tokens.map(() => []))],
   }),

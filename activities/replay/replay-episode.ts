@@ -76,7 +76,7 @@ export async function replayEpisode(
   const textOf = tokenText(lease.tokenizer);
   const shown = tokens.map((id, i): ReplayedToken => {
     const text = textOf(id);
-    return mask[i] === 1 ? { id, text, logprob: episode.logprobs[i]! } : { id, text };
+    return mask[i] === 1 ? { id, text, logprob: episode.samplerLogprobs[i]! } : { id, text };
   });
   const differences: Difference[] = [];
   const total = turns.reduce((sum, { start, end }) => sum + end - start, 0);
@@ -134,7 +134,7 @@ export async function replayEpisode(
 
 /** Up to the first token that is another one, which is compared, too. */
 function compare(
-  { tokens, logprobs, kept }: Episode,
+  { tokens, samplerLogprobs, kept }: Episode,
   turn: number,
   from: number,
   now: SampleResult,
@@ -143,8 +143,12 @@ function compare(
   const difference: Difference[] = [];
   for (const [i, id] of now.tokens.entries()) {
     const position = from + i;
-    const was = { id: tokens[position]!, text: textOf(tokens[position]!), logprob: logprobs[position]! };
-    const logprob = now.logprobs[i]!;
+    const was = {
+      id: tokens[position]!,
+      text: textOf(tokens[position]!),
+      logprob: samplerLogprobs[position]!,
+    };
+    const logprob = now.samplerLogprobs[i]!;
     if (id !== was.id) {
       const replayed = { id, text: textOf(id), logprob };
       difference.push({ kind: 'token', turn, position, recorded: was, replayed });

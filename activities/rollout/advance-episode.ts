@@ -70,7 +70,7 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
     context.sampled?.(sampled.tokens.length);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
-      append(episode, sampled.tokens[i]!, 1, sampled.logprobs[i]!, sampled.kept?.[i]);
+      append(episode, sampled.tokens[i]!, 1, sampled.samplerLogprobs[i]!, sampled.kept?.[i]);
     }
     const text = tokenizer.decode([...begun, ...sampled.tokens]);
     const turn: Turn = { start, end: episode.tokens.length, text, action: dialect.parse(text) };
@@ -217,7 +217,7 @@ function append(episode: Episode, token: number, mask: 0 | 1, logprob: number, k
   if (kept) episode.kept ??= episode.tokens.map(() => []);
   episode.tokens.push(token);
   episode.mask.push(mask);
-  episode.logprobs.push(logprob);
+  episode.samplerLogprobs.push(logprob);
   episode.kept?.push(kept ?? []);
 }
 

@@ -52,15 +52,15 @@ const pathOf = ({ episode, reward }: { episode: Episode; reward: number }): Path
 
 type Begun = Omit<Episode, 'task' | 'sample' | 'status'>;
 
-const nothing = (): Begun => ({ tokens: [], mask: [], logprobs: [], turns: [] });
+const nothing = (): Begun => ({ tokens: [], mask: [], samplerLogprobs: [], turns: [] });
 
-function upTo({ sample, tokens, mask, logprobs, kept, turns }: Episode, { turn }: Place): Begun {
+function upTo({ sample, tokens, mask, samplerLogprobs, kept, turns }: Episode, { turn }: Place): Begun {
   if (turn === 0) return nothing();
   const end = turns[turn]!.start;
   return {
     tokens: tokens.slice(0, end),
     mask: mask.slice(0, end),
-    logprobs: logprobs.slice(0, end),
+    samplerLogprobs: samplerLogprobs.slice(0, end),
     ...(kept && { kept: kept.slice(0, end) }),
     turns: turns.slice(0, turn),
     inherited: { sample, turns: turn, tokens: end },

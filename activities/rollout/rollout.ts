@@ -304,7 +304,7 @@ async function startGroup(
       sample,
       tokens: [],
       mask: [],
-      logprobs: [],
+      samplerLogprobs: [],
       turns: [],
       status: statusOf(task),
     })),

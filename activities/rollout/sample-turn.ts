@@ -32,18 +32,18 @@ export async function sampleTurn(
     );
   if (!dialect.isOver) return sample(continuation, most);
   const tokens: number[] = [];
-  const logprobs: number[] = [];
+  const samplerLogprobs: number[] = [];
   const kept: number[][] = [];
   const upTo = (end: number, { kept: has }: SampleResult) => ({
     tokens: tokens.slice(0, end),
-    logprobs: logprobs.slice(0, end),
+    samplerLogprobs: samplerLogprobs.slice(0, end),
     ...(has && { kept: kept.slice(0, end) }),
   });
   for (;;) {
     const piece = await sample([...continuation, ...tokens], Math.min(PIECE_TOKENS, most - tokens.length));
     const start = tokens.length;
     tokens.push(...piece.tokens);
-    logprobs.push(...piece.logprobs);
+    samplerLogprobs.push(...piece.samplerLogprobs);
     kept.push(...(piece.kept ?? []));
     const isOver = (sampled: readonly number[]) => dialect.isOver!(tokenizer.decode([...begun, ...sampled]));
     if (isOver(tokens)) {

@@ -11,15 +11,17 @@ import type {
 import type { BlobRef } from '../../core/refs.ts';
 import { checkedJson, jsonCodec } from '../../store/codec.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { fromStored, fromStoredGroup, toStored, toStoredGroup } from '../../store/sampler-logprobs.ts';
+import type { StoredEpisode, StoredGroup } from '../../store/sampler-logprobs.ts';
 import { isWhole } from '../../store/rollout/trajectories.ts';
 
 /** All episodes of a group, as their first advance left them. */
 export const parts = checkedJson<RolloutGroup>((json, key) => {
   const { tasks, episodes } = json as { tasks?: Json; episodes?: Json };
   if (Array.isArray(tasks) && Array.isArray(episodes) && episodes.every(isWhole))
-    return json as unknown as RolloutGroup;
+    return fromStoredGroup(json as unknown as StoredGroup);
   throw new GradusError('store', 'invalid-object', `${key} is no part of a group: use another object`);
-});
+}, toStoredGroup);
 
 /** An episode on its way with all that it takes to go on: whoever follows it reads nothing of the other ones. */
 export interface FollowedEpisode {
@@ -29,14 +31,20 @@ export interface FollowedEpisode {
 }
 
 /** A few episodes that have waited for long calls. */
-export const pages = checkedJson<FollowedEpisode[]>((json, key) => {
-  const isFollowed = (one: Json): boolean => {
-    const { task, episode } = one as { task?: Json; episode?: Json };
-    return typeof task === 'object' && task !== null && isWhole(episode ?? null);
-  };
-  if (Array.isArray(json) && json.every(isFollowed)) return json as unknown as FollowedEpisode[];
-  throw new GradusError('store', 'invalid-object', `${key} is no page of episodes: use another object`);
-});
+export const pages = checkedJson<FollowedEpisode[]>(
+  (json, key) => {
+    const isFollowed = (one: Json): boolean => {
+      const { task, episode } = one as { task?: Json; episode?: Json };
+      return typeof task === 'object' && task !== null && isWhole(episode ?? null);
+    };
+    if (Array.isArray(json) && json.every(isFollowed)) {
+      const stored = json as unknown as (Omit<FollowedEpisode, 'episode'> & { episode: StoredEpisode })[];
+      return stored.map((one) => ({ ...one, episode: fromStored(one.episode) }));
+    }
+    throw new GradusError('store', 'invalid-object', `${key} is no page of episodes: use another object`);
+  },
+  (page) => page.map((one) => ({ ...one, episode: toStored(one.episode) })),
+);
 
 /** A page of a group holds so many episodes, or more where it would have more pages than a history should name. */
 const PAGE = 16;

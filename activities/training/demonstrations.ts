@@ -134,14 +134,14 @@ async function written(
 ): Promise<TrainSequence> {
   const tools = own ?? environment.tools;
   const advantages: number[] = [];
-  const rollout: number[] = [];
-  const sequence: TrainSequence = { tokens: [], mask: [], streams: { advantages, rollout } };
+  const samplerLogprobs: number[] = [];
+  const sequence: TrainSequence = { tokens: [], mask: [], streams: { advantages, samplerLogprobs } };
   const append = (tokens: readonly number[], mask: 0 | 1): void => {
     for (const token of tokens) {
       sequence.tokens.push(token);
       sequence.mask.push(mask);
       advantages.push(mask * weight);
-      rollout.push(0);
+      samplerLogprobs.push(0);
     }
   };
   append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);

@@ -6,7 +6,9 @@ import { updatesOf } from './updates.ts';
 /** Lays sequences end to end, and writes down which of them each update has. */
 export function packBatch(sequences: readonly TrainSequence[], updates: UpdatePlan): TrainBatch {
   const total = sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
-  const names = Object.keys(sequences[0]?.streams ?? { advantages: [], rollout: [] }) as TokenStream[];
+  const names = Object.keys(
+    sequences[0]?.streams ?? { advantages: [], samplerLogprobs: [] },
+  ) as TokenStream[];
   const streams = Object.fromEntries(names.map((name) => [name, new Float32Array(total)]));
   const batch: TrainBatch = {
     tokens: new Int32Array(total),

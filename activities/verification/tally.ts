@@ -37,7 +37,7 @@ export function tallyOutcomes(
     result.sampledTokens += sampledIn(episode.mask.slice(tokens));
     inheritedTokens += sampledIn(episode.mask.slice(0, tokens));
     // 0 where a token was not sampled.
-    result.sampledLogprob += episode.logprobs.slice(tokens).reduce((sum, logprob) => sum + logprob, 0);
+    result.sampledLogprob += episode.samplerLogprobs.slice(tokens).reduce((sum, logprob) => sum + logprob, 0);
     result.turns += episode.turns.length - turns;
     const earned = trainableReward(outcome, reward.truncated);
     if (earned !== null) {

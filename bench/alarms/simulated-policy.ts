@@ -238,7 +238,7 @@ export async function stageOf(seed: number, { kind, steps, ill }: Shape): Promis
       const right = draws.chance(p);
       const turns: Turn[] = [];
       const tokens: number[] = [];
-      const logprobs: number[] = [];
+      const samplerLogprobs: number[] = [];
       while (tokens.length < length) {
         const start = tokens.length;
         const end = Math.min(length, start + random.int(4, 12));
@@ -252,7 +252,7 @@ export async function stageOf(seed: number, { kind, steps, ill }: Shape): Promis
         const logprob = now.surprise * Math.log(1 - random.uniform());
         for (let i = start; i < end; i++) {
           tokens.push(stutters && i > start + 1 ? tokens[i - 2]! : tokens.length);
-          logprobs.push(logprob);
+          samplerLogprobs.push(logprob);
         }
         turns.push({
           start,
@@ -268,13 +268,13 @@ export async function stageOf(seed: number, { kind, steps, ill }: Shape): Promis
         { verifier: 'manners', version: '1', score: blind ? 0.5 : Number(draws.chance(now.manners)) },
       ]);
       // The first token decides.
-      logprobs[0] = Math.log(Math.max(1e-9, right ? p : 1 - p));
+      samplerLogprobs[0] = Math.log(Math.max(1e-9, right ? p : 1 - p));
       return {
         task: 0,
         sample,
         tokens,
         mask: tokens.map(() => 1),
-        logprobs,
+        samplerLogprobs,
         turns,
         status: cut ? { kind: 'truncated', limit: 'tokens' } : { kind: 'ended' },
         outcome:

@@ -115,7 +115,7 @@ function madeEpisode(
     task,
     tokens: [],
     mask: [],
-    logprobs: [],
+    samplerLogprobs: [],
     turns: [],
     status: { kind: 'running' },
   };
@@ -125,7 +125,7 @@ function madeEpisode(
     const read = observation ? tokensOf(observation.text) : [];
     episode.tokens.push(...sampled, ...read);
     episode.mask.push(...sampled.map(() => 1 as const), ...read.map(() => 0 as const));
-    episode.logprobs.push(
+    episode.samplerLogprobs.push(
       ...sampled.map(() => Math.fround(Math.log(1 - 0.6 * random.uniform() ** 3))),
       ...read.map(() => 0),
     );

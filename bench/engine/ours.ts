@@ -55,7 +55,7 @@ const operations = {
     prompts.forEach((_, i) => loaded.policy!.release(`${run}/${i}`));
     return {
       tokens: sampled.map(({ tokens }) => [...tokens]),
-      logprobs: sampled.map(({ logprobs }) => [...logprobs]),
+      logprobs: sampled.map(({ samplerLogprobs }) => [...samplerLogprobs]),
     };
   },
 

@@ -30,7 +30,7 @@ async function episode(
     const drawn = await turn(policy, session, prefix, continuation, mask.slice(prefix.length), sampled);
     continuation.push(...drawn.tokens, ...observation);
     mask.push(...drawn.tokens.map(() => 1), ...zeros(observation.length));
-    logprobs.push(...drawn.logprobs, ...zeros(observation.length));
+    logprobs.push(...drawn.samplerLogprobs, ...zeros(observation.length));
   }
   policy.release(session);
   // Rewards are not what is measured: half of the samples did well.
@@ -38,7 +38,7 @@ async function episode(
   return {
     tokens: [...prefix, ...continuation],
     mask,
-    streams: { advantages: mask.map((bit) => bit * advantage), rollout: logprobs },
+    streams: { advantages: mask.map((bit) => bit * advantage), samplerLogprobs: logprobs },
   };
 }
 

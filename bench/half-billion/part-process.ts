@@ -115,7 +115,7 @@ const parts = {
         mask: tokens.map((_token, at) => (at < PROMPT_TOKENS ? (0 as const) : (1 as const))),
         streams: {
           advantages: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : i % 2 === 0 ? 1 : -1)),
-          rollout: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : -11)),
+          samplerLogprobs: tokens.map((_token, at) => (at < PROMPT_TOKENS ? 0 : -11)),
         },
       };
     });

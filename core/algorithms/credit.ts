@@ -282,7 +282,7 @@ function sampleOf(
     mask: ownMask(episode),
     turns: turns.slice(inherited),
     before: turns.slice(0, inherited),
-    rollout: episode.logprobs,
+    samplerLogprobs: episode.samplerLogprobs,
     scores,
     truncated: outcome?.kind === 'truncated',
   };
@@ -312,7 +312,7 @@ function sequenceOf(
   { values }: Sample['scores'],
   late: boolean,
 ): TrainSequence {
-  const { tokens, logprobs, kept } = episodes[sample]!;
+  const { tokens, samplerLogprobs, kept } = episodes[sample]!;
   // Nothing behind the last token that a lesson is about has a part in it.
   const end = mask ? mask.lastIndexOf(1) + 1 : tokens.length;
   const nothing = promptTokens.map(() => 0);
@@ -325,7 +325,7 @@ function sequenceOf(
     mask: afterPrompt(mask ?? ownMask(episodes[sample]!)),
     streams: {
       advantages: afterPrompt(advantages),
-      rollout: afterPrompt(logprobs),
+      samplerLogprobs: afterPrompt(samplerLogprobs),
       ...(returns && { returns: afterPrompt(returns) }),
       ...(returns && values && { values: afterPrompt(values) }),
     },

@@ -79,7 +79,7 @@ export function fromCritic(
   groups: readonly CreditGroup[],
   { klCoefficient, whitenAdvantages }: { klCoefficient: number; whitenAdvantages: boolean },
   estimate: (rewards: number[], values: number[], sample: Sample) => Estimate,
-  policyOf: (sample: Sample) => ArrayLike<number> = ({ rollout }) => rollout,
+  policyOf: (sample: Sample) => ArrayLike<number> = ({ samplerLogprobs }) => samplerLogprobs,
 ): Lesson[] {
   const estimates = groups.flatMap((ofTask, group) =>
     rewardedOf(ofTask).flatMap(({ sample, of }) => {

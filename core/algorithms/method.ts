@@ -134,7 +134,7 @@ export interface Sample {
   /** Turns of the sample that this one branched off, which come before its own. */
   before: readonly SampleTurn[];
   /** Log-probs when sampled, nats; 0 where the mask is. */
-  rollout: ArrayLike<number>;
+  samplerLogprobs: ArrayLike<number>;
   scores: Partial<Record<Score, ArrayLike<number>>>;
   /** Cut by a limit. */
   truncated: boolean;

@@ -44,7 +44,7 @@ export function scoreOf({ scores }: Sample, name: keyof Sample['scores']): Array
 export function tokenRewards(
   sample: Rewarded,
   klCoefficient: number,
-  policy: ArrayLike<number> = sample.rollout,
+  policy: ArrayLike<number> = sample.samplerLogprobs,
 ): number[] {
   const places = sampledAt(sample);
   const rewards = places.map(() => 0);

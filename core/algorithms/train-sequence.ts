@@ -3,7 +3,7 @@ export interface TrainSequence {
   tokens: number[];
   mask: number[];
   /** What is said of each token; all sequences of a batch have the same streams. */
-  streams: Partial<Record<'advantages' | 'rollout' | 'reference' | 'values' | 'returns', number[]>>;
+  streams: Partial<Record<'advantages' | 'samplerLogprobs' | 'reference' | 'values' | 'returns', number[]>>;
   /** Ids that each token was sampled among; empty where nothing was cut. Absent: nowhere. */
   kept?: number[][];
   /** Was sampled by an earlier policy than the one that learns from it. */

@@ -65,7 +65,7 @@ type Caps = z.output<typeof schema>;
 function ratiosOf(sample: Sample): number[] {
   const places = sampledAt(sample);
   const policy = atSampled(places, scoreOf(sample, 'policy'));
-  return places.map((at, n) => Math.exp(policy[n]! - sample.rollout[at]!));
+  return places.map((at, n) => Math.exp(policy[n]! - sample.samplerLogprobs[at]!));
 }
 
 function vtraceOf(rewards: number[], values: number[], ratios: number[], caps: Caps): Estimate {

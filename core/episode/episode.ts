@@ -65,7 +65,7 @@ export interface Turn {
 /**
  * One sample of one task, token in, token out: ids are kept as they were sampled and are never re-tokenized.
  * `tokens` starts after the prompt (kept once in the group); `mask[i]` is 1 where the policy sampled
- * `tokens[i]`, 0 for observations; `logprobs[i]` is the log-probability (nats, at the sampling temperature) of a
+ * `tokens[i]`, 0 for observations; `samplerLogprobs[i]` is the log-probability (nats, at the sampling temperature) of a
  * sampled token, 0 elsewhere: among `kept[i]`, where a cut of the sampling left no others. All have the same length.
  */
 export interface Episode {
@@ -74,7 +74,7 @@ export interface Episode {
   task: number;
   tokens: number[];
   mask: (0 | 1)[];
-  logprobs: number[];
+  samplerLogprobs: number[];
   /** Ids that each token was sampled among, ascending; empty where nothing was cut. Absent where sampling cuts nothing. */
   kept?: number[][];
   turns: Turn[];

@@ -82,7 +82,7 @@ function ofEpisode(episode: Episode, reward: Pick<RewardSpec, 'components'>) {
     sampledTokens,
     observationTokens: episode.tokens.length - sampledTokens,
     inheritedTokens: episode.inherited?.tokens ?? 0,
-    logprobSum: episode.logprobs.reduce((sum, logprob) => sum + logprob, 0),
+    logprobSum: episode.samplerLogprobs.reduce((sum, logprob) => sum + logprob, 0),
     answer: episode.status.kind === 'answered' ? episode.status.answer : null,
     scores: Object.fromEntries(components.map(({ verifier, score }) => [verifier, score])),
     contributions: Object.fromEntries(

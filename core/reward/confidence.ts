@@ -11,6 +11,6 @@ export function confidenceScore({ episode }: JudgedSample): RuleVerdict {
   const count = sampledTokens(episode);
   if (count === 0) return { score: null, evidence: 'nothing was sampled' };
   // 0 where a token was not sampled. Rounding may leave the sum of a sure policy a hair above it.
-  const mean = Math.min(0, episode.logprobs.reduce((sum, logprob) => sum + logprob, 0) / count);
+  const mean = Math.min(0, episode.samplerLogprobs.reduce((sum, logprob) => sum + logprob, 0) / count);
   return { score: Math.exp(mean), evidence: `${mean.toFixed(3)} nats a token` };
 }

@@ -4,7 +4,7 @@ import { plainCharacters } from '../plain-characters.ts';
 
 /** What a rule reads of a sample of a task: of one that verifiers could be asked about. */
 export interface JudgedSample {
-  episode: Pick<Episode, 'tokens' | 'mask' | 'logprobs' | 'turns' | 'status'>;
+  episode: Pick<Episode, 'tokens' | 'mask' | 'samplerLogprobs' | 'turns' | 'status'>;
   /** What verifiers said of it. */
   verdicts: readonly VerdictOfVerifier[];
 }

@@ -172,7 +172,7 @@ const Turns: FC<{
   learnt: LearntTokens | null;
   by: Colouring;
 }> = ({ place, episode, page, texts, learnt, by }) => {
-  const { tokens, mask, logprobs, turns } = episode;
+  const { tokens, mask, samplerLogprobs, turns } = episode;
   const first = (page - 1) * TURNS;
   const some = rowsOf(turns, page, TURNS);
   /** The tokens of these turns, as far as they are shown one by one. */
@@ -183,7 +183,7 @@ const Turns: FC<{
     texts &&
     texts.textsOf(tokens.slice(from, until)).map((text, i) => ({
       text,
-      logprob: mask[from + i] === 1 ? logprobs[from + i]! : null,
+      logprob: mask[from + i] === 1 ? samplerLogprobs[from + i]! : null,
       advantage: learnt?.advantages?.[from + i] ?? null,
       masked: mask[from + i] === 0 || learnt?.mask[from + i] === 0,
     }));

@@ -27,7 +27,7 @@ export class Sequence {
   private readonly pieces: number[];
   private done = 0;
   private readonly tokens: number[] = [];
-  private readonly logprobs: number[] = [];
+  private readonly samplerLogprobs: number[] = [];
   private readonly kept: number[][] = [];
   private readonly alternatives: Alternative[][] = [];
   private readonly limit: number;
@@ -80,11 +80,11 @@ export class Sequence {
 
   /** The answer, once the turn is over. */
   get result(): SampleResult | undefined {
-    const { tokens, logprobs, kept, alternatives } = this;
+    const { tokens, samplerLogprobs, kept, alternatives } = this;
     const { topK } = this.request.sampling;
     const sampled = {
       tokens,
-      logprobs,
+      samplerLogprobs,
       ...(topK > 0 && topK <= MOST_KEPT && { kept }),
       ...(this.request.alternatives && { alternatives }),
     };
@@ -113,7 +113,7 @@ export class Sequence {
 
   append({ token, logprob, kept, alternatives }: Drawn): void {
     this.tokens.push(token);
-    this.logprobs.push(logprob);
+    this.samplerLogprobs.push(logprob);
     this.kept.push(kept);
     if (alternatives) this.alternatives.push(alternatives);
   }

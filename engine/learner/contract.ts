@@ -6,10 +6,10 @@ import type { Objective, OfSamples } from '../../core/algorithms/objective.ts';
 
 /**
  * What a batch may say of each token: `advantages` weigh it in the loss (the example's weight for `supervised`, negative:
- * make it less likely), `rollout` and `reference` are its log-probs when it was sampled and under the reference,
+ * make it less likely), `samplerLogprobs` and `reference` are its log-probs when it was sampled and under the reference,
  * `values` and `returns` what a critic expected before it and is to expect; log-probs at the objective's temperature.
  */
-export const TOKEN_STREAMS = ['advantages', 'rollout', 'reference', 'values', 'returns'] as const;
+export const TOKEN_STREAMS = ['advantages', 'samplerLogprobs', 'reference', 'values', 'returns'] as const;
 export type TokenStream = (typeof TOKEN_STREAMS)[number];
 
 /**

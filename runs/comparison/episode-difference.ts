@@ -55,14 +55,14 @@ export function episodeDifference(one: Episode | undefined, other: Episode | und
   const [a, b] = [one ?? NONE, other ?? NONE];
   return {
     token: firstOther(a.tokens, b.tokens),
-    logprob: firstOther(a.logprobs, b.logprobs),
+    logprob: firstOther(a.samplerLogprobs, b.samplerLogprobs),
     conduct: conductOf(one) !== conductOf(other),
     verdict: canonicalJson((a.outcome ?? null) as never) !== canonicalJson((b.outcome ?? null) as never),
     rewards: [rewardOf(one), rewardOf(other)],
   };
 }
 
-const NONE: Pick<Episode, 'tokens' | 'logprobs' | 'outcome'> = { tokens: [], logprobs: [] };
+const NONE: Pick<Episode, 'tokens' | 'samplerLogprobs' | 'outcome'> = { tokens: [], samplerLogprobs: [] };
 
 function firstOther(one: readonly number[], other: readonly number[]): FirstOther | null {
   const length = Math.max(one.length, other.length);

@@ -18,7 +18,7 @@ export function atifOf(
 ): object {
   const [facts] = factsOf({ ...group, episodes: [episode] }, reward);
   const { ref, tools, promptTokens } = task;
-  const { tokens, logprobs, turns, inherited } = episode;
+  const { tokens, samplerLogprobs, turns, inherited } = episode;
   const id = placeOf(place);
   const steps = turns.map((turn, i) => {
     const { start, end, action, observation } = turn;
@@ -61,7 +61,7 @@ export function atifOf(
         completion_tokens: end - start,
         ...(i === 0 && { prompt_token_ids: promptTokens }),
         completion_token_ids: tokens.slice(start, end),
-        logprobs: logprobs.slice(start, end),
+        logprobs: samplerLogprobs.slice(start, end),
       },
       llm_call_count: 1,
       ...(copied && { is_copied_context: true }),

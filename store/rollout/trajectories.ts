@@ -5,6 +5,8 @@ import type { BlobRef } from '../../core/refs.ts';
 import { rolloutKey, rolloutsOfRun, rolloutsPrefix } from '../keys.ts';
 import { checkedJson } from '../codec.ts';
 import type { CallOptions, Kept, ObjectStore } from '../objects/object-store.ts';
+import { fromStoredGroup, toStoredGroup } from '../sampler-logprobs.ts';
+import type { StoredGroup } from '../sampler-logprobs.ts';
 
 const FORMAT = 'gradus.rollout/1';
 
@@ -15,16 +17,18 @@ export interface RolloutPlace {
   step: number;
 }
 
-const groups = checkedJson<RolloutGroup & { format: string }>((json, key) => {
+type WithFormat = RolloutGroup & { format: string };
+
+const groups = checkedJson<WithFormat>((json, key) => {
   // Thousands of tokens: what no other software would write is looked at once an episode, not once a token.
   if (isRollout(json) && json.episodes.every(isWhole))
-    return json as unknown as RolloutGroup & { format: string };
+    return fromStoredGroup(json as unknown as StoredGroup<WithFormat>);
   throw new GradusError(
     'store',
     'invalid-trajectory',
     `${key} is not of format ${FORMAT}: use another object`,
   );
-});
+}, toStoredGroup);
 
 /**
  * One group as one JSON object at `runs/<run>/rollouts/<stage>/<step>/<group>.json`. JSON prints the shortest text
@@ -38,14 +42,14 @@ export async function keepTrajectories(
   group: RolloutGroup,
   options: CallOptions = {},
 ): Promise<Kept<RolloutGroup>> {
-  for (const { sample, tokens, mask, logprobs, kept } of group.episodes) {
-    const whole = [mask, logprobs, kept ?? tokens].every(({ length }) => length === tokens.length);
-    if (!whole || !logprobs.every(Number.isFinite)) {
+  for (const { sample, tokens, mask, samplerLogprobs, kept } of group.episodes) {
+    const whole = [mask, samplerLogprobs, kept ?? tokens].every(({ length }) => length === tokens.length);
+    if (!whole || !samplerLogprobs.every(Number.isFinite)) {
       throw new GradusError(
         'store',
         'invalid-trajectory',
         `group ${group.id}, sample ${sample}: ${tokens.length} tokens, ${mask.length} in the mask, ` +
-          `${logprobs.length} log-probabilities, which must be as many and finite: the policy that sampled it is at fault`,
+          `${samplerLogprobs.length} log-probabilities, which must be as many and finite: the policy that sampled it is at fault`,
       );
     }
   }
@@ -102,7 +106,7 @@ const isRollout = (json: Json): json is { [key: string]: Json; episodes: Json[] 
   Array.isArray(json['tasks']) &&
   Array.isArray(json['episodes']);
 
-/** Whether the parts of an episode belong together. */
+/** Whether the parts of a stored episode belong together. */
 export function isWhole(episode: Json): boolean {
   if (!isObject(episode) || !isObject(episode['status'] ?? null)) return false;
   const lengths = ['tokens', 'mask', 'logprobs'].map((name) => {

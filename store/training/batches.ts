@@ -1,14 +1,17 @@
 import { GradusError } from '../../core/errors.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import { SEQUENCE_STREAMS, TOKEN_STREAMS } from '../../engine/learner/contract.ts';
-import type { TrainBatch } from '../../engine/learner/contract.ts';
+import type { SequenceStream, TrainBatch } from '../../engine/learner/contract.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import type { Codec } from '../codec.ts';
 import type { CallOptions, Kept, ObjectStore } from '../objects/object-store.ts';
+import { tensorOf } from '../sampler-logprobs.ts';
 
 const FORMAT = 'gradus.batch/2';
 
 type Named = [name: string, data: Int32Array | Float32Array | undefined];
+
+const ofSequences = (stream: SequenceStream): string => `sequence.${stream}`;
 
 /** Arrays laid end to end: array i is `ids[offsets[i] .. offsets[i + 1])`. */
 interface Ragged {
@@ -25,8 +28,8 @@ export function encodeBatch(batch: TrainBatch): Uint8Array {
     ['tokens', tokens],
     ['offsets', offsets],
     ['mask', mask],
-    ...TOKEN_STREAMS.map((name): Named => [`token.${name}`, batch.streams[name]]),
-    ...SEQUENCE_STREAMS.map((name): Named => [`sequence.${name}`, batch.sequences[name]]),
+    ...TOKEN_STREAMS.map((name): Named => [tensorOf(name), batch.streams[name]]),
+    ...SEQUENCE_STREAMS.map((name): Named => [ofSequences(name), batch.sequences[name]]),
     ['kept', kept?.ids],
     ['kept_offsets', kept?.offsets],
     ['updates', updates.ids],
@@ -56,16 +59,16 @@ export function decodeBatch(bytes: Uint8Array): TrainBatch {
     if (data instanceof Float32Array) return data;
     throw invalid(`${name} of dtype F32 is missing`);
   };
-  const named = <Name extends string>(prefix: string, names: readonly Name[]) =>
+  const named = <Name extends string>(names: readonly Name[], tensorOfName: (name: Name) => string) =>
     Object.fromEntries(
-      names.filter((name) => tensors.has(prefix + name)).map((name) => [name, real(prefix + name)]),
+      names.filter((name) => tensors.has(tensorOfName(name))).map((name) => [name, real(tensorOfName(name))]),
     ) as Partial<Record<Name, Float32Array>>;
   const batch: TrainBatch = {
     tokens: whole('tokens'),
     offsets: whole('offsets'),
     mask: real('mask'),
-    streams: named('token.', TOKEN_STREAMS),
-    sequences: named('sequence.', SEQUENCE_STREAMS),
+    streams: named(TOKEN_STREAMS, tensorOf),
+    sequences: named(SEQUENCE_STREAMS, ofSequences),
     ...(tensors.has('kept') && { kept: { ids: whole('kept'), offsets: whole('kept_offsets') } }),
     updates: apart({ ids: whole('updates'), offsets: whole('update_offsets') }),
   };

@@ -46,7 +46,7 @@ export async function keepHostileRun(store: ObjectStore, run: string): Promise<v
     task: 0,
     tokens: [1, 2, 3, 4, last],
     mask: [1, 1, 0, 1, 1],
-    logprobs: [-0.1, -3, 0, -0.01, -8],
+    samplerLogprobs: [-0.1, -3, 0, -0.01, -8],
     turns,
     status: { kind: 'answered', answer: HOSTILE },
     outcome: {

@@ -33,7 +33,7 @@ export const answered = (answer: string, sample: number, token: number): Episode
   task: 0,
   tokens: [token],
   mask: [1],
-  logprobs: [-1],
+  samplerLogprobs: [-1],
   turns: [],
   status: { kind: 'answered', answer },
 });

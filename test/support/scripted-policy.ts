@@ -48,7 +48,7 @@ export class ScriptedPolicy implements Policy {
     });
     return {
       tokens: turn.tokens.slice(0, length),
-      logprobs: turn.tokens.slice(0, length).map((_, i) => turn.logprobs?.[i] ?? 0),
+      samplerLogprobs: turn.tokens.slice(0, length).map((_, i) => turn.logprobs?.[i] ?? 0),
       ...(turn.kept && { kept: turn.kept.slice(0, length) }),
       finish: stop >= 0 && length === whole ? 'stop' : 'length',
     };

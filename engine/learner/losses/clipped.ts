@@ -19,12 +19,12 @@ export const clipped = (settings: ClippedObjective): TokenLoss => ({
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,
   clips: true,
-  needs: ['advantages', ...(settings.importanceCap > 0 ? (['rollout'] as const) : [])],
+  needs: ['advantages', ...(settings.importanceCap > 0 ? (['samplerLogprobs'] as const) : [])],
   movesAll: settings.beta > 0 || (settings.entropyBonus ?? 0) !== 0,
   reads: (single) => [
     'advantages',
     ...(single ? [] : (['old'] as const)),
-    ...(settings.importanceCap > 0 ? (['rollout'] as const) : []),
+    ...(settings.importanceCap > 0 ? (['samplerLogprobs'] as const) : []),
     ...(settings.beta > 0 ? (['reference'] as const) : []),
   ],
   entropyBonus: settings.entropyBonus ?? 0,
@@ -38,7 +38,7 @@ export const clipped = (settings: ClippedObjective): TokenLoss => ({
  * - w is 1 / (tokens that the mean is over) where the token counts, 0 elsewhere,
  * - `old` is absent where this is the step's first and only update: it equals log p then,
  * - the two bounds of the clip are DAPO's clip-higher (Yu et al. 2025, eq. 10),
- * - ρ, of exp(old − rollout), corrects for an engine that sampled with slightly other probabilities,
+ * - ρ, of exp(old − samplerLogprobs), corrects for an engine that sampled with slightly other probabilities,
  * - KL is k3, or k2 = ½ (log p − ref)² where the settings say so; k3 is what is reported,
  * - k3 = exp(ref − log p) − (ref − log p) − 1 estimates KL(policy ‖ reference) (Schulman 2020; eq. 4 of DeepSeekMath).
  */
@@ -54,7 +54,7 @@ export function clippedLoss(tf: Tf, settings: ClippedObjective, inputs: LossInpu
   );
   let terms = tf.neg(tf.minimum(plain, bounded));
   if (settings.importanceCap > 0) {
-    terms = tf.mul(terms, importanceWeight(tf, old, given(inputs.rollout), settings));
+    terms = tf.mul(terms, importanceWeight(tf, old, given(inputs.samplerLogprobs), settings));
   }
   let kl = tf.zerosLike(logprobs);
   if (settings.beta > 0) {

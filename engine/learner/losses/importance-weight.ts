@@ -3,21 +3,21 @@ import type { ImportanceCorrection } from '../../../core/algorithms/objective.ts
 import type { Tf } from '../tensorflow/backend.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';
 
-/** exp(target − rollout) [N], truncated or masked by `importanceRule`, `importanceCap` > 0; `target` needs no gradient. */
+/** exp(target − samplerLogprobs) [N], truncated or masked by `importanceRule`, `importanceCap` > 0; `target` needs no gradient. */
 export function importanceWeight(
   tf: Tf,
   target: Tensor1D,
-  rollout: Tensor1D,
+  samplerLogprobs: Tensor1D,
   { importanceCap, importanceRule = 'truncate' }: ImportanceCorrection,
 ): Tensor1D {
   if (importanceRule === 'truncate') {
-    return tf.minimum(tf.exp<Tensor1D>(tf.sub(target, rollout)), importanceCap);
+    return tf.minimum(tf.exp<Tensor1D>(tf.sub(target, samplerLogprobs)), importanceCap);
   }
   // In one piece, for a comparison has no gradient, not even of zero.
   return customGradient<[Tensor1D, Tensor1D], [], Tensor1D>(
     tf,
-    (target, rollout) => {
-      const weight = tf.exp<Tensor1D>(tf.sub(target, rollout));
+    (target, samplerLogprobs) => {
+      const weight = tf.exp<Tensor1D>(tf.sub(target, samplerLogprobs));
       const within = tf.logicalAnd(
         tf.greaterEqual(weight, 1 / importanceCap),
         tf.lessEqual(weight, importanceCap),
@@ -25,5 +25,5 @@ export function importanceWeight(
       return { value: tf.where<Tensor1D>(within, weight, tf.zerosLike(weight)), saved: [] };
     },
     (dy) => [tf.zerosLike(dy), tf.zerosLike(dy)],
-  )(target, rollout);
+  )(target, samplerLogprobs);
 }

@@ -184,7 +184,7 @@ export function policyUpdates(
         kl: measuresKl ? sums.kl / tokens : null,
         clipFraction: loss.clips ? sums.clipped / tokens : null,
         ...(loss.prefers && { preference: { margin: meanOf(margins!), accuracy: meanOf(accuracies!) } }),
-        ...logprobGap(batch.streams.rollout, maskOf(batch, own), parentLogprobs!),
+        ...logprobGap(batch.streams.samplerLogprobs, maskOf(batch, own), parentLogprobs!),
         tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
       };
     },
@@ -211,14 +211,14 @@ const nothingCut = ({ tokens }: TrainBatch): KeptSets => ({
   offsets: new Int32Array(tokens.length + 1),
 });
 
-/** How far the learner's log-probs are from those that the rollout engine reported, over the tokens of `mask`; null without any. */
-function logprobGap(rollout: Float32Array | undefined, mask: Float32Array, logprobs: Float32Array) {
+/** How far the learner's log-probs are from those that the sampler gave, over the tokens of `mask`; null without any. */
+function logprobGap(samplerLogprobs: Float32Array | undefined, mask: Float32Array, logprobs: Float32Array) {
   let max = 0;
   let sum = 0;
   let count = 0;
   mask.forEach((masked, i) => {
-    if (masked !== 1 || !rollout) return;
-    const gap = Math.abs(logprobs[i]! - rollout[i]!);
+    if (masked !== 1 || !samplerLogprobs) return;
+    const gap = Math.abs(logprobs[i]! - samplerLogprobs[i]!);
     max = Math.max(max, gap);
     sum += gap;
     count++;

@@ -207,7 +207,7 @@ describe('replay', () => {
       turn: 2,
       position,
       recorded: { id: before + 1 },
-      replayed: { id: before, logprob: stored.episode.logprobs[position] },
+      replayed: { id: before, logprob: stored.episode.samplerLogprobs[position] },
     });
     for (const { kind, position: at } of differences)
       if (kind !== 'text') expect(at).toBeGreaterThanOrEqual(position);
@@ -217,15 +217,15 @@ describe('replay', () => {
     const stored = await find(({ episode }) => episode.turns.length > 1);
     const { start, end } = stored.episode.turns[0]!;
     const episode = structuredClone(stored.episode);
-    episode.logprobs[start]! += 1e-9;
+    episode.samplerLogprobs[start]! += 1e-9;
     const { differences } = await replayed({ ...stored, episode });
     expect(differences).toEqual([
       {
         kind: 'logprob',
         turn: 1,
         position: start,
-        recorded: episode.logprobs[start],
-        replayed: stored.episode.logprobs[start],
+        recorded: episode.samplerLogprobs[start],
+        replayed: stored.episode.samplerLogprobs[start],
       },
     ]);
     const other = structuredClone(stored.episode);
@@ -266,7 +266,7 @@ describe('a fork', () => {
         expect(stopped).toBeNull();
         expect(tokens.map(({ id }) => id)).toEqual(episode.tokens);
         expect(tokens.map(({ logprob }) => logprob)).toEqual(
-          episode.logprobs.map((logprob, i) => (episode.mask[i] === 1 ? logprob : undefined)),
+          episode.samplerLogprobs.map((logprob, i) => (episode.mask[i] === 1 ? logprob : undefined)),
         );
         expect(turns.map(({ action }) => action)).toEqual(episode.turns.map(({ action }) => action));
         expect(status).toEqual(episode.status);

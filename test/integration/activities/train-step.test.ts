@@ -59,7 +59,7 @@ function someBatch(): TrainBatch {
     mask: Float32Array.from(numbers((i) => Number(i % 12 > 0))),
     streams: {
       advantages: Float32Array.from(numbers((i) => (i < 24 ? 1 : -1))),
-      rollout: Float32Array.from(numbers(() => -4)),
+      samplerLogprobs: Float32Array.from(numbers(() => -4)),
       values: new Float32Array(48),
       returns: Float32Array.from(numbers((i) => i % 3)),
     },

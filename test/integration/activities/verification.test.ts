@@ -99,7 +99,7 @@ function episode(status: EpisodeStatus, task: number, sample: number): Episode {
     sample,
     tokens: [5, 6, 7],
     mask: [1, 1, 0],
-    logprobs: [-0.1, -0.2, 0],
+    samplerLogprobs: [-0.1, -0.2, 0],
     turns: [{ start: 0, end: 2, text: 'x', action: { kind: 'answer', answer: 'x' } }],
     status,
   };
@@ -118,7 +118,11 @@ test('rewards are kept with every component, its version and its evidence', asyn
   expect(outcomes[1]).toMatchObject({ kind: 'scored', reward: 0.25 });
   expect(result).toMatchObject({ rewardSum: 1.5, rewardCount: 2, sampledTokens: 4, turns: 2 });
   expect(result.sampledLogprob).toBeCloseTo(-0.6, 12);
-  expect(kept.episodes[0]).toMatchObject({ tokens: [5, 6, 7], mask: [1, 1, 0], logprobs: [-0.1, -0.2, 0] });
+  expect(kept.episodes[0]).toMatchObject({
+    tokens: [5, 6, 7],
+    mask: [1, 1, 0],
+    samplerLogprobs: [-0.1, -0.2, 0],
+  });
 });
 
 test.each<[string, (candidate: Candidate) => unknown, string]>([

@@ -142,7 +142,7 @@ test('TensorBoard and pyarrow read what was exported', async () => {
   const prefix = `${rolloutsOfRun(RUN)}rl/000001/`;
   const { keys } = await store.listFolder(prefix);
   const group = await loadTrajectories(store, (await store.head(keys.toSorted()[0]!))!);
-  const { tokens, mask, logprobs, turns } = group.episodes[0]!;
+  const { tokens, mask, samplerLogprobs, turns } = group.episodes[0]!;
   expect(first).toMatchObject({
     group: 0,
     sample: 0,
@@ -152,7 +152,7 @@ test('TensorBoard and pyarrow read what was exported', async () => {
     turns: turns.length,
     sampled_tokens: mask.filter((bit) => bit === 1).length,
     observation_tokens: tokens.length - mask.filter((bit) => bit === 1).length,
-    logprob_sum: logprobs.reduce((sum, logprob) => sum + logprob, 0),
+    logprob_sum: samplerLogprobs.reduce((sum, logprob) => sum + logprob, 0),
   });
   // What was measured is there as well, and was not learnt from.
   const measured = rows.filter(({ split }) => split !== 'train');

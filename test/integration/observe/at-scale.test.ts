@@ -41,7 +41,7 @@ beforeAll(async () => {
     ...scored,
     tokens: [],
     mask: [],
-    logprobs: [],
+    samplerLogprobs: [],
     turns: [],
     status: { kind: 'truncated', limit: 'tokens' },
     outcome: { kind: 'truncated', limit: 'tokens', reward: 0, components: [] },
@@ -62,7 +62,7 @@ beforeAll(async () => {
     turns,
     tokens,
     mask: tokens.map(() => 1 as const),
-    logprobs: tokens.map(() => -1),
+    samplerLogprobs: tokens.map(() => -1),
   };
   await keep(3, { ...one, episodes: [long] });
 }, 240_000);

@@ -147,7 +147,7 @@ test('one token that was replaced is found where all episodes are compared, and 
       i === 2
         ? {
             ...episode,
-            logprobs: changed(episode.logprobs, 1, 2 ** -40),
+            samplerLogprobs: changed(episode.samplerLogprobs, 1, 2 ** -40),
             tokens: changed(episode.tokens, 3, 1),
           }
         : episode,
@@ -171,7 +171,7 @@ test('one token that was replaced is found where all episodes are compared, and 
   await replace(1, 3, (group) => ({
     ...group,
     episodes: group.episodes.map((episode, i) =>
-      i === 0 ? { ...episode, logprobs: changed(episode.logprobs, 0, 2 ** -45) } : episode,
+      i === 0 ? { ...episode, samplerLogprobs: changed(episode.samplerLogprobs, 0, 2 ** -45) } : episode,
     ),
   }));
   expect((await from('twin', true)).parting).toMatchObject({

@@ -31,7 +31,7 @@ const episode = (sample: number, tokens: number[], outcome: Outcome): Episode =>
   task: 0,
   tokens,
   mask: tokens.map(() => 1),
-  logprobs: tokens.map(() => -1),
+  samplerLogprobs: tokens.map(() => -1),
   turns: [{ start: 0, end: tokens.length, text: 'x', action: { kind: 'answer', answer: 'x' } }],
   status: { kind: 'answered', answer: 'x' },
   outcome,

@@ -98,7 +98,10 @@ test('the figures of a step are what its stored episodes come to', async () => {
     expect(figures).toMatchObject({
       'reward/mean': expect.closeTo(sum(judged.map(({ reward }) => reward)) / judged.length, 9),
       'success/train': expect.closeTo(solved(first).length / first.length, 9),
-      'policy/entropy': expect.closeTo(-sum(episodes.map(({ logprobs }) => sum(logprobs))) / sampled, 9),
+      'policy/entropy': expect.closeTo(
+        -sum(episodes.map(({ samplerLogprobs }) => sum(samplerLogprobs))) / sampled,
+        9,
+      ),
       'episodes/tokens': expect.closeTo(sampled / episodes.length, 9),
       'episodes/longest': Math.max(...episodes.map(({ mask }) => sum(mask))),
       'episodes/turns': expect.closeTo(

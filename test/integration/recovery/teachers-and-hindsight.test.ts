@@ -87,12 +87,12 @@ test('a run that is killed in a correction, in stored episodes and in a distilla
     // A call's wall seconds are nobody's to repeat.
     return (await Promise.all(groups)).map(({ tasks, episodes }) => ({
       tasks,
-      episodes: episodes.map(({ task, sample, tokens, mask, logprobs, outcome }) => [
+      episodes: episodes.map(({ task, sample, tokens, mask, samplerLogprobs, outcome }) => [
         task,
         sample,
         tokens,
         mask,
-        logprobs,
+        samplerLogprobs,
         outcome,
       ]),
     }));

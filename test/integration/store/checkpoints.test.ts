@@ -251,7 +251,7 @@ test('retention leaves what another run learns from', async () => {
 });
 
 test('trajectories come back exactly, and a second attempt gets the first one', async () => {
-  const logprobs = [-1.1920928955078125e-7, -0.1, -Math.PI, -1e-320, 0, -12.345678901234567];
+  const samplerLogprobs = [-1.1920928955078125e-7, -0.1, -Math.PI, -1e-320, 0, -12.345678901234567];
   const group = {
     id: 'task-3',
     weights: 'a'.repeat(64),
@@ -269,7 +269,7 @@ test('trajectories come back exactly, and a second attempt gets the first one', 
         task: 0,
         tokens: [5, 6, 7, 8, 9, 10],
         mask: [1, 1, 1, 1, 0, 1] as (0 | 1)[],
-        logprobs,
+        samplerLogprobs,
         turns: [],
         status: { kind: 'answered' as const, answer: '2' },
       },
@@ -284,7 +284,7 @@ test('trajectories come back exactly, and a second attempt gets the first one', 
   const broken = {
     ...group,
     id: 'b',
-    episodes: [{ ...group.episodes[0]!, logprobs: [...logprobs.slice(1), Number.NaN] }],
+    episodes: [{ ...group.episodes[0]!, samplerLogprobs: [...samplerLogprobs.slice(1), Number.NaN] }],
   };
   await expect(keepTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
 
@@ -303,7 +303,7 @@ test('a batch comes back as it was', async () => {
     tokens: Int32Array.of(1, 2, 3),
     offsets: Int32Array.of(0, 2, 3),
     mask: Float32Array.of(0, 1, 1),
-    streams: { advantages: Float32Array.of(0, -0.5, 2), rollout: Float32Array.of(0, -1, -2) },
+    streams: { advantages: Float32Array.of(0, -0.5, 2), samplerLogprobs: Float32Array.of(0, -1, -2) },
     sequences: {},
     updates: [Int32Array.of(1, 0)],
   };

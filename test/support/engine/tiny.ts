@@ -77,7 +77,7 @@ export function randomBatch(count: number, config: ModelConfig = TINY, seed = 3)
     mask: Float32Array.from({ length: total }, (_, i) => (starts.has(i) || random.uniform() < 0.2 ? 0 : 1)),
     streams: {
       advantages: Float32Array.from({ length: total }, () => random.uniform() * 2 - 1),
-      rollout: Float32Array.from({ length: total }, () => -3 + random.uniform()),
+      samplerLogprobs: Float32Array.from({ length: total }, () => -3 + random.uniform()),
     },
     sequences: {},
     updates: updatesOf(count, { minibatch: 64, epochs: 1, seed: 7 }),

@@ -134,7 +134,7 @@ test.each([
       mask: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
       streams: {
         advantages: Float32Array.from([...zeros, ...drawn.tokens.map(() => 1)]),
-        rollout: Float32Array.from([...zeros, ...drawn.logprobs]),
+        samplerLogprobs: Float32Array.from([...zeros, ...drawn.samplerLogprobs]),
       },
       sequences: {},
       updates: [Int32Array.of(0)],

@@ -15,7 +15,7 @@ const sampled = (): TrainBatch => ({
   mask: Float32Array.of(0, 0, 1, 1),
   streams: {
     advantages: Float32Array.of(0, 0, -1.5, -1.5),
-    rollout: Float32Array.of(0, 0, -0.25, -3),
+    samplerLogprobs: Float32Array.of(0, 0, -0.25, -3),
   },
   sequences: {},
   updates: [Int32Array.of(1, 0), Int32Array.of(1)],
@@ -81,7 +81,7 @@ function inWords({ tokens, mask, offsets, streams, sequences, kept, updates }: T
     sequences: [...offsets.subarray(1)].map((end, i) => ({
       ...Object.fromEntries(
         Object.entries({ tokens, mask, ...streams }).map(([name, values]) => [
-          name,
+          name === 'samplerLogprobs' ? 'rollout' : name,
           [...values.subarray(offsets[i], end)],
         ]),
       ),

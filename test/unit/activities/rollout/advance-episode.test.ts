@@ -33,7 +33,15 @@ const search = (query: string): WrittenTurn => ({ call: { name: 'search', argume
 const textOf = (tokens: readonly number[]) => tokenizer.decode(tokens);
 
 function newEpisode(): Episode {
-  return { sample: 0, task: 0, tokens: [], mask: [], logprobs: [], turns: [], status: { kind: 'running' } };
+  return {
+    sample: 0,
+    task: 0,
+    tokens: [],
+    mask: [],
+    samplerLogprobs: [],
+    turns: [],
+    status: { kind: 'running' },
+  };
 }
 
 async function play(
@@ -67,13 +75,13 @@ async function play(
 
 /** What must hold of every episode, however it went. */
 function expectSound(episode: Episode): void {
-  const { tokens, mask, logprobs, turns } = episode;
-  expect([mask.length, logprobs.length]).toEqual([tokens.length, tokens.length]);
+  const { tokens, mask, samplerLogprobs, turns } = episode;
+  expect([mask.length, samplerLogprobs.length]).toEqual([tokens.length, tokens.length]);
   const sampled = new Set(
     turns.flatMap(({ start, end }) => Array.from({ length: end - start }, (_, i) => start + i)),
   );
   expect(mask.flatMap((bit, i) => (bit === 1 ? [i] : []))).toEqual([...sampled]);
-  logprobs.forEach((logprob, i) => expect(mask[i] === 1 || logprob === 0).toBe(true));
+  samplerLogprobs.forEach((logprob, i) => expect(mask[i] === 1 || logprob === 0).toBe(true));
 }
 
 describe('an episode', () => {
@@ -134,7 +142,7 @@ describe('an episode', () => {
     const policy = new ScriptedPolicy([{ tokens, logprobs }, recorded({ answer: '19' })]);
     const { episode } = await play(calculatorEnvironment(), [], { policy });
     expect(episode.tokens.slice(0, tokens.length)).toEqual(tokens);
-    expect(episode.logprobs.slice(0, tokens.length)).toEqual(logprobs);
+    expect(episode.samplerLogprobs.slice(0, tokens.length)).toEqual(logprobs);
     expect(episode.status.kind).toBe('answered');
   });
 

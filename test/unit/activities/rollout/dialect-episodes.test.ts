@@ -104,7 +104,7 @@ const newEpisode = (): Episode => ({
   task: 0,
   tokens: [],
   mask: [],
-  logprobs: [],
+  samplerLogprobs: [],
   turns: [],
   status: { kind: 'running' },
 });
@@ -157,11 +157,11 @@ describe.each(dialects)('an episode in the dialect $name', ({ name, family, conf
       const { tokens, logprobs } = recorded()[i]!;
       expect(text).toBe(turns[i]);
       expect(episode.tokens.slice(start, end)).toEqual(tokens);
-      expect(episode.logprobs.slice(start, end)).toEqual(logprobs);
+      expect(episode.samplerLogprobs.slice(start, end)).toEqual(logprobs);
       expect(new Set(episode.mask.slice(start, end))).toEqual(new Set([1]));
       const until = episode.turns[i + 1]?.start ?? episode.tokens.length;
       expect(episode.mask.slice(end, until).every((bit) => bit === 0)).toBe(true);
-      expect(episode.logprobs.slice(end, until).every((logprob) => logprob === 0)).toBe(true);
+      expect(episode.samplerLogprobs.slice(end, until).every((logprob) => logprob === 0)).toBe(true);
     });
     // Each turn saw the prompt and everything before it.
     for (const { start } of episode.turns) {
@@ -182,7 +182,7 @@ describe.each(dialects)('an episode in the dialect $name', ({ name, family, conf
     expect(overrun.status).toEqual(clean.status);
     expect(overrun.tokens).toEqual(clean.tokens);
     expect(overrun.mask).toEqual(clean.mask);
-    expect(overrun.logprobs).toEqual(clean.logprobs);
+    expect(overrun.samplerLogprobs).toEqual(clean.samplerLogprobs);
   });
 
   test('goes on after a long call as after a short one', async () => {

@@ -85,7 +85,7 @@ describe('keeps the event loop for less than 200 ms at a time', () => {
         task: i % 6,
         tokens: [1],
         mask: [1 as const],
-        logprobs: [-1],
+        samplerLogprobs: [-1],
         turns: [],
         status: { kind: 'answered' as const, answer: essay() },
       },

@@ -87,7 +87,7 @@ test('a turn is cut after the token that ends it, and what was sampled behind it
   const { length } = first.tokens;
   expect(first).toEqual({
     tokens: whole.tokens.slice(0, length),
-    logprobs: whole.logprobs.slice(0, length),
+    samplerLogprobs: whole.samplerLogprobs.slice(0, length),
     finish: 'stop',
   });
   expect(length).toBeLessThan(MOST);

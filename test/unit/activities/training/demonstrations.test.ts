@@ -36,7 +36,7 @@ describe('a demonstration', () => {
       '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call><answer>far</answer>',
     );
     expect(sequence!.streams.advantages).toEqual(sequence!.mask);
-    expect(sequence!.streams.rollout!.every((x) => x === 0)).toBe(true);
+    expect(sequence!.streams.samplerLogprobs!.every((x) => x === 0)).toBe(true);
   });
 
   test('of what not to write makes only its last turn less likely', async () => {

@@ -31,7 +31,7 @@ function episode(outcome: Outcome, sample: number, task = 0): Episode {
     task,
     tokens: [sample, 11, 12, 13],
     mask: [1, 1, 0, 1],
-    logprobs: [-0.5, -0.25, 0, -1 - sample],
+    samplerLogprobs: [-0.5, -0.25, 0, -1 - sample],
     turns: [],
     status: { kind: 'answered', answer: 'x' },
     outcome,
@@ -121,7 +121,7 @@ describe('what a step teaches', () => {
       {
         tokens: [...PROMPT, 0, 11, 12, 13],
         mask: [0, 0, 0, 1, 1, 0, 1],
-        streams: { advantages: [0, 0, 0, a, a, 0, a], rollout: [0, 0, 0, -0.5, -0.25, 0, -1] },
+        streams: { advantages: [0, 0, 0, a, a, 0, a], samplerLogprobs: [0, 0, 0, -0.5, -0.25, 0, -1] },
       },
       {
         tokens: [...PROMPT, 1, 11, 12, 13],
@@ -129,7 +129,7 @@ describe('what a step teaches', () => {
         // Nothing taught is written as a plain or a negative zero.
         streams: {
           advantages: [0, 0, 0, b, b, expect.closeTo(0, 15), b],
-          rollout: [0, 0, 0, -0.5, -0.25, 0, -2],
+          samplerLogprobs: [0, 0, 0, -0.5, -0.25, 0, -2],
         },
       },
     ]);
@@ -184,8 +184,8 @@ describe('what a step teaches', () => {
         expect(advantagesOf(all)).toEqual(advantagesOf(alone));
         expect(all.degenerateGroups).toBe(alone.degenerateGroups);
         for (const { tokens, mask, streams } of all.sequences) {
-          const { advantages = [], rollout = [] } = streams;
-          expect([mask.length, advantages.length, rollout.length]).toEqual(
+          const { advantages = [], samplerLogprobs = [] } = streams;
+          expect([mask.length, advantages.length, samplerLogprobs.length]).toEqual(
             [7, 7, 7].map(() => tokens.length),
           );
           expect(advantages.every(Number.isFinite)).toBe(true);
@@ -254,7 +254,7 @@ test('a batch holds the sequences end to end, and they can be cut out again', ()
       mask: rows.map(([, bit]) => bit),
       streams: {
         advantages: rows.map(([, bit, size]) => bit * size),
-        rollout: rows.map(([, , size]) => -size / 8),
+        samplerLogprobs: rows.map(([, , size]) => -size / 8),
       },
     }));
   fc.assert(
@@ -266,10 +266,10 @@ test('a batch holds the sequences end to end, and they can be cut out again', ()
       expect(cut(batch.mask)).toEqual(sequences.map(({ mask }) => mask));
       expect(cut(batch.streams.advantages!)).toEqual(sequences.map(({ streams }) => streams.advantages));
       expect(
-        cut(batch.streams.rollout!)
+        cut(batch.streams.samplerLogprobs!)
           .flat()
           .map((x) => x + 0),
-      ).toEqual(sequences.flatMap(({ streams }) => streams.rollout!.map((x) => x + 0)));
+      ).toEqual(sequences.flatMap(({ streams }) => streams.samplerLogprobs!.map((x) => x + 0)));
       expect(batch.offsets.at(-1)).toBe(batch.tokens.length);
       expect(batch.updates).toEqual(updatesOf(sequences.length, once));
     }),

@@ -60,7 +60,7 @@ function episode(
     sample,
     tokens,
     mask: turns.flatMap(() => [...Array<1>(length).fill(1), 0 as const]),
-    logprobs: tokens.map(() => 0),
+    samplerLogprobs: tokens.map(() => 0),
     turns,
     status,
     outcome,

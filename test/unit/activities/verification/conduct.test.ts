@@ -36,7 +36,7 @@ const episode = (
   sample,
   tokens: said.flatMap(() => [1, 2, 3, 4]),
   mask: said.flatMap(() => [1, 1, 1, 0] as const),
-  logprobs: said.flatMap(() => [0, 0, 0, 0]),
+  samplerLogprobs: said.flatMap(() => [0, 0, 0, 0]),
   turns: said.map((turn, i) => ({ ...turn, text: String(i), start: 4 * i, end: 4 * i + 3 })),
   status,
   outcome: judged,

@@ -25,7 +25,7 @@ const episodes = (right: readonly number[]) =>
       sample,
       tokens: [1, 2],
       mask: [1, 0] as (0 | 1)[],
-      logprobs: [-0.5, 0],
+      samplerLogprobs: [-0.5, 0],
       turns: [],
       status: { kind: 'answered' as const, answer: 'x' },
       outcome: judged(sample < count ? 1 : 0),

@@ -32,7 +32,7 @@ test('observations are learnt from with the advantage of the token before them, 
     tokens: Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8),
     offsets: Int32Array.of(0, 6, 8),
     mask: Float32Array.of(0, 1, 0, 0, 1, 0, 0, 1),
-    streams: { advantages: Float32Array.of(0, 2, 0, 0, 3, 0, 0, -1), rollout: new Float32Array(8) },
+    streams: { advantages: Float32Array.of(0, 2, 0, 0, 3, 0, 0, -1), samplerLogprobs: new Float32Array(8) },
     sequences: {},
     updates: [Int32Array.of(0, 1)],
   });

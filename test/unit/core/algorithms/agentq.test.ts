@@ -16,7 +16,7 @@ function sample(actions: readonly number[], reward: number | null, inherited = 0
     mask: tokens.map((token, at) => (token === 100 || at < 3 * inherited ? 0 : 1)),
     before: turns.slice(0, inherited),
     turns: turns.slice(inherited),
-    rollout: tokens.map(() => -1),
+    samplerLogprobs: tokens.map(() => -1),
     scores: {},
     truncated: false,
   };

@@ -9,7 +9,7 @@ const sample = (reward: number | null): Sample => ({
   mask: [],
   turns: [],
   before: [],
-  rollout: [],
+  samplerLogprobs: [],
   scores: {},
   truncated: false,
 });

@@ -16,7 +16,7 @@ const sample = (success: boolean | null): Sample => ({
   mask: [1, 0, 1],
   turns: [],
   before: [],
-  rollout: [-1, 0, -1],
+  samplerLogprobs: [-1, 0, -1],
   scores: {},
   truncated: false,
 });

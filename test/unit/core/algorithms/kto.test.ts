@@ -12,7 +12,7 @@ const group = (rewards: (number | null)[]): CreditGroup => ({
     mask: [1, 0, 1],
     before: [],
     turns: [{ start: 0, end: 3, reward: 0, state: 'prompt' }],
-    rollout: [-1, 0, -1],
+    samplerLogprobs: [-1, 0, -1],
     scores: {},
     truncated: false,
   })),

@@ -17,7 +17,7 @@ const sample: Sample = {
   mask: [1, 0, 1],
   turns: [],
   before: [],
-  rollout: [-1, 0, -1],
+  samplerLogprobs: [-1, 0, -1],
   scores: {},
   truncated: false,
 };

@@ -38,7 +38,7 @@ const sample = fc
     return fc
       .record({
         tokens: stream(fc.constantFrom(1, 2)),
-        rollout: stream(logprob),
+        samplerLogprobs: stream(logprob),
         values: stream(small),
         reference: stream(logprob),
         policy: stream(logprob),
@@ -48,12 +48,12 @@ const sample = fc
         }),
         states: fc.array(fc.constantFrom('', 'a', 'b'), { minLength: turns.length, maxLength: turns.length }),
       })
-      .map(({ tokens, rollout, turnRewards, states, ...scores }): Sample => ({
+      .map(({ tokens, samplerLogprobs, turnRewards, states, ...scores }): Sample => ({
         reward,
         success: reward === null ? null : reward > 0,
         tokens,
         mask,
-        rollout,
+        samplerLogprobs,
         scores,
         truncated,
         before: withRewards(turns, turnRewards, states).slice(0, inherited),

@@ -40,7 +40,7 @@ const groupOf = ({ samples, greedy_reward: greedy }: Case['groups'][number]): Cr
     tokens: written.mask.map((_, t) => t),
     mask: written.mask,
     before: [],
-    rollout: written.rollout ?? written.mask.map(() => 0),
+    samplerLogprobs: written.rollout ?? written.mask.map(() => 0),
     scores: {
       ...(written.values && { values: written.values }),
       ...(written.reference && { reference: written.reference }),

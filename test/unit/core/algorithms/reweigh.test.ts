@@ -61,7 +61,7 @@ const judged: fc.Arbitrary<Judged> = fc
       episode: {
         tokens: mask.map((_, i) => i),
         mask,
-        logprobs: mask.map((bit) => bit * logprob),
+        samplerLogprobs: mask.map((bit) => bit * logprob),
         turns,
         status:
           ends === 'truncated' ? { kind: 'truncated', limit: 'tokens' } : { kind: 'answered', answer: 'x' },

@@ -9,7 +9,7 @@ const sample = (tokens: number[], success: boolean): Sample => ({
   mask: tokens.map(() => 1),
   turns: [{ start: 0, end: tokens.length, reward: 0, state: 'prompt' }],
   before: [],
-  rollout: tokens.map(() => -1),
+  samplerLogprobs: tokens.map(() => -1),
   scores: {},
   truncated: false,
 });

@@ -39,7 +39,7 @@ const sampleOf = ({ turns, inherited, turn_rewards: paid, ...written }: WrittenS
   success: null,
   before: turnsOf(turns, paid).slice(0, inherited),
   turns: turnsOf(turns, paid).slice(inherited),
-  rollout: written.mask.map(() => 0),
+  samplerLogprobs: written.mask.map(() => 0),
   scores: {},
   truncated: false,
 });

@@ -15,7 +15,7 @@ function sample(paid: readonly number[], reward: number, inherited = 0): Sample 
     mask: tokens.map((_, at) => (at < 2 * inherited ? 0 : 1)),
     before: turns.slice(0, inherited),
     turns: turns.slice(inherited),
-    rollout: tokens.map(() => -1),
+    samplerLogprobs: tokens.map(() => -1),
     scores: {},
     truncated: false,
   };

@@ -193,7 +193,7 @@ function roll(policy: Policy, task: number, sample: number, random: RandomStream
     sample,
     tokens: [],
     mask: [],
-    logprobs: [],
+    samplerLogprobs: [],
     turns,
     status: { kind: 'truncated', limit: 'turns' },
   };
@@ -210,7 +210,7 @@ function roll(policy: Policy, task: number, sample: number, random: RandomStream
       episode.tokens.push(1000 * (move + 1) + start + i);
       episode.mask.push(1);
       // The first token says which move it is; the others follow from it.
-      episode.logprobs.push(i === 0 ? Math.log(chances[move]!) : 0);
+      episode.samplerLogprobs.push(i === 0 ? Math.log(chances[move]!) : 0);
     }
     const { action, observation } = meaning(name, turns.length);
     turns.push({
@@ -223,7 +223,7 @@ function roll(policy: Policy, task: number, sample: number, random: RandomStream
     if (observation) {
       episode.tokens.push(1);
       episode.mask.push(0);
-      episode.logprobs.push(0);
+      episode.samplerLogprobs.push(0);
     }
     if (action.kind === 'answer') {
       right = looked === 1 && action.answer === String(task % 4);

@@ -37,7 +37,7 @@ const group = (...episodes: Partial<Episode>[]): RolloutGroup => ({
     task: 0,
     tokens: [7, 8, 9],
     mask: [1, 0, 1],
-    logprobs: [-0.5, 0, -0.25],
+    samplerLogprobs: [-0.5, 0, -0.25],
     turns: [],
     status: { kind: 'answered', answer: 'A' },
     outcome: { kind: 'failed', boundary: 'infra', reason: 'lost' },

@@ -23,7 +23,7 @@ function group(...byEnvironment: [environment: string, outcomes: Outcome[]][]): 
         task,
         tokens: [],
         mask: [],
-        logprobs: [],
+        samplerLogprobs: [],
         turns: [],
         status: { kind: 'answered', answer: '' },
         outcome,

@@ -29,7 +29,7 @@ export function sample(
     episode: {
       tokens: mask.map(() => 7),
       mask,
-      logprobs: mask.map((bit) => bit * logprob),
+      samplerLogprobs: mask.map((bit) => bit * logprob),
       turns,
       status: answer === null ? { kind: 'truncated', limit: 'tokens' } : { kind: 'answered', answer },
     },

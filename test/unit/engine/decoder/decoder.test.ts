@@ -125,11 +125,11 @@ describe.each(kinds)('%s decoder', (kind) => {
     it('follows the model: log-probabilities agree with the equations', async () => {
       const policy = await decoder();
       const sampling = { temperature: 0.7, topK: 0, topP: 0.95 };
-      const { tokens, logprobs } = await policy.sample(request({ maxNewTokens: 60, sampling }));
+      const { tokens, samplerLogprobs } = await policy.sample(request({ maxNewTokens: 60, sampling }));
       const logits = referenceLogits(smallConfig, weights, [1, 2, 3, ...tokens]);
       for (const [i, token] of tokens.entries()) {
         const row = softmax(logits[2 + i]!.map((x) => x / 0.7));
-        expect(Math.abs(Math.log(row[token]!) - logprobs[i]!)).toBeLessThan(1e-4);
+        expect(Math.abs(Math.log(row[token]!) - samplerLogprobs[i]!)).toBeLessThan(1e-4);
       }
     });
 
@@ -139,7 +139,7 @@ describe.each(kinds)('%s decoder', (kind) => {
       const head = await policy.sample(request({ maxNewTokens: 10 }));
       const tail = await policy.sample(request({ maxNewTokens: 20, continuation: head.tokens }));
       expect([...head.tokens, ...tail.tokens]).toEqual(whole.tokens);
-      expect([...head.logprobs, ...tail.logprobs]).toEqual(whole.logprobs);
+      expect([...head.samplerLogprobs, ...tail.samplerLogprobs]).toEqual(whole.samplerLogprobs);
     });
 
     it('does not depend on where earlier turns were asked to stop, nor on how an observation came', async () => {
@@ -167,13 +167,15 @@ describe.each(kinds)('%s decoder', (kind) => {
     it('follows the model behind long observations, too', async () => {
       const policy = await decoder();
       const observation = Array.from({ length: 81 }, (_, i) => (i * 13) % 97);
-      const { tokens, logprobs } = await policy.sample(
+      const { tokens, samplerLogprobs } = await policy.sample(
         request({ continuation: [9, ...observation], mask: [1, ...observation.map(() => 0)] }),
       );
       const start = 3 + 1 + observation.length;
       const logits = referenceLogits(smallConfig, weights, [1, 2, 3, 9, ...observation, ...tokens]);
       for (const [i, token] of tokens.entries()) {
-        expect(Math.abs(Math.log(softmax(logits[start - 1 + i]!)[token]!) - logprobs[i]!)).toBeLessThan(1e-4);
+        expect(
+          Math.abs(Math.log(softmax(logits[start - 1 + i]!)[token]!) - samplerLogprobs[i]!),
+        ).toBeLessThan(1e-4);
       }
     });
 
@@ -225,7 +227,8 @@ describe.each(kinds)('%s decoder', (kind) => {
         for (const { token: id, logprob } of alternatives![i]!)
           expect(logprob).toBeCloseTo(Math.log(expected[id]!), 3);
         const own = alternatives![i]!.find((one) => one.token === token)!;
-        if (sampling.temperature > 0 && sampling.topK === 0) expect(own.logprob).toBe(told.logprobs[i]);
+        if (sampling.temperature > 0 && sampling.topK === 0)
+          expect(own.logprob).toBe(told.samplerLogprobs[i]);
       }
     }
     await expect(policy.sample(request({ alternatives: { most: 65 } }))).rejects.toThrow(/0 to 64/);
@@ -240,7 +243,11 @@ describe.each(kinds)('%s decoder', (kind) => {
       expect(stopped.finish).toBe('stop');
       expect(stopped.tokens).toEqual(free.tokens.slice(0, free.tokens.indexOf(stop) + 1));
       const atOnce = await policy.sample(request({ stopTokens: [free.tokens[0]!] }));
-      expect(atOnce).toEqual({ tokens: [free.tokens[0]], logprobs: [free.logprobs[0]], finish: 'stop' });
+      expect(atOnce).toEqual({
+        tokens: [free.tokens[0]],
+        samplerLogprobs: [free.samplerLogprobs[0]],
+        finish: 'stop',
+      });
     });
 
     it('ends at maxNewTokens and where the positions end', async () => {
@@ -248,14 +255,14 @@ describe.each(kinds)('%s decoder', (kind) => {
       expect(await policy.sample(request({ maxNewTokens: 1 }))).toMatchObject({ finish: 'length' });
       expect(await policy.sample(request({ maxNewTokens: 0 }))).toEqual({
         tokens: [],
-        logprobs: [],
+        samplerLogprobs: [],
         finish: 'length',
       });
       const long = await policy.sample(request({ maxNewTokens: 10_000 }));
       expect(long.finish).toBe('length');
       expect(long.tokens).toHaveLength(smallConfig.maxPositions - 3);
       const full = request({ prefix: Array.from({ length: 400 }, () => 1) });
-      expect(await policy.sample(full)).toEqual({ tokens: [], logprobs: [], finish: 'length' });
+      expect(await policy.sample(full)).toEqual({ tokens: [], samplerLogprobs: [], finish: 'length' });
     });
 
     it('is refused when it makes no sense', async () => {
@@ -346,7 +353,7 @@ describe.each(kinds)('%s decoder', (kind) => {
       const bare = await policy.sample(request());
       await policy.load('adapted', smallConfig, weights, adapter);
       const adapted = await policy.sample(request());
-      expect(adapted.logprobs).not.toEqual(bare.logprobs);
+      expect(adapted.samplerLogprobs).not.toEqual(bare.samplerLogprobs);
       await policy.load('merged', smallConfig, mergeAdapter(smallConfig, weights, adapter));
       expect(await policy.sample(request())).toEqual(adapted);
       // The base is the caller's, and the memory of one load is that of the next.

@@ -45,7 +45,7 @@ describe('products in bfloat16', () => {
   it('move log-probs by no more than the rounding of their operands explains', async () => {
     const exact = await step();
     // What float32 says now is what the rollout is taken to have said, so that the metric is the gap.
-    const rollout = withStreams(batch, { rollout: logprobs() });
+    const rollout = withStreams(batch, { samplerLogprobs: logprobs() });
     const same = await learner.step(parent(), rollout, plan());
     const rounded = await learner.step(parent(), rollout, plan({ precision: 'bfloat16' }));
     expect(same.metrics.logprobGapMax).toBeLessThan(1e-5);

@@ -28,7 +28,7 @@ const group = (rewards: number[]): RolloutGroup => ({
       sample,
       tokens,
       mask: tokens.map(() => 1),
-      logprobs: tokens.map(() => -3),
+      samplerLogprobs: tokens.map(() => -3),
       turns: [],
       status: { kind: 'answered', answer: '' },
       outcome: { kind: 'scored', reward, components: [] },

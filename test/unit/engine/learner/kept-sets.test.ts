@@ -152,7 +152,9 @@ describe('a step on what was sampled with a cut', () => {
         advantages: Float32Array.from(
           episodes.flatMap(({ tokens }, i) => [...zeros, ...tokens.map(() => (i % 2 ? -1 : 1))]),
         ),
-        rollout: Float32Array.from(episodes.flatMap(({ logprobs }) => [...zeros, ...logprobs])),
+        samplerLogprobs: Float32Array.from(
+          episodes.flatMap(({ samplerLogprobs }) => [...zeros, ...samplerLogprobs]),
+        ),
       },
       sequences: {},
       updates: [Int32Array.of(0, 1, 2, 3)],

@@ -19,7 +19,10 @@ import {
 const learner = await learnerOfFile('eager');
 
 const batch = randomBatch(6);
-const { advantages, rollout } = batch.streams as Record<'advantages' | 'rollout', Float32Array>;
+const { advantages, samplerLogprobs } = batch.streams as Record<
+  'advantages' | 'samplerLogprobs',
+  Float32Array
+>;
 const withAdvantages = (advantage: number): TrainBatch =>
   withStreams(batch, { advantages: advantages.map(() => advantage) });
 
@@ -81,7 +84,10 @@ describe('a GRPO step', () => {
     const noise = (values: Float32Array, by: number) =>
       values.map((value, i) => (batch.mask[i] === 1 ? value : value + by));
     const cut = inUpdates(batch, { minibatch: 3, epochs: 2 });
-    const other = withStreams(cut, { advantages: noise(advantages, 100), rollout: noise(rollout, -50) });
+    const other = withStreams(cut, {
+      advantages: noise(advantages, 100),
+      samplerLogprobs: noise(samplerLogprobs, -50),
+    });
     const objective = { ...GRPO, beta: 0.1, importanceCap: 2 };
     const reference = lively(TINY, 2);
     const plan = settings(objective);
@@ -129,7 +135,7 @@ describe('a GRPO step', () => {
     const off = batch.mask.indexOf(1);
     reported[off]! += 0.5;
     for (const plan of [{}, { minibatch: 2, epochs: 2 }]) {
-      const given = withStreams(inUpdates(batch, plan), { rollout: reported });
+      const given = withStreams(inUpdates(batch, plan), { samplerLogprobs: reported });
       const { metrics } = await learner.step(freshState(), given, settings(GRPO));
       expect(metrics.logprobGapMax).toBeCloseTo(0.5, 4);
       const count = batch.mask.reduce((sum, value) => sum + value, 0);
@@ -139,13 +145,13 @@ describe('a GRPO step', () => {
 
   it('measures that gap where it is none of drift: not in late episodes', async () => {
     const late = Float32Array.from({ length: 6 }, (_, i) => Number(i === 2));
-    const drifted = rollout.map((logprob, i) =>
+    const drifted = samplerLogprobs.map((logprob, i) =>
       i >= batch.offsets[2]! && i < batch.offsets[3]! ? logprob - 20 : logprob,
     );
     const step = async (given: TrainBatch) =>
       (await learner.step(freshState(), given, settings({ ...GRPO, importanceCap: 2 }))).metrics
         .logprobGapMax!;
-    const given = withStreams(batch, { rollout: drifted });
+    const given = withStreams(batch, { samplerLogprobs: drifted });
     expect(await step(given)).toBeGreaterThan(15);
     expect(await step({ ...given, sequences: { late } })).toBeLessThan(15);
     expect(await step({ ...batch, sequences: { late: late.map(() => 1) } })).toBeNull();
@@ -241,7 +247,9 @@ describe('what cannot be learned from', () => {
     await fails({ mask: batch.mask.map(() => 0) }).toMatchObject(expected);
     await fails({ mask: batch.mask.slice(1) }).toMatchObject(expected);
     await fails(withStreams(batch, { advantages: replaced(advantages, 5, NaN) })).toMatchObject(expected);
-    await fails({ streams: { rollout } }).toMatchObject({ message: expect.stringContaining('advantages') });
+    await fails({ streams: { samplerLogprobs } }).toMatchObject({
+      message: expect.stringContaining('advantages'),
+    });
     await fails({ sequences: { late: new Float32Array(5) } }).toMatchObject(expected);
     for (const updates of [[], [[]], [[0, 6]], [[0, -1]], [[1, 1]]])
       await fails({ updates: updates.map((update) => Int32Array.from(update)) }).toMatchObject(expected);

@@ -24,7 +24,7 @@ const batch: TrainBatch = {
   mask,
   streams: {
     advantages: mask.map((bit, i) => bit * (i < 8 ? 1 : -1)),
-    rollout: new Float32Array(16),
+    samplerLogprobs: new Float32Array(16),
   },
   sequences: {},
   updates: [Int32Array.of(0, 1)],
@@ -65,7 +65,7 @@ describe('a prompt that the policy holds for impossible', () => {
   ])('ends no step with %s', async (_, objective, minibatch) => {
     const plan = settings(objective, { optimizer: careful });
     const given = withStreams(inUpdates(batch, { minibatch }), {
-      rollout: Float32Array.from(sampledLogprobs()),
+      samplerLogprobs: Float32Array.from(sampledLogprobs()),
     });
     const { metrics } = await learner.step(surePolicy(), given, plan, { reference: surePolicy().weights });
     expect(Number.isFinite(metrics.loss) && Number.isFinite(metrics.gradientNorm)).toBe(true);

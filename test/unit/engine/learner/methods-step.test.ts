@@ -39,7 +39,7 @@ const groups = [1, 2].map((index): RolloutGroup => ({
       sample,
       tokens,
       mask: [1, 1, 0, 1],
-      logprobs: [-1, -1, 0, -1],
+      samplerLogprobs: [-1, -1, 0, -1],
       kept: tokens.map((token, i) => (i === 2 ? [] : [1, 2, token])),
       turns: [
         { start: 0, end: 2, ...turn },

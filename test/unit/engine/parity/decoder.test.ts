@@ -43,7 +43,7 @@ test.each(cases)(
     await decoder.load('fixture', config, weights);
     // Top-p 0 at temperature 1 draws the likeliest token and reports its log-prob under the whole softmax.
     for (const position of [PROMPT + 1, 50, tokens.length - 1]) {
-      const { tokens: drawn, logprobs: given } = await decoder.sample({
+      const { tokens: drawn, samplerLogprobs: given } = await decoder.sample({
         session: `at ${position}`,
         prefix: tokens.slice(0, PROMPT),
         continuation: tokens.slice(PROMPT, position),

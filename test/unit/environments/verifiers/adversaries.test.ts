@@ -77,10 +77,10 @@ async function outcomesOf(of: Task, samples: readonly Action[][], tokens = 40) {
         }),
       );
       const all = Array.from({ length: tokens });
-      const logprobs = all.map(() => Math.log(0.5));
+      const samplerLogprobs = all.map(() => Math.log(0.5));
       return {
         verdicts,
-        episode: { ...episode, tokens: all.map(() => 0), mask: all.map(() => 1 as const), logprobs },
+        episode: { ...episode, tokens: all.map(() => 0), mask: all.map(() => 1 as const), samplerLogprobs },
       };
     }),
   );

@@ -48,7 +48,7 @@ const episode = (over: Partial<Episode> = {}): Episode => ({
   task: 0,
   tokens: [1, 2, 3],
   mask: [1, 1, 0],
-  logprobs: [-0.5, -1, 0],
+  samplerLogprobs: [-0.5, -1, 0],
   turns: [
     {
       start: 0,
@@ -73,12 +73,12 @@ test('how long a call took is no difference, and what it brought is', () => {
 });
 
 test('a log-prob that differs in its last bit is a difference, and so is an end that comes earlier', () => {
-  const logprobs = [-0.5, -1 - Number.EPSILON, 0];
-  expect(episodeDifference(episode(), episode({ logprobs }))).toEqual({
+  const samplerLogprobs = [-0.5, -1 - Number.EPSILON, 0];
+  expect(episodeDifference(episode(), episode({ samplerLogprobs }))).toEqual({
     ...same,
     logprob: { at: 1, values: [-1, -1 - Number.EPSILON] },
   });
-  const shorter = episode({ tokens: [1, 2], mask: [1, 1], logprobs: [-0.5, -1] });
+  const shorter = episode({ tokens: [1, 2], mask: [1, 1], samplerLogprobs: [-0.5, -1] });
   expect(episodeDifference(episode(), shorter)).toMatchObject({
     token: { at: 2, values: [3, null] },
     logprob: { at: 2, values: [0, null] },

@@ -63,7 +63,7 @@ test('every episode is a valid trajectory, from which its tokens and log-probs c
         ]),
       ).toEqual(episode.tokens);
       expect(agent.flatMap(({ metrics }) => metrics!.logprobs)).toEqual(
-        episode.logprobs.filter((_, i) => episode.mask[i] === 1),
+        episode.samplerLogprobs.filter((_, i) => episode.mask[i] === 1),
       );
       expect(trajectory.final_metrics.total_steps).toBe(trajectory.steps.length);
     }

@@ -70,7 +70,15 @@ test.skipIf(!python)('an episode earns the same in Python', async () => {
         last.kind === 'answer'
           ? { kind: 'answered', answer: last.answer }
           : { kind: 'truncated', limit: 'tokens' };
-      const episode: Episode = { sample: 0, task: 0, tokens: [], mask: [], logprobs: [], turns, status };
+      const episode: Episode = {
+        sample: 0,
+        task: 0,
+        tokens: [],
+        mask: [],
+        samplerLogprobs: [],
+        turns,
+        status,
+      };
       const outcome = await verify(hosted, { ref, episode }, spec.reward, {
         signal: new AbortController().signal,
       });

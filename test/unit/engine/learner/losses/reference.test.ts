@@ -105,7 +105,7 @@ function batchOf(given: Case): TrainBatch {
   const pair = label.map((_, i) => given.pairs?.findIndex((one) => one.includes(i)) ?? -1);
   const streams = {
     advantages: stream(given.advantages ?? given.weights),
-    rollout: stream(given.rollout),
+    samplerLogprobs: stream(given.rollout),
     reference: stream(
       given.reference,
       extra.map(({ reference }) => reference),

@@ -66,7 +66,7 @@ const sampleOf = ({ mask, turns, reward, rollout, policy, values, reference }: W
   mask,
   tokens: mask.map(() => 0),
   before: [],
-  rollout,
+  samplerLogprobs: rollout,
   scores: { policy, ...(values && { values }), ...(reference && { reference }) },
   truncated: false,
   turns: turns.map((turn) => ({ ...turn, reward: 0, state: '' })),
@@ -92,7 +92,7 @@ it.each(cases.map((one) => [one.name, one] as const))('%s', (_, { first, setting
     Float32Array.from(taught.flatMap(({ mask, ...of }) => of[name].map((value, t) => mask[t]! * value)));
   const streams = {
     advantages: Float32Array.from(lessons.flatMap(({ advantages }) => advantages)),
-    rollout: counted('rollout'),
+    samplerLogprobs: counted('rollout'),
   };
   const mask = taught.flatMap((one) => one.mask);
   const offsets = taught.reduce((ends, one) => [...ends, ends.at(-1)! + one.mask.length], [0]);

@@ -57,7 +57,7 @@ describe('the clipped loss', () => {
         advantages: tf.tensor1d(advantages),
         old: tf.tensor1d(old),
         reference: tf.tensor1d(reference),
-        rollout: tf.tensor1d(rollout),
+        samplerLogprobs: tf.tensor1d(rollout),
       },
     );
     const terms = expected(0.2, 2, reference, rollout);

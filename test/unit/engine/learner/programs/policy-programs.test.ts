@@ -129,7 +129,7 @@ describe('gradients agree with finite differences', () => {
         advantages: batch.streams.advantages!,
         // Ratios well inside and well outside the clip: at its bounds the loss has no derivative.
         old: single ? current : current.map((value, i) => value + [-0.5, -0.1, 0.1, 0.5][i % 4]!),
-        rollout: near(0.5, 1000),
+        samplerLogprobs: near(0.5, 1000),
         reference: near(0.4, 2000),
       };
       const token = loss.weights(batch, sequences);
