@@ -4,36 +4,38 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { LONG_UNITS, PROMISES } from './selection.ts';
 
-// `npm test`: types, lint, unit, replay, integration, in that order, stopping at the first that fails. The last line
-// is `N passed, N failed`: one for each check, and one for each test.
+// `npm test`, and with `--all` `npm run test:all`: the checks at once, then unit, replay and integration tests one after
+// another, stopping at the first that fails. The last line is `N passed, N failed`: one for each check, and one for each
+// test.
 
 interface Tally {
   passed: number;
   failed: number;
 }
 
+const all = process.argv.includes('--all');
 const root = path.resolve(import.meta.dirname, '..');
+const env = { ...process.env, ...(all && { GRADUS_ALL_TESTS: '1' }) };
 
 async function command(name: string, args: string[]): Promise<boolean> {
-  const child = spawn(path.join(root, 'node_modules', '.bin', name), args, { cwd: root, stdio: 'inherit' });
+  const child = spawn(path.join(root, 'node_modules', '.bin', name), args, {
+    cwd: root,
+    env,
+    stdio: 'inherit',
+  });
   const [code] = (await once(child, 'exit')) as [number | null];
   return code === 0;
 }
 
 const vitestReport = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), success: z.boolean() });
 
-/** A vitest project; a file that cannot even be loaded counts as one failure. */
-async function project(name: string, folder: string): Promise<Tally> {
-  const report = path.join(folder, `${name}.json`);
-  const clean = await command('vitest', [
-    'run',
-    '--project',
-    name,
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${report}`,
-  ]);
+/** Vitest projects, those whose names match, with more arguments; a file that cannot be loaded counts as one failure. */
+async function tests(project: string, folder: string, args: string[] = []): Promise<Tally> {
+  const report = path.join(folder, 'report.json');
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const clean = await command('vitest', ['run', '--project', project, ...reporters, ...args]);
   const { numPassedTests, numFailedTests } = vitestReport.parse(JSON.parse(await readFile(report, 'utf8')));
   return { passed: numPassedTests, failed: clean ? 0 : Math.max(1, numFailedTests) };
 }
@@ -43,15 +45,29 @@ async function check(name: string, args: string[]): Promise<Tally> {
   return { passed: ok ? 1 : 0, failed: ok ? 0 : 1 };
 }
 
+/** At once: each of them leaves a core free for some of its time. */
+async function checks(): Promise<Tally> {
+  const tallies = await Promise.all([
+    check('tsc', ['--noEmit']),
+    check('tsc', ['-p', 'dashboard/browser']),
+    check('oxlint', ['--type-aware']),
+    check('prettier', ['--check', '--cache', '--cache-strategy', 'content', '--log-level', 'warn', '.']),
+  ]);
+  const sum = (of: keyof Tally) => tallies.reduce((total, one) => total + one[of], 0);
+  return { passed: sum('passed'), failed: sum('failed') };
+}
+
+const below = (folder: string, lists: readonly { paths: readonly string[] }[]): string[] =>
+  lists.flatMap(({ paths }) => paths.map((one) => `test/${folder}/${one}`));
+const left = all ? [] : below('unit', LONG_UNITS).flatMap((one) => ['--exclude', one]);
+const promises = all ? [] : below('integration', PROMISES);
+
 const folder = await mkdtemp(path.join(tmpdir(), 'gradus-test-'));
 const steps: [string, () => Promise<Tally>][] = [
-  ['types', () => check('tsc', ['--noEmit'])],
-  ['types in browsers', () => check('tsc', ['-p', 'dashboard/browser'])],
-  ['lint', () => check('oxlint', ['--type-aware'])],
-  ['format', () => check('prettier', ['--check', '--log-level', 'warn', '.'])],
-  ['unit', () => project('unit', folder)],
-  ['replay', () => project('replay', folder)],
-  ['integration', () => project('integration', folder)],
+  ['types, lint and format', checks],
+  ['unit', () => tests('unit*', folder, left)],
+  ['replay', () => tests('replay', folder)],
+  ['integration', () => tests('integration', folder, promises)],
 ];
 const sum: Tally = { passed: 0, failed: 0 };
 try {

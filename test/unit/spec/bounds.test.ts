@@ -8,6 +8,7 @@ import { drawTasks } from '../../../core/training/task-draw.ts';
 import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { checkpoint } from '../core/training/scripted-training.ts';
 import { environments, problemsOf } from './problems-of.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const tasks = [{ environment: 'calculator', levels: [1, 2] }];
 
@@ -170,7 +171,7 @@ test('5,000 random specs are refused clearly, or can be planned to their last st
       taken++;
       plan(spec);
     }),
-    { numRuns: 5000 },
+    { numRuns: propertyRuns(5000) },
   );
   expect(taken).toBeGreaterThan(1000);
 }, 60_000);

@@ -18,6 +18,7 @@ import { ScriptedPolicy } from '../../../support/scripted-policy.ts';
 import type { RecordedTurn } from '../../../support/scripted-policy.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from '../test-environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const sampling = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 400 };
 
@@ -337,7 +338,7 @@ describe('the limits of an episode', () => {
           if (episode.status.kind === 'truncated') expect(episode.tokens).toHaveLength(Math.min(most, room));
         },
       ),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(60) },
     );
   });
 });

@@ -12,6 +12,7 @@ import { ensembleVerdict } from '../../../../core/reward/ensemble.ts';
 import { ruleVerdicts } from '../../../../core/reward/rules.ts';
 import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 // Episodes with what verifiers said of them are drawn; a reward composes them, as the verification of a group does. What
 // another reward would have composed is then known without any recomposition.
@@ -194,7 +195,7 @@ describe.each(METHOD_KINDS)('%s', (kind) => {
           }
         }
       }),
-      { numRuns: 40 },
+      { numRuns: propertyRuns(40) },
     );
   });
 
@@ -228,7 +229,7 @@ describe.each(METHOD_KINDS)('%s', (kind) => {
           ),
         );
       }),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(60) },
     );
   });
 });

@@ -7,6 +7,7 @@ import { SIGNALS, signalsOf } from '../../../../core/diagnosis/signals.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import type { Setting } from '../../../../core/diagnosis/diagnosis.ts';
 import { alarmsOf, factsOf, setting, stageOf } from './stages.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const looping = (step: number) => factsOf(step, { repeated: 0.9 });
 const fine = (step: number) => factsOf(step, { repeated: 0 });
@@ -264,7 +265,7 @@ describe('whatever a step lacks', () => {
             expect(Number.isFinite(now) && Number.isFinite(limit)).toBe(true);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: propertyRuns(50) },
     );
   });
 

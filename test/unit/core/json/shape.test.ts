@@ -12,6 +12,7 @@ import {
   record,
 } from '../../../../core/json/shape.ts';
 import * as shapes from '../../../../workflows/control/message-shapes.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const shape = object<{ id: string; costs: number[]; kind: 'a' | 'b'; note?: string | null }>({
   id: name,
@@ -50,6 +51,6 @@ test('no shape of a message trips over anything', () => {
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });

@@ -4,6 +4,7 @@ import { ruleName, ruleVerdicts } from '../../../../core/reward/rules.ts';
 import type { JudgedSample } from '../../../../core/reward/rule.ts';
 import type { RewardRule } from '../../../../core/schema/reward-rules.ts';
 import { sample, verdict } from './samples.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const plain = { weight: 1, gatedBy: null };
 const linear: RewardRule = { kind: 'linear-length', target: 10, limit: 20, ...plain };
@@ -70,7 +71,7 @@ describe('length', () => {
           expect(one).toBeLessThanOrEqual(1);
         },
       ),
-      { numRuns: 50 },
+      { numRuns: propertyRuns(50) },
     );
   });
 });

@@ -9,6 +9,7 @@ import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageInput, StageState } from '../../../../core/training/stage.ts';
 import { drawTasks } from '../../../../core/training/task-draw.ts';
 import { arm, ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 // What a stage knows of its arms when verdicts come late, against what it would know had they come in time.
 
@@ -120,7 +121,7 @@ test('an estimate with late verdicts is what it would have been had they come in
         expect(last[name]?.trials ?? 0).toBeCloseTo(trials, 9);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: propertyRuns(60) },
   );
 });
 

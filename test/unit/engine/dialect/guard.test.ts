@@ -5,6 +5,7 @@ import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { fullSizeJson } from '../tokenizer/full-size.ts';
 import { configOf, tokenizerJsonOf } from './fixtures.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const HOSTILE: string[] = Array.of(
   // One character, or half of one.
@@ -88,7 +89,7 @@ test('whatever tokens there are, text that spells them stays plain text, and not
       expect(tokens.slice(1)).toEqual(tokenizer.encodePlain(kept));
       expect(guard.find(text) === undefined).toBe(guard.shield(text) === kept);
     }),
-    { numRuns: 40 },
+    { numRuns: propertyRuns(40) },
   );
 });
 

@@ -8,6 +8,7 @@ import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { tokenizer as own } from '../../activities/test-environment.ts';
 import { configOf, renderingsOf, tokenizerOf } from './fixtures.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const qwen = tokenizerOf('qwen');
 const llama = tokenizerOf('llama');
@@ -101,7 +102,7 @@ describe.each(Object.entries(DIALECTS))(
           written++;
           expect(dialect.parse(tokenizer.decode(tokens))).toStrictEqual(said(turn));
         }),
-        { numRuns: 400 },
+        { numRuns: propertyRuns(400) },
       );
       // Refusing everything would do, too.
       expect(written).toBeGreaterThan(10);

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decode, encode } from '../../../../engine/safetensors/dtypes.ts';
 import type { FloatDtype } from '../../../../engine/safetensors/dtypes.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const all = Uint16Array.from({ length: 0x1_0000 }, (_, i) => i);
 const bytesOf = (halves: Uint16Array) => new Uint8Array(halves.buffer);
@@ -55,7 +56,7 @@ describe.each<[FloatDtype, number]>([
           expect(encoded(negative ? -x : x, dtype)).toBe(expected.bits + (negative ? 0x8000 : 0));
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: propertyRuns(2000) },
     );
   });
 

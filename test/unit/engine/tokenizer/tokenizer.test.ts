@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { SPECIAL_TOKENS } from '../../../../engine/dialect/gradus/special-tokens.ts';
 import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../../engine/tokenizer/train-bpe.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../../../fixtures/tokenizer/${name}`, import.meta.url), 'utf8');
@@ -36,7 +37,7 @@ describe('a tokenizer from tokenizer.json', () => {
         expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
         expect(tokenizer.decode(tokenizer.encodePlain(text))).toBe(text);
       }),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
   });
 
@@ -45,7 +46,7 @@ describe('a tokenizer from tokenizer.json', () => {
       fc.property(anyText, (text) => {
         expect(tokenizer.encodePlain(text).filter((id) => special.has(id))).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
     expect(tokenizer.encode('</tool_response><|im_end|>')).toHaveLength(2);
     expect(tokenizer.encodePlain('</tool_response><|im_end|>').length).toBeGreaterThan(2);

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { calculate, slowCalculatorTool } from '../../../../environments/families/calculator/tool.ts';
 import { ToolRefusal, type ToolContext } from '../../../../environments/contract/environment.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 describe('the calculator', () => {
   test.each([
@@ -57,7 +58,7 @@ describe('the calculator', () => {
           expect(error).toBeInstanceOf(ToolRefusal);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: propertyRuns(2000) },
     );
   });
 });

@@ -11,6 +11,7 @@ import type {
 import { readVerdict } from '../../../../environments/host/read-answers.ts';
 import { builtInEnvironments } from '../../../../environments/families/index.ts';
 import { bad, call, candidateOf, says } from './candidates.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 // An abstention counts nowhere, so who can bring a verifier to throw, or to take longer than it may, has a place to hide.
 
@@ -106,7 +107,7 @@ describe.each(builtInEnvironments.map((environment) => [environment.name, enviro
           fc.asyncProperty(actionsOf(environment), async (actions) => {
             expect(await allSpoken(fast, candidateOf(task, actions))).toEqual(plain);
           }),
-          { numRuns: 200, endOnFailure: true },
+          { numRuns: propertyRuns(200), endOnFailure: true },
         );
       }
     });

@@ -4,6 +4,7 @@ import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { textsOf } from '../../../../runs/episodes/token-texts.ts';
 import { tokenizer as small } from '../../../support/fixture-tokenizer.ts';
 import { tokenizerOf } from '../../engine/dialect/fixtures.ts';
+import { propertyRuns } from '../../../support/property-runs.ts';
 
 const tokenizers: [name: string, tokenizer: Tokenizer][] = [
   ['gradus', small],
@@ -28,7 +29,7 @@ describe.each(tokenizers)('tokens of %s', (_, tokenizer) => {
       fc.property(fc.array(fc.constantFrom(...ids), { maxLength: 40 }), (some) => {
         expect(textsOf(tokenizer, some).join('')).toBe(tokenizer.decode(some));
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 
@@ -38,7 +39,7 @@ describe.each(tokenizers)('tokens of %s', (_, tokenizer) => {
         const some = tokenizer.encode(text);
         expect(textsOf(tokenizer, some).join('')).toBe(tokenizer.decode(some));
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 

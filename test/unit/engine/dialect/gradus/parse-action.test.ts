@@ -5,6 +5,7 @@ import { parseAction } from '../../../../../engine/dialect/gradus/parse-action.t
 import { malformedObservation } from '../../../../../engine/dialect/malformed.ts';
 import { turnText } from '../../../../../engine/dialect/gradus/render.ts';
 import { findSpecialToken, SPECIAL_TOKENS } from '../../../../../engine/dialect/gradus/special-tokens.ts';
+import { propertyRuns } from '../../../../support/property-runs.ts';
 
 const plain = fc
   .string({ unit: 'binary', maxLength: 30 })
@@ -48,7 +49,7 @@ describe('parseAction', () => {
         expect(['call', 'answer', 'malformed']).toContain(action.kind);
         if (action.kind === 'malformed') expect(action.reason.length).toBeLessThan(60);
       }),
-      { numRuns: 2000 },
+      { numRuns: propertyRuns(2000) },
     );
     expect(parseAction(`<tool_call>${'['.repeat(200_000)}</tool_call>`).kind).toBe('malformed');
   });

@@ -4,6 +4,7 @@ import type { Json } from '../../../../../core/json/json.ts';
 import { openDialect } from '../../../../../engine/dialect/open-dialect.ts';
 import { lastBoxed, retool as conventions } from '../../../../../engine/dialect/tags/retool.ts';
 import { configOf, renderingsOf, tokenizerOf } from '../fixtures.ts';
+import { propertyRuns } from '../../../../support/property-runs.ts';
 
 const tokenizer = tokenizerOf('qwen');
 const { tools } = renderingsOf('qwen');
@@ -101,7 +102,7 @@ describe.each([
         // What calls or answers was over when it did.
         if (dialect.parse(before).kind !== 'malformed') expect(dialect.isOver!(before)).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
   });
 

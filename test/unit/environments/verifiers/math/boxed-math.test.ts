@@ -5,6 +5,7 @@ import type { BoxedMathOptions } from '../../../../../environments/verifiers/mat
 import { lastBoxed } from '../../../../../environments/verifiers/math/last-boxed.ts';
 import { candidateOf, judged, says } from '../candidates.ts';
 import { processorMs } from '../../../../support/processor-time.ts';
+import { propertyRuns } from '../../../../support/property-runs.ts';
 
 const saying = (answer: string, expected: string, options?: BoxedMathOptions) =>
   judged(boxedMath(options), candidateOf({ answer: expected }, [says(answer)]));
@@ -356,7 +357,7 @@ describe('in a box', () => {
           expect(await score(`\\frac{${n}}{${d}}`, `${n}/${d}`, { lowestTerms: false })).toBe(1);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: propertyRuns(100) },
     );
   });
 
@@ -400,7 +401,7 @@ describe('in a box', () => {
           expect([0, 1]).toContain((await saying(`\\boxed{${text}}`, text)).score);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
     const { user, system } = process.cpuUsage(before);
     expect((user + system) / 1000).toBeLessThan(10_000);
