@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { configureGlobal } from 'fast-check';
 
 /** The one place that reads it: `npm run test:all` sets it. */
 const ALL = process.env['GRADUS_ALL_TESTS'] === '1';
@@ -8,4 +8,4 @@ const SHARE = ALL ? 1 : 1 / 4;
 export const propertyRuns = (all: number): number => Math.ceil(all * SHARE);
 
 // For properties that say nothing: fast-check's own default is 100. Vitest loads this file before each test file.
-fc.configureGlobal({ numRuns: propertyRuns(100) });
+configureGlobal({ numRuns: propertyRuns(100) });

@@ -13,8 +13,7 @@ const howToSetUp = (folder: string): string => `npm run setup:python ${folder}`;
 export async function hasPackages(folder: string): Promise<boolean> {
   const file = path.resolve('environments/connectors/packages', folder, 'requirements.txt');
   const found = await findPythonEnvironment(nameOfRequirements(file), file);
-  if (!found)
-    console.warn(`SKIPPED: tests of ${folder} need its packages: ${howToSetUp(folder)}`);
+  if (!found) console.warn(`SKIPPED: tests of ${folder} need its packages: ${howToSetUp(folder)}`);
   return found !== undefined;
 }
 

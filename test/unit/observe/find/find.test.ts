@@ -16,7 +16,6 @@ import {
 } from '../../../../runs/find/find-query.ts';
 import type { Query } from '../../../../runs/find/find-query.ts';
 import { someStep } from '../../../support/some-facts.ts';
-import { propertyRuns } from '../../../support/property-runs.ts';
 
 const some = <T>(...of: T[]): Arbitrary<T[]> => array(constantFrom(...of), { maxLength: 2 });
 const bound = option(integer({ min: -2, max: 45 }), { nil: undefined });
