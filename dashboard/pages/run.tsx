@@ -33,11 +33,14 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
     const view = await observer.look(c.req.param('run'));
     const asked = askedIn(c.req.query('asked'), c.req.query('question'));
     const pending = asked !== null && !isDone(asked, view) ? asked : null;
-    const why = await waitingFor(sources, view);
     const isOver = view.execution.value !== null && view.execution.value.closedAt !== null;
     // Only a ladder asks people.
     const asksPeople = isOver || view.spec?.verification !== undefined;
-    const reviews = asksPeople ? await countOpenReviews(sources.temporal, view.run) : null;
+    const isAway = view.execution.problem !== null;
+    const [why, reviews] = await Promise.all([
+      waitingFor(sources, view),
+      asksPeople && !isAway ? countOpenReviews(sources.temporal, view.run) : null,
+    ]);
     return c.html(<Page view={view} why={why} context={context} pending={pending} reviews={reviews ?? 0} />);
   });
   steerPages(app, context);

@@ -5,6 +5,7 @@ import type { ReviewState } from '../../workflows/ladder/review-state.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { ask } from '../temporal/ask.ts';
 import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
+import { ANSWERS_WITHIN_MS } from '../temporal/from-temporal.ts';
 
 /** A review that people have been asked for. */
 export interface OpenReview {
@@ -33,7 +34,7 @@ export async function openReviews(
   { limit = 200, patienceMs = 1500 }: { limit?: number; patienceMs?: number } = {},
 ): Promise<OpenReviews> {
   const [{ executions, more }, isGoingOn] = await Promise.all([
-    listExecutions(temporal, OPEN, { limit }),
+    listExecutions(temporal, OPEN, { limit, timeoutMs: ANSWERS_WITHIN_MS }),
     runsGoingOn(temporal),
   ]);
   const reviews = await inParallel(executions, async (execution): Promise<OpenReview> => {
@@ -51,7 +52,9 @@ export async function openReviews(
 /** Open reviews that a run has asked for first; null where Temporal does not say. */
 export async function countOpenReviews(temporal: Client, run: string): Promise<number | null> {
   try {
-    const { executions } = await listExecutions(temporal, `${OPEN} AND GradusRun = ${quoted(run)}`);
+    const { executions } = await listExecutions(temporal, `${OPEN} AND GradusRun = ${quoted(run)}`, {
+      timeoutMs: ANSWERS_WITHIN_MS,
+    });
     return executions.length;
   } catch {
     // That it is away is told by everything else on the page.
@@ -69,7 +72,7 @@ export async function isForOthers(
 
 /** Where there are more runs than are listed, any may be going on. */
 async function runsGoingOn(temporal: Client): Promise<(run: string) => boolean> {
-  const { executions, more } = await listExecutions(temporal, GOING_ON);
+  const { executions, more } = await listExecutions(temporal, GOING_ON, { timeoutMs: ANSWERS_WITHIN_MS });
   const names = new Set(executions.map((one) => textAttribute(one, 'GradusRun')));
   return (run) => more || names.has(run);
 }

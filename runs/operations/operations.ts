@@ -4,7 +4,7 @@ import { inParallel } from '../../store/in-parallel.ts';
 import { describeExecution } from '../temporal/describe.ts';
 import { listExecutions, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
-import { fromTemporal } from '../temporal/from-temporal.ts';
+import { ANSWERS_WITHIN_MS, fromTemporal } from '../temporal/from-temporal.ts';
 import { saidOf } from '../temporal/heartbeats.ts';
 import type { Said } from '../temporal/heartbeats.ts';
 import { readQueues } from '../temporal/queues.ts';
@@ -56,7 +56,7 @@ const OPEN = `ExecutionStatus = 'Running' AND TaskQueue = '${QUEUES.orchestrator
 
 /** Throws GradusError('infra', 'temporal-unreachable'). */
 export function readOperations(temporal: Client, most = MOST_ASKED): Promise<Operations> {
-  return fromTemporal(temporal, PATIENCE_MS, async () => {
+  const read = async (): Promise<Operations> => {
     const [open, { executions }] = await Promise.all([
       countOf(temporal, OPEN),
       listExecutions(temporal, OPEN, { limit: MOST_LISTED, timeoutMs: PATIENCE_MS }),
@@ -79,7 +79,8 @@ export function readOperations(temporal: Client, most = MOST_ASKED): Promise<Ope
       workflows: { open: Math.max(open, executions.length), asked: asked.length },
       queues,
     };
-  });
+  };
+  return fromTemporal(temporal, PATIENCE_MS, read, { answersWithinMs: ANSWERS_WITHIN_MS });
 }
 
 async function countOf(temporal: Client, query: string): Promise<number> {

@@ -1,3 +1,4 @@
+import type { Client } from '@temporalio/client';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
@@ -98,8 +99,8 @@ export class RunObserver {
   private async observe(run: string, last: RunView | null): Promise<RunView> {
     const { store, temporal } = this.sources;
     const damaged: string[] = [];
-    const [execution, spec, steps] = await Promise.all([
-      seen(() => executionOfRun(temporal, run), last?.execution),
+    const [{ execution, progress }, spec, steps] = await Promise.all([
+      asked(temporal, run, last),
       // A spec never changes.
       seen(async () => last?.spec ?? specOfRun(store, run, { damaged })),
       seen(async () => {
@@ -109,17 +110,30 @@ export class RunObserver {
       }, last?.steps),
     ]);
     if (execution.value === null && spec.unknown === true && execution.problem === null) throw spec.error;
-    const there = execution.value;
-    const progress = await seen(async () => {
-      if (there === null) return null;
-      return temporal.withDeadline(Date.now() + PATIENCE_MS, () =>
-        temporal.workflow.getHandle(there.workflowId, there.runId).query<Progress>('progress'),
-      );
-    }, last?.progress);
     // Of a store that is away it is not known what is damaged now.
     const unreadable = steps.problem === null ? damaged : (last?.unreadable ?? []);
     return { run, spec: spec.value, execution, progress, steps, unreadable };
   }
+}
+
+/** What Temporal knows of a run, and what the run itself says: one who does not answer is not asked again at once. */
+async function asked(
+  temporal: Client,
+  run: string,
+  last: RunView | null,
+): Promise<Pick<RunView, 'execution' | 'progress'>> {
+  const execution = await seen(() => executionOfRun(temporal, run), last?.execution);
+  const { value: there, problem } = execution;
+  if (problem !== null) {
+    return { execution, progress: { ...(last?.progress ?? { value: null, asOf: null }), problem } };
+  }
+  const progress = await seen(async () => {
+    if (there === null) return null;
+    return temporal.withDeadline(Date.now() + PATIENCE_MS, () =>
+      temporal.workflow.getHandle(there.workflowId, there.runId).query<Progress>('progress'),
+    );
+  }, last?.progress);
+  return { execution, progress };
 }
 
 const stepsIn = (kept: Kept | undefined): number => kept?.last?.steps.value?.length ?? 0;

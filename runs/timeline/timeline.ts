@@ -5,7 +5,7 @@ import { attemptsOf } from './attempts.ts';
 import type { AttemptedActivity } from './attempts.ts';
 import { readHistory } from '../temporal/history.ts';
 import type { ExecutionHistory } from '../temporal/history.ts';
-import { fromTemporal } from '../temporal/from-temporal.ts';
+import { ANSWERS_WITHIN_MS, fromTemporal } from '../temporal/from-temporal.ts';
 import type { Place } from '../episodes/place.ts';
 import type { Sources } from '../sources.ts';
 import { episodeIn, firstSampleIn, sameEpisode as same, sampledIn } from './sampled-in-parts.ts';
@@ -79,8 +79,11 @@ export async function readTimeline(
   episode: number | null = null,
 ): Promise<Timeline> {
   const { temporal } = sources;
-  return fromTemporal(temporal, PATIENCE_MS, () =>
-    read(sources, ids.group(run, stage, step, group), episode),
+  return fromTemporal(
+    temporal,
+    PATIENCE_MS,
+    () => read(sources, ids.group(run, stage, step, group), episode),
+    { answersWithinMs: ANSWERS_WITHIN_MS },
   );
 }
 

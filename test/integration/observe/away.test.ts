@@ -128,6 +128,32 @@ test('a server that is there and slow has the time that it is given', async () =
   silent.close();
 });
 
+test('of a Temporal that takes questions and answers none every page says so before a person is told to wait', async () => {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => sockets.push(socket));
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port: at } = silent.address() as AddressInfo;
+  const look = pagesOf(store, `127.0.0.1:${at}`);
+  const paths = [
+    '/',
+    '/runs/made',
+    '/reviews',
+    '/operations',
+    `/runs/made/episodes/${MADE_STAGE}/1/0/0/timeline`,
+  ];
+  const pages = await Promise.all(paths.map((page) => look(page, { accept: 'text/html' })));
+  for (const [i, { status, text }] of pages.entries()) {
+    expect([paths[i], status, text]).toEqual([
+      paths[i],
+      200,
+      expect.stringContaining('waited for in vain') as string,
+    ]);
+  }
+  for (const socket of sockets) socket.destroy();
+  silent.close();
+}, 30_000);
+
 test('a server that is back is found without a new connection', async () => {
   const address = `127.0.0.1:${await getPort({ host: '127.0.0.1' })}`;
   const connection = openConnection(address);

@@ -50,7 +50,7 @@ export async function openPlainRuns() {
 export function pagesOf(
   store: ObjectStore,
   nowhere = '127.0.0.1:1',
-): (path: string) => Promise<{ status: number; text: string }> {
+): (path: string, headers?: Record<string, string>) => Promise<{ status: number; text: string }> {
   const temporal = new Client({ connection: openConnection(nowhere) });
   const app = createApp(
     {
@@ -65,8 +65,8 @@ export function pagesOf(
     },
     { hosts: new Set(['localhost']), password: null },
   );
-  return async (path) => {
-    const response = await app.request(path, { headers: { host: 'localhost' } });
+  return async (path, headers = {}) => {
+    const response = await app.request(path, { headers: { host: 'localhost', ...headers } });
     return { status: response.status, text: textIn(await response.text()) };
   };
 }
