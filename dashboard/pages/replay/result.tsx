@@ -8,7 +8,7 @@ import type { Looked } from './address.ts';
 import { jobAt } from './address.ts';
 import { Turns } from './turns.tsx';
 
-/** Differences, and tokens of a turn, that a page lists. */
+/** Differences that a page lists. */
 const MOST_DIFFERENCES = 20;
 
 export const Result: FC<{ place: Place; job: ReplayJob; replay: Replayed; looked: Looked }> = ({

@@ -7,6 +7,7 @@ import { Scroll } from '../../parts/scroll.tsx';
 import { Block, Text } from '../../parts/text.tsx';
 import { jobAt } from './address.ts';
 
+/** Tokens of a turn that a page lists. */
 const MOST_TOKENS = 400;
 
 /** One turn at a time, so that a page stays one that can be read. */

@@ -4,6 +4,7 @@ import type { EpisodeRow } from '../../../runs/episodes/episode-rows.ts';
 import { episodeAt, taskAt } from '../../address.ts';
 import { Text } from '../../parts/text.tsx';
 
+/** Tasks, and episodes, that are listed beside the table. */
 const MOST_LISTED = 200;
 
 /** Tasks of which no sample has succeeded, and what else came to nothing. */

@@ -11,7 +11,7 @@ import { Scroll } from '../../parts/scroll.tsx';
 import type { Paged } from './paged.ts';
 import { shownOf } from './paged.ts';
 
-/** Rewards of a row, and of what is listed beside the table. */
+/** Rewards of a row. */
 const MOST_CHIPS = 64;
 
 export const Groups: FC<{
