@@ -1,5 +1,6 @@
 import type { AlgorithmSpec } from './algorithms/index.ts';
-import type { Plan, Score } from './algorithms/method.ts';
+import type { Plan } from './algorithms/method.ts';
+import type { Score } from './algorithms/scores.ts';
 import type { Objective, OfSamples } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';

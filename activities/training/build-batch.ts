@@ -1,4 +1,4 @@
-import { trainingSequences } from '../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../core/algorithms/training-sample.ts';
 import type { BatchRequest, BatchResult, DemonstrationsRequest } from '../../core/requests.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { keepBatch } from '../../store/training/batches.ts';
@@ -37,7 +37,7 @@ export async function buildBatch(
     request.scores && store.read(request.scores, scoresCodec, { signal }),
     Promise.all((request.greedy ?? []).map((ref) => loadTrajectories(store, ref, { signal }))),
   ]);
-  const { sequences, degenerateGroups, ...more } = trainingSequences(groups, request, {
+  const { sequences, degenerateGroups, ...more } = trainingSamples(groups, request, {
     greedy,
     ...(scores && { scores }),
   });

@@ -14,7 +14,7 @@ import type { HostedEnvironment } from '../../environments/host/hosted-environme
 import { PlayedSession } from '../../environments/host/played-session.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
-import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
+import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 
 /** Demonstrations that are asked for at once. */
 const BATCH = 256;
@@ -29,8 +29,8 @@ export async function demonstrationSequences(
   dialectFor: (environment: Pick<HostedEnvironment, 'tools'>) => Dialect,
   request: Pick<DemonstrationsRequest, 'arms' | 'count' | 'round' | 'seed' | 'shownBefore' | 'limits'>,
   signal: AbortSignal,
-): Promise<TrainSequence[]> {
-  const sequences: TrainSequence[] = [];
+): Promise<TrainingSample[]> {
+  const sequences: TrainingSample[] = [];
   const { seed, round, shownBefore = { rounds: 0, tasks: 0 }, limits } = request;
   const lengths = new Map<string, Lengths>();
   const ways = new RandomStream(seed, 'demonstrations', shownBefore.rounds + round);
@@ -131,11 +131,11 @@ async function written(
   dialect: Dialect,
   { ref, prompt, tools: own, demonstration: { turns, weight } }: Shown & { ref: TaskRef },
   signal: AbortSignal,
-): Promise<TrainSequence> {
+): Promise<TrainingSample> {
   const tools = own ?? environment.tools;
   const advantages: number[] = [];
   const samplerLogprobs: number[] = [];
-  const sequence: TrainSequence = { tokens: [], mask: [], streams: { advantages, samplerLogprobs } };
+  const sequence: TrainingSample = { tokens: [], mask: [], streams: { advantages, samplerLogprobs } };
   const append = (tokens: readonly number[], mask: 0 | 1): void => {
     for (const token of tokens) {
       sequence.tokens.push(token);

@@ -1,5 +1,6 @@
-import { isCredited, tasksOf } from '../../core/algorithms/credit.ts';
-import type { Scores } from '../../core/algorithms/credit.ts';
+import { isTrainable } from '../../core/algorithms/sample.ts';
+import { taskGroups } from '../../core/algorithms/task-group.ts';
+import type { Scores } from '../../core/algorithms/scores.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { ScoreRequest } from '../../core/requests.ts';
 import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
@@ -10,8 +11,8 @@ import { packBatch } from './training-batch.ts';
 
 /** A batch of tokens that are to be scored, and where the completions are that were asked about. */
 function layOut(groups: readonly RolloutGroup[], reward: RewardSpec) {
-  const episodes = tasksOf(groups).flatMap(({ promptTokens, episodes: ofTask }) =>
-    ofTask.filter((episode) => isCredited(episode, reward)).map((episode) => ({ promptTokens, episode })),
+  const episodes = taskGroups(groups).flatMap(({ promptTokens, samples }) =>
+    samples.filter((episode) => isTrainable(episode, reward)).map((episode) => ({ promptTokens, episode })),
   );
   const batch = packBatch(
     episodes.map(({ promptTokens, episode: { tokens, mask, kept } }) => {

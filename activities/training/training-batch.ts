@@ -1,10 +1,10 @@
-import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
+import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import type { UpdatePlan } from '../../core/requests.ts';
 import type { KeptSets, SequenceStream, TokenStream, TrainBatch } from '../../engine/learner/contract.ts';
 import { updatesOf } from './updates.ts';
 
 /** Lays sequences end to end, and writes down which of them each update has. */
-export function packBatch(sequences: readonly TrainSequence[], updates: UpdatePlan): TrainBatch {
+export function packBatch(sequences: readonly TrainingSample[], updates: UpdatePlan): TrainBatch {
   const total = sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
   const names = Object.keys(
     sequences[0]?.streams ?? { advantages: [], samplerLogprobs: [] },
@@ -41,8 +41,8 @@ export function learntTokens({ offsets, mask, sequences: { label } }: TrainBatch
 }
 
 /** What is said of each sequence, as far as anything is said of one. */
-function marksOf(sequences: readonly TrainSequence[]): TrainBatch['sequences'] {
-  const marks: Record<SequenceStream, (sequence: TrainSequence) => number | undefined> = {
+function marksOf(sequences: readonly TrainingSample[]): TrainBatch['sequences'] {
+  const marks: Record<SequenceStream, (sequence: TrainingSample) => number | undefined> = {
     late: ({ late }) => late && 1,
     pair: ({ pair }) => pair,
     label: ({ label }) => label,
@@ -60,7 +60,7 @@ function marksOf(sequences: readonly TrainSequence[]): TrainBatch['sequences'] {
 }
 
 /** Places of the sequences that must be in one update: the two of a pair, else each alone. */
-function unitsOf(sequences: readonly TrainSequence[]): number[][] {
+function unitsOf(sequences: readonly TrainingSample[]): number[][] {
   const units: number[][] = [];
   const ofPair = new Map<number, number[]>();
   sequences.forEach(({ pair }, i) => {
@@ -75,7 +75,7 @@ function unitsOf(sequences: readonly TrainSequence[]): number[][] {
   return units;
 }
 
-function packKept(sequences: readonly TrainSequence[]): KeptSets {
+function packKept(sequences: readonly TrainingSample[]): KeptSets {
   const sets = sequences.flatMap(({ tokens, kept }) => kept ?? tokens.map((): number[] => []));
   const offsets = new Int32Array(sets.length + 1);
   sets.forEach((set, i) => (offsets[i + 1] = offsets[i]! + set.length));

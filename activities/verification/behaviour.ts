@@ -1,4 +1,4 @@
-import { groupAdvantages } from '../../core/algorithms/advantage.ts';
+import { groupStatistics } from '../../core/algorithms/advantage.ts';
 import { callAndResult } from '../../core/episode/call-and-result.ts';
 import { mixesSuccess } from '../../core/algorithms/group-baseline.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
@@ -42,7 +42,7 @@ function ofSamples(
   const texts = samples.map(({ turns }) => JSON.stringify(turns.map(({ text }) => text)));
   const rewards = samples.map(({ outcome }) => trainableReward(outcome!, truncated));
   const known = rewards.filter((earned) => earned !== null).length;
-  const { deviation, degenerate } = groupAdvantages(rewards, 'none');
+  const { deviation, degenerate } = groupStatistics(rewards);
   const judged = samples.map(({ outcome }, i) => ({
     reward: rewards[i]!,
     success: succeeded(components, outcome!),

@@ -1,7 +1,7 @@
 import { demonstrationSequences } from '../../activities/training/demonstrations.ts';
 import { describeTool } from '../../environments/host/facts.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
-import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
+import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { SPECIAL_TOKENS } from '../../engine/dialect/gradus/special-tokens.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
@@ -47,7 +47,7 @@ export async function calculatorScripts(count: number, signal: AbortSignal): Pro
     .map(scriptOf);
 }
 
-function scriptOf({ tokens, mask }: TrainSequence): Script {
+function scriptOf({ tokens, mask }: TrainingSample): Script {
   const next = (bit: number, from: number): number => {
     const found = mask.indexOf(bit, from);
     return found < 0 ? mask.length : found;

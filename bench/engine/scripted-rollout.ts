@@ -1,4 +1,4 @@
-import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
+import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import { randomKey } from '../../core/random.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import type { Script } from './calculator-scripts.ts';
@@ -9,7 +9,7 @@ export function rollOut(
   scripts: readonly Script[],
   samples: number,
   step: number,
-): Promise<TrainSequence[]> {
+): Promise<TrainingSample[]> {
   return Promise.all(
     scripts.flatMap((script, task) =>
       Array.from({ length: samples }, (_, sample) => episode(policy, script, `${step}/${task}/${sample}`)),
@@ -21,7 +21,7 @@ async function episode(
   policy: LocalPolicy,
   { prefix, turns }: Script,
   session: string,
-): Promise<TrainSequence> {
+): Promise<TrainingSample> {
   const zeros = (count: number): number[] => Array.from({ length: count }, () => 0);
   const mask = zeros(prefix.length);
   const logprobs = zeros(prefix.length);

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { statesOf, treeOf } from '../episode/tree.ts';
 import type { Action, State } from '../episode/tree.ts';
 import { amount, count, fraction, positive } from '../fields.ts';
-import type { CreditGroup, Lesson, Method } from './method.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method } from './method.ts';
 import { pairsInwards } from './pairs.ts';
 import { rewardedOf } from './sampled.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
@@ -46,18 +48,18 @@ export const agentq: Method<typeof schema> = {
     const { beta } = spec;
     return planOf(spec, { kind: 'dpo', temperature, topK, variant: 'sigmoid', beta, labelSmoothing: 0 });
   },
-  credit: (groups, spec) => {
+  advantages: (groups, spec) => {
     let pair = 0;
     return groups.flatMap((group, g) =>
-      pairsOf(group, spec).flatMap(({ better, worse }): Lesson[] => {
-        const lesson = ({ own: { sample, turn } }: Drawn, label: 1 | -1): Lesson => {
+      pairsOf(group, spec).flatMap(({ better, worse }): SampleAdvantages[] => {
+        const half = ({ own: { sample, turn } }: Drawn, label: 1 | -1): SampleAdvantages => {
           const { start, end } = group.samples[sample]!.turns[turn]!;
           const mask = group.samples[sample]!.mask.map((bit, at) => (at >= start && at < end ? bit : 0));
           return { group: g, sample, advantages: mask.map((bit) => bit * label), mask, pair, label };
         };
-        const lessons = [lesson(better, 1), lesson(worse, -1)];
+        const both = [half(better, 1), half(worse, -1)];
         pair++;
-        return lessons;
+        return both;
       }),
     );
   },
@@ -103,7 +105,7 @@ interface Pair {
 }
 
 function pairsOf(
-  group: CreditGroup,
+  group: TaskGroup,
   { alpha, margin, pairsPerTask }: { alpha: number; margin: number; pairsPerTask: number },
 ): Pair[] {
   const known = rewardedOf(group);

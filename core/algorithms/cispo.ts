@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { positive } from '../fields.ts';
-import { groupRelative } from './group-baseline.ts';
+import { perSample } from './advantage.ts';
 import type { Method } from './method.ts';
 import { entropyBonus, ofSamples, passes, planOf, refills } from './surrogate.ts';
 
@@ -37,5 +37,5 @@ export const cispo: Method<typeof schema> = {
       { refills: maxRefills },
     );
   },
-  credit: (groups) => groupRelative(groups, 'group'),
+  advantages: (groups) => perSample(groups, (reward, { mean, deviation }) => (reward - mean) / deviation),
 };

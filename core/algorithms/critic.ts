@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { amount, count, positive } from '../fields.ts';
 import { standardizedTogether } from '../statistics/standardized.ts';
-import type { CreditGroup, Lesson, Sample, Score } from './method.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Sample } from './sample.ts';
+import type { Score } from './scores.ts';
 import { atSampled, overCompletion, rewardedOf, sampledAt, scoreOf, tokenRewards } from './sampled.ts';
 
 // What methods with a critic have in common: a network of its own that predicts, before each token, what is still to
@@ -76,11 +79,11 @@ export function gae(
  * gives the log-probs [T] that the KL in the reward is of.
  */
 export function fromCritic(
-  groups: readonly CreditGroup[],
+  groups: readonly TaskGroup[],
   { klCoefficient, whitenAdvantages }: { klCoefficient: number; whitenAdvantages: boolean },
   estimate: (rewards: number[], values: number[], sample: Sample) => Estimate,
   policyOf: (sample: Sample) => ArrayLike<number> = ({ samplerLogprobs }) => samplerLogprobs,
-): Lesson[] {
+): SampleAdvantages[] {
   const estimates = groups.flatMap((ofTask, group) =>
     rewardedOf(ofTask).flatMap(({ sample, of }) => {
       const places = sampledAt(of);

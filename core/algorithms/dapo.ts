@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { groupRelative, mixesSuccess, tellsApart } from './group-baseline.ts';
+import { perSample } from './advantage.ts';
+import { mixesSuccess, tellsApart } from './group-baseline.ts';
 import type { Method } from './method.ts';
 import {
   clip,
@@ -48,10 +49,12 @@ export const dapo: Method<typeof schema> = {
       refills: spec.maxRefills,
       ...(spec.filter === 'correctness' && { refillBy: 'correctness' }),
     }),
-  credit: (groups, { filter }) => {
+  advantages: (groups, { filter }) => {
     // A run that began before there was a filter has none, and goes by rewards.
-    const teaches = filter === 'correctness' ? mixesSuccess : tellsApart;
-    return groupRelative(groups, 'group').filter(({ group }) => teaches(groups[group]!));
+    const isLearnt = filter === 'correctness' ? mixesSuccess : tellsApart;
+    return perSample(groups, (reward, { mean, deviation }) => (reward - mean) / deviation).filter(
+      ({ group }) => isLearnt(groups[group]!),
+    );
   },
   refuse: refuseImportance,
 };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { count, positive } from '../fields.ts';
-import type { Lesson, Method } from './method.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method } from './method.ts';
 import { pairsInwards } from './pairs.ts';
 import { rewardedOf } from './sampled.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
@@ -49,7 +50,7 @@ export const dpo: Method<typeof schema> = {
     const { variant, beta, labelSmoothing } = spec;
     return planOf(spec, { kind: 'dpo', temperature, topK, variant, beta, labelSmoothing });
   },
-  credit: (groups, { pairsPerTask }) => {
+  advantages: (groups, { pairsPerTask }) => {
     let pair = 0;
     return groups.flatMap((group, g) =>
       pairsInwards(
@@ -57,17 +58,17 @@ export const dpo: Method<typeof schema> = {
         0,
       )
         .slice(0, pairsPerTask)
-        .flatMap(({ better, worse }): Lesson[] => {
-          const lesson = ({ sample, of }: typeof better, label: 1 | -1): Lesson => ({
+        .flatMap(({ better, worse }): SampleAdvantages[] => {
+          const half = ({ sample, of }: typeof better, label: 1 | -1): SampleAdvantages => ({
             group: g,
             sample,
             advantages: of.mask.map((bit) => bit * label),
             pair,
             label,
           });
-          const lessons = [lesson(better, 1), lesson(worse, -1)];
+          const both = [half(better, 1), half(worse, -1)];
           pair++;
-          return lessons;
+          return both;
         }),
     );
   },

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { amount, fraction } from '../fields.ts';
 import { centered, standardized } from '../statistics/standardized.ts';
-import type { Method, Sample } from './method.ts';
+import type { Method } from './method.ts';
+import type { Sample } from './sample.ts';
 import { rewardedOf } from './sampled.ts';
 import type { Rewarded } from './sampled.ts';
 import {
@@ -51,7 +52,7 @@ export const gigpo: Method<typeof schema> = {
   readsTurns: true,
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
-  credit: (groups, { omega, gamma, scaleRewards }) => {
+  advantages: (groups, { omega, gamma, scaleRewards }) => {
     const scaled = scaleRewards === 'group' ? standardized : centered;
     return groups.flatMap((ofTask, group) => {
       const known = rewardedOf(ofTask);

@@ -1,28 +1,12 @@
 import { deviationOf, isRounding } from '../statistics/standardized.ts';
-import { groupAdvantages } from './advantage.ts';
-import { spread } from './method.ts';
-import type { CreditGroup, Lesson, Sample } from './method.ts';
+import { groupStatistics } from './advantage.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { Sample } from './sample.ts';
 import { rewardedOf } from './sampled.ts';
 
-/** Group-relative advantages, as GRPO has them, for all sampled tokens of each sample. */
-export const groupRelative = (groups: readonly CreditGroup[], scale: 'group' | 'none'): Lesson[] =>
-  groups.flatMap(({ samples }, group) =>
-    spread(
-      group,
-      samples,
-      groupAdvantages(
-        samples.map(({ reward }) => reward),
-        scale,
-      ).advantages,
-    ),
-  );
-
 /** Two rewards or more, and not all of them equal: only such a group tells samples apart. */
-export const tellsApart = ({ samples }: CreditGroup): boolean =>
-  !groupAdvantages(
-    samples.map(({ reward }) => reward),
-    'none',
-  ).degenerate;
+export const tellsApart = ({ samples }: TaskGroup): boolean =>
+  !groupStatistics(samples.map(({ reward }) => reward)).degenerate;
 
 /** Some, and not all, of the samples that have a reward are successes. */
 export function mixesSuccess({
@@ -38,7 +22,7 @@ export function mixesSuccess({
  * Places of the share `keep` of the groups, rounded down but one at least, whose rewards deviate most; of equal ones the
  * earlier. A group with fewer than two rewards has no deviation: it is neither ranked nor counted. A share of 1 keeps all.
  */
-export function mostDeviating(groups: readonly CreditGroup[], keep: number): Set<number> {
+export function mostDeviating(groups: readonly TaskGroup[], keep: number): Set<number> {
   if (keep >= 1) return new Set(groups.keys());
   const ranked = groups
     .map((group, at) => ({ at, rewards: rewardedOf(group).map(({ of }) => of.reward) }))

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { groupRelative } from './group-baseline.ts';
+import { perSample } from './advantage.ts';
 import type { Method } from './method.ts';
 import {
   clip,
@@ -52,6 +52,10 @@ export const grpo: Method<typeof schema> = {
   ignoresScale: ({ scaleRewards }) => scaleRewards === 'group',
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
-  credit: (groups, { scaleRewards }) => groupRelative(groups, scaleRewards),
+  advantages: (groups, { scaleRewards }) =>
+    perSample(
+      groups,
+      (reward, { mean, deviation }) => (reward - mean) / (scaleRewards === 'group' ? deviation : 1),
+    ),
   refuse: refuseImportance,
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { positive } from '../fields.ts';
-import { groupRelative } from './group-baseline.ts';
+import { perSample } from './advantage.ts';
 import type { Method } from './method.ts';
 import { ofSamples, passes, planOf, refills } from './surrogate.ts';
 
@@ -39,5 +39,5 @@ export const gspo: Method<typeof schema> = {
       { refills: spec.maxRefills },
     );
   },
-  credit: (groups) => groupRelative(groups, 'group'),
+  advantages: (groups) => perSample(groups, (reward, { mean, deviation }) => (reward - mean) / deviation),
 };

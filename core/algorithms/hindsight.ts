@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { checkpointName, count } from '../fields.ts';
-import { spread } from './method.ts';
-import type { CreditGroup, Lesson, Method } from './method.ts';
+import { overSamples } from './advantage.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method } from './method.ts';
 import { passes, planOf } from './surrogate.ts';
 
 /**
@@ -67,7 +69,7 @@ export const hindsight: Method<typeof schema> = {
         contrast: 'none',
       },
     ),
-  credit: (groups, { ownSuccesses, mostPerTask }) =>
+  advantages: (groups, { ownSuccesses, mostPerTask }) =>
     groups.flatMap((group, g) =>
       group.hindsight || ownSuccesses ? successes(group, g).slice(0, mostPerTask) : [],
     ),
@@ -86,8 +88,8 @@ export const hindsight: Method<typeof schema> = {
   },
 };
 
-const successes = ({ samples }: CreditGroup, group: number): Lesson[] =>
-  spread(
+const successes = ({ samples }: TaskGroup, group: number): SampleAdvantages[] =>
+  overSamples(
     group,
     samples,
     samples.map(({ reward, success }) => (reward !== null && success ? 1 : null)),

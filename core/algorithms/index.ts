@@ -9,7 +9,9 @@ import { grpo } from './grpo.ts';
 import { gspo } from './gspo.ts';
 import { hindsight } from './hindsight.ts';
 import { kto } from './kto.ts';
-import type { CreditGroup, Lesson, Method, MethodContext, Plan } from './method.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method, MethodContext, Plan } from './method.ts';
 import { opd } from './opd.ts';
 import { ppo } from './ppo.ts';
 import { process } from './process.ts';
@@ -78,8 +80,8 @@ export const learningRateOf = (spec: AlgorithmSpec): number => methodOf(spec).le
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
   methodOf(spec).plan(spec, sampling);
 
-export const giveCredit = (spec: AlgorithmSpec, groups: readonly CreditGroup[]): Lesson[] =>
-  methodOf(spec).credit(groups, spec);
+export const computeAdvantages = (spec: AlgorithmSpec, groups: readonly TaskGroup[]): SampleAdvantages[] =>
+  methodOf(spec).advantages(groups, spec);
 
 /** What a method cannot go with, by the field of its section. */
 export function refuseAlgorithm(

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { amount, positive } from '../fields.ts';
-import { spread } from './method.ts';
-import type { Lesson, Method } from './method.ts';
+import { overSamples } from './advantage.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method } from './method.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
 
 /**
@@ -45,18 +46,18 @@ export const kto: Method<typeof schema> = {
       { contrast: 'step' },
     );
   },
-  credit: (groups) => {
+  advantages: (groups) => {
     const judged = groups.flatMap(({ samples }, group) => {
       const labels = samples.map(({ reward, success }) =>
         reward === null || success === null ? null : success ? 1 : -1,
       );
-      return spread(group, samples, labels).map((lesson): Lesson => ({
-        ...lesson,
-        label: labels[lesson.sample]!,
+      return overSamples(group, samples, labels).map((one): SampleAdvantages => ({
+        ...one,
+        label: labels[one.sample]!,
       }));
     });
     if (groups.length < 2) return judged;
-    const mismatched = judged.map(({ group, sample, advantages }): Lesson => ({
+    const mismatched = judged.map(({ group, sample, advantages }): SampleAdvantages => ({
       group,
       sample,
       advantages: advantages.map(() => 0),

@@ -1,27 +1,30 @@
 import type { z } from 'zod';
 import type { SamplingSpec } from '../schema/curriculum-spec.ts';
+import type { SampleAdvantages } from './advantage.ts';
 import type { Objective } from './objective.ts';
+import type { Score } from './scores.ts';
+import type { TaskGroup } from './task-group.ts';
 
 /**
  * A training method, one file each in this folder: what a spec may say of it, what it must know of the tokens before it
- * gives credit, the credit itself, and the loss that it names. It is pure: numbers in, numbers out.
+ * computes advantages, the advantages themselves, and the loss that it names. It is pure: numbers in, numbers out.
  *
- * A step collects episodes, *scores* their tokens where the plan asks for it, gives *credit*, and *updates*.
+ * A step collects episodes, *scores* their tokens where the plan asks for it, computes *advantages*, and *updates*.
  */
 export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
-  /** Credit of a group depends on that group alone, and of a sample is one advantage: late verdicts can be made good. */
+  /** Advantages of a group depend on that group alone, and a sample has one for all tokens: late verdicts can be made good. */
   readonly perGroup: boolean;
   /** Learns as well from what another policy has sampled, at least as some of its fields are set: from stored episodes. */
   readonly offPolicy: boolean;
   /**
-   * Lessons are of whole episodes: one that branched off another is learnt from its beginning on, which several then
+   * Advantages are of whole episodes: one that branched off another is learnt from its beginning on, which several then
    * have in common. Otherwise a token is learnt from once, in the sample that drew it.
    */
   readonly whole?: boolean;
-  /** Credit reads the rewards of single turns. */
+  /** Advantages depend on the rewards of single turns. */
   readonly readsTurns: boolean;
   /**
-   * Credit is the same on any scale of an environment's rewards: it goes by the group's own, by their order, by success,
+   * Advantages are the same on any scale of an environment's rewards: they go by the group's own, by their order, by success,
    * or by none. Absent: it is not.
    */
   ignoresScale?(spec: Spec): boolean;
@@ -31,8 +34,8 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   readonly schema: Schema;
   /** What a stage needs to know; made once, when the spec is read. */
   plan(spec: Spec, sampling: SamplingSpec): Plan;
-  /** What each sample of the step is taught; samples without a lesson stay out of statistics and loss. */
-  credit(groups: readonly CreditGroup[], spec: Spec): Lesson[];
+  /** Of each sample of the step; samples without any stay out of statistics and loss. */
+  advantages(groups: readonly TaskGroup[], spec: Spec): SampleAdvantages[];
   /** What the shape of the section cannot say. */
   refuse?(spec: Spec, context: MethodContext): { field: string; message: string }[];
 }
@@ -58,12 +61,6 @@ export interface MethodContext {
   /** Those that the stage draws tasks of, once each. */
   environments: readonly string[];
 }
-
-/**
- * What must be known of each sampled token before credit is given, under weights that are not those that sampled:
- * `values` of the critic, log-probs under the `reference`, and under the `policy` that the step starts from.
- */
-export type Score = 'values' | 'reference' | 'policy';
 
 /** A method, as a stage carries it out. */
 export interface Plan {
@@ -109,71 +106,4 @@ export interface HindsightPlan {
   /** Who is given it, as the spec names checkpoints; null: the policy itself. */
   teacher: string | null;
   relabel: boolean;
-}
-
-/** One task's samples. */
-export interface CreditGroup {
-  environment: string;
-  /** Sampled with a hint, or for another task; what the samples learn from is the prompt that they should have needed. */
-  hindsight?: boolean;
-  samples: readonly Sample[];
-  /** Reward of the greedy sample, where the plan asks for one; null where it has none that counts. */
-  greedy: number | null;
-}
-
-/** One episode; what is per token is over its completion: everything after the prompt. */
-export interface Sample {
-  /** null: pending, abstained, failed by infrastructure, or left out by the spec. It then acts on nothing. */
-  reward: number | null;
-  success: boolean | null;
-  tokens: readonly number[];
-  /** 1 where the policy sampled, 0 for observations, and for what was sampled in the sample that this one branched off. */
-  mask: readonly (0 | 1)[];
-  /** The sample's own. */
-  turns: readonly SampleTurn[];
-  /** Turns of the sample that this one branched off, which come before its own. */
-  before: readonly SampleTurn[];
-  /** Log-probs when sampled, nats; 0 where the mask is. */
-  samplerLogprobs: ArrayLike<number>;
-  scores: Partial<Record<Score, ArrayLike<number>>>;
-  /** Cut by a limit. */
-  truncated: boolean;
-}
-
-export interface SampleTurn {
-  /** First sampled token, and one past the last. */
-  start: number;
-  end: number;
-  /** Of the turn alone, in units of reward; 0 where nothing speaks of turns. */
-  reward: number;
-  /** What the policy saw last when the turn began: equal texts are equal states. */
-  state: string;
-}
-
-/** What a sample is taught. */
-export interface Lesson {
-  group: number;
-  sample: number;
-  /** Per token of the completion, 0 where the mask is. */
-  advantages: number[];
-  /** Part of the sample's mask: the tokens that the lesson is about. Absent: all of it. */
-  mask?: (0 | 1)[];
-  /** What the critic is to predict, likewise. */
-  returns?: number[];
-  /** Two lessons of one number are the two of a preference. */
-  pair?: number;
-  /** 1: preferred, or desirable; −1: the other; 0: neither, but what the others are compared with. */
-  label?: 1 | -1 | 0;
-  /** The completion stands after the prompt of this group, not of its own. */
-  promptOf?: number;
-  /** Place of the only teacher that it is learnt from; absent: all of them, by weight. */
-  teacher?: number;
-}
-
-/** The lessons of one advantage for all sampled tokens of a sample; null leaves it out. */
-export function spread(group: number, samples: readonly Sample[], advantages: readonly (number | null)[]) {
-  return samples.flatMap(({ mask }, sample): Lesson[] => {
-    const advantage = advantages[sample] ?? null;
-    return advantage === null ? [] : [{ group, sample, advantages: mask.map((bit) => bit * advantage) }];
-  });
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { checkpointName, givenName, positive } from '../fields.ts';
-import { spread } from './method.ts';
-import type { Lesson, Method, MethodContext } from './method.ts';
+import { overSamples } from './advantage.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method, MethodContext } from './method.ts';
 import type { Divergence } from './objective.ts';
 import { ofSamples, passes, planOf, tokenMean } from './surrogate.ts';
 
@@ -83,14 +84,14 @@ export const opd: Method<typeof schema> = {
       { movesAll: true, teachers: spec.teachers.map(({ from }) => from), contrast: 'none' },
     );
   },
-  credit: (groups, { teachers }) =>
-    groups.flatMap(({ samples, environment }, group) => {
-      const teacher = teachers.findIndex(({ environments }) => environments?.includes(environment));
-      return spread(
+  advantages: (groups, { teachers }) =>
+    groups.flatMap(({ samples, ref }, group) => {
+      const teacher = teachers.findIndex(({ environments }) => environments?.includes(ref.environment));
+      return overSamples(
         group,
         samples,
         samples.map(({ reward }) => (reward === null ? null : 1)),
-      ).map((lesson): Lesson => ({ ...lesson, ...(teacher >= 0 && { teacher }) }));
+      ).map((one): SampleAdvantages => ({ ...one, ...(teacher >= 0 && { teacher }) }));
     }),
   refuse: (spec, context) => [
     ...refuseTeachers(spec, context),

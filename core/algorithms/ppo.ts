@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { fraction } from '../fields.ts';
 import { criticFields, criticScores, fromCritic, gae, plus } from './critic.ts';
-import type { Method, Sample } from './method.ts';
+import type { Method } from './method.ts';
+import type { Sample } from './sample.ts';
 import { sampledAt } from './sampled.ts';
 import {
   clip,
@@ -57,7 +58,7 @@ export const ppo: Method<typeof schema> = {
       contrast: 'step',
       scores: criticScores(spec),
     }),
-  credit: (groups, spec) =>
+  advantages: (groups, spec) =>
     fromCritic(groups, spec, (rewards, values, sample) => {
       const advantages = spec.turns
         ? biLevel(rewards, values, sample, { token: spec, turn: spec.turns })

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { fraction } from '../fields.ts';
 import { standardized, standardizedTogether } from '../statistics/standardized.ts';
-import type { Method, Sample } from './method.ts';
+import type { Method } from './method.ts';
+import type { Sample } from './sample.ts';
 import { rewardedOf } from './sampled.ts';
 import {
   clip,
@@ -17,7 +18,7 @@ import {
 import { discounted, overTurns } from './turns.ts';
 
 /**
- * Turn-level credit by process rewards: what a verifier says of single turns is compared within the group, beside the
+ * Turn-level advantages by process rewards: what a verifier says of single turns is compared within the group, beside the
  * outcome. For all tokens of turn k
  *
  *   A_k = w A_outcome + (1 − w) Σ_{j ≥ k} γ^(j − k) r̃_j,   A_outcome as in GRPO, r̃ the standardized rewards of turns;
@@ -51,7 +52,7 @@ export const process: Method<typeof schema> = {
   ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling)),
-  credit: (groups, { over, outcomeShare, gamma }) =>
+  advantages: (groups, { over, outcomeShare, gamma }) =>
     groups.flatMap((ofTask, group) => {
       const known = rewardedOf(ofTask);
       const outcomes = standardized(known.map(({ of }) => of.reward));

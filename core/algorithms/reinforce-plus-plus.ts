@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { amount } from '../fields.ts';
 import { centered, standardizedTogether } from '../statistics/standardized.ts';
-import type { CreditGroup, Method } from './method.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { Method } from './method.ts';
 import { overCompletion, rewardedOf, sampledAt, tokenRewards } from './sampled.ts';
 import {
   clip,
@@ -55,7 +56,7 @@ export const reinforcePlusPlus: Method<typeof schema> = {
       scores: spec.klCoefficient > 0 ? ['reference'] : [],
       ...(spec.baseline === 'none' && { contrast: 'step' }),
     }),
-  credit: (groups, { baseline, klCoefficient }) => {
+  advantages: (groups, { baseline, klCoefficient }) => {
     const shaped = groups.flatMap((group, g) =>
       (baseline === 'group' ? fromGroup(group) : fromRewards(group, klCoefficient)).map((one) => ({
         group: g,
@@ -95,13 +96,13 @@ interface Shaped {
   values: number[];
 }
 
-function fromGroup(group: CreditGroup): Shaped[] {
+function fromGroup(group: TaskGroup): Shaped[] {
   const known = rewardedOf(group);
   const advantages = centered(known.map(({ of }) => of.reward));
   return known.map(({ sample, of }, i) => ({ sample, values: sampledAt(of).map(() => advantages[i]!) }));
 }
 
-const fromRewards = (group: CreditGroup, klCoefficient: number): Shaped[] =>
+const fromRewards = (group: TaskGroup, klCoefficient: number): Shaped[] =>
   rewardedOf(group).map(({ sample, of }) => {
     const values = tokenRewards(of, klCoefficient);
     for (let t = values.length - 2; t >= 0; t--) values[t]! += values[t + 1]!;

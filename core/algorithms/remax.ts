@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { spread } from './method.ts';
+import { overSamples } from './advantage.ts';
 import type { Method } from './method.ts';
 import {
   entropyBonus,
@@ -51,11 +51,11 @@ export const remax: Method<typeof schema> = {
       { greedy: true },
     );
   },
-  credit: (groups) =>
+  advantages: (groups) =>
     groups.flatMap(({ samples, greedy }, group) =>
-      greedy === null
+      greedy === undefined
         ? []
-        : spread(
+        : overSamples(
             group,
             samples,
             samples.map(({ reward }) => (reward === null ? null : reward - greedy)),

@@ -5,9 +5,13 @@ import type { TaskRef } from '../refs.ts';
 import { recomposed } from '../reward/recompose.ts';
 import type { RewardSpec } from '../schema/curriculum-spec.ts';
 import { deviationOf, isRounding } from '../statistics/standardized.ts';
-import { isCredited, isMoving, ownMask, ROUNDING, stepLessons, tasksOf } from './credit.ts';
-import type { CreditRequest, Scores } from './credit.ts';
-import type { Lesson } from './method.ts';
+import { isTrainable } from './sample.ts';
+import { isMoving, ROUNDING } from './advantage.ts';
+import { stepAdvantages } from './step-advantages.ts';
+import { taskGroups } from './task-group.ts';
+import type { AdvantageRequest, GroupAdvantages } from './step-advantages.ts';
+import type { Scores } from './scores.ts';
+import type { SampleAdvantages } from './advantage.ts';
 
 // What a step would have taught had its reward been another one, by the functions that a step is credited by. Nothing is
 // sampled, verified or scored for it.
@@ -19,7 +23,7 @@ export interface BeforeAfter<T> {
 }
 
 /** All that a step's credit reads. */
-export interface CreditedStep extends Omit<CreditRequest, 'reward'> {
+export interface ReweighableStep extends Omit<AdvantageRequest, 'reward'> {
   groups: readonly RolloutGroup[];
   greedy: readonly RolloutGroup[];
   scores: Scores;
@@ -63,7 +67,7 @@ export interface Reweighed {
 }
 
 export function reweigh(
-  { groups, greedy, scores, ...settings }: CreditedStep,
+  { groups, greedy, scores, ...settings }: ReweighableStep,
   { from, to }: { from: RewardSpec; to: RewardSpec },
 ): Reweighed {
   const sliceOf = slices(groups, from);
@@ -73,16 +77,16 @@ export function reweigh(
     some.map((group) => ({
       ...group,
       episodes: group.episodes.map((episode): Episode => {
-        const anew = rejudged(episode, { from, to: reward });
-        if (!all || !isScored || sliceOf.has(episode) || !isCredited(anew, reward)) return anew;
+        const anew = judgedBy(episode, { from, to: reward });
+        if (!all || !isScored || sliceOf.has(episode) || !isTrainable(anew, reward)) return anew;
         unscored++;
         return { ...anew, outcome: UNSCORED };
       }),
     }));
   const changed = under(to, groups, true);
-  const lessons = {
-    before: stepLessons(groups, { ...settings, reward: from }, { scores, greedy }),
-    after: stepLessons(
+  const advantages = {
+    before: stepAdvantages(groups, { ...settings, reward: from }, { scores, greedy }),
+    after: stepAdvantages(
       changed,
       { ...settings, reward: to },
       { scores: realigned(scores, sliceOf, [groups, changed], to), greedy: under(to, greedy, false) },
@@ -91,19 +95,18 @@ export function reweigh(
   const placeOf = new Map(
     groups.flatMap(({ id, episodes }) => episodes.map((one, episode) => [one, { group: id, episode }])),
   );
-  const stored = tasksOf(groups);
+  const [stored, rejudged] = [taskGroups(groups), taskGroups(changed)];
   const tasks = stored.map((task, t): ReweighedTask => {
-    const [was, is] = [lessons.before.tasks[t]!, lessons.after.tasks[t]!];
-    const [taught, wouldTeach] = [lessons.before.lessonsOf.get(was)!, lessons.after.lessonsOf.get(is)!];
-    const episodes = task.episodes.map((episode, e): ReweighedEpisode => {
-      const [one, other] = [was.episodes[e]!, is.episodes[e]!];
-      const said = [taughtOf(taught, e, one), taughtOf(wouldTeach, e, other)] as const;
+    const [was, is] = [advantages.before.groups[t]!, advantages.after.groups[t]!];
+    const episodes = task.samples.map((episode, e): ReweighedEpisode => {
+      const other = rejudged[t]!.samples[e]!;
+      const said = [advantagesOf(was, e), advantagesOf(is, e)] as const;
       return {
         ...placeOf.get(episode)!,
         sample: episode.sample,
-        outcome: { before: kindOf(one.outcome), after: kindOf(other.outcome) },
-        reward: { before: rewardOf(one, from), after: rewardOf(other, to) },
-        contributions: contributions(one.outcome, other.outcome),
+        outcome: { before: kindOf(episode.outcome), after: kindOf(other.outcome) },
+        reward: { before: rewardOf(episode, from), after: rewardOf(other, to) },
+        contributions: contributions(episode.outcome, other.outcome),
         advantage: { before: meanOver(said[0]), after: meanOver(said[1]) },
         ...compared(said[0], said[1]),
       };
@@ -114,14 +117,14 @@ export function reweigh(
       ref: task.ref,
       hindsight: task.hindsight,
       deviation: { before: spreadOf(rewards('before')), after: spreadOf(rewards('after')) },
-      teaches: { before: taught.some(teaches), after: wouldTeach.some(teaches) },
+      teaches: { before: was.advantages.some(teaches), after: is.advantages.some(teaches) },
       episodes,
     };
   });
   const otherwiseComposed = groups
     .flatMap(({ episodes }) => episodes)
     .filter(
-      (episode) => rewardOf(rejudged(episode, { from, to: from }), from) !== rewardOf(episode, from),
+      (episode) => rewardOf(judgedBy(episode, { from, to: from }), from) !== rewardOf(episode, from),
     ).length;
   return { tasks, unscored, otherwiseComposed };
 }
@@ -129,7 +132,7 @@ export function reweigh(
 const UNSCORED: Outcome = { kind: 'abstained', reason: 'nobody has scored its tokens' };
 
 /** Judged by another reward, and likewise what it was judged to be when it was last learnt from. */
-function rejudged(episode: Episode, rewards: { from: RewardSpec; to: RewardSpec }): Episode {
+function judgedBy(episode: Episode, rewards: { from: RewardSpec; to: RewardSpec }): Episode {
   const { outcome, learntAs } = episode;
   return {
     ...episode,
@@ -139,14 +142,14 @@ function rejudged(episode: Episode, rewards: { from: RewardSpec; to: RewardSpec 
 }
 
 const episodesIn = (groups: readonly RolloutGroup[]): Episode[] =>
-  tasksOf(groups).flatMap(({ episodes }) => episodes);
+  taskGroups(groups).flatMap(({ samples }) => samples);
 
 /** Where scores have an episode's tokens: of those that have a trainable reward, end to end. */
 function slices(groups: readonly RolloutGroup[], reward: RewardSpec): Map<Episode, [number, number]> {
   const of = new Map<Episode, [number, number]>();
   let at = 0;
   for (const episode of episodesIn(groups)) {
-    if (!isCredited(episode, reward)) continue;
+    if (!isTrainable(episode, reward)) continue;
     of.set(episode, [at, at + episode.tokens.length]);
     at += episode.tokens.length;
   }
@@ -162,7 +165,7 @@ function realigned(
 ): Scores {
   const anew = episodesIn(changed);
   const kept = episodesIn(groups).flatMap((episode, i) =>
-    isCredited(anew[i]!, to) && sliceOf.has(episode) ? [sliceOf.get(episode)!] : [],
+    isTrainable(anew[i]!, to) && sliceOf.has(episode) ? [sliceOf.get(episode)!] : [],
   );
   return Object.fromEntries(
     Object.entries(scores).map(([name, values]) => [
@@ -202,19 +205,19 @@ function spreadOf(rewards: readonly number[]): number {
 }
 
 /** What others are only compared with teaches nothing itself. */
-const teaches = (lesson: Lesson): boolean => lesson.label !== 0 && isMoving(lesson);
+const teaches = (one: SampleAdvantages): boolean => one.label !== 0 && isMoving(one);
 
-/** Per token of the completion, over all lessons of the sample; absent where none is about the token. */
-function taughtOf(lessons: readonly Lesson[], sample: number, episode: Episode): Map<number, number> {
-  const own = ownMask(episode);
-  const said = new Map<number, number>();
-  for (const lesson of lessons) {
-    if (lesson.sample !== sample || lesson.label === 0) continue;
-    (lesson.mask ?? own).forEach((bit, at) => {
-      if (bit === 1) said.set(at, (said.get(at) ?? 0) + lesson.advantages[at]!);
+/** Per token of the completion, over all advantages of the sample; absent where none is about the token. */
+function advantagesOf({ group, advantages }: GroupAdvantages, sample: number): Map<number, number> {
+  const own = group.samples[sample]!.mask;
+  const sums = new Map<number, number>();
+  for (const one of advantages) {
+    if (one.sample !== sample || one.label === 0) continue;
+    (one.mask ?? own).forEach((bit, at) => {
+      if (bit === 1) sums.set(at, (sums.get(at) ?? 0) + one.advantages[at]!);
     });
   }
-  return said;
+  return sums;
 }
 
 const meanOver = (said: ReadonlyMap<number, number>): number | null =>

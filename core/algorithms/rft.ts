@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { amount } from '../fields.ts';
-import { spread } from './method.ts';
-import type { Lesson, Method } from './method.ts';
+import { overSamples } from './advantage.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method } from './method.ts';
 import { passes, planOf } from './surrogate.ts';
 
 /**
@@ -40,11 +41,11 @@ export const rft: Method<typeof schema> = {
   whole: true,
   offPolicy: true,
   plan: (spec) => planOf(spec, { kind: 'supervised' }, { contrast: 'step' }),
-  credit: (groups, { mostPerTask, distinct, negatives }) =>
+  advantages: (groups, { mostPerTask, distinct, negatives }) =>
     groups.flatMap(({ samples }, group) => {
-      const lessons = (succeeded: boolean, weight: number): Lesson[] => {
+      const weighted = (succeeded: boolean, weight: number): SampleAdvantages[] => {
         const seen = new Set<string>();
-        return spread(
+        return overSamples(
           group,
           samples,
           samples.map(({ reward, success, tokens }) =>
@@ -55,8 +56,8 @@ export const rft: Method<typeof schema> = {
         );
       };
       return [
-        ...lessons(true, 1).slice(0, mostPerTask),
-        ...(negatives > 0 ? lessons(false, -negatives).slice(0, mostPerTask) : []),
+        ...weighted(true, 1).slice(0, mostPerTask),
+        ...(negatives > 0 ? weighted(false, -negatives).slice(0, mostPerTask) : []),
       ];
     }),
 };

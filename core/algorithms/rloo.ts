@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { groupAdvantages } from './advantage.ts';
-import { spread } from './method.ts';
+import { perSample } from './advantage.ts';
 import type { Method } from './method.ts';
 import {
   clip,
@@ -42,16 +41,8 @@ export const rloo: Method<typeof schema> = {
   readsTurns: false,
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
-  credit: (groups) =>
-    groups.flatMap(({ samples }, group) => spread(group, samples, leaveOneOut(samples.map((s) => s.reward)))),
+  // r − mean of the others is n / (n − 1) times r − mean of all.
+  advantages: (groups) =>
+    perSample(groups, (reward, { mean, count }) => ((reward - mean) * count) / (count - 1)),
   refuse: refuseImportance,
 };
-
-/** r − mean of the others is n / (n − 1) times r − mean of all, which is 0 where rewards differ by rounding alone. */
-function leaveOneOut(rewards: readonly (number | null)[]): (number | null)[] {
-  const { advantages } = groupAdvantages(rewards, 'none');
-  const known = rewards.filter((reward) => reward !== null).length;
-  return advantages.map((advantage) =>
-    advantage === null || known === 1 ? advantage : (advantage * known) / (known - 1),
-  );
-}

@@ -1,6 +1,7 @@
-import type { CreditGroup, Sample } from './method.ts';
+import type { TaskGroup } from './task-group.ts';
+import type { Sample } from './sample.ts';
 
-// An episode as credit sees it: its sampled tokens in a row. What follows the last token of a turn is the first token of
+// A sample as its sampled tokens in a row. What follows the last token of a turn is the first token of
 // the next one; observations are part of the state, and nobody acts in them.
 
 /** A sample that has a reward. */
@@ -9,7 +10,7 @@ export type Rewarded = Sample & { reward: number };
 const isRewarded = (sample: Sample): sample is Rewarded => sample.reward !== null;
 
 /** The samples of a group that act on something, each with its place in the group. */
-export const rewardedOf = ({ samples }: Pick<CreditGroup, 'samples'>): { sample: number; of: Rewarded }[] =>
+export const rewardedOf = ({ samples }: Pick<TaskGroup, 'samples'>): { sample: number; of: Rewarded }[] =>
   samples.flatMap((of, sample) => (isRewarded(of) ? [{ sample, of }] : []));
 
 /** Places of the sampled tokens [N] in a completion, in order. */
@@ -32,7 +33,7 @@ export function overCompletion({ mask }: Pick<Sample, 'mask'>, values: readonly 
 /** What the plan had scored [T]. Throws RangeError where it has not. */
 export function scoreOf({ scores }: Sample, name: keyof Sample['scores']): ArrayLike<number> {
   const values = scores[name];
-  if (!values) throw new RangeError(`credit needs ${name}, and nobody has scored them`);
+  if (!values) throw new RangeError(`the method needs ${name}, and nobody has scored them`);
   return values;
 }
 

@@ -49,7 +49,7 @@ export const starpo: Method<typeof schema> = {
       critic: spec.critic,
       scores: criticScores(spec),
     }),
-  credit: (groups, spec) => {
+  advantages: (groups, spec) => {
     const kept = mostDeviating(groups, spec.keepGroups);
     return fromCritic(
       groups.map((group, g) => (kept.has(g) ? group : { ...group, samples: [] })),

@@ -1,4 +1,4 @@
-import type { Sample } from './method.ts';
+import type { Sample } from './sample.ts';
 
 /** Σ_{j ≥ k} γ^(j − k) r_j, one a turn. */
 export function discounted(rewards: readonly number[], gamma: number): number[] {

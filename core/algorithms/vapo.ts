@@ -55,7 +55,7 @@ export const vapo: Method<typeof schema> = {
       contrast: 'step',
       scores: criticScores(spec),
     }),
-  credit: (groups, spec) =>
+  advantages: (groups, spec) =>
     fromCritic(groups, spec, (rewards, values) => ({
       advantages: gae(rewards, values, spec.gamma, Math.max(0, 1 - 1 / (spec.alpha * values.length))),
       returns: plus(gae(rewards, values, spec.gamma, 1), values),

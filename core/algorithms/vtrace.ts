@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { fraction, positive } from '../fields.ts';
 import { criticFields, criticScores, fromCritic } from './critic.ts';
 import type { Estimate } from './critic.ts';
-import type { Method, Sample } from './method.ts';
+import type { Method } from './method.ts';
+import type { Sample } from './sample.ts';
 import { atSampled, sampledAt, scoreOf } from './sampled.ts';
 import { clip, clippedObjective, entropyBonus, passes, planOf, tokenMean } from './surrogate.ts';
 
@@ -17,8 +18,8 @@ import { clip, clippedObjective, entropyBonus, passes, planOf, tokenMean } from 
  *     Q_s = r_s + γ V_{s+1} + γ c_{s+1} (Q_{s+1} − V_{s+1}),   A_s = Q_s − V_s,
  *     v_s = V_s + ρ_s A_s (ACER, Wang et al. 2017, section 3.1).
  *
- * The gradient of the policy is that of ρ_s A_s log π, A whitened before it is weighed. ρ is in the credit, and in the
- * credit alone: the loss is PPO's without an importance weight, whose ratio and clip are to the weights that the step
+ * The gradient of the policy is that of ρ_s A_s log π, A whitened before it is weighed. ρ is in the advantages, and in
+ * them alone: the loss is PPO's without an importance weight, whose ratio and clip are to the weights that the step
  * starts from (decoupled: Hilton et al. 2022, arXiv 2110.00641). In a step's first update the ratio is 1.
  */
 const schema = z.strictObject({
@@ -50,7 +51,7 @@ export const vtrace: Method<typeof schema> = {
       contrast: 'step',
       scores: criticScores(spec, ['policy']),
     }),
-  credit: (groups, spec) =>
+  advantages: (groups, spec) =>
     fromCritic(
       groups,
       spec,

@@ -1,4 +1,4 @@
-import { ROUNDING } from '../../core/algorithms/credit.ts';
+import { ROUNDING } from '../../core/algorithms/advantage.ts';
 import type { TruncatedRule } from '../../core/episode/outcome.ts';
 import { deviationOf, isRounding, meanOf } from '../../core/statistics/standardized.ts';
 import type { EpisodeRow } from './episode-rows.ts';

@@ -1,4 +1,4 @@
-import { isCredited } from '../../core/algorithms/credit.ts';
+import { isTrainable } from '../../core/algorithms/sample.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../core/episode/facts.ts';
@@ -92,7 +92,7 @@ const rowsOfGroup = (
     const episode = judged.episodes[facts.episode]!;
     const { promptTokens, learntBehind = promptTokens } = judged.tasks[episode.task]!;
     // Of two that are alike it may be the other one that was learnt from.
-    const advantage = isCredited(episode, reward) ? advantages?.next(learntBehind, episode) : undefined;
+    const advantage = isTrainable(episode, reward) ? advantages?.next(learntBehind, episode) : undefined;
     return { ...place, ...facts, advantage: advantage ?? null };
   });
 

@@ -1,7 +1,7 @@
-import { trainingSequences } from '../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../core/algorithms/training-sample.ts';
 import { reweigh } from '../../core/algorithms/reweigh.ts';
-import type { CreditedStep, ReweighedTask } from '../../core/algorithms/reweigh.ts';
-import type { TrainSequence } from '../../core/algorithms/train-sequence.ts';
+import type { ReweighableStep, ReweighedTask } from '../../core/algorithms/reweigh.ts';
+import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { CurriculumSpec, RewardSpec, RlStageSpec } from '../../core/schema/curriculum-spec.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
@@ -86,7 +86,7 @@ export async function reweighStep(
   const scores = (await store.find(scoresKey(run, name, step), scoresCodec, options)) ?? {};
   const { algorithm } = stage;
   const keepGroups = facts?.adjusted?.keepGroups ?? 1;
-  const credited: CreditedStep = { groups, greedy, scores, algorithm, keepGroups };
+  const credited: ReweighableStep = { groups, greedy, scores, algorithm, keepGroups };
   const done = reweigh(credited, { from, to });
   const batch = await store.head(batchKey(run, name, step), options);
   const stored = batch === undefined ? null : await loadBatch(store, batch, options);
@@ -119,7 +119,7 @@ function stageOf({ run, stages }: CurriculumSpec, name: string): RlStageSpec {
 }
 
 function reproduced(
-  { groups, greedy, scores, algorithm, keepGroups }: CreditedStep,
+  { groups, greedy, scores, algorithm, keepGroups }: ReweighableStep,
   { reward }: CurriculumSpec,
   stage: RlStageSpec,
   stored: TrainBatch | null,
@@ -131,7 +131,7 @@ function reproduced(
       why: `${otherwiseComposed} stored rewards are not what the spec makes of their components`,
     };
   if (stored === null) return { exactly: 'no-batch' };
-  const { sequences } = trainingSequences(
+  const { sequences } = trainingSamples(
     groups,
     { algorithm, plan: stage.plan, reward, ...(keepGroups !== undefined && { keepGroups }) },
     { scores, greedy },
@@ -141,7 +141,7 @@ function reproduced(
 }
 
 /** Where the sequences of a step are not those of its batch, to the bit of every token, mask and stream; null where they are. */
-function differenceOf(sequences: readonly TrainSequence[], batch: TrainBatch): string | null {
+function differenceOf(sequences: readonly TrainingSample[], batch: TrainBatch): string | null {
   const count = batch.offsets.length - 1;
   if (sequences.length !== count) return `${sequences.length} sequences where the batch has ${count}`;
   for (const [i, sequence] of sequences.entries()) {
@@ -168,7 +168,7 @@ const sameNumbers = (one: ArrayLike<number>, other: ArrayLike<number>): boolean 
 function limitsOf(
   { verification }: CurriculumSpec,
   { plan, collect }: RlStageSpec,
-  { groups, scores, keepGroups = 1 }: CreditedStep,
+  { groups, scores, keepGroups = 1 }: ReweighableStep,
   unscored: number,
   to: RewardSpec,
 ): string[] {

@@ -1,5 +1,4 @@
-import type { Scores } from '../../core/algorithms/credit.ts';
-import type { Score } from '../../core/algorithms/method.ts';
+import type { Score, Scores } from '../../core/algorithms/scores.ts';
 import { GradusError } from '../../core/errors.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import type { Codec } from '../codec.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
-import { trainingSequences } from '../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import type { GroupRequest } from '../../../core/requests.ts';
@@ -59,7 +59,7 @@ test('what failed is asked again with a hint, and learnt without it', async () =
   expect(task!.prompt).toBe('Say 21 (1)\n\nAn earlier attempt failed: the answer 7 was wrong. Try again.');
   expect(textOf(task!.promptTokens)).toContain('An earlier attempt failed');
 
-  const { sequences } = trainingSequences([group], rewarded);
+  const { sequences } = trainingSamples([group], rewarded);
   expect(sequences).toHaveLength(2);
   for (const { tokens, mask } of sequences) {
     expect(textOf(tokens)).toContain('Say 21 (1)');
@@ -69,7 +69,7 @@ test('what failed is asked again with a hint, and learnt without it', async () =
 
   const failedAgain = await rollOut('corrected', '<answer>9</answer>', { ...again, group: 2 });
   const wrong = await loadTrajectories(store, failedAgain.trajectories!);
-  expect(trainingSequences([wrong], rewarded).sequences).toEqual([]);
+  expect(trainingSamples([wrong], rewarded).sequences).toEqual([]);
 });
 
 test('a correction that is sampled again after its worker was lost has the same bytes', async () => {
@@ -111,8 +111,8 @@ test('an episode that solved another task is learnt behind the prompt of that on
     [1, 1],
   ]);
   const single = { ...creditBy({ kind: 'hindsight', mostPerTask: 1 }), reward: rewarded.reward };
-  expect(trainingSequences([group], single).sequences).toHaveLength(2);
-  const { sequences } = trainingSequences([group], rewarded);
+  expect(trainingSamples([group], single).sequences).toHaveLength(2);
+  const { sequences } = trainingSamples([group], rewarded);
   expect(sequences.map(({ tokens }) => textOf(tokens).includes('Say 7'))).toEqual(Array(4).fill(true));
   expect(textOf(sequences[0]!.tokens)).not.toContain('Say 21');
 

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/ladder/assessment.ts';
 import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
-import { trainingSequences } from '../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
@@ -131,7 +131,7 @@ async function train(run: string, { deep, faults, positions = ONE, steps = 30 }:
     const judged = await Promise.all(
       settled.groups.map(({ trajectories }) => loadTrajectories(store, trajectories!)),
     );
-    const { sequences } = trainingSequences(judged, creditBy({}));
+    const { sequences } = trainingSamples(judged, creditBy({}));
     for (const { tokens, streams } of sequences) {
       const position = Math.floor(tokens[1]! / ANSWERS.length);
       const logits = tables[position]!;

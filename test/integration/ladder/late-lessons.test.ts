@@ -8,8 +8,8 @@ import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run/run-claim.ts';
 import { readLedger } from '../../../store/ladder/ledger.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
-import { trainingSequences } from '../../../core/algorithms/credit.ts';
-import { groupAdvantages } from '../../../core/algorithms/advantage.ts';
+import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
+import { groupRelative } from '../../support/group-relative.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import { LADDER } from '../../../core/ladder/requests.ts';
 import type { SettleResult, StepGroups } from '../../../core/ladder/requests.ts';
@@ -118,7 +118,7 @@ class Heard {
 async function lessons(ref: BlobRef, scaleRewards: 'group' | 'none'): Promise<number[]> {
   const group = await loadTrajectories(store, ref);
   const taught = ANSWERS.map(() => 0);
-  for (const { tokens, streams } of trainingSequences([group], creditBy({ scaleRewards })).sequences) {
+  for (const { tokens, streams } of trainingSamples([group], creditBy({ scaleRewards })).sequences) {
     taught[tokens[1]!] = streams.advantages![1]!;
   }
   return taught;
@@ -149,7 +149,7 @@ test.each([
     }
     const last = (await run.outcomes()).map((outcome) => trainableReward(outcome, 'train'));
     expect(last.slice(0, 4)).toEqual([0.8, 0.2, 0.9, 0.1]);
-    const { advantages } = groupAdvantages(last, scale);
+    const advantages = groupRelative(last, scale);
     sum.forEach((lesson, i) => expect(lesson).toBeCloseTo(advantages[i]!, 5));
   },
 );

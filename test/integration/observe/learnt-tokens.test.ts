@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { packBatch } from '../../../activities/training/training-batch.ts';
-import { trainingSequences } from '../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Outcome } from '../../../core/episode/outcome.ts';
 import type { RewardSpec } from '../../../core/schema/curriculum-spec.ts';
@@ -65,7 +65,7 @@ const request = { ...algorithmWith({ kind: 'grpo' }), reward };
 
 beforeAll(async () => {
   for (const one of groups) await keepTrajectories(store, place, one);
-  const { sequences } = trainingSequences(groups, request);
+  const { sequences } = trainingSamples(groups, request);
   const batch = packBatch(sequences, { minibatch: 64, epochs: 1, seed: 7 });
   await keepBatch(store, batchKey(place.run, place.stage, place.step), batch);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { branchesOf, firstSampleOf } from '../../../../activities/rollout/branches.ts';
-import { trainingSequences } from '../../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../../core/algorithms/training-sample.ts';
 import { tally } from '../../../../activities/verification/tally.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';
@@ -114,7 +114,7 @@ describe('what is learnt from a tree', () => {
   const round = grown([episode(2, [1, 5], -0.5, inherits(0, 1))]);
 
   test('are all samples of a task against each other, and each token once: where it was sampled', () => {
-    const { sequences, degenerateGroups } = trainingSequences(
+    const { sequences, degenerateGroups } = trainingSamples(
       [roots, round],
       creditBy({ scaleRewards: 'none' }),
     );
@@ -149,7 +149,7 @@ describe('what is learnt from a tree', () => {
     const of = group([episode(0, [1, 2], 0, said(0)), episode(1, [3, 4], 0, said(0))]);
     const better = grown([episode(2, [1, 5], 1, { ...said(1), ...inherits(0, 1) })]);
     const credit = creditBy({ kind });
-    const { sequences } = trainingSequences([of, better], {
+    const { sequences } = trainingSamples([of, better], {
       ...credit,
       reward: { ...credit.reward, components },
     });
@@ -158,7 +158,7 @@ describe('what is learnt from a tree', () => {
   });
 
   test('is, by agentq, the better turn of a state, and nothing behind it', () => {
-    const { sequences } = trainingSequences([roots, round], creditBy({ kind: 'agentq' }));
+    const { sequences } = trainingSamples([roots, round], creditBy({ kind: 'agentq' }));
     const taught = sequences.map(({ tokens, mask, pair, label }) => ({
       turn: tokens.filter((_, at) => mask[at] === 1),
       tokens: tokens.slice(PROMPT.length),
@@ -175,17 +175,17 @@ describe('what is learnt from a tree', () => {
 
   test('is the same where a ladder has judged all or a part of it anew, in whatever order it has', () => {
     const judged = (of: RolloutGroup): RolloutGroup => ({ ...of, id: `${of.id}.judged` });
-    const plain = trainingSequences([roots, round], creditBy({ kind: 'agentq' }));
+    const plain = trainingSamples([roots, round], creditBy({ kind: 'agentq' }));
     for (const groups of [
       [judged(roots), judged(round)],
       [roots, judged(round)],
       [judged(round), roots],
     ])
-      expect(trainingSequences(groups, creditBy({ kind: 'agentq' }))).toEqual(plain);
+      expect(trainingSamples(groups, creditBy({ kind: 'agentq' }))).toEqual(plain);
   });
 
   test('a part whose beginning is not there is a task of its own', () => {
-    const { sequences } = trainingSequences(
+    const { sequences } = trainingSamples(
       [grown([episode(2, [1, 5], 0, inherits(0, 1)), episode(3, [1, 6], 1, inherits(0, 1))])],
       creditBy({ scaleRewards: 'none' }),
     );

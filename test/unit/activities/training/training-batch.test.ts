@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { trainingSequences } from '../../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../../core/algorithms/training-sample.ts';
 import { learntTokens, packBatch } from '../../../../activities/training/training-batch.ts';
-import type { TrainSequence } from '../../../../core/algorithms/train-sequence.ts';
+import type { TrainingSample } from '../../../../core/algorithms/training-sample.ts';
 import { updatesOf } from '../../../../activities/training/updates.ts';
-import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
+import { groupRelative } from '../../../support/group-relative.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import { creditBy } from '../../../support/algorithm.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
@@ -51,7 +51,7 @@ function group(outcomes: Outcome[], ...more: Outcome[][]): RolloutGroup {
     episodes: tasks.flatMap((each, task) => each.map((outcome, sample) => episode(outcome, sample, task))),
   };
 }
-const advantagesOf = ({ sequences }: { sequences: TrainSequence[] }) =>
+const advantagesOf = ({ sequences }: { sequences: TrainingSample[] }) =>
   sequences.map(({ streams }) => streams.advantages![PROMPT.length]!);
 
 test('what others are only compared with is not counted as learnt', () => {
@@ -60,21 +60,21 @@ test('what others are only compared with is not counted as learnt', () => {
   // What succeeds is told by the outcome's verifier.
   const outcome = { verifier: 'exact', role: 'outcome' as const, weight: 1, gatedBy: null };
   const judged = { ...kto.reward, components: [outcome] };
-  const { sequences } = trainingSequences(two, { ...kto, reward: judged });
+  const { sequences } = trainingSamples(two, { ...kto, reward: judged });
   // Each of the four after the other prompt, too: its prompt is as long.
   expect(sequences.filter(({ label }) => label === 0)).toHaveLength(4);
   expect(learntTokens(packBatch(sequences, once))).toBe(4 * 3);
-  const plain = trainingSequences(two, settings);
+  const plain = trainingSamples(two, settings);
   expect(learntTokens(packBatch(plain.sequences, once))).toBe(4 * 3);
 });
 
 test('tokens that taught are those whose advantage is not zero, each once', () => {
   const mixed = group([scored(0), scored(1)], [scored(1), scored(1)]);
   // Of four episodes of three sampled tokens, those of the second task learn nothing.
-  expect(trainingSequences([mixed], settings).taughtTokens).toBe(2 * 3);
-  expect(trainingSequences([group([scored(1), scored(1)])], settings).taughtTokens).toBe(0);
+  expect(trainingSamples([mixed], settings).taughtTokens).toBe(2 * 3);
+  expect(trainingSamples([group([scored(1), scored(1)])], settings).taughtTokens).toBe(0);
   const dpo = creditBy({ kind: 'dpo' });
-  const three = trainingSequences([group([scored(0), scored(1), scored(0)])], dpo);
+  const three = trainingSamples([group([scored(0), scored(1), scored(0)])], dpo);
   // One pair of the three.
   expect(three.sequences).toHaveLength(2);
   expect(three.taughtTokens).toBe(2 * 3);
@@ -86,7 +86,7 @@ test('rewards on the scale of their environment are told apart within it, and th
   const loud = group([scored(100), scored(300)]);
   for (const { ref } of loud.tasks) ref.environment = 'loud';
   const quiet = group([scored(0), scored(1)], [scored(1), scored(0)]);
-  const { sequences, scales } = trainingSequences([loud, quiet], normalized);
+  const { sequences, scales } = trainingSamples([loud, quiet], normalized);
   expect(scales).toMatchObject([
     { environment: 'library', episodes: 4, mean: 0.5 },
     { environment: 'loud', episodes: 2, mean: 200 },
@@ -95,9 +95,9 @@ test('rewards on the scale of their environment are told apart within it, and th
   expect(loudest).toBeCloseTo(Math.SQRT1_2, 12);
   expect(quietest).toBeCloseTo(0.5 / Math.sqrt(1 / 3), 12);
   // Without it the one environment would decide what is learnt.
-  const [asIs, , small] = advantagesOf(trainingSequences([loud, quiet], plain)).map(Math.abs);
+  const [asIs, , small] = advantagesOf(trainingSamples([loud, quiet], plain)).map(Math.abs);
   expect(asIs! / small!).toBe(200);
-  expect(trainingSequences([loud, quiet], plain).scales).toBeUndefined();
+  expect(trainingSamples([loud, quiet], plain).scales).toBeUndefined();
 });
 
 test('where part of the groups is kept, those are learnt from whose rewards deviate most', () => {
@@ -105,8 +105,8 @@ test('where part of the groups is kept, those are learnt from whose rewards devi
     group([scored(0.5), scored(0.4)], [scored(1), scored(0)], [scored(1), scored(1)]),
     group([scored(0.9), scored(0.1)]),
   ];
-  const all = trainingSequences(groups, settings);
-  const half = trainingSequences(groups, { ...settings, keepGroups: 0.5 });
+  const all = trainingSamples(groups, settings);
+  const half = trainingSamples(groups, { ...settings, keepGroups: 0.5 });
   expect([all.sequences.length, half.sequences.length]).toEqual([8, 4]);
   expect(half.sequences).toEqual([...all.sequences.slice(2, 4), ...all.sequences.slice(6)]);
   expect(half.degenerateGroups).toBe(all.degenerateGroups);
@@ -114,9 +114,9 @@ test('where part of the groups is kept, those are learnt from whose rewards devi
 
 describe('what a step teaches', () => {
   test('is each episode after its prompt, weighted where it was sampled and nowhere else', () => {
-    const { sequences, degenerateGroups } = trainingSequences([group([scored(1), scored(0)])], settings);
+    const { sequences, degenerateGroups } = trainingSamples([group([scored(1), scored(0)])], settings);
     expect(degenerateGroups).toBe(0);
-    const [a, b] = groupAdvantages([1, 0], 'group').advantages as number[];
+    const [a, b] = groupRelative([1, 0], 'group') as number[];
     expect(sequences).toEqual([
       {
         tokens: [...PROMPT, 0, 11, 12, 13],
@@ -138,26 +138,26 @@ describe('what a step teaches', () => {
   test('is as many episodes as any step may have', () => {
     const samples = Array.from({ length: 4096 }, (_, i) => scored(i % 2));
     const groups = Array.from({ length: 64 }, () => group(samples));
-    expect(trainingSequences(groups, settings).sequences).toHaveLength(262_144);
+    expect(trainingSamples(groups, settings).sequences).toHaveLength(262_144);
   });
 
   test('says of what other weights have sampled that it is late', () => {
     const groups = [group([scored(1), scored(0)]), { ...group([scored(1), scored(0)]), weights: 'earlier' }];
-    const { sequences } = trainingSequences(groups, { ...settings, policy: 'w' });
+    const { sequences } = trainingSamples(groups, { ...settings, policy: 'w' });
     expect([...packBatch(sequences, once).sequences.late!]).toEqual([0, 0, 1, 1]);
-    const own = trainingSequences(groups.slice(0, 1), { ...settings, policy: 'w' });
+    const own = trainingSamples(groups.slice(0, 1), { ...settings, policy: 'w' });
     expect(packBatch(own.sequences, once).sequences.late).toBe(undefined);
   });
 
   test('takes along what each token was sampled among', () => {
     const cut = group([scored(1), scored(0)]);
     cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];
-    const batch = packBatch(trainingSequences([cut], settings).sequences, once);
+    const batch = packBatch(trainingSamples([cut], settings).sequences, once);
     const { ids, offsets } = batch.kept!;
     const sets = Array.from(batch.tokens, (_, i) => [...ids.subarray(offsets[i], offsets[i + 1])]);
     const none = PROMPT.map(() => []);
     expect(sets).toEqual([...none, [0, 4], [11], [], [3, 13, 17], ...none, [], [], [], []]);
-    const { sequences } = trainingSequences([group([scored(1), scored(0)])], settings);
+    const { sequences } = trainingSamples([group([scored(1), scored(0)])], settings);
     expect(packBatch(sequences, once).kept).toBe(undefined);
   });
 
@@ -173,11 +173,11 @@ describe('what a step teaches', () => {
     fc.assert(
       fc.property(fc.array(fc.array(outcome, { minLength: 1, maxLength: 8 }), { maxLength: 5 }), (step) => {
         const judged = step.map((outcomes) => outcomes.filter(({ kind }) => kind === 'scored'));
-        const all = trainingSequences(
+        const all = trainingSamples(
           step.map((outcomes) => group(outcomes)),
           settings,
         );
-        const alone = trainingSequences(
+        const alone = trainingSamples(
           judged.map((outcomes) => group(outcomes)),
           settings,
         );
@@ -196,41 +196,41 @@ describe('what a step teaches', () => {
 
   test('trains on truncated episodes, or leaves them out, as the spec says', () => {
     const groups = [group([scored(1), scored(0), truncated(-0.2)])];
-    const trained = trainingSequences(groups, settings);
-    expect(advantagesOf(trained)).toEqual(groupAdvantages([1, 0, -0.2], 'group').advantages);
-    const masked = trainingSequences(groups, creditBy({}, 'mask'));
-    expect(advantagesOf(masked)).toEqual(groupAdvantages([1, 0], 'group').advantages);
+    const trained = trainingSamples(groups, settings);
+    expect(advantagesOf(trained)).toEqual(groupRelative([1, 0, -0.2], 'group'));
+    const masked = trainingSamples(groups, creditBy({}, 'mask'));
+    expect(advantagesOf(masked)).toEqual(groupRelative([1, 0], 'group'));
   });
 
   test('counts groups of equal rewards, which stay with advantages of zero', () => {
     const informing = group([scored(1), scored(0)]);
     const equal = group([scored(1), scored(1)]);
-    const taught = trainingSequences([equal, informing, equal, group([failed, failed])], settings);
+    const taught = trainingSamples([equal, informing, equal, group([failed, failed])], settings);
     expect(taught.degenerateGroups).toBe(3);
-    const [good, bad] = groupAdvantages([1, 0], 'group').advantages as number[];
+    const [good, bad] = groupRelative([1, 0], 'group') as number[];
     // Nobody could judge the failed ones: they count nowhere.
     expect(advantagesOf(taught)).toEqual([0, 0, good, bad, 0, 0]);
   });
 
   test('compares the samples of one task only with each other', () => {
-    const { sequences } = trainingSequences(
+    const { sequences } = trainingSamples(
       [group([scored(1), scored(0)], [scored(100), scored(99)])],
       settings,
     );
     expect(advantagesOf({ sequences })).toEqual([
-      ...groupAdvantages([1, 0], 'group').advantages,
-      ...groupAdvantages([100, 99], 'group').advantages,
+      ...groupRelative([1, 0], 'group'),
+      ...groupRelative([100, 99], 'group'),
     ]);
   });
 
   test('is nothing where nothing differs, unless the reference pulls', () => {
     const groups = [group([scored(1), scored(1)]), group([failed, scored(0)])];
-    expect(trainingSequences(groups, settings)).toEqual({
+    expect(trainingSamples(groups, settings)).toEqual({
       sequences: [],
       taughtTokens: 0,
       degenerateGroups: 2,
     });
-    const pulled = trainingSequences(groups, creditBy({ beta: 0.1 }));
+    const pulled = trainingSamples(groups, creditBy({ beta: 0.1 }));
     expect(advantagesOf(pulled)).toEqual([0, 0, 0]);
   });
 
@@ -239,7 +239,7 @@ describe('what a step teaches', () => {
     const shaped = [group([scored(0.1), scored(0.2)])];
     const taughtBy = (filter: 'correctness' | 'reward') => {
       const by = creditBy({ kind: 'dapo', filter });
-      return trainingSequences(shaped, { ...by, reward: { ...by.reward, components: [outcome] } });
+      return trainingSamples(shaped, { ...by, reward: { ...by.reward, components: [outcome] } });
     };
     expect(taughtBy('correctness')).toEqual({ sequences: [], taughtTokens: 0, degenerateGroups: 1 });
     expect(taughtBy('reward')).toMatchObject({ sequences: [{}, {}], degenerateGroups: 0 });
@@ -249,7 +249,7 @@ describe('what a step teaches', () => {
 test('a batch holds the sequences end to end, and they can be cut out again', () => {
   const sequence = fc
     .array(fc.tuple(fc.nat(500), fc.constantFrom(0, 1), fc.nat(9)), { minLength: 1, maxLength: 9 })
-    .map((rows): TrainSequence => ({
+    .map((rows): TrainingSample => ({
       tokens: rows.map(([token]) => token),
       mask: rows.map(([, bit]) => bit),
       streams: {

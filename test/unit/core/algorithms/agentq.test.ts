@@ -1,7 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { algorithmSchema, giveCredit, refuseAlgorithm } from '../../../../core/algorithms/index.ts';
-import type { CreditGroup, MethodContext, Sample } from '../../../../core/algorithms/method.ts';
+import { algorithmSchema, computeAdvantages, refuseAlgorithm } from '../../../../core/algorithms/index.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import type { MethodContext } from '../../../../core/algorithms/method.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 const specOf = (over: object = {}) => algorithmSchema.parse({ kind: 'agentq', margin: 0, ...over });
 
@@ -21,11 +24,11 @@ function sample(actions: readonly number[], reward: number | null, inherited = 0
     truncated: false,
   };
 }
-const group = (samples: Sample[]): CreditGroup => ({ environment: 'toy', greedy: null, samples });
+const group = (samples: Sample[]): TaskGroup => taskGroup(samples);
 
 /** Each lesson as the turns that lead to it and are its own, with its label. */
-const said = (groups: CreditGroup[], over: object = {}) =>
-  giveCredit(specOf(over), groups).map(({ group: g, sample: s, mask, advantages, pair, label }) => {
+const said = (groups: TaskGroup[], over: object = {}) =>
+  computeAdvantages(specOf(over), groups).map(({ group: g, sample: s, mask, advantages, pair, label }) => {
     const { tokens } = groups[g]!.samples[s]!;
     expect(advantages).toEqual(mask!.map((bit) => bit * label!));
     const end = mask!.lastIndexOf(1) + 1;
@@ -100,9 +103,11 @@ test('turns behind different beginnings that were forced on them are no choice o
     turns: of.turns.map((turn, k) => (k === 0 ? { ...turn, start: 1 } : turn)),
   });
   const [a, b, c] = [sample([1, 2], 1), sample([5, 6], 0), sample([1, 3], 0)].map(forced);
-  expect(giveCredit(specOf(), [group([a!, b!])])).toEqual([]);
+  expect(computeAdvantages(specOf(), [group([a!, b!])])).toEqual([]);
   // The same beginning, and the same rest of the first turn: they part at the second.
-  expect(giveCredit(specOf(), [group([a!, b!, c!])]).map(({ mask }) => mask!.indexOf(1))).toEqual([3, 3]);
+  expect(computeAdvantages(specOf(), [group([a!, b!, c!])]).map(({ mask }) => mask!.indexOf(1))).toEqual([
+    3, 3,
+  ]);
 });
 
 test('a turn that nobody has drawn whose worth is known is in no pair', () => {

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
 import { mostDeviating } from '../../../../core/algorithms/group-baseline.ts';
-import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 const sample = (reward: number | null): Sample => ({
   reward,
@@ -15,12 +17,8 @@ const sample = (reward: number | null): Sample => ({
 });
 
 it('keeps the whole number of groups that a share is, though doubles make it a hair less', () => {
-  const groups = (count: number): CreditGroup[] =>
-    Array.from({ length: count }, (_, i) => ({
-      environment: 'calculator',
-      samples: [sample(0), sample(i + 1)],
-      greedy: null,
-    }));
+  const groups = (count: number): TaskGroup[] =>
+    Array.from({ length: count }, (_, i) => taskGroup([sample(0), sample(i + 1)]));
   expect(mostDeviating(groups(50), 0.58).size).toBe(29);
   expect(mostDeviating(groups(100), 0.29).size).toBe(29);
   expect(mostDeviating(groups(3), 0.5).size).toBe(1);
@@ -28,11 +26,7 @@ it('keeps the whole number of groups that a share is, though doubles make it a h
 });
 
 it('ranks, and takes the share of, the groups alone that have two rewards or more', () => {
-  const group = (...rewards: (number | null)[]): CreditGroup => ({
-    environment: 'calculator',
-    samples: rewards.map(sample),
-    greedy: null,
-  });
+  const group = (...rewards: (number | null)[]): TaskGroup => taskGroup(rewards.map(sample));
   const ended = group(null, null);
   const oneLeft = group(1, null);
   const judged = [group(0, 1), group(0, 2), group(0, 3), group(0, 0.5)];
@@ -44,11 +38,7 @@ it('ranks, and takes the share of, the groups alone that have two rewards or mor
 });
 
 it('takes the earlier of groups whose rewards deviate alike, though doubles make the later one a hair more', () => {
-  const group = (...rewards: number[]): CreditGroup => ({
-    environment: 'calculator',
-    samples: rewards.map(sample),
-    greedy: null,
-  });
+  const group = (...rewards: number[]): TaskGroup => taskGroup(rewards.map(sample));
   const orders = [
     [0.1, 0.2, 0.7],
     [0.1, 0.7, 0.2],

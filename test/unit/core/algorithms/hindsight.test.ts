@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
   algorithmSchema,
-  giveCredit,
+  computeAdvantages,
   planAlgorithm,
   refuseAlgorithm,
 } from '../../../../core/algorithms/index.ts';
-import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
 import { sampling } from '../training/scripted-training.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 const specOf = (over: object = {}) => algorithmSchema.parse({ kind: 'hindsight', ...over });
 const sample = (success: boolean | null): Sample => ({
@@ -20,14 +22,10 @@ const sample = (success: boolean | null): Sample => ({
   scores: {},
   truncated: false,
 });
-const group = (successes: (boolean | null)[], hindsight = false): CreditGroup => ({
-  environment: 'calculator',
-  samples: successes.map(sample),
-  greedy: null,
-  ...(hindsight && { hindsight }),
-});
-const taught = (groups: CreditGroup[], over: object = {}) =>
-  giveCredit(specOf(over), groups).map((lesson) => [lesson.group, lesson.sample, lesson.advantages]);
+const group = (successes: (boolean | null)[], hindsight = false): TaskGroup =>
+  taskGroup(successes.map(sample), { hindsight });
+const taught = (groups: TaskGroup[], over: object = {}) =>
+  computeAdvantages(specOf(over), groups).map((lesson) => [lesson.group, lesson.sample, lesson.advantages]);
 
 test('corrections that succeed are imitated, and what fails, hinted or not, teaches nothing', () => {
   const groups = [group([false, true, null]), group([false, true, true], true)];

@@ -1,23 +1,23 @@
 import { expect, test } from 'vitest';
-import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
-import type { CreditGroup } from '../../../../core/algorithms/method.ts';
+import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
-const group = (rewards: (number | null)[]): CreditGroup => ({
-  environment: 'toy',
-  greedy: null,
-  samples: rewards.map((reward) => ({
-    reward,
-    success: reward === null ? null : reward === 1,
-    tokens: [7, 8, 9],
-    mask: [1, 0, 1],
-    before: [],
-    turns: [{ start: 0, end: 3, reward: 0, state: 'prompt' }],
-    samplerLogprobs: [-1, 0, -1],
-    scores: {},
-    truncated: false,
-  })),
-});
-const credit = (groups: CreditGroup[]) => giveCredit(algorithmSchema.parse({ kind: 'kto' }), groups);
+const group = (rewards: (number | null)[]): TaskGroup =>
+  taskGroup(
+    rewards.map((reward) => ({
+      reward,
+      success: reward === null ? null : reward === 1,
+      tokens: [7, 8, 9],
+      mask: [1, 0, 1],
+      before: [],
+      turns: [{ start: 0, end: 3, reward: 0, state: 'prompt' }],
+      samplerLogprobs: [-1, 0, -1],
+      scores: {},
+      truncated: false,
+    })),
+  );
+const credit = (groups: TaskGroup[]) => computeAdvantages(algorithmSchema.parse({ kind: 'kto' }), groups);
 
 test('every completion is put after the prompt of another task, too, for its reference point', () => {
   const lessons = credit([group([1, 0]), group([null, 1]), group([0])]);

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import {
   algorithmSchema,
-  giveCredit,
+  computeAdvantages,
   planAlgorithm,
   refuseAlgorithm,
 } from '../../../../core/algorithms/index.ts';
-import type { Sample } from '../../../../core/algorithms/method.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
 import { sampling } from '../training/scripted-training.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 const opd = (over: object) => algorithmSchema.parse({ kind: 'opd', teachers: [{ from: 'expert' }], ...over });
 const plan = (over: object) => planAlgorithm(opd(over), sampling);
@@ -21,7 +22,7 @@ const sample: Sample = {
   scores: {},
   truncated: false,
 };
-const group = (environment: string) => ({ environment, samples: [sample], greedy: null });
+const group = (environment: string) => taskGroup([sample], { environment });
 const byTask = [
   { from: 'mathematician', environments: ['calculator', 'proofs'] },
   { from: 'chemist@40', environments: ['molecules'] },
@@ -34,12 +35,15 @@ test('teachers are merged by what they weigh', () => {
     movesAll: true,
     objective: { kind: 'distill', teacherWeights: [0.75, 0.25], divergence: { kind: 'reverse-kl' } },
   });
-  const [lesson] = giveCredit(opd({ teachers }), [group('calculator')]);
+  const [lesson] = computeAdvantages(opd({ teachers }), [group('calculator')]);
   expect(lesson).toEqual({ group: 0, sample: 0, advantages: [1, 0, 1] });
 });
 
 test('or a task has the one of its environment', () => {
-  const lessons = giveCredit(opd({ teachers: byTask }), ['molecules', 'proofs', 'calculator'].map(group));
+  const lessons = computeAdvantages(
+    opd({ teachers: byTask }),
+    ['molecules', 'proofs', 'calculator'].map(group),
+  );
   expect(lessons.map(({ teacher }) => teacher)).toEqual([1, 0, 0]);
 });
 

@@ -2,12 +2,15 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   algorithmSchema,
-  giveCredit,
+  computeAdvantages,
   METHOD_KINDS,
   planAlgorithm,
 } from '../../../../core/algorithms/index.ts';
-import type { CreditGroup, Lesson, Sample } from '../../../../core/algorithms/method.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import type { SampleAdvantages } from '../../../../core/algorithms/advantage.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
 import { lossOf } from '../../../../engine/learner/losses/index.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 const logprob = fc.double({ min: -8, max: -0.01, noNaN: true });
 const small = fc.double({ min: -2, max: 2, noNaN: true });
@@ -61,12 +64,14 @@ const sample = fc
       }));
   });
 
-const group: fc.Arbitrary<CreditGroup> = fc.record({
-  environment: fc.constantFrom('calculator', 'molecules'),
-  hindsight: fc.boolean(),
-  samples: fc.array(sample, { minLength: 1, maxLength: 5 }),
-  greedy: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
-});
+const group: fc.Arbitrary<TaskGroup> = fc
+  .record({
+    environment: fc.constantFrom('calculator', 'molecules'),
+    hindsight: fc.boolean(),
+    samples: fc.array(sample, { minLength: 1, maxLength: 5 }),
+    greedy: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
+  })
+  .map(({ samples, greedy, ...more }) => taskGroup(samples, { ...more, ...(greedy !== null && { greedy }) }));
 const step = fc.array(group, { minLength: 1, maxLength: 4 });
 
 /** As many pairs and successes as there are, so that none depends on its place. */
@@ -86,7 +91,7 @@ const SAMPLING = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionT
 const specOf = (kind: string) => algorithmSchema.parse({ kind, ...WRITTEN[kind] });
 
 /** Lessons by the sample that they are of, each with what it says. */
-const said = (lessons: readonly Lesson[], groups: readonly CreditGroup[]) =>
+const said = (lessons: readonly SampleAdvantages[], groups: readonly TaskGroup[]) =>
   new Map(
     lessons
       .filter(({ label }) => label !== 0)
@@ -99,8 +104,8 @@ const close = (a: readonly number[] | undefined, b: readonly number[] | undefine
 };
 
 function sameLessons(
-  [a, ofA]: [readonly Lesson[], readonly CreditGroup[]],
-  [b, ofB]: [readonly Lesson[], readonly CreditGroup[]],
+  [a, ofA]: [readonly SampleAdvantages[], readonly TaskGroup[]],
+  [b, ofB]: [readonly SampleAdvantages[], readonly TaskGroup[]],
 ): void {
   const [one, other] = [said(a, ofA), said(b, ofB)];
   expect(one.size).toBe(other.size);
@@ -120,7 +125,7 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
   test('teaches finite numbers, and nothing where the policy sampled nothing', () => {
     fc.assert(
       fc.property(step, (groups) => {
-        for (const { group: g, sample: s, advantages, returns } of giveCredit(spec, groups)) {
+        for (const { group: g, sample: s, advantages, returns } of computeAdvantages(spec, groups)) {
           const { mask, reward } = groups[g]!.samples[s]!;
           expect(reward).not.toBeNull();
           for (const stream of [advantages, ...(returns ? [returns] : [])]) {
@@ -141,7 +146,7 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
           ...rest,
           samples: samples.filter(({ reward }) => reward !== null),
         }));
-        sameLessons([giveCredit(spec, groups), groups], [giveCredit(spec, without), without]);
+        sameLessons([computeAdvantages(spec, groups), groups], [computeAdvantages(spec, without), without]);
       }),
     );
   });
@@ -157,7 +162,7 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
           const turned = groups
             .toReversed()
             .map(({ samples, ...rest }) => ({ ...rest, samples: samples.toReversed() }));
-          sameLessons([giveCredit(spec, groups), groups], [giveCredit(spec, turned), turned]);
+          sameLessons([computeAdvantages(spec, groups), groups], [computeAdvantages(spec, turned), turned]);
         }),
       );
     });
@@ -182,10 +187,10 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
               scores: Object.fromEntries(Object.entries(of.scores).filter(([name]) => names.includes(name))),
             })),
           }));
-        expect(giveCredit(spec, only(scores))).toEqual(giveCredit(spec, groups));
+        expect(computeAdvantages(spec, only(scores))).toEqual(computeAdvantages(spec, groups));
         for (const missing of scores) {
           const rest = scores.filter((name) => name !== missing);
-          expect(() => giveCredit(spec, only(rest))).toThrow(`credit needs ${missing}`);
+          expect(() => computeAdvantages(spec, only(rest))).toThrow(`credit needs ${missing}`);
         }
       }),
     );

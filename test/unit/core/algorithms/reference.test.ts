@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
+import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
 import type { AlgorithmSpec } from '../../../../core/algorithms/index.ts';
 import { mixesSuccess, mostDeviating, tellsApart } from '../../../../core/algorithms/group-baseline.ts';
-import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 // Against PyTorch code that was written from the papers alone: test/reference/methods.
 
@@ -31,29 +33,29 @@ const { cases } = JSON.parse(
   readFileSync(new URL('../../../reference/methods/credit.json', import.meta.url), 'utf8'),
 ) as { cases: Case[] };
 
-const groupOf = ({ samples, greedy_reward: greedy }: Case['groups'][number]): CreditGroup => ({
-  environment: 'calculator',
-  greedy: greedy ?? null,
-  samples: samples.map((written): Sample => ({
-    reward: written.reward,
-    success: written.reward === null ? null : written.reward === 1,
-    tokens: written.mask.map((_, t) => t),
-    mask: written.mask,
-    before: [],
-    samplerLogprobs: written.rollout ?? written.mask.map(() => 0),
-    scores: {
-      ...(written.values && { values: written.values }),
-      ...(written.reference && { reference: written.reference }),
-      ...(written.policy && { policy: written.policy }),
-    },
-    truncated: false,
-    turns: written.turns.map((turn, k) => ({
-      ...turn,
-      reward: written.turn_rewards?.[k] ?? 0,
-      state: written.states?.[k] ?? `${k}`,
+const groupOf = ({ samples, greedy_reward: greedy }: Case['groups'][number]): TaskGroup =>
+  taskGroup(
+    samples.map((written): Sample => ({
+      reward: written.reward,
+      success: written.reward === null ? null : written.reward === 1,
+      tokens: written.mask.map((_, t) => t),
+      mask: written.mask,
+      before: [],
+      samplerLogprobs: written.rollout ?? written.mask.map(() => 0),
+      scores: {
+        ...(written.values && { values: written.values }),
+        ...(written.reference && { reference: written.reference }),
+        ...(written.policy && { policy: written.policy }),
+      },
+      truncated: false,
+      turns: written.turns.map((turn, k) => ({
+        ...turn,
+        reward: written.turn_rewards?.[k] ?? 0,
+        state: written.states?.[k] ?? `${k}`,
+      })),
     })),
-  })),
-});
+    typeof greedy === 'number' ? { greedy } : {},
+  );
 
 type Written = Record<string, unknown> & { kind: string };
 
@@ -96,8 +98,8 @@ function written({ method, settings }: Case): Written {
 }
 
 /** What is taught of each sample; null where nothing is. */
-function taught(spec: AlgorithmSpec, groups: readonly CreditGroup[], stream: 'advantages' | 'returns') {
-  const lessons = giveCredit(spec, groups);
+function taught(spec: AlgorithmSpec, groups: readonly TaskGroup[], stream: 'advantages' | 'returns') {
+  const lessons = computeAdvantages(spec, groups);
   return groups.map(({ samples }, g) =>
     samples.map((_, s) => lessons.find(({ group, sample }) => group === g && sample === s)?.[stream] ?? null),
   );
@@ -143,7 +145,10 @@ describe('filters keep what the papers say', () => {
   test('and DAPO learns from no other group', () => {
     for (const one of cases.filter(({ method }) => method === 'dynamic-sampling')) {
       const groups = one.groups.map(groupOf);
-      const lessons = giveCredit(algorithmSchema.parse({ kind: 'dapo', filter: one.settings['by'] }), groups);
+      const lessons = computeAdvantages(
+        algorithmSchema.parse({ kind: 'dapo', filter: one.settings['by'] }),
+        groups,
+      );
       expect(new Set(lessons.map(({ group }) => group))).toEqual(
         new Set([...groups.keys()].filter((g) => one.expected.kept![g])),
       );

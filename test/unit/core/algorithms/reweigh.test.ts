@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { stepLessons, tasksOf } from '../../../../core/algorithms/credit.ts';
+import { stepAdvantages } from '../../../../core/algorithms/step-advantages.ts';
+import { taskGroups } from '../../../../core/algorithms/task-group.ts';
 import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';
 import { reweigh } from '../../../../core/algorithms/reweigh.ts';
-import type { CreditedStep } from '../../../../core/algorithms/reweigh.ts';
+import type { ReweighableStep } from '../../../../core/algorithms/reweigh.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
 import { composeReward } from '../../../../core/episode/reward.ts';
@@ -146,8 +147,8 @@ const groupsBy = (spec: RewardSpec, drawn: readonly (readonly Judged[])[]): Roll
 
 /** What models would have scored: some number a token. */
 function scoresOf(groups: readonly RolloutGroup[], { truncated }: RewardSpec) {
-  const credited = tasksOf(groups)
-    .flatMap(({ episodes }) => episodes)
+  const credited = taskGroups(groups)
+    .flatMap(({ samples }) => samples)
     .filter(
       ({ outcome }) => outcome?.kind === 'scored' || (outcome?.kind === 'truncated' && truncated === 'train'),
     );
@@ -160,7 +161,7 @@ const stepOf = (
   spec: RewardSpec,
   drawn: readonly (readonly Judged[])[],
   kind: (typeof METHOD_KINDS)[number],
-): CreditedStep => {
+): ReweighableStep => {
   const groups = groupsBy(spec, drawn);
   const written = kind === 'opd' ? { kind, teachers: [{ from: 'other' }] } : { kind };
   return {
@@ -325,11 +326,11 @@ test('what was learnt late is the difference of two lessons by the changed rewar
   };
   const { algorithm } = algorithmWith({ kind: 'grpo' });
   const { tasks } = reweigh({ groups: late(from), greedy: [], scores: {}, algorithm }, { from, to });
-  const anew = stepLessons(late(to), { algorithm, reward: to });
-  const lessons = anew.lessonsOf.get(anew.tasks[0]!)!;
-  expect(lessons).toHaveLength(2);
+  const anew = stepAdvantages(late(to), { algorithm, reward: to });
+  const { advantages } = anew.groups[0]!;
+  expect(advantages).toHaveLength(2);
   tasks[0]!.episodes.forEach(({ advantage }, i) => {
-    expect(advantage.after).toBe(lessons[i]!.advantages[0]);
+    expect(advantage.after).toBe(advantages[i]!.advantages[0]);
     expect(advantage.after).not.toBe(advantage.before);
   });
 });

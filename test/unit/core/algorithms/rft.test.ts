@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
-import type { Sample } from '../../../../core/algorithms/method.ts';
+import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 const sample = (tokens: number[], success: boolean): Sample => ({
   reward: Number(success),
@@ -22,9 +23,9 @@ const samples = [
   sample([4], true),
 ];
 const learnt = (over: object) =>
-  giveCredit(algorithmSchema.parse({ kind: 'rft', ...over }), [
-    { environment: 'toy', greedy: null, samples },
-  ]).map(({ sample: place, advantages }) => [place, advantages[0]]);
+  computeAdvantages(algorithmSchema.parse({ kind: 'rft', ...over }), [taskGroup(samples)]).map(
+    ({ sample: place, advantages }) => [place, advantages[0]],
+  );
 
 test('the same path of a task is imitated once, and does not take the place of another one', () => {
   expect(learnt({ mostPerTask: 2 })).toEqual([

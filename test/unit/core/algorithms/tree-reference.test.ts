@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
-import type { CreditGroup, Sample } from '../../../../core/algorithms/method.ts';
+import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
+import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
 import { chooseBranches, treeOf } from '../../../../core/episode/tree.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 // Trees against Python code that enumerates samples and builds none: test/reference/methods/papers/tree_search.py.
 
@@ -46,12 +48,8 @@ const sampleOf = ({ turns, inherited, turn_rewards: paid, ...written }: WrittenS
 
 describe('the pairs of agentq are those of the enumeration', () => {
   test.each(casesOf<{ pairs: { better: Place; worse: Place }[][] }>('agentq'))('%s', (_, one) => {
-    const groups = one.groups.map(({ samples }): CreditGroup => ({
-      environment: 'toy',
-      greedy: null,
-      samples: samples.map(sampleOf),
-    }));
-    const lessons = giveCredit(algorithmSchema.parse({ kind: 'agentq', ...one.settings }), groups);
+    const groups = one.groups.map(({ samples }) => taskGroup(samples.map(sampleOf)));
+    const lessons = computeAdvantages(algorithmSchema.parse({ kind: 'agentq', ...one.settings }), groups);
     const placeOf = ({ group, sample, mask }: (typeof lessons)[number]): Place => [
       sample,
       groups[group]!.samples[sample]!.turns.findIndex(({ start }) => start === mask!.indexOf(1)),

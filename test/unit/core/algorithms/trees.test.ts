@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { algorithmSchema, giveCredit } from '../../../../core/algorithms/index.ts';
-import type { Sample } from '../../../../core/algorithms/method.ts';
+import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
+import type { Sample } from '../../../../core/algorithms/sample.ts';
+import { taskGroup } from '../../../support/task-group.ts';
 
 // Two samples that are equal to the letter, one of which branched off, are worth the same.
 
@@ -21,7 +22,7 @@ function sample(paid: readonly number[], reward: number, inherited = 0): Sample 
   };
 }
 const credit = (spec: object, samples: Sample[]) =>
-  giveCredit(algorithmSchema.parse(spec), [{ environment: 'toy', greedy: null, samples }]);
+  computeAdvantages(algorithmSchema.parse(spec), [taskGroup(samples)]);
 
 test('by gigpo, which compares what whole episodes were paid', () => {
   const samples = [sample([0.3, 0.2], 1), sample([0.3, 0.2], 1, 1), sample([0.1, 0.2], 0)];

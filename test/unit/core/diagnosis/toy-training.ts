@@ -1,5 +1,5 @@
 import { tally } from '../../../../activities/verification/tally.ts';
-import { groupAdvantages } from '../../../../core/algorithms/advantage.ts';
+import { groupRelative } from '../../../support/group-relative.ts';
 import type { Action, Episode, Observation, RolloutGroup, Turn } from '../../../../core/episode/episode.ts';
 import { composeReward } from '../../../../core/episode/reward.ts';
 import { RandomStream } from '../../../../core/random.ts';
@@ -102,7 +102,7 @@ export async function train({
         if (episode.status.kind === 'truncated' && episode.outcome.kind === 'scored')
           episode.outcome = { ...episode.outcome, kind: 'truncated', limit: 'turns' };
       }
-      const { advantages } = groupAdvantages(
+      const advantages = groupRelative(
         episodes.map(({ episode }) => (episode.outcome as { reward: number }).reward),
         'group',
       );

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { trainingSequences } from '../../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../../core/algorithms/training-sample.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import { creditBy } from '../../../support/algorithm.ts';
 import type { Episode, RolloutGroup } from '../../../../core/episode/episode.ts';
@@ -124,7 +124,7 @@ it.each(cases)(
     };
     const plan = settings(objective, { optimizer });
     const reference = lively(TINY, 9);
-    const { sequences } = trainingSequences(groups, creditBy({ beta }));
+    const { sequences } = trainingSamples(groups, creditBy({ beta }));
     const batch = packBatch(sequences, { minibatch, epochs: 1, seed: 7 });
     const { state, metrics } = await learner.step(freshState(), batch, plan, { reference });
     const before = freshState().weights;
@@ -151,7 +151,7 @@ it('takes the time of what teaches, unless the reference pulls at everything', a
   const lengths = (chosen: typeof everything) =>
     chosen.reduce((sum, { tokens }) => sum + PROMPT.length + tokens.length, 0);
   const step = async (beta: number) => {
-    const { sequences } = trainingSequences(groups, creditBy({ beta }));
+    const { sequences } = trainingSamples(groups, creditBy({ beta }));
     const batch = packBatch(sequences, { minibatch: 64, epochs: 1, seed: 7 });
     const others = { reference: lively(TINY, 9) };
     const { metrics } = await learner.step(freshState(), batch, settings({ ...GRPO, beta }), others);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { trainingSequences } from '../../../../core/algorithms/credit.ts';
+import { trainingSamples } from '../../../../core/algorithms/training-sample.ts';
 import { scoreEpisodes } from '../../../../activities/training/scores.ts';
 import { packBatch } from '../../../../activities/training/training-batch.ts';
 import { METHOD_KINDS } from '../../../../core/algorithms/index.ts';
@@ -85,7 +85,7 @@ async function stepOf(
           { reward: REWARD, scores: plan.scores, from: SAMPLING },
           new AbortController().signal,
         );
-  const { sequences } = trainingSequences(
+  const { sequences } = trainingSamples(
     groups,
     { algorithm, plan, reward: REWARD, policy },
     {

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { giveCredit } from '../../../../../core/algorithms/index.ts';
+import { computeAdvantages } from '../../../../../core/algorithms/index.ts';
 import type { algorithmSchema } from '../../../../../core/algorithms/index.ts';
-import type { CreditGroup, Sample } from '../../../../../core/algorithms/method.ts';
+import type { TaskGroup } from '../../../../../core/algorithms/task-group.ts';
+import type { Sample } from '../../../../../core/algorithms/sample.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
 import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
@@ -12,6 +13,7 @@ import { algorithmWith } from '../../../../support/algorithm.ts';
 import { ROOT } from '../../../../support/markdown.ts';
 import { compare, valueAndSlopes } from './by-logits.ts';
 import type { Expected } from './by-logits.ts';
+import { taskGroup } from '../../../../support/task-group.ts';
 
 // Samples of another policy than the one that learns: credit and the loss that its plan names make, together, the gradient
 // that PyTorch gives for the papers' equations (test/reference/methods), so each ratio is in it once.
@@ -81,12 +83,8 @@ it.each(cases.map((one) => [one.name, one] as const))('%s', (_, { first, setting
     maxCompletionTokens: Number(settings['maxCompletionTokens']),
   };
   const { algorithm, plan } = algorithmWith(written(settings), sampling);
-  const credited = groups.map(({ samples }): CreditGroup => ({
-    environment: 'e',
-    greedy: null,
-    samples: samples.map(sampleOf),
-  }));
-  const lessons = giveCredit(algorithm, credited);
+  const credited = groups.map(({ samples }) => taskGroup(samples.map(sampleOf)));
+  const lessons = computeAdvantages(algorithm, credited);
   const taught = lessons.map(({ group, sample }) => groups[group]!.samples[sample]!);
   const counted = (name: 'policy' | 'rollout') =>
     Float32Array.from(taught.flatMap(({ mask, ...of }) => of[name].map((value, t) => mask[t]! * value)));

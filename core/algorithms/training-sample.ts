@@ -1,0 +1,110 @@
+import type { RolloutGroup } from '../episode/episode.ts';
+import type { BatchRequest } from '../requests.ts';
+import type { EnvironmentScale } from '../reward/normalization.ts';
+import { isMoving } from './advantage.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import { mixesSuccess, tellsApart } from './group-baseline.ts';
+import type { Sample } from './sample.ts';
+import { stepAdvantages } from './step-advantages.ts';
+import type { AdvantageRequest, Beside, GroupAdvantages } from './step-advantages.ts';
+
+/** One sequence of a batch: a prompt and its completion; all arrays have the same length. */
+export interface TrainingSample {
+  tokens: number[];
+  mask: number[];
+  /** What is said of each token; all sequences of a batch have the same streams. */
+  streams: Partial<Record<'advantages' | 'samplerLogprobs' | 'reference' | 'values' | 'returns', number[]>>;
+  /** Ids that each token was sampled among; empty where nothing was cut. Absent: nowhere. */
+  kept?: number[][];
+  /** Was sampled by an earlier policy than the one that learns from it. */
+  late?: true;
+  /** Sequences of one number are the two of a preference, and stay in one update. */
+  pair?: number;
+  /** 1: preferred, or desirable; −1: the other; 0: neither. */
+  label?: 1 | -1 | 0;
+  /** The number of the teacher that it follows; absent: all of them by weight. */
+  teacher?: number;
+}
+
+/**
+ * The training samples of a step, with the advantages of `stepAdvantages`. Those of groups without variance have an advantage of zero and stay, for the
+ * loss is a mean over them too, and updates are cut from all; the learner passes over what cannot move it. A step in which
+ * nothing moves the weights is none.
+ */
+export function trainingSamples(
+  groups: readonly RolloutGroup[],
+  request: AdvantageRequest & Pick<BatchRequest, 'plan'> & Partial<Pick<BatchRequest, 'policy'>>,
+  beside: Beside = {},
+): {
+  sequences: TrainingSample[];
+  taughtTokens: number;
+  degenerateGroups: number;
+  trees?: number;
+  scales?: EnvironmentScale[];
+} {
+  const { plan, policy, reward } = request;
+  const { groups: all, fresh, scales } = stepAdvantages(groups, request, beside);
+  const sequences = all.flatMap(({ group, late, advantages }) => {
+    const stale = late || (policy !== undefined && group.weights !== policy);
+    return advantages.map((one) => {
+      const { promptTokens } = one.promptOf === undefined ? group : fresh[one.promptOf]!;
+      return trainingSample(promptTokens, group.samples[one.sample]!, one, stale);
+    });
+  });
+  const longest = sequences.reduce(
+    (most, { label, tokens }) => (label === 0 ? most : Math.max(most, tokens.length)),
+    0,
+  );
+  const moves = plan.movesAll || all.some(({ advantages }) => advantages.some(isMoving));
+  const compared = fresh.filter(({ hindsight }) => !hindsight);
+  const hasContrast = plan.refillBy === 'correctness' ? mixesSuccess : tellsApart;
+  return {
+    // A completion after a longer prompt than its own may have no room in the model.
+    sequences: moves ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest) : [],
+    taughtTokens: all.reduce((sum, one) => sum + (one.late ? 0 : movingTokens(one)), 0),
+    degenerateGroups: compared.filter((group) => !hasContrast(group)).length,
+    ...(groups.some(({ grows }) => grows !== undefined) && { trees: compared.length }),
+    ...(reward.normalization && { scales }),
+  };
+}
+
+/** Sampled tokens of a group that some advantages are about which move the policy, each counted once. */
+function movingTokens({ group: { samples }, advantages }: GroupAdvantages): number {
+  const moving = advantages.filter(isMoving);
+  return samples.reduce((sum, { mask: own }, sample) => {
+    const about = moving.filter((one) => one.sample === sample);
+    return (
+      sum + own.filter((bit, at) => bit === 1 && about.some(({ mask }) => (mask?.[at] ?? 1) === 1)).length
+    );
+  }, 0);
+}
+
+function trainingSample(
+  promptTokens: readonly number[],
+  { tokens, samplerLogprobs, kept, mask: own, scores: { values } }: Sample,
+  { advantages, mask, returns, pair, label, teacher }: SampleAdvantages,
+  late: boolean,
+): TrainingSample {
+  // Nothing behind the last token that the advantages are about has a part in it.
+  const end = mask ? mask.lastIndexOf(1) + 1 : tokens.length;
+  const nothing = promptTokens.map(() => 0);
+  const afterPrompt = (perToken: ArrayLike<number>): number[] => [
+    ...nothing,
+    ...Array.from(perToken).slice(0, end),
+  ];
+  return {
+    tokens: [...promptTokens, ...tokens.slice(0, end)],
+    mask: afterPrompt(mask ?? own),
+    streams: {
+      advantages: afterPrompt(advantages),
+      samplerLogprobs: afterPrompt(samplerLogprobs),
+      ...(returns && { returns: afterPrompt(returns) }),
+      ...(returns && values && { values: afterPrompt(values) }),
+    },
+    ...(kept && { kept: [...nothing.map(() => []), ...kept.slice(0, end)] }),
+    ...(late && { late }),
+    ...(pair !== undefined && { pair }),
+    ...(label !== undefined && { label }),
+    ...(teacher !== undefined && { teacher }),
+  };
+}
