@@ -314,7 +314,7 @@ export interface BatchResult {
   batch: BlobRef | null;
   sequences: number;
   tokens: number;
-  /** Those whose mask is 1, of sequences that the policy is taught. */
+  /** Those whose mask is 1, of sequences that the policy learns from. */
   maskedTokens: number;
   /** Tokens of the step's episodes that something is learnt from: an advantage that is not zero; absent of demonstrations. */
   taughtTokens?: number;

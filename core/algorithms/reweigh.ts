@@ -13,8 +13,8 @@ import type { AdvantageRequest, GroupAdvantages } from './step-advantages.ts';
 import type { Scores } from './scores.ts';
 import type { SampleAdvantages } from './advantage.ts';
 
-// What a step would have taught had its reward been another one, by the functions that a step is credited by. Nothing is
-// sampled, verified or scored for it.
+// What the advantages of a step would have been, had its reward been another one, by the functions that a step uses. Nothing
+// is sampled, verified or scored for it.
 
 /** Of the same episode: by the reward as it was, and by the changed one. */
 export interface BeforeAfter<T> {
@@ -22,7 +22,7 @@ export interface BeforeAfter<T> {
   after: T;
 }
 
-/** All that a step's credit reads. */
+/** All that the advantages of a step depend on. */
 export interface ReweighableStep extends Omit<AdvantageRequest, 'reward'> {
   groups: readonly RolloutGroup[];
   greedy: readonly RolloutGroup[];
@@ -39,9 +39,9 @@ export interface ReweighedEpisode {
   reward: BeforeAfter<number | null>;
   /** By verifier or rule, what it adds to the reward. */
   contributions: { name: string; before: number | null; after: number | null }[];
-  /** Mean over the tokens that it is taught; null where it is taught none. */
+  /** Mean over the tokens that it is about; null where it is about none. */
   advantage: BeforeAfter<number | null>;
-  /** Tokens that are taught either way. */
+  /** Tokens that have an advantage either way. */
   tokens: number;
   /** Those of them whose advantage has the other sign, so that what was made likelier is made less likely. */
   flipped: number;
@@ -53,7 +53,7 @@ export interface ReweighedTask {
   hindsight: boolean;
   /** Of its trainable rewards, of the sample (n − 1); 0 for fewer than two. */
   deviation: BeforeAfter<number>;
-  /** Whether one of its lessons moves the policy. */
+  /** Whether some of its advantages move the policy. */
   teaches: BeforeAfter<boolean>;
   episodes: ReweighedEpisode[];
 }
@@ -156,7 +156,7 @@ function slices(groups: readonly RolloutGroup[], reward: RewardSpec): Map<Episod
   return of;
 }
 
-/** The scores of those episodes that credit is given for under the changed reward. */
+/** The scores of those episodes that can be trained on under the changed reward. */
 function realigned(
   scores: Scores,
   sliceOf: ReadonlyMap<Episode, [number, number]>,

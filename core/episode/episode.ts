@@ -84,7 +84,7 @@ export interface Episode {
   session?: EpisodeSession;
   status: EpisodeStatus;
   outcome?: Outcome;
-  /** What it was judged to be when its group was last learnt from: only what has changed since is taught. */
+  /** What it was judged to be when its group was last learnt from: only what has changed since is learnt. */
   learntAs?: Outcome;
 }
 

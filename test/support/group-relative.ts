@@ -17,7 +17,7 @@ export function groupRelative(
     scores: {},
     truncated: false,
   }));
-  const { advantages } = grpo;
-  const all = advantages([taskGroup(samples)], grpo.schema.parse({ kind: 'grpo', scaleRewards: scale }));
+  const spec = grpo.schema.parse({ kind: 'grpo', scaleRewards: scale });
+  const all = grpo.advantages([taskGroup(samples)], spec);
   return rewards.map((_, i) => all.find(({ sample }) => sample === i)?.advantages[0] ?? null);
 }

@@ -115,13 +115,13 @@ class Heard {
 }
 
 /** Advantages by sample, as they come into the batch. */
-async function lessons(ref: BlobRef, scaleRewards: 'group' | 'none'): Promise<number[]> {
+async function advantagesIn(ref: BlobRef, scaleRewards: 'group' | 'none'): Promise<number[]> {
   const group = await loadTrajectories(store, ref);
-  const taught = ANSWERS.map(() => 0);
+  const found = ANSWERS.map(() => 0);
   for (const { tokens, streams } of trainingSamples([group], creditBy({ scaleRewards })).sequences) {
-    taught[tokens[1]!] = streams.advantages![1]!;
+    found[tokens[1]!] = streams.advantages![1]!;
   }
-  return taught;
+  return found;
 }
 
 test.each([
@@ -129,28 +129,28 @@ test.each([
   ['none', 'cheaper'],
   ['group', 'pending'],
 ] as const)(
-  'all lessons together are the advantages by the last verdicts, of every member (%s, %s)',
+  'all advantages together are those by the last verdicts, of every member (%s, %s)',
   async (scale, missing) => {
     const run = new Heard(`late-${scale}-${missing}`, missing);
     await run.say('a', 0.8);
     await run.say('b', 0.2);
     const first = await run.step([]);
-    let sum = await lessons(first.groups[0]!.trajectories!, scale);
+    let sum = await advantagesIn(first.groups[0]!.trajectories!, scale);
     for (const [answer, score] of [
       ['c', 0.9],
       ['d', 0.1],
     ] as const) {
       const { offered } = await run.step([await run.say(answer, score)]);
       expect(offered[0]!.key).toContain('rl/000001/');
-      const more = await lessons(offered[0]!, scale);
-      // Who was judged before is taught the difference, too: mean and deviation are others now.
+      const more = await advantagesIn(offered[0]!, scale);
+      // Who was judged before has the difference, too: mean and deviation are others now.
       expect(Math.abs(more[0]!)).toBeGreaterThan(0.01);
-      sum = sum.map((lesson, i) => lesson + more[i]!);
+      sum = sum.map((one, i) => one + more[i]!);
     }
     const last = (await run.outcomes()).map((outcome) => trainableReward(outcome, 'train'));
     expect(last.slice(0, 4)).toEqual([0.8, 0.2, 0.9, 0.1]);
     const advantages = groupRelative(last, scale);
-    sum.forEach((lesson, i) => expect(lesson).toBeCloseTo(advantages[i]!, 5));
+    sum.forEach((one, i) => expect(one).toBeCloseTo(advantages[i]!, 5));
   },
 );
 

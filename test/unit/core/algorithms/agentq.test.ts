@@ -26,7 +26,7 @@ function sample(actions: readonly number[], reward: number | null, inherited = 0
 }
 const group = (samples: Sample[]): TaskGroup => taskGroup(samples);
 
-/** Each lesson as the turns that lead to it and are its own, with its label. */
+/** Each half of a pair as the turns that lead to it and are its own, with its label. */
 const said = (groups: TaskGroup[], over: object = {}) =>
   computeAdvantages(specOf(over), groups).map(({ group: g, sample: s, mask, advantages, pair, label }) => {
     const { tokens } = groups[g]!.samples[s]!;
@@ -123,8 +123,8 @@ test('the order of samples changes nothing where no two actions are worth the sa
       const samples = paths.map((path, i) => sample(path, 2 ** i));
       const distinct = said([group(samples)], { pairsPerTask: 2048 });
       const turned = said([group(samples.toReversed())], { pairsPerTask: 2048 });
-      const text = (lessons: typeof distinct) =>
-        lessons.map(({ label, turns }) => `${label}: ${turns.join(' ')}`).toSorted();
+      const text = (computed: typeof distinct) =>
+        computed.map(({ label, turns }) => `${label}: ${turns.join(' ')}`).toSorted();
       expect(text(turned)).toEqual(text(distinct));
     }),
   );

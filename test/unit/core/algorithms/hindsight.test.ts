@@ -24,18 +24,18 @@ const sample = (success: boolean | null): Sample => ({
 });
 const group = (successes: (boolean | null)[], hindsight = false): TaskGroup =>
   taskGroup(successes.map(sample), { hindsight });
-const taught = (groups: TaskGroup[], over: object = {}) =>
-  computeAdvantages(specOf(over), groups).map((lesson) => [lesson.group, lesson.sample, lesson.advantages]);
+const imitated = (groups: TaskGroup[], over: object = {}) =>
+  computeAdvantages(specOf(over), groups).map((entry) => [entry.group, entry.sample, entry.advantages]);
 
 test('corrections that succeed are imitated, and what fails, hinted or not, teaches nothing', () => {
   const groups = [group([false, true, null]), group([false, true, true], true)];
-  expect(taught(groups)).toEqual([
+  expect(imitated(groups)).toEqual([
     [0, 1, [1, 0, 1]],
     [1, 1, [1, 0, 1]],
     [1, 2, [1, 0, 1]],
   ]);
-  expect(taught(groups, { ownSuccesses: false }).map(([g]) => g)).toEqual([1, 1]);
-  expect(taught(groups, { mostPerTask: 1 }).map(([g, s]) => [g, s])).toEqual([
+  expect(imitated(groups, { ownSuccesses: false }).map(([g]) => g)).toEqual([1, 1]);
+  expect(imitated(groups, { mostPerTask: 1 }).map(([g, s]) => [g, s])).toEqual([
     [0, 1],
     [1, 1],
   ]);

@@ -20,8 +20,8 @@ const group = (rewards: (number | null)[]): TaskGroup =>
 const credit = (groups: TaskGroup[]) => computeAdvantages(algorithmSchema.parse({ kind: 'kto' }), groups);
 
 test('every completion is put after the prompt of another task, too, for its reference point', () => {
-  const lessons = credit([group([1, 0]), group([null, 1]), group([0])]);
-  expect(lessons.map(({ group: g, sample, label, promptOf }) => [g, sample, label, promptOf])).toEqual([
+  const computed = credit([group([1, 0]), group([null, 1]), group([0])]);
+  expect(computed.map(({ group: g, sample, label, promptOf }) => [g, sample, label, promptOf])).toEqual([
     [0, 0, 1, undefined],
     [0, 1, -1, undefined],
     [1, 1, 1, undefined],
@@ -32,7 +32,7 @@ test('every completion is put after the prompt of another task, too, for its ref
     [2, 0, 0, 0],
   ]);
   // They are compared with, and teach nothing themselves.
-  expect(lessons.filter(({ label }) => label === 0).flatMap(({ advantages }) => advantages)).toEqual(
+  expect(computed.filter(({ label }) => label === 0).flatMap(({ advantages }) => advantages)).toEqual(
     Array<number>(12).fill(0),
   );
 });

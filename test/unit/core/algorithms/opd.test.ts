@@ -35,16 +35,16 @@ test('teachers are merged by what they weigh', () => {
     movesAll: true,
     objective: { kind: 'distill', teacherWeights: [0.75, 0.25], divergence: { kind: 'reverse-kl' } },
   });
-  const [lesson] = computeAdvantages(opd({ teachers }), [group('calculator')]);
-  expect(lesson).toEqual({ group: 0, sample: 0, advantages: [1, 0, 1] });
+  const [entry] = computeAdvantages(opd({ teachers }), [group('calculator')]);
+  expect(entry).toEqual({ group: 0, sample: 0, advantages: [1, 0, 1] });
 });
 
 test('or a task has the one of its environment', () => {
-  const lessons = computeAdvantages(
+  const computed = computeAdvantages(
     opd({ teachers: byTask }),
     ['molecules', 'proofs', 'calculator'].map(group),
   );
-  expect(lessons.map(({ teacher }) => teacher)).toEqual([1, 0, 0]);
+  expect(computed.map(({ teacher }) => teacher)).toEqual([1, 0, 0]);
 });
 
 test('the divergence is one of three, with a mixture of its own where it has one', () => {

@@ -90,12 +90,12 @@ const WRITTEN: Record<string, object> = {
 const SAMPLING = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 160 };
 const specOf = (kind: string) => algorithmSchema.parse({ kind, ...WRITTEN[kind] });
 
-/** Lessons by the sample that they are of, each with what it says. */
-const said = (lessons: readonly SampleAdvantages[], groups: readonly TaskGroup[]) =>
+/** Advantages by the sample that they are of. */
+const said = (computed: readonly SampleAdvantages[], groups: readonly TaskGroup[]) =>
   new Map(
-    lessons
+    computed
       .filter(({ label }) => label !== 0)
-      .map((lesson) => [groups[lesson.group]!.samples[lesson.sample]!, lesson] as const),
+      .map((entry) => [groups[entry.group]!.samples[entry.sample]!, entry] as const),
   );
 
 const close = (a: readonly number[] | undefined, b: readonly number[] | undefined): void => {
@@ -103,19 +103,19 @@ const close = (a: readonly number[] | undefined, b: readonly number[] | undefine
   a?.forEach((value, t) => expect(value).toBeCloseTo(b![t]!, 8));
 };
 
-function sameLessons(
+function sameAdvantages(
   [a, ofA]: [readonly SampleAdvantages[], readonly TaskGroup[]],
   [b, ofB]: [readonly SampleAdvantages[], readonly TaskGroup[]],
 ): void {
   const [one, other] = [said(a, ofA), said(b, ofB)];
   expect(one.size).toBe(other.size);
-  for (const [of, lesson] of one) {
+  for (const [of, entry] of one) {
     const same = other.get(of);
     expect(same).toBeDefined();
-    close(lesson.advantages, same!.advantages);
-    close(lesson.returns, same!.returns);
-    expect(lesson.label).toBe(same!.label);
-    expect(lesson.teacher).toBe(same!.teacher);
+    close(entry.advantages, same!.advantages);
+    close(entry.returns, same!.returns);
+    expect(entry.label).toBe(same!.label);
+    expect(entry.teacher).toBe(same!.teacher);
   }
 }
 
@@ -146,7 +146,10 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
           ...rest,
           samples: samples.filter(({ reward }) => reward !== null),
         }));
-        sameLessons([computeAdvantages(spec, groups), groups], [computeAdvantages(spec, without), without]);
+        sameAdvantages(
+          [computeAdvantages(spec, groups), groups],
+          [computeAdvantages(spec, without), without],
+        );
       }),
     );
   });
@@ -162,7 +165,10 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
           const turned = groups
             .toReversed()
             .map(({ samples, ...rest }) => ({ ...rest, samples: samples.toReversed() }));
-          sameLessons([computeAdvantages(spec, groups), groups], [computeAdvantages(spec, turned), turned]);
+          sameAdvantages(
+            [computeAdvantages(spec, groups), groups],
+            [computeAdvantages(spec, turned), turned],
+          );
         }),
       );
     });
@@ -174,7 +180,7 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
     }
   });
 
-  test('asks for what it reads: without the scores of its plan there is no credit, and without others there is', () => {
+  test('asks for what it reads: without the scores of its plan there are no advantages, and without others there are', () => {
     const { scores } = planAlgorithm(spec, SAMPLING);
     fc.assert(
       fc.property(step, (groups) => {
@@ -190,7 +196,7 @@ describe.each(METHOD_KINDS.map((kind) => [kind] as const))('%s', (kind) => {
         expect(computeAdvantages(spec, only(scores))).toEqual(computeAdvantages(spec, groups));
         for (const missing of scores) {
           const rest = scores.filter((name) => name !== missing);
-          expect(() => computeAdvantages(spec, only(rest))).toThrow(`credit needs ${missing}`);
+          expect(() => computeAdvantages(spec, only(rest))).toThrow(`the method needs ${missing}`);
         }
       }),
     );

@@ -97,11 +97,13 @@ function written({ method, settings }: Case): Written {
   }
 }
 
-/** What is taught of each sample; null where nothing is. */
-function taught(spec: AlgorithmSpec, groups: readonly TaskGroup[], stream: 'advantages' | 'returns') {
-  const lessons = computeAdvantages(spec, groups);
+/** Of each sample; null where it has none. */
+function computedOf(spec: AlgorithmSpec, groups: readonly TaskGroup[], stream: 'advantages' | 'returns') {
+  const computed = computeAdvantages(spec, groups);
   return groups.map(({ samples }, g) =>
-    samples.map((_, s) => lessons.find(({ group, sample }) => group === g && sample === s)?.[stream] ?? null),
+    samples.map(
+      (_, s) => computed.find(({ group, sample }) => group === g && sample === s)?.[stream] ?? null,
+    ),
   );
 }
 
@@ -129,8 +131,8 @@ describe('credit is what the papers say', () => {
       spec = { ...spec, outcomeShare: outcome! / scale } as AlgorithmSpec;
     }
     const groups = one.groups.map(groupOf);
-    expectClose(taught(spec, groups, 'advantages'), one.expected.advantages!, scale);
-    if (one.expected.returns) expectClose(taught(spec, groups, 'returns'), one.expected.returns, 1);
+    expectClose(computedOf(spec, groups, 'advantages'), one.expected.advantages!, scale);
+    if (one.expected.returns) expectClose(computedOf(spec, groups, 'returns'), one.expected.returns, 1);
   });
 
   test('of every method that has a reference', () => {
@@ -145,11 +147,11 @@ describe('filters keep what the papers say', () => {
   test('and DAPO learns from no other group', () => {
     for (const one of cases.filter(({ method }) => method === 'dynamic-sampling')) {
       const groups = one.groups.map(groupOf);
-      const lessons = computeAdvantages(
+      const computed = computeAdvantages(
         algorithmSchema.parse({ kind: 'dapo', filter: one.settings['by'] }),
         groups,
       );
-      expect(new Set(lessons.map(({ group }) => group))).toEqual(
+      expect(new Set(computed.map(({ group }) => group))).toEqual(
         new Set([...groups.keys()].filter((g) => one.expected.kept![g])),
       );
     }

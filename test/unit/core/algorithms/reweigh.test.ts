@@ -313,7 +313,7 @@ test('what was never scored by a model is left out, and counted', () => {
   expect(compared.tasks[0]!.episodes[2]!.advantage.after).not.toBeNull();
 });
 
-test('what was learnt late is the difference of two lessons by the changed reward', () => {
+test('what was learnt late is the difference of two advantages by the changed reward', () => {
   const [from, to] = [plain(0.5), plain(0)];
   const before = [said(0, 0), said(0, 1)];
   const after = [said(1, 0), said(0, 1)];

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
-import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
 import type { Sample } from '../../../../core/algorithms/sample.ts';
 import { chooseBranches, treeOf } from '../../../../core/episode/tree.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';
@@ -49,13 +48,13 @@ const sampleOf = ({ turns, inherited, turn_rewards: paid, ...written }: WrittenS
 describe('the pairs of agentq are those of the enumeration', () => {
   test.each(casesOf<{ pairs: { better: Place; worse: Place }[][] }>('agentq'))('%s', (_, one) => {
     const groups = one.groups.map(({ samples }) => taskGroup(samples.map(sampleOf)));
-    const lessons = computeAdvantages(algorithmSchema.parse({ kind: 'agentq', ...one.settings }), groups);
-    const placeOf = ({ group, sample, mask }: (typeof lessons)[number]): Place => [
+    const computed = computeAdvantages(algorithmSchema.parse({ kind: 'agentq', ...one.settings }), groups);
+    const placeOf = ({ group, sample, mask }: (typeof computed)[number]): Place => [
       sample,
       groups[group]!.samples[sample]!.turns.findIndex(({ start }) => start === mask!.indexOf(1)),
     ];
     const pairs = groups.map((_group, g) => {
-      const own = lessons.filter(({ group }) => group === g);
+      const own = computed.filter(({ group }) => group === g);
       return own
         .filter(({ label }) => label === 1)
         .map((better) => ({

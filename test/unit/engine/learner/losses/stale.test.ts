@@ -4,7 +4,6 @@ import { beforeAll, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { computeAdvantages } from '../../../../../core/algorithms/index.ts';
 import type { algorithmSchema } from '../../../../../core/algorithms/index.ts';
-import type { TaskGroup } from '../../../../../core/algorithms/task-group.ts';
 import type { Sample } from '../../../../../core/algorithms/sample.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
@@ -84,16 +83,16 @@ it.each(cases.map((one) => [one.name, one] as const))('%s', (_, { first, setting
   };
   const { algorithm, plan } = algorithmWith(written(settings), sampling);
   const credited = groups.map(({ samples }) => taskGroup(samples.map(sampleOf)));
-  const lessons = computeAdvantages(algorithm, credited);
-  const taught = lessons.map(({ group, sample }) => groups[group]!.samples[sample]!);
+  const computed = computeAdvantages(algorithm, credited);
+  const learnt = computed.map(({ group, sample }) => groups[group]!.samples[sample]!);
   const counted = (name: 'policy' | 'rollout') =>
-    Float32Array.from(taught.flatMap(({ mask, ...of }) => of[name].map((value, t) => mask[t]! * value)));
+    Float32Array.from(learnt.flatMap(({ mask, ...of }) => of[name].map((value, t) => mask[t]! * value)));
   const streams = {
-    advantages: Float32Array.from(lessons.flatMap(({ advantages }) => advantages)),
+    advantages: Float32Array.from(computed.flatMap(({ advantages }) => advantages)),
     samplerLogprobs: counted('rollout'),
   };
-  const mask = taught.flatMap((one) => one.mask);
-  const offsets = taught.reduce((ends, one) => [...ends, ends.at(-1)! + one.mask.length], [0]);
+  const mask = learnt.flatMap((one) => one.mask);
+  const offsets = learnt.reduce((ends, one) => [...ends, ends.at(-1)! + one.mask.length], [0]);
   const batch: TrainBatch = {
     tokens: new Int32Array(mask.length),
     offsets: Int32Array.from(offsets),
@@ -107,12 +106,12 @@ it.each(cases.map((one) => [one.name, one] as const))('%s', (_, { first, setting
   const read = loss
     .reads(first)
     .map((name) => [name, name === 'old' ? counted('policy') : streams[name as keyof typeof streams]]);
-  const weights = loss.weights(batch, [...taught.keys()]);
+  const weights = loss.weights(batch, [...learnt.keys()]);
   const given = {
     mask,
-    logits: taught.flatMap(({ logits }) => logits),
-    targets: taught.flatMap(({ targets }) => targets),
+    logits: learnt.flatMap(({ logits }) => logits),
+    targets: learnt.flatMap(({ targets }) => targets),
   };
-  expect(taught.length).toBe(groups.flatMap(({ samples }) => samples).length - 1);
+  expect(learnt.length).toBe(groups.flatMap(({ samples }) => samples).length - 1);
   compare(expected, valueAndSlopes(backend, given, loss, { ...Object.fromEntries(read), weights }));
 });
