@@ -5,7 +5,10 @@ import { commandLine, SERVERS_ARE_HELD_UP, whenServerIsAway } from '../../../cor
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 /** Folders of infra/setup/build-package.ts. */
-const PACKED = 'core spec store workflows activities workers engine environments infra cli'.split(' ');
+const PACKED =
+  'core spec store workflows activities workers engine environments infra svg plugins runs dashboard cli'.split(
+    ' ',
+  );
 
 test('in a checkout a person is told the npm script, with arguments behind a "--"', () => {
   expect(commandLine('dev')).toBe('npm run dev');
@@ -20,10 +23,10 @@ test('nothing that a package has tells a person of an npm script, which only a c
   const told: string[] = [];
   for (const folder of PACKED) {
     for (const file of await readdir(path.join(ROOT, folder), { recursive: true })) {
-      // What only a checkout runs: its demo of molecules, and the start of its bundle.
+      // What only a checkout runs: the demo of molecules, the start of its bundle, and what writes its pages.
       if (
         !/\.(ts|mjs|py)$/.test(file) ||
-        /^(demo|molecules\/report\/assert-molecules|setup\/(bootstrap|bundle))\./.test(file)
+        /^(molecules\/report\/assert-molecules|setup\/(bootstrap|bundle)|reference)\./.test(file)
       )
         continue;
       const lines = (await readFile(path.join(ROOT, folder, file), 'utf8')).split('\n');
