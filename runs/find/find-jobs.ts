@@ -33,6 +33,8 @@ const MOST_SEARCHES = 8;
 /** At a time: each reads what a disk and a network give. */
 const MOST_BUILDS = 2;
 const MOST_RUNNING_SEARCHES = 2;
+/** How often a search that waits for facts looks whether anybody still waits for it. */
+const LOOK_MS = 200;
 /** A search that nobody has looked at for so long is for nobody. */
 const UNWATCHED_MS = 60_000;
 
@@ -99,7 +101,8 @@ export class FindJobs {
   ): Promise<TextSearch> {
     const name = nameOf(index.run, query);
     let search = this.searches.get(name);
-    if (!search || search.isStopped() || search.job.state === 'failed') {
+    const isOld = search?.job.state === 'done' && search.size !== index.size;
+    if (!search || isOld || search.isStopped() || search.job.state === 'failed') {
       for (const [other, { job }] of this.searches) {
         if (this.searches.size >= MOST_SEARCHES && job.state !== 'goes on') this.searches.delete(other);
       }
@@ -118,6 +121,15 @@ export class FindJobs {
     this.searches.get(nameOf(run, query))?.stop();
   }
 
+  private async allRead(index: EpisodeIndex, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted();
+      const { state, problem } = await this.build(index, LOOK_MS);
+      if (state === 'failed') throw new Error(problem ?? 'the facts of episodes could not be read');
+      if (state === 'done') return;
+    }
+  }
+
   private begin(index: EpisodeIndex, query: Query & { text: string }): Running {
     const job: TextSearch = {
       at: { done: 0, total: 0 },
@@ -131,6 +143,8 @@ export class FindJobs {
     const timer = setTimeout(stop, this.unwatchedMs).unref();
     const run = async (): Promise<void> => {
       const { signal } = stopping;
+      // An episode whose facts are not read yet is found by nothing.
+      await this.allRead(index, signal);
       for await (const hit of searchText(this.store, index, query, {
         signal,
         progress: (at) => (job.at = at),
@@ -150,12 +164,21 @@ export class FindJobs {
         },
       )
       .finally(() => clearTimeout(timer));
-    return { job, ended, stop, isStopped: () => stopping.signal.aborted, watch: () => void timer.refresh() };
+    return {
+      job,
+      size: index.size,
+      ended,
+      stop,
+      isStopped: () => stopping.signal.aborted,
+      watch: () => void timer.refresh(),
+    };
   }
 }
 
 interface Running {
   job: TextSearch;
+  /** Steps that there were when it began: of a run that goes on there are more later. */
+  size: number;
   ended: Promise<void>;
   stop(): void;
   /** It has ended, or is about to. */

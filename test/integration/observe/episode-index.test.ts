@@ -184,5 +184,20 @@ test('a search that nobody looks at ends, and begins anew when somebody does; on
   expect({ state, full, hits: hits.length }).toEqual({ state: 'done', full: true, hits: MOST_HITS });
 });
 
+test('a search that begins before facts are read finds what is there, and one of a longer run begins anew', async () => {
+  await keepMadeRun(store, 'grows', { ...SIZE, steps: 2 });
+  const fresh = new FactCache(path.join(folder, 'fresh'));
+  const jobs = new FindJobs(store, { cache: fresh });
+  const open = () => EpisodeIndex.open(store, 'grows', { cache: fresh });
+  const query = { ...readQuery({}), text: 'a' };
+  const first = await jobs.search(await open(), query, 10_000);
+  expect(first).toMatchObject({ state: 'done', at: { total: 2 * SIZE.groups } });
+  expect(first.hits.length).toBeGreaterThan(0);
+  expect(await jobs.search(await open(), query, 10_000)).toBe(first);
+  await keepMadeRun(store, 'grows', { ...SIZE, steps: 3 });
+  const second = await jobs.search(await open(), query, 10_000);
+  expect(second).toMatchObject({ state: 'done', at: { total: 3 * SIZE.groups } });
+});
+
 /** However it is sorted it is the same search. */
 const readAlike = <Q extends object>(query: Q): Q => ({ ...query, sort: 'reward' });
