@@ -1,4 +1,4 @@
-import type { OptimizerSpec } from '../core/schema/curriculum-spec.ts';
+import type { OptimizerSpec } from '../core/schema/optimizer.ts';
 
 /** Adam where only the time and memory of a step are measured. */
 export const ADAM: OptimizerSpec = {

@@ -1,5 +1,5 @@
 import type { Tier } from './episode/outcome.ts';
-import type { Arm } from './schema/curriculum-spec.ts';
+import type { Arm } from './schema/tasks.ts';
 
 /** Task queues, one per kind of worker. `gradus` is the one that runs are started on. */
 export const QUEUES = {

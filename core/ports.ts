@@ -22,13 +22,13 @@ import type {
   StoredResult,
   TrainRequest,
   TrainResult,
+  ArmTally,
 } from './requests.ts';
-import type { ArmTally } from './requests.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { Changed } from './run-change.ts';
-import type { RewardSpec } from './schema/curriculum-spec.ts';
+import type { RewardSpec } from './schema/reward.ts';
 import type { ArmEstimates } from './training/task-draw.ts';
 import type { StepFacts } from './training/step-facts.ts';
 import type { TimeSplit } from './time/time-split.ts';

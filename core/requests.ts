@@ -8,17 +8,15 @@ import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type { KeptChange } from './run-change.ts';
-import type {
-  Arm,
-  LearnerSpec,
-  LoraSpec,
-  ModelSource,
-  OptimizerSpec,
-  RetentionSpec,
-  RewardSpec,
-  SamplingSpec,
-  VerificationSpec,
-} from './schema/curriculum-spec.ts';
+import type { LearnerSpec } from './schema/learner.ts';
+import type { LoraSpec } from './schema/lora.ts';
+import type { ModelSource } from './schema/model.ts';
+import type { OptimizerSpec } from './schema/optimizer.ts';
+import type { RetentionSpec } from './schema/retention.ts';
+import type { RewardSpec } from './schema/reward.ts';
+import type { SamplingSpec } from './schema/sampling.ts';
+import type { Arm } from './schema/tasks.ts';
+import type { VerificationSpec } from './schema/verification.ts';
 import type { ArmConduct } from './training/conduct.ts';
 import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 

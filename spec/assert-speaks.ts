@@ -1,5 +1,6 @@
 import { GradusError } from '../core/errors.ts';
-import type { CurriculumSpec, DialectSpec } from '../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import type { DialectSpec } from '../core/schema/dialect.ts';
 import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';

@@ -1,9 +1,9 @@
 import { ruleName } from '../core/reward/rules.ts';
 import { GradusError } from '../core/errors.ts';
-import type { CurriculumSpec, RewardSpec } from '../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import type { RewardSpec, RewardComponentSpec } from '../core/schema/reward.ts';
 import type { RewardRule } from '../core/schema/reward-rules.ts';
 import { checkReward, rewardSchema } from '../core/schema/reward.ts';
-import type { RewardComponentSpec } from '../core/schema/reward.ts';
 import { didYouMean } from '../core/did-you-mean.ts';
 import { parseStrictly } from '../core/schema/strict.ts';
 

@@ -31,7 +31,8 @@ import type { CurriculumResult, CurriculumState } from '../core/training/curricu
 import { ids } from '../core/names.ts';
 import { refuseAnswer, refuseLate } from '../core/question.ts';
 import type { Decision, OpenQuestion } from '../core/question.ts';
-import type { CurriculumSpec, VerificationSpec } from '../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import type { VerificationSpec } from '../core/schema/verification.ts';
 import type { Retrying } from '../core/retrying.ts';
 import { withChange } from '../core/run-change.ts';
 import type { KeptChange, RunChange } from '../core/run-change.ts';

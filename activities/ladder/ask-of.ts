@@ -3,7 +3,7 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Ask, CheaperVerdict } from '../../core/ladder/requests.ts';
 import { tierQueue } from '../../core/names.ts';
-import type { RungSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RungSpec } from '../../core/schema/verification.ts';
 import { DEFAULT_TIER_LIMITS } from '../../environments/contract/environment.ts';
 import type { Climber, RungView } from './climbers.ts';
 

@@ -13,7 +13,7 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { GroupResult } from '../../core/requests.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
 import { calibrate, keepCounted } from './calibrate.ts';
 import { decisionEntry, loadClimbers } from './climbers.ts';

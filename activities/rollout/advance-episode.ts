@@ -3,7 +3,7 @@ import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/ep
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { RandomKey } from '../../core/random.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { SamplingSpec } from '../../core/schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import type { Policy } from '../../engine/policy.ts';

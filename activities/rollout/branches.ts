@@ -3,7 +3,7 @@ import { trainableReward } from '../../core/episode/outcome.ts';
 import { chooseBranches, treeOf } from '../../core/episode/tree.ts';
 import type { Path, Place } from '../../core/episode/tree.ts';
 import type { Growth } from '../../core/requests.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
 
 /**

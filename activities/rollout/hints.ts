@@ -4,7 +4,7 @@ import { isRewarded } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import type { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { LoraSpec } from '../../core/schema/curriculum-spec.ts';
+import type { LoraSpec } from '../../core/schema/lora.ts';
 import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import type { OpenRunRequest } from '../../core/requests.ts';
-import type { CurriculumSpec, ModelSource } from '../../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import type { ModelSource } from '../../core/schema/model.ts';
 import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';

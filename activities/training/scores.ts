@@ -3,7 +3,7 @@ import { taskGroups } from '../../core/algorithms/task-group.ts';
 import type { Scores } from '../../core/algorithms/scores.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { ScoreRequest } from '../../core/requests.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
 import type { Weights } from '../../core/model/config.ts';

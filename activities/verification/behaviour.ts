@@ -6,7 +6,7 @@ import { reachedTool } from '../../core/episode/facts.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
 import { addBehaviour, noBehaviour } from '../../core/training/behaviour.ts';
 import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-facts.ts';

@@ -1,7 +1,7 @@
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import { triesOf } from '../../core/statistics/pass-at-k.ts';
 import { addByArm, addConduct, noConduct } from '../../core/training/conduct.ts';
 import type { ArmConduct, Conduct } from '../../core/training/conduct.ts';

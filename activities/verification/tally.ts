@@ -3,7 +3,7 @@ import { armName } from '../../core/names.ts';
 import { isToolFailure, noOutcomes, trainableReward } from '../../core/episode/outcome.ts';
 import type { ArmTally } from '../../core/requests.ts';
 import { succeeded } from '../../core/episode/reward.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { GroupCounts } from '../../core/training/evaluation.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { countBehaviour } from './behaviour.ts';

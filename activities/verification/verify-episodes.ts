@@ -9,7 +9,7 @@ import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import { ensembleVerdict } from '../../core/reward/ensemble.ts';
 import type { JudgedSample } from '../../core/reward/rule.ts';
 import { isOfGroup, ruleName, ruleVerdicts } from '../../core/reward/rules.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import { Turns } from '../../engine/in-pieces.ts';
 import type { Said } from '../../environments/host/asks.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';

@@ -3,7 +3,7 @@ import type { Episode, Turn } from '../../core/episode/episode.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import { RandomStream } from '../../core/random.ts';
 import { armName } from '../../core/names.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import { summarize } from '../../core/training/evaluation.ts';
 import { rolloutFacts } from '../../core/training/facts-of.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';

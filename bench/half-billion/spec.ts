@@ -1,4 +1,5 @@
-import type { LearnerSpec, LoraSpec } from '../../core/schema/curriculum-spec.ts';
+import type { LearnerSpec } from '../../core/schema/learner.ts';
+import type { LoraSpec } from '../../core/schema/lora.ts';
 import { LORA_MODULES } from '../../core/names.ts';
 import { hardestGoal } from '../../test/support/tiny-spec.ts';
 

@@ -1,6 +1,7 @@
 import type { TrainingPorts } from '../../core/ports.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { CurriculumSpec, RlStageSpec } from '../../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';

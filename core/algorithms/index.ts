@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SamplingSpec } from '../schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../schema/sampling.ts';
 import { agentq } from './agentq.ts';
 import { cispo } from './cispo.ts';
 import { dapo } from './dapo.ts';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { SamplingSpec } from '../schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../schema/sampling.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import type { Objective } from './objective.ts';
 import type { Score } from './scores.ts';

@@ -3,7 +3,7 @@ import { isRewarded, trainableReward } from '../episode/outcome.ts';
 import type { Outcome, OutcomeKind } from '../episode/outcome.ts';
 import type { TaskRef } from '../refs.ts';
 import { recomposed } from '../reward/recompose.ts';
-import type { RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
 import { deviationOf, isRounding } from '../statistics/standardized.ts';
 import { isTrainable } from './sample.ts';
 import { isMoving, ROUNDING } from './advantage.ts';

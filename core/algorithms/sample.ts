@@ -4,7 +4,7 @@ import type { Outcome } from '../episode/outcome.ts';
 import { succeeded, turnRewards } from '../episode/reward.ts';
 import { scaledOutcome } from '../reward/normalization.ts';
 import type { RewardScale } from '../reward/normalization.ts';
-import type { RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
 import type { Score } from './scores.ts';
 
 /**

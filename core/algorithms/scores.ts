@@ -1,5 +1,5 @@
 import type { Episode } from '../episode/episode.ts';
-import type { RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
 import { isTrainable } from './sample.ts';
 import type { Sample } from './sample.ts';
 import type { TaskGroup } from './task-group.ts';

@@ -4,7 +4,7 @@ import type { TaskRef } from '../refs.ts';
 import type { BatchRequest } from '../requests.ts';
 import { NO_SCALE, rewardScales, scaledOutcome } from '../reward/normalization.ts';
 import type { EnvironmentScale, RewardScale } from '../reward/normalization.ts';
-import type { RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import { mostDeviating } from './group-baseline.ts';
 import { computeAdvantages, learnsWhole } from './index.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { amount, count, positive } from '../fields.ts';
-import type { SamplingSpec } from '../schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../schema/sampling.ts';
 import type { Aggregation, ClippedObjective, Objective } from './objective.ts';
 import type { MethodContext, Plan } from './method.ts';
 

@@ -1,7 +1,7 @@
 import type { Json } from '../json/json.ts';
 import type { Outcome } from './outcome.ts';
 import type { TaskRef } from '../refs.ts';
-import type { SamplingSpec } from '../schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../schema/sampling.ts';
 
 /** A call that the policy wrote and that parsed: the tool may still not exist, or refuse the arguments. */
 export interface ToolCall {

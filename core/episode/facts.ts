@@ -1,4 +1,4 @@
-import type { RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
 import type { Episode, GroupTask, Observation, RolloutGroup, Turn } from './episode.ts';
 import { isRewarded } from './outcome.ts';
 import type { Outcome } from './outcome.ts';

@@ -1,6 +1,6 @@
 import { needsNoLabel, roleOfRule, ruleName } from '../reward/rules.ts';
 import type { ProcessRule, RewardRule } from '../schema/reward-rules.ts';
-import type { RewardComponentSpec, RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardComponentSpec, RewardSpec } from '../schema/reward.ts';
 import { isRewarded, isToolFailure } from './outcome.ts';
 import type { MemberVerdict, RewardedOutcome, Outcome, RewardComponent } from './outcome.ts';
 

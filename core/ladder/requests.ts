@@ -1,6 +1,7 @@
 import type { GroupResult } from '../requests.ts';
 import type { BlobRef } from '../refs.ts';
-import type { RewardSpec, RungSpec, VerificationSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
+import type { RungSpec, VerificationSpec } from '../schema/verification.ts';
 import type { LateMove } from '../training/task-draw.ts';
 import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
 import type { Account, Budget } from './budget.ts';

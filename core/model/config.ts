@@ -1,4 +1,4 @@
-import type { ModelSpec } from '../schema/curriculum-spec.ts';
+import type { ModelSpec } from '../schema/model.ts';
 
 /**
  * How rotary frequencies are stretched for contexts longer than those of pre-training, as `config.json` says it.

@@ -5,7 +5,7 @@ import type { Episode } from '../episode/episode.ts';
 import { composeReward } from '../episode/reward.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
 import type { RewardRule } from '../schema/reward-rules.ts';
-import type { RewardSpec } from '../schema/curriculum-spec.ts';
+import type { RewardSpec } from '../schema/reward.ts';
 import { ensembleVerdict } from './ensemble.ts';
 import { ruleName, ruleVerdicts } from './rules.ts';
 

@@ -32,25 +32,3 @@ export interface CurriculumSpec {
   evaluation: FinalEvaluationSpec;
   retention: RetentionSpec;
 }
-
-export type { CollectSpec } from './collect.ts';
-export type { DialectSpec } from './dialect.ts';
-export type { ModelSpec } from './model.ts';
-export type { OptimizerSpec } from './optimizer.ts';
-export type { RewardComponentSpec } from './reward.ts';
-export type { AlgorithmSpec } from '../algorithms/index.ts';
-export type { CollapseAction, PlateauAction, RlStageSpec } from './stages/rl.ts';
-export type { SupervisedStageSpec } from './stages/supervised.ts';
-export type { Arm } from './tasks.ts';
-export type { RungSpec } from './verification.ts';
-export type {
-  FinalEvaluationSpec,
-  LearnerSpec,
-  LoraSpec,
-  ModelSource,
-  RetentionSpec,
-  RewardSpec,
-  SamplingSpec,
-  StageSpec,
-  VerificationSpec,
-};

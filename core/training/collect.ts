@@ -5,7 +5,7 @@ import type { GroupRequest, GroupResult, RelabelResult, Span } from '../requests
 import type { Plan } from '../algorithms/method.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
-import type { CollectSpec } from '../schema/curriculum-spec.ts';
+import type { CollectSpec } from '../schema/collect.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { samplingAt } from './exploration.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';

@@ -1,5 +1,5 @@
 import { armName } from '../names.ts';
-import type { Arm } from '../schema/curriculum-spec.ts';
+import type { Arm } from '../schema/tasks.ts';
 import type { Tries } from '../statistics/pass-at-k.ts';
 
 // How tasks are solved, not only whether: what an outcome alone does not say.

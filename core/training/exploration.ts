@@ -1,6 +1,7 @@
 import type { Objective } from '../algorithms/objective.ts';
 import type { Adjusted } from '../diagnosis/act.ts';
-import type { RlStageSpec, SamplingSpec } from '../schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../schema/sampling.ts';
+import type { RlStageSpec } from '../schema/stages/rl.ts';
 
 /** A learner's program belongs to one temperature, so a schedule has as many different ones at most, and its last. */
 const MOST_TEMPERATURES = 20;

@@ -1,4 +1,4 @@
-import type { RlStageSpec } from '../schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../schema/stages/rl.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 
 // The error of a rule is one for all looks of a stage (ADR 0024), and a person may change while it goes on how many

@@ -4,12 +4,8 @@ import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { ArmTally } from '../requests.ts';
-import type {
-  CollapseAction,
-  PlateauAction,
-  RlStageSpec,
-  SupervisedStageSpec,
-} from '../schema/curriculum-spec.ts';
+import type { CollapseAction, PlateauAction, RlStageSpec } from '../schema/stages/rl.ts';
+import type { SupervisedStageSpec } from '../schema/stages/supervised.ts';
 import { armName } from '../names.ts';
 import { paid, partOf, planned, plannedLooks } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';

@@ -3,7 +3,8 @@ import type { TaskRef } from '../refs.ts';
 import { drawAgain, refOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 import type { ArmTally } from '../requests.ts';
-import type { Arm, RlStageSpec } from '../schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../schema/stages/rl.ts';
+import type { Arm } from '../schema/tasks.ts';
 import { armName } from '../names.ts';
 
 /** What a stage remembers of an arm: successes and trials, decayed so that the estimate follows the policy. */

@@ -1,6 +1,6 @@
 import { armName } from '../names.ts';
 import type { ArmTally } from '../requests.ts';
-import type { Arm } from '../schema/curriculum-spec.ts';
+import type { Arm } from '../schema/tasks.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import { evaluationTasks } from './evaluation.ts';
 

@@ -1,4 +1,4 @@
-import type { DialectSpec } from '../../core/schema/curriculum-spec.ts';
+import type { DialectSpec } from '../../core/schema/dialect.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import { parseForeignJson } from '../foreign-json.ts';

@@ -1,5 +1,5 @@
 import type { Action } from '../../core/episode/episode.ts';
-import type { DialectSpec } from '../../core/schema/curriculum-spec.ts';
+import type { DialectSpec } from '../../core/schema/dialect.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import type { Dialect, WrittenTurn } from './contract.ts';
 import type { Guard } from './guard.ts';

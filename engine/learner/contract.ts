@@ -1,5 +1,5 @@
 import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
-import type { LearnerSpec } from '../../core/schema/curriculum-spec.ts';
+import type { LearnerSpec } from '../../core/schema/learner.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import type { Objective, OfSamples } from '../../core/algorithms/objective.ts';

@@ -1,4 +1,4 @@
-import type { LoraSpec } from '../../core/schema/curriculum-spec.ts';
+import type { LoraSpec } from '../../core/schema/lora.ts';
 import { weightShapes, type ModelConfig } from '../../core/model/config.ts';
 
 /** PEFT's name of a matrix of a module, e.g. `base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight`. */

@@ -1,5 +1,5 @@
 import { randomKey, uniform } from '../../core/random.ts';
-import type { LoraSpec } from '../../core/schema/curriculum-spec.ts';
+import type { LoraSpec } from '../../core/schema/lora.ts';
 import { atOnce } from '../in-pieces.ts';
 import type { InPieces } from '../in-pieces.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';

@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { LoraSpec } from '../../core/schema/curriculum-spec.ts';
+import type { LoraSpec } from '../../core/schema/lora.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { readSafetensors, writeSafetensors } from '../safetensors/safetensors.ts';
 import { LORA_MODULES } from '../../core/names.ts';

@@ -4,7 +4,7 @@ import { isRewarded } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { Arm } from '../../core/schema/curriculum-spec.ts';
+import type { Arm } from '../../core/schema/tasks.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
 import { totalTime } from '../../core/time/time-split.ts';
 import { figuresOf, sampledToLearn } from '../../core/training/figures.ts';

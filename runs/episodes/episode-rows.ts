@@ -3,7 +3,7 @@ import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../core/episode/facts.ts';
 import { ruleName } from '../../core/reward/rules.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { loadBatch } from '../../store/training/batches.ts';
 import { inParallel } from '../../store/in-parallel.ts';

@@ -1,6 +1,7 @@
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
-import type { CurriculumSpec, RlStageSpec } from '../../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';

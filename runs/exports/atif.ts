@@ -1,6 +1,6 @@
 import type { Json } from '../../core/json/json.ts';
 import { factsOf } from '../../core/episode/facts.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
 import { callId, saidIn } from './messages.ts';

@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 import type { EpisodeIndex } from '../find/episode-index.ts';
 import { componentsOf, rowsOfStep } from '../episodes/episode-rows.ts';

@@ -1,6 +1,6 @@
 import type { Turn } from '../../core/episode/episode.ts';
 import { factsOf } from '../../core/episode/facts.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';

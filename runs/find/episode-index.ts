@@ -2,7 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import { factsOf } from '../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../core/episode/facts.ts';
 import { HELD_OUT } from '../../core/names.ts';
-import type { RewardSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { runKey } from '../../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';

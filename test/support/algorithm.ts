@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { algorithmSchema, planAlgorithm } from '../../core/algorithms/index.ts';
 import type { BatchRequest } from '../../core/requests.ts';
-import type { SamplingSpec } from '../../core/schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { TruncatedRule } from '../../core/episode/outcome.ts';
 
 const SAMPLING: SamplingSpec = { temperature: 1, topK: 0, topP: 1, maxTurns: 8, maxCompletionTokens: 160 };

@@ -1,5 +1,5 @@
 import { ABSTENTION_RULES } from '../../core/ladder/policy.ts';
-import type { RungSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RungSpec } from '../../core/schema/verification.ts';
 
 /** A rung of a ladder, as a spec has it that says nothing of the rest. */
 export const rung = (verifier: string, tier: RungSpec['tier'], over: Partial<RungSpec> = {}): RungSpec => ({

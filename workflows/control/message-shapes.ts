@@ -1,4 +1,11 @@
-import type { EvaluationRequest, LearnerMetrics } from '../../core/requests.ts';
+import type {
+  EvaluationRequest,
+  LearnerMetrics,
+  ArmTally,
+  GroupResult,
+  Span,
+  TriedTask,
+} from '../../core/requests.ts';
 import type { RetryReport, Retrying } from '../../core/retrying.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type {
@@ -17,7 +24,6 @@ import { DECISIONS } from '../../core/question.ts';
 import type { Decided, OpenQuestion } from '../../core/question.ts';
 import type { BlobRef, CheckpointRef, TaskRef } from '../../core/refs.ts';
 import type { BudgetChange, Changed } from '../../core/run-change.ts';
-import type { ArmTally, GroupResult, Span, TriedTask } from '../../core/requests.ts';
 import type { OutcomeCounts } from '../../core/episode/outcome.ts';
 import {
   amount,
@@ -36,13 +42,10 @@ import {
   text,
 } from '../../core/json/shape.ts';
 import type { Shape } from '../../core/json/shape.ts';
-import type {
-  Arm,
-  RewardSpec,
-  RungSpec,
-  SamplingSpec,
-  VerificationSpec,
-} from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
+import type { SamplingSpec } from '../../core/schema/sampling.ts';
+import type { Arm } from '../../core/schema/tasks.ts';
+import type { RungSpec, VerificationSpec } from '../../core/schema/verification.ts';
 import type { LostAttempts } from '../../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../../core/tier-contract.ts';

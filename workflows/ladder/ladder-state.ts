@@ -5,7 +5,7 @@ import type { Calibration } from '../../core/ladder/calibration.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import type { ClimbRequest, StepGroups } from '../../core/ladder/requests.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { RungSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RungSpec } from '../../core/schema/verification.ts';
 import type { Spent } from '../../core/tier-contract.ts';
 
 /** A computation that was asked for and has not answered. */

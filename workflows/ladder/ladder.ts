@@ -24,7 +24,7 @@ import type {
   Swept,
 } from '../../core/ladder/requests.ts';
 import { ids } from '../../core/names.ts';
-import type { VerificationSpec } from '../../core/schema/curriculum-spec.ts';
+import type { VerificationSpec } from '../../core/schema/verification.ts';
 import { ladderActivities, runWatchActivities, verdictActivities } from '../activities.ts';
 import { stopAsking } from './ask.ts';
 import { parentOf } from '../control/refuse.ts';

@@ -1,7 +1,8 @@
 import calculator from '../../../examples/calculator.json' with { type: 'json' };
 import { drawTasks } from '../../../core/training/task-draw.ts';
 import { tinySpec } from '../../../test/support/tiny-spec.ts';
-import type { CurriculumSpec, RlStageSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../core/schema/stages/rl.ts';
 import type { Environment, PlainEnvironment } from '../../../environments/contract/environment.ts';
 
 /** What is compared, and how far. */

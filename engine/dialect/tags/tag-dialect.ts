@@ -1,6 +1,6 @@
 import { GradusError } from '../../../core/errors.ts';
 import type { Action } from '../../../core/episode/episode.ts';
-import type { DialectSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { DialectSpec } from '../../../core/schema/dialect.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { DialectName } from '../../../core/names.ts';
 import type { ChatMessage, Dialect, ToolDescription, WrittenTurn } from '../contract.ts';

@@ -1,5 +1,5 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { LoraSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { LoraSpec } from '../../../core/schema/lora.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { ComputeSettings } from '../contract.ts';
 import type { Backend } from '../tensorflow/backend.ts';

@@ -1,5 +1,5 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { LearnerSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { LearnerSpec } from '../../../core/schema/learner.ts';
 import type { Program } from '../programs/program.ts';
 
 /** Of the operands of matrix products. */

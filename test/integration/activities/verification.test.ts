@@ -5,7 +5,7 @@ import { createVerification } from '../../../activities/verification/verifiers.t
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import type { Episode, EpisodeStatus, RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Split } from '../../../core/refs.ts';
-import type { RewardSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../core/schema/reward.ts';
 import { failedTasksOf } from '../../../core/training/tasks-again.ts';
 import { defineEnvironment } from '../../../environments/contract/environment.ts';
 import type { Candidate, Verdict, Verifier } from '../../../environments/contract/environment.ts';

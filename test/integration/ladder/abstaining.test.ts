@@ -8,7 +8,8 @@ import { keepAbstention } from '../../../activities/verification/verdict-cache.t
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { RewardSpec, RungSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../core/schema/reward.ts';
+import type { RungSpec } from '../../../core/schema/verification.ts';
 import type { Environment } from '../../../environments/contract/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';

@@ -5,7 +5,7 @@ import { readLedger } from '../../../store/ladder/ledger.ts';
 import { reserve } from '../../../core/ladder/budget.ts';
 import type { Budget } from '../../../core/ladder/budget.ts';
 import type { PlanRequest, PlanResult } from '../../../core/ladder/requests.ts';
-import type { VerificationSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { VerificationSpec } from '../../../core/schema/verification.ts';
 import { keepNear, numbers, planRequest } from '../../support/climbing-numbers.ts';
 import calculatorWithLadder from '../../support/ladder-calculator.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';

@@ -3,7 +3,7 @@ import { packBatch } from '../../../activities/training/training-batch.ts';
 import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import type { Outcome } from '../../../core/episode/outcome.ts';
-import type { RewardSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../core/schema/reward.ts';
 import { rowsOfStep } from '../../../runs/episodes/episode-rows.ts';
 import { stepFolder } from '../../../runs/episodes/group-at.ts';
 import { learntTokens } from '../../../runs/episodes/learnt-tokens.ts';

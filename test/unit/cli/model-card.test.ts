@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { rewardInWords } from '../../../cli/model-card.ts';
-import type { RewardSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../core/schema/reward.ts';
 
 const reward: RewardSpec = {
   components: [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { assertSpeaks } from '../../../spec/assert-speaks.ts';
-import type { DialectSpec } from '../../../core/schema/curriculum-spec.ts';
+import type { DialectSpec } from '../../../core/schema/dialect.ts';
 import type { TokenizerConfig } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { configOf, tokenizerJsonOf } from '../engine/dialect/fixtures.ts';

@@ -3,7 +3,7 @@ import { demonstrationSequences } from '../../../../activities/training/demonstr
 import { inTurns } from '../../../../engine/in-pieces.ts';
 import { verifyAll } from '../../../../activities/verification/verify-episodes.ts';
 import { RandomStream } from '../../../../core/random.ts';
-import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/reward.ts';
 import { initialWeightsInPieces } from '../../../../engine/learner/initial-weights.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeInPieces } from '../../../../engine/lora/merge-adapter.ts';

@@ -5,7 +5,7 @@ import type { Episode, EpisodeStatus, RolloutGroup, Turn } from '../../../../cor
 import type { Outcome } from '../../../../core/episode/outcome.ts';
 import type { BehaviourCounts } from '../../../../core/training/step-facts.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';
-import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/reward.ts';
 
 const reward: RewardSpec = {
   components: [

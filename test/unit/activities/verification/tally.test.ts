@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { tally } from '../../../../activities/verification/tally.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
-import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/reward.ts';
 
 const reward: RewardSpec = {
   components: [{ verifier: 'right', role: 'outcome', weight: 1, gatedBy: null }],

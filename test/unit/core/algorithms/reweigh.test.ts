@@ -11,7 +11,7 @@ import { composeReward } from '../../../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../../../core/episode/reward.ts';
 import { ensembleVerdict } from '../../../../core/reward/ensemble.ts';
 import { ruleVerdicts } from '../../../../core/reward/rules.ts';
-import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/reward.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 

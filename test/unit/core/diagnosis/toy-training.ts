@@ -3,7 +3,7 @@ import { groupRelative } from '../../../support/group-relative.ts';
 import type { Action, Episode, Observation, RolloutGroup, Turn } from '../../../../core/episode/episode.ts';
 import { composeReward } from '../../../../core/episode/reward.ts';
 import { RandomStream } from '../../../../core/random.ts';
-import type { RewardComponentSpec, RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardComponentSpec, RewardSpec } from '../../../../core/schema/reward.ts';
 import { summarize } from '../../../../core/training/evaluation.ts';
 import type { Told } from './stages.ts';
 

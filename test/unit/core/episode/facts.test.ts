@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { factsOf } from '../../../../core/episode/facts.ts';
 import type { Episode, RolloutGroup, Turn } from '../../../../core/episode/episode.ts';
-import type { RewardSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/reward.ts';
 
 const reward: Pick<RewardSpec, 'components'> = {
   components: [{ verifier: 'right', role: 'outcome', weight: 1, gatedBy: null }],

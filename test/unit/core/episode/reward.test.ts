@@ -4,7 +4,7 @@ import { trainableReward } from '../../../../core/episode/outcome.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
 import { composeReward, succeeded, turnRewards, withVerdict } from '../../../../core/episode/reward.ts';
 import type { Composition, VerdictOfVerifier } from '../../../../core/episode/reward.ts';
-import type { RewardComponentSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardComponentSpec } from '../../../../core/schema/reward.ts';
 
 const SPEC: RewardComponentSpec[] = [
   { verifier: 'exact', role: 'outcome', weight: 1, gatedBy: null },

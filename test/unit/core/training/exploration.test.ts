@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { samplingAt } from '../../../../core/training/exploration.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
-import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 import { go, sampling, ScriptedTraining, stageInput, unsolved } from './scripted-training.ts';
 

@@ -4,7 +4,7 @@ import type { Decision, Question } from '../../../../core/question.ts';
 import { noCounts } from '../../../../core/training/evaluation.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import type { StepClimb, StepClimbed } from '../../../../core/ports.ts';
-import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageInput, StageState } from '../../../../core/training/stage.ts';
 import { drawTasks } from '../../../../core/training/task-draw.ts';

@@ -25,7 +25,10 @@ import type { StepFacts } from '../../../../core/training/step-facts.ts';
 import { reportOf } from '../../../../core/training/step-report.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
-import type { Arm, RewardSpec, SamplingSpec, RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../../../core/schema/reward.ts';
+import type { SamplingSpec } from '../../../../core/schema/sampling.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
+import type { Arm } from '../../../../core/schema/tasks.ts';
 
 export const checkpoint = (name: string, step = 0): CheckpointRef => ({
   manifest: { key: `checkpoints/${name}`, sha256: name, bytes: 1 },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
-import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { weighEvaluation, noHistory } from '../../../../core/training/stage-policy.ts';
 import type { StageDecision } from '../../../../core/training/stage-policy.ts';
 import { arm, checkpoint, stageSpec } from './scripted-training.ts';

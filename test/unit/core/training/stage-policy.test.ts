@@ -9,7 +9,7 @@ import {
 } from '../../../../core/training/stage-policy.ts';
 import { plannedLooks } from '../../../../core/training/shared-error.ts';
 import type { StageHistory } from '../../../../core/training/stage-policy.ts';
-import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { arm, checkpoint, stageSpec as stageOfTwo } from './scripted-training.ts';
 
 const stageSpec = { ...stageOfTwo, arms: [arm(1)] };

@@ -2,7 +2,7 @@ import { algorithmWith } from '../../../support/algorithm.ts';
 import { describe, expect, test } from 'vitest';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import type { GroupRequest, GroupResult } from '../../../../core/requests.ts';
-import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { GroupRequest } from '../../../../core/requests.ts';
-import type { RlStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import { taskIndexes } from '../../../../core/training/task-draw.ts';

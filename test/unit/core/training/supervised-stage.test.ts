@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SupervisedStageSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { SupervisedStageSpec } from '../../../../core/schema/stages/supervised.ts';
 import { superviseStage } from '../../../../core/training/supervised-stage.ts';
 import type { SupervisedInput, SupervisedState } from '../../../../core/training/supervised-stage.ts';
 import { stepReport } from '../../../../workflows/control/message-shapes.ts';
