@@ -283,7 +283,8 @@ os._exit(0)`,
         ...within({ wallSeconds: 1, cpuSeconds: 60 }),
       });
       expect(ran.ended).toBe('wall-time');
-      expect(ran.seconds).toBeLessThan(4);
+      // By its second; without it the bomb goes on until its processor time is used up.
+      expect(ran.seconds).toBeLessThan(30);
     });
 
     test('of processor time, in one process or in many', async () => {
@@ -306,7 +307,8 @@ os._exit(0)`,
         ),
       );
       expect(runs.map(({ ended }) => ended)).toEqual(ways.map(() => 'wall-time'));
-      for (const { seconds } of runs) expect(seconds).toBeLessThan(3.5);
+      // Left alone they take sixty seconds, or for ever.
+      for (const { seconds } of runs) expect(seconds).toBeLessThan(30);
     });
 
     test.each([

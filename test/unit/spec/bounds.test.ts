@@ -157,7 +157,7 @@ function plan(spec: Omit<CurriculumSpec, 'model'>): void {
   }
 }
 
-test('5,000 random specs are refused clearly, or can be planned to their last step', () => {
+test('random specs are refused clearly, or can be planned to their last step', () => {
   let taken = 0;
   fc.assert(
     fc.property(written, (one) => {
@@ -173,5 +173,5 @@ test('5,000 random specs are refused clearly, or can be planned to their last st
     }),
     { numRuns: propertyRuns(5000) },
   );
-  expect(taken).toBeGreaterThan(1000);
+  expect(taken).toBeGreaterThan(propertyRuns(1000));
 }, 60_000);

@@ -18,9 +18,12 @@ import { propertyRuns } from '../../../support/property-runs.ts';
 const { signal } = new AbortController();
 
 /** Characters of a long answer; a policy may write several times as much. */
-const LONG = 32_768;
-/** Processor time of one verdict, milliseconds: what grows with the square of the length takes longer. */
-const MOST_MS = 150;
+const LONG = 65_536;
+/**
+ * Processor time of one verdict on a long answer, milliseconds. What grows with the square of the length takes seconds,
+ * what does not takes some ten milliseconds, a few times as much where the machine is busy.
+ */
+const MOST_MS = 1000;
 
 /** What is short, and what grows out of bounds where it is looked at from each of its places. */
 const PIECES = [' ', '\n', '\u0000', 'a ', 'the ', 'T1 '].concat(
