@@ -1,11 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LONG_UNITS } from './test/selection.ts';
 
 /**
  * Tests of code that has no state, no processes, no native addons and no TensorFlow: they share threads, and what one has
  * loaded the next has, which takes a quarter less of processor time. All others have a process for each file.
  */
 const PURE = ['core', 'spec', 'svg'].map((folder) => `test/unit/${folder}/**/*.test.ts`);
+/** `npm test` leaves them out; who names one of them runs it. */
+const LEFT_OUT =
+  process.env['GRADUS_SELECTED_TESTS'] === '1'
+    ? LONG_UNITS.flatMap(({ paths }) => paths.map((one) => `test/unit/${one}`))
+    : [];
 // Many of them wait: on two cores two are quicker than the one that would be left a core.
 const UNIT_WORKERS = Math.max(2, availableParallelism() - 1);
 
@@ -22,7 +28,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
-          exclude: PURE,
+          exclude: [...PURE, ...LEFT_OUT],
           maxWorkers: UNIT_WORKERS,
           sequence: { groupOrder: 0 },
         },
@@ -32,6 +38,7 @@ export default defineConfig({
         test: {
           name: 'unit-pure',
           include: PURE,
+          exclude: LEFT_OUT,
           pool: 'threads',
           isolate: false,
           maxWorkers: UNIT_WORKERS,
