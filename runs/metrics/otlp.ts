@@ -33,7 +33,7 @@ export function exportByOtlp(
   if (where === null) return null;
   if (where.protocol === 'grpc') {
     say(
-      "metrics of runs are not exported: OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and they are sent over HTTP: set OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/json and a collector's HTTP endpoint, usually of port 4318",
+      "metrics of runs are not exported: OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and they are sent over HTTP only. Set OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/json and a collector's HTTP endpoint, usually of port 4318",
     );
     return null;
   }

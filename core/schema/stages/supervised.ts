@@ -71,7 +71,7 @@ export function checkSupervisedStage(
     if (environments.get(environment)?.demonstrates === false)
       refuse(
         [...at, 'tasks', i, 'environment'],
-        `"${environment}" has no expert to imitate (demonstrate()): begin with an imported model (model.from), with another run's episodes (an rl stage that collects stored ones, by rft say), or with levels that a fresh model solves now and then`,
+        `"${environment}" has no expert to imitate (demonstrate()). Begin with an imported model (model.from), or with another run's episodes (an rl stage that collects stored ones, by rft say). Or begin with levels that a fresh model sometimes solves`,
       );
   });
   for (const { environment, level } of armsOf(tasks)) {

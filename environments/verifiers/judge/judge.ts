@@ -176,8 +176,8 @@ function keyOf({ name, apiKeyEnv }: Judge): string | undefined {
   throw new GradusError(
     'verifier',
     'judge-key',
-    `The judge ${name} needs an API key: start the worker of its tier with ${apiKeyEnv} set to one line of printable characters` +
-      ` ("${commandLine('dev')}" hands on what GRADUS_PASS_ENV names, as in GRADUS_PASS_ENV=${apiKeyEnv}).`,
+    `The judge ${name} needs an API key. Start the worker of its tier with ${apiKeyEnv} set to one line of printable characters.` +
+      ` "${commandLine('dev')}" passes on what GRADUS_PASS_ENV names, as in GRADUS_PASS_ENV=${apiKeyEnv}.`,
   );
 }
 
