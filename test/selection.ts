@@ -12,7 +12,7 @@ export const PROMISES: readonly { promise: string; paths: readonly string[] }[] 
   },
   {
     promise: 'Damaged objects lose nothing: the run asks, and goes on when they are restored.',
-    paths: ['workflows/damage.test.ts', 'observe/damage.test.ts'],
+    paths: ['workflows/damage.test.ts', 'runs/damage.test.ts'],
   },
   {
     promise: 'People steer runs, and nothing that they send can break one.',
@@ -63,9 +63,9 @@ export const PROMISES: readonly { promise: string; paths: readonly string[] }[] 
       'models/generate.test.ts',
       'models/import-adapter.test.ts',
       'models/import-export.test.ts',
-      'observe/episode-index.test.ts',
-      'observe/learnt-tokens.test.ts',
-      'observe/steps.test.ts',
+      'runs/episode-index.test.ts',
+      'runs/learnt-tokens.test.ts',
+      'runs/steps.test.ts',
       'protocols/openenv.test.ts',
     ],
   },
