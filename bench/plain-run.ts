@@ -57,7 +57,7 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     score: (request) => training.scoreTokens(request, signal),
     batch: (request) => curriculum.buildBatch(request, signal),
-    climb: () => {
+    escalate: () => {
       throw new Error('a plain run has no verification ladder');
     },
     train: (request) => training.trainStep(request, signal),

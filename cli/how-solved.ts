@@ -1,8 +1,8 @@
 import { armName } from '../core/names.ts';
 import type { EvaluationResult } from '../core/requests.ts';
 import { passAtK, passHatK } from '../core/statistics/pass-at-k.ts';
-import { addConduct, noConduct } from '../core/training/conduct.ts';
-import type { ArmConduct, Conduct } from '../core/training/conduct.ts';
+import { addHowSolved, noneSolved } from '../core/training/how-solved.ts';
+import type { ArmHowSolved, HowSolved } from '../core/training/how-solved.ts';
 import { dimensionsOf, effortOf, samplesOf, selfCorrected } from '../core/training/dimensions.ts';
 import { rate } from '../core/statistics/intervals.ts';
 import { percent } from '../core/percent.ts';
@@ -13,20 +13,20 @@ const few = (x: number | null, digits = 1): string => (x === null ? '–' : x.to
 const share = (x: number | null): string => (x === null ? '–' : percent(x));
 
 /** Rows of the table: what a figure is called, and how it is written. */
-const ROWS: [string, (conduct: Conduct) => string][] = [
-  ['turns of a solved task', (conduct) => few(effortOf(conduct).turns)],
-  ['calls of a solved task', (conduct) => few(effortOf(conduct).calls)],
-  ['sampled tokens of a solved task', (conduct) => few(effortOf(conduct).tokens)],
+const ROWS: [string, (howSolved: HowSolved) => string][] = [
+  ['turns of a solved task', (howSolved) => few(effortOf(howSolved).turns)],
+  ['calls of a solved task', (howSolved) => few(effortOf(howSolved).calls)],
+  ['sampled tokens of a solved task', (howSolved) => few(effortOf(howSolved).tokens)],
   [
     'solved after an error, of the solved',
-    (conduct) => (conduct.solved ? percent(rate(selfCorrected(conduct))) : '–'),
+    (howSolved) => (howSolved.solved ? percent(rate(selfCorrected(howSolved))) : '–'),
   ],
-  ['instruction following', (conduct) => share(dimensionsOf(conduct).instruction)],
-  ['tool use', (conduct) => share(dimensionsOf(conduct).tools)],
-  ['multi-step', (conduct) => share(dimensionsOf(conduct).multiStep)],
-  ['self-correction', (conduct) => share(dimensionsOf(conduct).selfCorrection)],
-  ['exploration', (conduct) => share(dimensionsOf(conduct).exploration)],
-  ['efficiency, tokens a solved task', (conduct) => few(dimensionsOf(conduct).efficiency)],
+  ['instruction following', (howSolved) => share(dimensionsOf(howSolved).instruction)],
+  ['tool use', (howSolved) => share(dimensionsOf(howSolved).tools)],
+  ['multi-step', (howSolved) => share(dimensionsOf(howSolved).multiStep)],
+  ['self-correction', (howSolved) => share(dimensionsOf(howSolved).selfCorrection)],
+  ['exploration', (howSolved) => share(dimensionsOf(howSolved).exploration)],
+  ['efficiency, tokens a solved task', (howSolved) => few(dimensionsOf(howSolved).efficiency)],
 ];
 
 /** How tasks were solved before and after, level by level and in all; null where nothing is told of it. */
@@ -37,11 +37,11 @@ export function howTable(
 ): string | null {
   if (!after.conduct) return null;
   const was = before?.conduct ?? [];
-  const columns = after.conduct.map((now): [string, Conduct, Conduct] => {
+  const columns = after.conduct.map((now): [string, HowSolved, HowSolved] => {
     const name = armName(now.arm);
-    return [name, was.find(({ arm }) => armName(arm) === name) ?? noConduct(), now];
+    return [name, was.find(({ arm }) => armName(arm) === name) ?? noneSolved(), now];
   });
-  const all: [string, Conduct, Conduct] = ['all', addConduct(was), addConduct(after.conduct)];
+  const all: [string, HowSolved, HowSolved] = ['all', addHowSolved(was), addHowSolved(after.conduct)];
   const shown = columns.length > 1 ? [...columns, all] : [all];
   const table = textTable(
     ['before → after', ...shown.map(([name]) => name)],
@@ -51,7 +51,7 @@ export function howTable(
 }
 
 /** With several samples of each task: that one of k solves it, and that all of them do, as means over tasks. */
-function passLines(before: Conduct, after: Conduct, confidence: number): string {
+function passLines(before: HowSolved, after: HowSolved, confidence: number): string {
   const k = samplesOf(after);
   if (k < 2) return '';
   const line = (name: string, of: typeof passAtK): string => {
@@ -65,8 +65,8 @@ function passLines(before: Conduct, after: Conduct, confidence: number): string 
 }
 
 /** The same as an object, for `--json`: of all levels and of each. */
-export function howOf(conduct: readonly ArmConduct[], confidence: number) {
-  const of = (one: Conduct) => ({
+export function howOf(howSolved: readonly ArmHowSolved[], confidence: number) {
+  const of = (one: HowSolved) => ({
     solved: effortOf(one),
     selfCorrected: selfCorrected(one),
     dimensions: dimensionsOf(one),
@@ -77,7 +77,7 @@ export function howOf(conduct: readonly ArmConduct[], confidence: number) {
     })),
   });
   return {
-    ...of(addConduct(conduct)),
-    arms: Object.fromEntries(conduct.map((one) => [armName(one.arm), of(one)])),
+    ...of(addHowSolved(howSolved)),
+    arms: Object.fromEntries(howSolved.map((one) => [armName(one.arm), of(one)])),
   };
 }

@@ -54,7 +54,7 @@ export interface TrainingPorts {
   score(request: ScoreRequest): Promise<ScoreResult>;
   batch(request: BatchRequest): Promise<BatchResult>;
   /** Takes a step's candidates up the verification ladder. Only asked where the spec has one. */
-  climb(request: StepClimb): Promise<StepClimbed>;
+  escalate(request: StepEscalation): Promise<EscalatedStep>;
   train(request: TrainRequest): Promise<TrainResult>;
   retain(request: RetentionRequest): Promise<void>;
   /** Keeps what a step leaves behind, and tells those who watch the run of it. May return before that is done. */
@@ -69,14 +69,14 @@ export interface TrainingPorts {
 /** A step of a stage, from 1. */
 export type StepPlace = Pick<StepFacts, 'stage' | 'stageStep'>;
 
-export interface StepClimb extends StepGroups {
+export interface StepEscalation extends StepGroups {
   /** In place of the rungs' own. */
   budgets: Record<string, Budget>;
   reward: RewardSpec;
 }
 
 /** The groups again, with the ladder's verdicts, and earlier ones whose verdicts came late. */
-export type StepClimbed = Pick<SettleResult, 'groups' | 'offered' | 'moves'> & { spans: Span[] };
+export type EscalatedStep = Pick<SettleResult, 'groups' | 'offered' | 'moves'> & { spans: Span[] };
 
 /** One step of the run, for those who watch it. */
 export interface StepReport {

@@ -17,7 +17,7 @@ import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
-import type { ArmConduct } from './training/conduct.ts';
+import type { ArmHowSolved } from './training/how-solved.ts';
 import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
@@ -205,7 +205,7 @@ export interface GroupResult {
   turns: number;
   behaviour: BehaviourCounts;
   /** How tasks that are not trained on were gone about; absent of others. */
-  conduct?: ArmConduct[];
+  conduct?: ArmHowSolved[];
   /** Tasks that not all of their samples solved; absent of others than training's, and from before they were told. */
   tried?: TriedTask[];
   /** What `failedTasksOf` derives from `tried`; only results from before that was told have it. */
@@ -444,7 +444,7 @@ export interface EvaluationResult {
   meanReward: number;
   sampledTokens: number;
   /** How tasks were gone about, by arm; absent where nothing could be rolled out. */
-  conduct?: ArmConduct[];
+  conduct?: ArmHowSolved[];
   spans: Span[];
   incidents?: Incident[];
 }

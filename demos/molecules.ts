@@ -25,7 +25,7 @@ import type { Judged } from '../plugins/molecules/report/judge-report.ts';
 import { count, duration, toolName } from '../plugins/molecules/report/names.ts';
 import { moleculesPage } from '../plugins/molecules/report/page/page.ts';
 import { makeReport } from '../plugins/molecules/report/report.ts';
-import type { MoleculesReport, ReportRung } from '../plugins/molecules/report/report.ts';
+import type { MoleculesReport, ReportTier } from '../plugins/molecules/report/report.ts';
 import { showReport } from '../plugins/molecules/report/tables.ts';
 import { note, print } from '../cli/printable.ts';
 import { readSpec } from '../cli/read-spec.ts';
@@ -51,7 +51,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
   const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
   const parsed = parseSpec(spec, workflowId, environments);
   assertMolecules(parsed);
-  const rungs: readonly ReportRung[] = parsed.verification?.rungs ?? [LOWEST];
+  const tiers: readonly ReportTier[] = parsed.verification?.rungs ?? [LOWEST];
   const stateDir = path.resolve(options.stateDir ?? DEFAULT_STATE_DIR);
   const pageFile = path.resolve(page ?? path.join(stateDir, 'molecules.svg'));
 
@@ -66,18 +66,18 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
   const outcome = await runSpec(run, async (finished) => {
     const { client, settings, result, progress } = finished;
     const confidence = confidenceOf(spec);
-    if (rungs.every(({ tier }) => tier !== 'world')) await untilLadderIsDone(client, progress.run, say);
+    if (tiers.every(({ tier }) => tier !== 'world')) await untilLadderIsDone(client, progress.run, say);
     const judged =
-      chemistry && result.after ? await judgeReport(client, progress.run, judgesOf(rungs), say) : null;
+      chemistry && result.after ? await judgeReport(client, progress.run, judgesOf(tiers), say) : null;
     const store = await ObjectStore.connect(settings.store);
     try {
       const read = (stages: string[]) =>
         readDesigns(store, progress.run, stages, [
-          ...rungs.map(({ verifier }) => verifier),
-          ...judgesOf(rungs),
+          ...tiers.map(({ verifier }) => verifier),
+          ...judgesOf(tiers),
         ]);
       const report = makeReport({
-        rungs,
+        rungs: tiers,
         judge: judged && JUDGE,
         training: await read(result.stages.filter(({ kind }) => kind === 'rl').map(({ name }) => name)),
         before: await read(['before']),
@@ -105,7 +105,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
 
 const TITLE = 'Molecules that climbed the verification ladder';
 /** Of a spec without a ladder, or where nothing dearer can be asked. */
-const LOWEST: ReportRung = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
+const LOWEST: ReportTier = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
 
 function linesOf(
   { result, progress }: FinishedRun,

@@ -13,7 +13,7 @@ import {
 import type { SignalDefinition } from '@temporalio/workflow';
 import { messageOf } from '../core/errors.ts';
 import { addIncidents } from '../core/episode/incidents.ts';
-import type { ClimbFailure, ClimbReply } from '../core/ladder/requests.ts';
+import type { EscalationFailure, EscalationReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
 import { noCounts } from '../core/training/evaluation.ts';
 import type { TrainingPorts } from '../core/ports.ts';
@@ -25,13 +25,13 @@ import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } f
 import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control/control.ts';
 import { listen } from './control/listen.ts';
-import { changedShape, climbFailure, climbReply } from './control/message-shapes.ts';
+import { changedShape, escalationFailure, escalationReply } from './control/message-shapes.ts';
 import {
   changesMade,
-  climbAwaited,
-  climbed,
-  climbFailed,
-  climbWanted,
+  escalationAwaited,
+  escalated,
+  escalationFailed,
+  escalationWanted,
   stepReported,
 } from './control/messages.ts';
 import type { evaluation } from './training/evaluation.ts';
@@ -110,13 +110,13 @@ export function trainingPorts(
   run: string,
   reportEvery: () => number,
 ): TrainingPorts {
-  const replies = new Map<string, ClimbReply | ClimbFailure>();
+  const replies = new Map<string, EscalationReply | EscalationFailure>();
   let incidentsTold = false;
   listen(changesMade, changedShape, (all) => {
     if (all.newest > control.changed.newest) control.changed = all;
   });
-  listen(climbed, climbReply, (reply) => void replies.set(reply.id, reply));
-  listen(climbFailed, climbFailure, (failure) => void replies.set(failure.id, failure));
+  listen(escalated, escalationReply, (reply) => void replies.set(reply.id, reply));
+  listen(escalationFailed, escalationFailure, (failure) => void replies.set(failure.id, failure));
   return endingByAnswer({
     now: () => Date.now(),
     changed: () => control.changed,
@@ -127,13 +127,14 @@ export function trainingPorts(
     demonstrations: curriculumActivities.buildDemonstrations,
     score: learnerActivities.scoreTokens,
     batch: curriculumActivities.buildBatch,
-    climb: async (step) => {
+    escalate: async (step) => {
       const start = Date.now();
       const id = `${step.stage}/${step.step}`;
       const request = { ...step, id, replyTo: workflowInfo().workflowId };
-      await signalLadder(run, climbWanted, request);
+      await signalLadder(run, escalationWanted, request);
       // One that was terminated answers nobody.
-      while (!(await condition(() => replies.has(id), LADDER_WATCH))) await signalLadder(run, climbAwaited);
+      while (!(await condition(() => replies.has(id), LADDER_WATCH)))
+        await signalLadder(run, escalationAwaited);
       const { id: _, ...reply } = replies.get(id)!;
       replies.delete(id);
       if ('message' in reply) throw ApplicationFailure.nonRetryable(reply.message, reply.type);
@@ -219,7 +220,7 @@ function endingByAnswer(ports: TrainingPorts): TrainingPorts {
     demonstrations: (request) => ports.demonstrations(request).catch(stoppedOrThrow),
     score: (request) => ports.score(request).catch(stoppedOrThrow),
     batch: (request) => ports.batch(request).catch(stoppedOrThrow),
-    climb: (step) => ports.climb(step).catch(stoppedOrThrow),
+    escalate: (step) => ports.escalate(step).catch(stoppedOrThrow),
     train: (request) => ports.train(request).catch(stoppedOrThrow),
   };
 }

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { createRunWatch } from '../run-watch.ts';
 import { createAssessment } from './assessment.ts';
-import type { LadderDependencies } from './climbers.ts';
+import type { LadderDependencies } from './candidates.ts';
 import { createLadder } from './ladder.ts';
 import { createReverify } from './reverify.ts';
 import { createSweep } from './sweep.ts';

@@ -3,16 +3,16 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { Ask, CheaperVerdict } from '../../core/ladder/requests.ts';
 import { tierQueue } from '../../core/names.ts';
-import type { RungSpec } from '../../core/schema/verification.ts';
+import type { TierSpec } from '../../core/schema/verification.ts';
 import { DEFAULT_TIER_LIMITS } from '../../environments/contract/environment.ts';
-import type { Climber, RungView } from './climbers.ts';
+import type { LadderCandidate, TierView } from './candidates.ts';
 
 /** How long people are waited for where the verifier does not say. */
 const PEOPLE_TAKE_SECONDS = 7 * 24 * 3600;
 
 /** What must be asked for a verdict, for which run, and of whom. */
 export function askOf(
-  { verifier, subject, digest }: RungView,
+  { verifier, subject, digest }: TierView,
   environment: string,
   { reviewers, ...asking }: { reviewers: number; run: string; cheaper?: CheaperVerdict[] },
 ): Ask {
@@ -39,13 +39,13 @@ const SAID = 300;
 
 /** What the rungs below have said of a candidate; those that were not asked are left out. */
 export function cheaperVerdicts(
-  { episode, views }: Pick<Climber, 'episode' | 'views'>,
-  rungs: readonly Pick<RungSpec, 'verifier'>[],
+  { episode, views }: Pick<LadderCandidate, 'episode' | 'views'>,
+  tiers: readonly Pick<TierSpec, 'verifier'>[],
   below: number,
 ): CheaperVerdict[] {
-  return views.slice(0, below).flatMap((view, rung): CheaperVerdict[] => {
-    const { verifier } = rungs[rung]!;
-    if (rung === 0) return [fastVerdict(verifier, episode)];
+  return views.slice(0, below).flatMap((view, tier): CheaperVerdict[] => {
+    const { verifier } = tiers[tier]!;
+    if (tier === 0) return [fastVerdict(verifier, episode)];
     if (!view?.answer) return [];
     const { answer, meaning } = view;
     const said = answer.kind === 'abstained' ? answer.reason : (meaning?.evidence ?? answer.evidence);

@@ -5,8 +5,8 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import type { GroupResult } from '../../core/requests.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
 import { askOf, cheaperVerdicts } from './ask-of.ts';
-import { loadClimbers } from './climbers.ts';
-import type { Climber, LadderDependencies } from './climbers.ts';
+import { loadCandidates } from './candidates.ts';
+import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Durable } from '../durable.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
@@ -24,8 +24,8 @@ export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;
 export function createAssessment(deps: LadderDependencies) {
   const { store } = deps;
 
-  const load = (request: AssessRequest, asker: Asker): Promise<Climber[]> =>
-    loadClimbers(
+  const load = (request: AssessRequest, asker: Asker): Promise<LadderCandidate[]> =>
+    loadCandidates(
       deps,
       {
         run: request.run,
@@ -35,19 +35,21 @@ export function createAssessment(deps: LadderDependencies) {
       },
       asker,
     );
-  const passed = ({ scores: [lowest] }: Climber, [{ passAtLeast }]: AssessRequest['rungs']): boolean =>
-    typeof lowest === 'number' && lowest >= passAtLeast;
+  const passed = (
+    { scores: [lowest] }: LadderCandidate,
+    [{ passAtLeast }]: AssessRequest['rungs'],
+  ): boolean => typeof lowest === 'number' && lowest >= passAtLeast;
 
   return {
     /** What the rung must be asked, and has not said yet. */
     async planAssessment(request: AssessRequest, signal: AbortSignal): Promise<PlannedAssessment> {
       const asks = new Map<string, Wish>();
-      for (const climber of await load(request, { signal })) {
-        const view = climber.views[1];
-        if (!view || view.answer !== null || !passed(climber, request.rungs)) continue;
-        const { run, rungs } = request;
-        const cheaper = cheaperVerdicts(climber, rungs, 1);
-        const ask = askOf(view, climber.environment.name, { run, reviewers: rungs[1].reviewers, cheaper });
+      for (const candidate of await load(request, { signal })) {
+        const view = candidate.views[1];
+        if (!view || view.answer !== null || !passed(candidate, request.rungs)) continue;
+        const { run, rungs: tiers } = request;
+        const cheaper = cheaperVerdicts(candidate, tiers, 1);
+        const ask = askOf(view, candidate.environment.name, { run, reviewers: tiers[1].reviewers, cheaper });
         asks.set(view.digest, { ask, value: 0, basis: null });
       }
       if (asks.size === 0) return { asks: null, count: 0 };
@@ -63,17 +65,17 @@ export function createAssessment(deps: LadderDependencies) {
     async settleAssessment(request: AssessRequest, signal: AbortSignal): Promise<GroupResult[]> {
       const incidents = new IncidentList();
       const asker = incidents.asker(signal);
-      const climbers = await load(request, asker);
-      for (const climber of climbers) {
-        if (passed(climber, request.rungs)) {
-          climber.episode.outcome = outcomeBy(climber, request);
+      const candidates = await load(request, asker);
+      for (const candidate of candidates) {
+        if (passed(candidate, request.rungs)) {
+          candidate.episode.outcome = outcomeBy(candidate, request);
         }
       }
       return Promise.all(
         request.groups.map(async (ref, i) => {
           // Groups of nothing but infrastructure failures have no climbers.
           const group =
-            climbers.find((climber) => climber.ref.key === ref.key)?.group ??
+            candidates.find((candidate) => candidate.ref.key === ref.key)?.group ??
             (await loadTrajectories(store, ref, { signal }));
           const judged = { ...group, id: `${group.id}.judged` };
           const { ref: trajectories, value } = await keepTrajectories(store, request, judged, { signal });
@@ -89,8 +91,11 @@ export function createAssessment(deps: LadderDependencies) {
   };
 }
 
-function outcomeBy({ episode, scores, views }: Climber, { rungs, reward }: AssessRequest): Outcome {
-  const [, { tier, verifier, passAtLeast }] = rungs;
+function outcomeBy(
+  { episode, scores, views }: LadderCandidate,
+  { rungs: tiers, reward }: AssessRequest,
+): Outcome {
+  const [, { tier, verifier, passAtLeast }] = tiers;
   const fast = episode.outcome!;
   const said = scores[1];
   if (said === undefined) return { kind: 'pending', tier };

@@ -1,7 +1,7 @@
 import { addPairs } from '../../core/ladder/calibration.ts';
 import type { Calibration, ScorePair } from '../../core/ladder/calibration.ts';
-import type { Climbing } from '../../core/ladder/requests.ts';
-import type { Climber } from './climbers.ts';
+import type { LadderRequest } from '../../core/ladder/requests.ts';
+import type { LadderCandidate } from './candidates.ts';
 import { calibrationKey, calibrationPrefix, pairKey } from '../../store/keys.ts';
 import { calibrationLists, pairClaims } from '../../store/ladder/ladder-codecs.ts';
 import type { Counted } from '../../store/ladder/ladder-codecs.ts';
@@ -14,18 +14,18 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
  */
 export async function calibrate(
   store: ObjectStore,
-  { run, verification: { rungs }, calibrations, steps, came }: Climbing,
-  rung: number,
-  climbers: readonly Climber[],
+  { run, verification: { rungs: tiers }, calibrations, steps, came }: LadderRequest,
+  tier: number,
+  candidates: readonly LadderCandidate[],
   signal: AbortSignal,
 ): Promise<Counted> {
-  const below = rung - 1;
+  const below = tier - 1;
   const present = steps.at(-1);
-  const arrived = new Set(came[rung]);
+  const arrived = new Set(came[tier]);
   const bySubject = new Map<string, Map<string, ScorePair>>();
-  for (const { step, scores, digests, group, episode } of climbers) {
-    const [cheap, dear] = [scores[below], scores[rung]];
-    const digest = digests[rung];
+  for (const { step, scores, digests, group, episode } of candidates) {
+    const [cheap, dear] = [scores[below], scores[tier]];
+    const digest = digests[tier];
     if (typeof cheap !== 'number' || typeof dear !== 'number' || !digest) continue;
     if (step !== present && !arrived.has(digest)) continue;
     const pairs = bySubject.get(digest) ?? new Map<string, ScorePair>();
@@ -34,13 +34,13 @@ export async function calibrate(
     pairs.set(`${JSON.stringify(group.tasks[episode.task]!.ref)} ${cheap}`, {
       cheap,
       dear,
-      cheapPassed: cheap >= rungs[below]!.passAtLeast,
-      dearPassed: dear >= rungs[rung]!.passAtLeast,
+      cheapPassed: cheap >= tiers[below]!.passAtLeast,
+      dearPassed: dear >= tiers[tier]!.passAtLeast,
     });
   }
   const unclaimed = await Promise.all(
     [...bySubject.keys()].map(async (digest) => {
-      const claim = await store.head(pairKey(run, rungs[rung]!.verifier, digest), { signal });
+      const claim = await store.head(pairKey(run, tiers[tier]!.verifier, digest), { signal });
       return claim ? [] : [digest];
     }),
   );
@@ -53,14 +53,14 @@ export async function calibrate(
 /** Claims the pairs that a request has counted, for all that come later. */
 export async function keepCounted(
   store: ObjectStore,
-  { run, verification: { rungs }, ledger }: Climbing,
-  rung: number,
+  { run, verification: { rungs: tiers }, ledger }: LadderRequest,
+  tier: number,
   { calibrations, counted }: Counted,
   signal: AbortSignal,
 ): Promise<void> {
   if (counted.length === 0) return;
   const claim = (digest: string) =>
-    store.keep(pairKey(run, rungs[rung]!.verifier, digest), pairClaims, ledger, { signal });
+    store.keep(pairKey(run, tiers[tier]!.verifier, digest), pairClaims, ledger, { signal });
   await Promise.all(counted.map(claim));
   // For sweeps, which have no ladder to ask.
   const key = calibrationKey(run, ledger.writer, ledger.sequence);

@@ -1,8 +1,8 @@
 import { isPassing } from '../../core/ladder/abstentions.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import { basisOf, planRung } from '../../core/ladder/policy.ts';
+import { basisOf, planTier } from '../../core/ladder/policy.ts';
 import type {
-  KeepLedger,
+  WriteLedger,
   PlanRequest,
   PlanResult,
   SettleRequest,
@@ -13,10 +13,10 @@ import type {
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import { askOf, cheaperVerdicts } from './ask-of.ts';
 import { calibrate, keepCounted } from './calibrate.ts';
-import { decisionEntry, loadClimbers } from './climbers.ts';
-import type { Climber, LadderDependencies } from './climbers.ts';
+import { decisionEntry, loadCandidates } from './candidates.ts';
+import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Durable } from '../durable.ts';
-import { settleClimb } from './settle-climb.ts';
+import { settleEscalation } from './settle-escalation.ts';
 import { appendLedger } from '../../store/ladder/ledger.ts';
 import { archiveKey, asksKey, decisionKey } from '../../store/keys.ts';
 import { plans, wishes } from '../../store/ladder/ladder-codecs.ts';
@@ -37,13 +37,13 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
      * first plan that is kept is the plan, and all the rest follows from it (ADR 0021).
      */
     async planClimb(request: PlanRequest, signal: AbortSignal): Promise<PlanResult> {
-      const { run, verification, rung, ledger } = request;
+      const { run, verification, rung: tier, ledger } = request;
       const { writer, sequence } = ledger;
       const decided = await decidePlan(deps, request, mostAsks, signal);
       const { value: plan } = await store.keep(decisionKey(run, writer, sequence), plans, decided, {
         signal,
       });
-      if (rung > 1) await keepCounted(store, request, rung - 1, plan, signal);
+      if (tier > 1) await keepCounted(store, request, tier - 1, plan, signal);
       if (plan.deferred.length > 0)
         await store.keep(archiveKey(run, writer, sequence), wishes, plan.deferred, { signal });
       const totals = await appendLedger(store, run, ledger, plan.entries, { signal });
@@ -54,7 +54,7 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
         calibrations,
         asks: kept && kept.ref,
         digests: asks.map(({ ask }) => ask.request.digest),
-        verifier: verification.rungs[rung]!.verifier,
+        verifier: verification.rungs[tier]!.verifier,
         costs: asks.map(({ ask }) => ask.cost),
         more,
         totals,
@@ -62,9 +62,9 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
     },
 
     settleClimb: (request: SettleRequest, signal: AbortSignal): Promise<SettleResult> =>
-      settleClimb(deps, request, signal),
+      settleEscalation(deps, request, signal),
 
-    async keepLedger({ run, heard, ledger, entries }: KeepLedger, signal: AbortSignal): Promise<void> {
+    async keepLedger({ run, heard, ledger, entries }: WriteLedger, signal: AbortSignal): Promise<void> {
       const hear = async (entry: LedgerEntry): Promise<void> => {
         if (entry.kind !== 'verdict') return;
         if (entry.type !== undefined && isPassing(entry.type)) {
@@ -99,27 +99,27 @@ async function decidePlan(
   mostAsks: number,
   signal: AbortSignal,
 ): Promise<Plan> {
-  const { verification, rung, steps, came } = request;
-  const { verifier, reviewers } = verification.rungs[rung]!;
-  const climbers = await loadClimbers(deps, request, { signal });
+  const { verification, rung: tier, steps, came } = request;
+  const { verifier, reviewers } = verification.rungs[tier]!;
+  const candidates = await loadCandidates(deps, request, { signal });
   // What the rung below has said since it was asked.
   const { calibrations, counted } =
-    rung > 1
-      ? await calibrate(deps.store, request, rung - 1, climbers, signal)
+    tier > 1
+      ? await calibrate(deps.store, request, tier - 1, candidates, signal)
       : { calibrations: request.calibrations, counted: [] };
   const wanted = new Map<string, Wish>();
-  for (const climber of climbers) {
-    const { views, environment, digests } = climber;
-    const view = views[rung];
-    if (!view || wanted.has(digests[rung]!)) continue;
-    const cheaper = cheaperVerdicts(climber, verification.rungs, rung);
+  for (const candidate of candidates) {
+    const { views, environment, digests } = candidate;
+    const view = views[tier];
+    if (!view || wanted.has(digests[tier]!)) continue;
+    const cheaper = cheaperVerdicts(candidate, verification.rungs, tier);
     const ask = askOf(view, environment.name, { run: request.run, reviewers, cheaper });
-    wanted.set(digests[rung]!, { ask, value: 0, basis: null });
+    wanted.set(digests[tier]!, { ask, value: 0, basis: null });
   }
   const cost = wanted.values().next().value?.ask.cost ?? { seconds: 0, usd: 0 };
-  const plan = planRung(
-    rung,
-    climbers,
+  const plan = planTier(
+    tier,
+    candidates,
     { rungs: verification.rungs, calibrations },
     { ...request, cost, most: mostAsks, underWay: new Set(request.underWay) },
   );
@@ -128,21 +128,21 @@ async function decidePlan(
   const arrived = new Set(came.flat());
   const deferred = new Set<string>();
   const entries: LedgerEntry[] = [];
-  climbers.forEach((climber, i) => {
+  candidates.forEach((candidate, i) => {
     const decision = plan.decisions[i];
     if (!decision) return;
-    const digest = climber.digests[rung]!;
+    const digest = candidate.digests[tier]!;
     const wish = wanted.get(digest)!;
     if (wish.basis === null || decision.value > wish.value) {
-      Object.assign(wish, { value: decision.value, basis: basisFor(climber) });
+      Object.assign(wish, { value: decision.value, basis: basisFor(candidate) });
     }
     // What the plan had no place for, or what an earlier plan of the step has decided, is another one's.
     if (decision.kind === 'defer' ? more : request.again && !asked.has(digest)) return;
     // Of an earlier step only what changed is new.
     const fresh =
-      climber.step === steps.at(-1) || climber.digests.some((one) => one !== null && arrived.has(one));
+      candidate.step === steps.at(-1) || candidate.digests.some((one) => one !== null && arrived.has(one));
     if (fresh || asked.has(digest))
-      entries.push(decisionEntry(climber, decision, verification.rungs, verifier, digest));
+      entries.push(decisionEntry(candidate, decision, verification.rungs, verifier, digest));
     if (fresh && decision.kind === 'defer') deferred.add(digest);
   });
   return {
@@ -155,7 +155,7 @@ async function decidePlan(
   };
 }
 
-function basisFor({ scores }: Climber): Wish['basis'] {
-  const rung = basisOf(scores);
-  return rung < 0 ? null : { rung, score: scores[rung] as number };
+function basisFor({ scores }: LadderCandidate): Wish['basis'] {
+  const tier = basisOf(scores);
+  return tier < 0 ? null : { tierSpec: tier, score: scores[tier] as number };
 }

@@ -3,8 +3,8 @@ import { GradusError } from '../../core/errors.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { Reverification, ReverifyRequest, ReverifyResult, Wish } from '../../core/ladder/requests.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
-import { meaningsOf, viewsOf } from './climbers.ts';
-import type { LadderDependencies, RungView, Viewed } from './climbers.ts';
+import { meaningsOf, viewsOf } from './candidates.ts';
+import type { LadderDependencies, TierView, Viewed } from './candidates.ts';
 import type { Meaning, Said } from '../../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
 import { concurrency, givenName, name, runName } from '../../core/fields.ts';
@@ -112,7 +112,7 @@ async function* episodesOf(
       assertVerifier(environment, name, version);
       members.push({ environment, task, episode });
     }
-    const views = (await viewsOf(members, name, { signal })).map((view): RungView | null => {
+    const views = (await viewsOf(members, name, { signal })).map((view): TierView | null => {
       if (view instanceof GradusError) throw view;
       return view;
     });

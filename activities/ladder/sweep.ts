@@ -39,13 +39,13 @@ export function createSweep({ store }: { store: ObjectStore }) {
           { path: ['run'], message: `"${sweep.run}" has no verification ladder, and has deferred nothing` },
         ]);
       }
-      const dearer = verification.rungs.slice(1).map((rung) => rung.verifier);
+      const higher = verification.rungs.slice(1).map((tier) => tier.verifier);
       if (verifier === undefined) return sweep;
-      if (dearer.includes(verifier)) return { ...sweep, verifier };
+      if (higher.includes(verifier)) return { ...sweep, verifier };
       throw refusal('the sweep', [
         {
           path: ['verifier'],
-          message: `no rung of "${sweep.run}" has this verifier${didYouMean(verifier, dearer)}`,
+          message: `no rung of "${sweep.run}" has this verifier${didYouMean(verifier, higher)}`,
         },
       ]);
     },

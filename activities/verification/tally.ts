@@ -7,7 +7,7 @@ import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { GroupCounts } from '../../core/training/evaluation.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { countBehaviour } from './behaviour.ts';
-import { conductOf } from './conduct.ts';
+import { howSolvedOf } from './how-solved.ts';
 
 /** What a stage needs to know of a judged group. */
 export const tally = async (
@@ -17,7 +17,7 @@ export const tally = async (
 ): Promise<GroupCounts> => ({
   ...tallyOutcomes(reward, group),
   behaviour: await inTurns(countBehaviour(reward, group), signal),
-  ...(group.tasks.some(({ ref }) => ref.split !== 'train') && { conduct: conductOf(reward, group) }),
+  ...(group.tasks.some(({ ref }) => ref.split !== 'train') && { conduct: howSolvedOf(reward, group) }),
 });
 
 /** What became of its episodes, without how they went about it. */

@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import type { SearchAttributePair } from '@temporalio/common';
 import { ids, QUEUES } from '../../core/names.ts';
-import type { Ask, KeptVerdict, RequestVerdicts } from '../../core/ladder/requests.ts';
+import type { Ask, StoredVerdict, RequestVerdicts } from '../../core/ladder/requests.ts';
 import type { TierAnswer, TierRequest } from '../../core/tier-contract.ts';
 import type { Durable } from '../durable.ts';
 import { lostAttempts } from './lost-attempts.ts';
@@ -57,7 +57,7 @@ export function createVerdicts({ store, client }: { store: ObjectStore; client: 
     keepVerdict: async (
       { request, answer }: { request: TierRequest; answer: TierAnswer },
       signal: AbortSignal,
-    ): Promise<KeptVerdict> => {
+    ): Promise<StoredVerdict> => {
       const { workflowId, runId } = Context.current().info.workflowExecution!;
       const { events } = await client.workflow.getHandle(workflowId, runId).fetchHistory();
       return {

@@ -21,7 +21,7 @@ export interface Unverified {
   ref: TaskRef;
   episode: Episode;
   /** What its dearest rung says. */
-  climbed?: VerdictOfVerifier;
+  escalated?: VerdictOfVerifier;
   /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
   ruled?: readonly RuleSaid[] | undefined;
 }
@@ -83,7 +83,7 @@ async function rulesOf(
   for (const samples of groupBy(judged, ({ of }) => of.episode.task).values()) {
     if (turns.due) await turns.take();
     // Who is judged anew by a dearer rung is so alone, and would be unlike all others: what was said of it stays.
-    const alone = samples.some(({ of }) => of.climbed);
+    const alone = samples.some(({ of }) => of.escalated);
     const speaking = alone ? rules.filter((rule) => !isOfGroup(rule)) : rules;
     ruleVerdicts(speaking, samples).forEach((verdicts, i) => {
       const { of } = samples[i]!;
@@ -134,37 +134,37 @@ async function verdictsOf(
   const named = verifiersOf(reward);
   const ask = async (verifiers: readonly string[], some: readonly Unverified[]) =>
     verifiers.length === 0 ? some.map((): Said[] => []) : environment.verdicts(verifiers, some, asker);
-  const climbed = members.filter(({ climbed }) => climbed);
-  const fresh = members.filter(({ climbed }) => !climbed);
+  const escalated = members.filter(({ escalated: escalated }) => escalated);
+  const fresh = members.filter(({ escalated: escalated }) => !escalated);
   const said = new Map<Unverified, Said[] | GradusError>();
-  const [ofClimbed, ofFresh] = await Promise.all([ask(others, climbed), ask(named, fresh)]);
-  climbed.forEach((one, i) => said.set(one, ofClimbed[i]!));
+  const [ofClimbed, ofFresh] = await Promise.all([ask(others, escalated), ask(named, fresh)]);
+  escalated.forEach((one, i) => said.set(one, ofClimbed[i]!));
   fresh.forEach((one, i) => said.set(one, ofFresh[i]!));
   return members.map((one) => said.get(one)!);
 }
 
 /** What the components of the reward go by, or what became of an episode that nobody could be asked about. */
 function verdictsOrFailure(
-  { climbed }: Unverified,
+  { escalated: escalated }: Unverified,
   said: Said[] | GradusError,
   reward: RewardSpec,
 ): VerdictOfVerifier[] | Outcome {
   if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
-  return verdictsIn(said, reward, climbed);
+  return verdictsIn(said, reward, escalated);
 }
 
 /** What the components of the reward go by; `climbed` is what the dearest rung has said. */
 export function verdictsIn(
   said: readonly Said[],
   { components, ensembles = [], ladder }: RewardSpec,
-  climbed?: VerdictOfVerifier,
+  escalated?: VerdictOfVerifier,
 ): VerdictOfVerifier[] {
   const by = (name: string): VerdictOfVerifier => {
     const { fault: _, ...verdict } = said.find(({ verifier }) => verifier === name)!;
     return verdict;
   };
   return components.map(({ verifier }) => {
-    if (verifier === LADDER) return climbed ?? lowestRung(by(ladder!.verifier), ladder!.passAtLeast);
+    if (verifier === LADDER) return escalated ?? lowestTier(by(ladder!.verifier), ladder!.passAtLeast);
     const ensemble = ensembles.find(({ name }) => name === verifier);
     return ensemble ? ensembleVerdict(ensemble, ensemble.verifiers.map(by)) : by(verifier);
   });
@@ -196,7 +196,7 @@ function withoutCanonical(verdict: VerdictOfVerifier): VerdictOfVerifier {
 const isVerdicts = (heard: readonly VerdictOfVerifier[] | Outcome): heard is readonly VerdictOfVerifier[] =>
   Array.isArray(heard);
 
-function lowestRung(said: VerdictOfVerifier, passAtLeast: number): VerdictOfVerifier {
+function lowestTier(said: VerdictOfVerifier, passAtLeast: number): VerdictOfVerifier {
   const version = `${said.verifier}@${said.version}`;
   return { ...said, verifier: LADDER, version, passed: said.score !== null && said.score >= passAtLeast };
 }

@@ -29,7 +29,11 @@ const { warmStart, rl } = splitStages(stages);
 const [fastRung, xtbRung, dftRung] = verification.rungs;
 const fastReward = { components: [{ verifier: fastRung!.verifier, role: 'outcome' }] };
 /** What dearer rungs would have said is not asked while an arm trains: its time is for training. */
-const ladderOf = (rungs: readonly object[]) => ({ ...verification, rungs, evaluateBy: fastRung!.verifier });
+const ladderOf = (tiers: readonly object[]) => ({
+  ...verification,
+  rungs: tiers,
+  evaluateBy: fastRung!.verifier,
+});
 
 /** The demo's warm start, and one small step after it. */
 export function warmSpec({ quick }: Size) {
@@ -49,7 +53,7 @@ export function warmSpec({ quick }: Size) {
 /** The demo's stages after that warm start, judged as the arm has it; one without end where it ends by its time. */
 export function armSpec(arm: ArmName, { from, endless, quick }: Size & { from: string; endless: boolean }) {
   const { budget: _, ...dftOfAll } = dftRung!;
-  const rungs = {
+  const tiers = {
     ladder: verification.rungs,
     everything: [fastRung!, dftOfAll],
     xtb: [fastRung!, xtbRung!],
@@ -63,8 +67,8 @@ export function armSpec(arm: ArmName, { from, endless, quick }: Size & { from: s
   return {
     ...rest,
     model: { from },
-    reward: rungs === null ? fastReward : rest.reward,
-    ...(rungs !== null && { verification: ladderOf(rungs) }),
+    reward: tiers === null ? fastReward : rest.reward,
+    ...(tiers !== null && { verification: ladderOf(tiers) }),
     stages: endless ? [{ ...stages[0]!, maxSteps: ENDLESS }] : stages,
     evaluation: { ...rest.evaluation, count: 16 },
     // The fast tier alone makes so many steps that all of them would not fit on a disk.

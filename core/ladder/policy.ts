@@ -6,7 +6,7 @@ import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
 
 /** A rung of the ladder, as the spec has it; the cheapest first. */
-export interface Rung {
+export interface LadderTier {
   verifier: string;
   tier: Tier;
   /** A score from which on a candidate passes this rung. */
@@ -29,8 +29,8 @@ export type AbstentionRule = (typeof ABSTENTION_RULES)[number];
  * What each rung said of a candidate: a score; that it cannot judge the subject (`abstained`) or could not this time
  * (`passing`); that there is nothing to ask it; undefined where it has not been asked.
  */
-export type Said = number | 'abstained' | 'passing' | 'nothing to ask' | undefined;
-export type Scores = readonly Said[];
+export type TierScore = number | 'abstained' | 'passing' | 'nothing to ask' | undefined;
+export type Scores = readonly TierScore[];
 
 export interface LadderDecision {
   kind: 'accept' | 'reject' | 'escalate' | 'defer';
@@ -44,14 +44,14 @@ export interface LadderDecision {
 
 /** The dearest verdict so far, −1 where no rung could judge. */
 export function basisOf(scores: Scores): number {
-  for (let rung = scores.length - 1; rung >= 0; rung--) if (typeof scores[rung] === 'number') return rung;
+  for (let tier = scores.length - 1; tier >= 0; tier--) if (typeof scores[tier] === 'number') return tier;
   return -1;
 }
 
 /** The first rung above the dearest verdict that was asked and gave none, −1 where there is none. */
 export function silentAbove(scores: Scores): number {
   const basis = basisOf(scores);
-  return scores.findIndex((said, rung) => rung > basis && (said === 'abstained' || said === 'passing'));
+  return scores.findIndex((said, tier) => tier > basis && (said === 'abstained' || said === 'passing'));
 }
 
 /**
@@ -60,51 +60,51 @@ export function silentAbove(scores: Scores): number {
  */
 export function decide(
   scores: Scores,
-  rungs: readonly Rung[],
+  tiers: readonly LadderTier[],
   calibrations: readonly Calibration[],
-  roomAt: (rung: number) => boolean,
+  roomAt: (tier: number) => boolean,
 ): LadderDecision {
   const basis = basisOf(scores);
-  const next = rungs.findIndex((_, i) => i > basis && scores[i] === undefined);
+  const next = tiers.findIndex((_, i) => i > basis && scores[i] === undefined);
   const score = basis < 0 ? 0 : (scores[basis] as number);
-  const passed = basis >= 0 && score >= rungs[basis]!.passAtLeast;
+  const passed = basis >= 0 && score >= tiers[basis]!.passAtLeast;
   const at = (
     kind: LadderDecision['kind'],
-    rung: number,
+    tier: number,
     value: number,
     uncertainty: number,
     why: string,
   ) => ({
     kind,
-    rung,
+    rung: tier,
     value,
     uncertainty,
     reason: why,
   });
   if (next < 0) {
     if (basis < 0) return at('reject', -1, 0, 0, 'no rung could judge it');
-    const { verifier, passAtLeast } = rungs[basis]!;
+    const { verifier, passAtLeast } = tiers[basis]!;
     const silent = silentAbove(scores);
     if (passed && silent >= 0) {
-      const how = `${verifier} said ${show(score)}; ${rungs[silent]!.verifier} could not judge it`;
+      const how = `${verifier} said ${show(score)}; ${tiers[silent]!.verifier} could not judge it`;
       return at('reject', basis, score, 0, how);
     }
     const how = `${verifier} said ${show(score)}, ${passed ? 'at least' : 'below'} ${passAtLeast}; no rung is above`;
     return at(passed ? 'accept' : 'reject', basis, score, 0, how);
   }
-  const climb = (value: number, uncertainty: number, why: string): LadderDecision =>
+  const onwards = (value: number, uncertainty: number, why: string): LadderDecision =>
     roomAt(next)
       ? at('escalate', next, value, uncertainty, why)
-      : at('defer', next, value, uncertainty, `${why}; the budget of ${rungs[next]!.verifier} is spent`);
-  if (basis < 0) return climb(0.5, 0.5, 'no cheaper rung could judge it');
+      : at('defer', next, value, uncertainty, `${why}; the budget of ${tiers[next]!.verifier} is spent`);
+  if (basis < 0) return onwards(0.5, 0.5, 'no cheaper rung could judge it');
 
   // Between rungs that are not neighbours, one of which abstained, the line of the upper pair has no say.
   const { mean, deviation } = predict(calibrations[basis]!, score);
-  const { verifier, passAtLeast, escalate } = rungs[basis]!;
-  if (passed) return climb(mean, deviation, `${verifier} passed it with ${show(score)}`);
+  const { verifier, passAtLeast, escalate } = tiers[basis]!;
+  if (passed) return onwards(mean, deviation, `${verifier} passed it with ${show(score)}`);
   const { valueAtLeast, uncertaintyAtLeast } = escalate;
   if (mean >= valueAtLeast && deviation >= uncertaintyAtLeast) {
-    return climb(
+    return onwards(
       mean,
       deviation,
       `valuable (${show(mean)}) and uncertain (± ${show(deviation)}), though ${verifier} said ${show(score)}`,
@@ -122,7 +122,7 @@ export interface PlanCandidate {
   digests: readonly (string | null)[];
 }
 
-export interface RungPlan {
+export interface TierPlan {
   /** By candidate, in the order given. Those that concern another rung are null. */
   decisions: (LadderDecision | null)[];
   /** What is to be computed, best value first. */
@@ -140,25 +140,25 @@ export const worthOf = (values: readonly number[]): number =>
  * Decides for all candidates that stand below a rung, best worth first, within what is left of its budget. One
  * computation serves every candidate with the same digest. What order the candidates come in makes no difference.
  */
-export function planRung(
-  rung: number,
+export function planTier(
+  tier: number,
   candidates: readonly PlanCandidate[],
-  ladder: { rungs: readonly Rung[]; calibrations: readonly Calibration[] },
+  ladder: { rungs: readonly LadderTier[]; calibrations: readonly Calibration[] },
   money: { budget: Budget; account: Account; cost: Spent; most: number; underWay: ReadonlySet<string> },
-): RungPlan {
+): TierPlan {
   const wishes = candidates.map((candidate) => {
     const wish = decide(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
-    return wish.kind === 'escalate' && wish.rung === rung && candidate.digests[rung] != null ? wish : null;
+    return wish.kind === 'escalate' && wish.rung === tier && candidate.digests[tier] != null ? wish : null;
   });
   const served = new Map<string, number[]>();
   wishes.forEach((wish, i) => {
     if (wish === null) return;
-    const digest = candidates[i]!.digests[rung]!;
+    const digest = candidates[i]!.digests[tier]!;
     served.set(digest, [...(served.get(digest) ?? []), wish.value]);
   });
   const values = [...served].map(([digest, all]) => [digest, worthOf(all)] as const);
   const ordered = values.toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
-  const asks: RungPlan['asks'] = [];
+  const asks: TierPlan['asks'] = [];
   let { account } = money;
   for (const [digest, value] of ordered) {
     if (money.underWay.has(digest)) continue;
@@ -170,7 +170,7 @@ export function planRung(
   const decisions = wishes.map((wish, i) => {
     if (wish === null) return null;
     const { scores, digests } = candidates[i]!;
-    return decide(scores, ladder.rungs, ladder.calibrations, () => answered.has(digests[rung]!));
+    return decide(scores, ladder.rungs, ladder.calibrations, () => answered.has(digests[tier]!));
   });
   return { decisions, asks };
 }

@@ -1,7 +1,7 @@
 import type { GroupResult } from '../requests.ts';
 import type { BlobRef } from '../refs.ts';
 import type { RewardSpec } from '../schema/reward.ts';
-import type { RungSpec, VerificationSpec } from '../schema/verification.ts';
+import type { TierSpec, VerificationSpec } from '../schema/verification.ts';
 import type { LateMove } from '../training/task-draw.ts';
 import type { Spent, TierAnswer, TierRequest } from '../tier-contract.ts';
 import type { Account, Budget } from './budget.ts';
@@ -50,7 +50,7 @@ export interface StepGroups {
 }
 
 /** What every look at the ladder's candidates needs. The last of `steps` is the one that is climbing now. */
-export interface Climbing {
+export interface LadderRequest {
   run: string;
   verification: VerificationSpec;
   calibrations: Calibration[];
@@ -66,7 +66,7 @@ export interface LedgerPlace {
   sequence: number;
 }
 
-export interface PlanRequest extends Climbing {
+export interface PlanRequest extends LadderRequest {
   rung: number;
   budget: Budget;
   account: Account;
@@ -81,7 +81,7 @@ export interface Wish {
   ask: Ask;
   value: number;
   /** The verdict that the value was predicted from; null where no rung could judge. */
-  basis: { rung: number; score: number } | null;
+  basis: { tierSpec: number; score: number } | null;
 }
 
 export interface PlanResult {
@@ -98,7 +98,7 @@ export interface PlanResult {
   totals: Record<string, LedgerTotals>;
 }
 
-export interface SettleRequest extends Climbing {
+export interface SettleRequest extends LadderRequest {
   reward: RewardSpec;
 }
 
@@ -139,7 +139,7 @@ export interface Arrived {
 }
 
 /** An answer as it counts from now on. */
-export interface KeptVerdict {
+export interface StoredVerdict {
   answer: TierAnswer;
   lost: LostAttempts | null;
 }
@@ -160,7 +160,7 @@ export interface Swept {
   digest: string;
 }
 
-export interface KeepLedger {
+export interface WriteLedger {
   run: string;
   /** The run's ladder knows these verdicts from now on. */
   heard: boolean;
@@ -169,19 +169,19 @@ export interface KeepLedger {
 }
 
 /** Of a stage to the ladder of its run. */
-export interface ClimbRequest extends StepGroups {
+export interface EscalationRequest extends StepGroups {
   id: string;
   replyTo: string;
   budgets: Record<string, Budget>;
   reward: RewardSpec;
 }
 
-export interface ClimbReply extends Omit<SettleResult, 'totals' | 'calibrations' | 'settled'> {
+export interface EscalationReply extends Omit<SettleResult, 'totals' | 'calibrations' | 'settled'> {
   id: string;
 }
 
 /** In place of a reply, of a ladder that has failed. */
-export interface ClimbFailure {
+export interface EscalationFailure {
   id: string;
   /** As Temporal knows it. */
   type: string;
@@ -192,7 +192,7 @@ export interface ClimbFailure {
 export interface AssessRequest extends StepGroups {
   run: string;
   /** The lowest rung and the one that judges. */
-  rungs: [RungSpec, RungSpec];
+  rungs: [TierSpec, TierSpec];
   reward: RewardSpec;
   /** Of the ledger. */
   writer: string;

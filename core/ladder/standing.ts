@@ -2,7 +2,7 @@ import { normalQuantile } from '../statistics/intervals.ts';
 import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
 import { basisOf, silentAbove } from './policy.ts';
-import type { Rung, Scores } from './policy.ts';
+import type { LadderTier, Scores } from './policy.ts';
 
 /** What the verdicts on a candidate come to. */
 export type Standing =
@@ -24,7 +24,7 @@ export type Standing =
       ofSubject: boolean;
     };
 
-type Ladder = { rungs: readonly Rung[]; calibrations: readonly Calibration[] };
+type Ladder = { rungs: readonly LadderTier[]; calibrations: readonly Calibration[] };
 
 /**
  * What a candidate's verdicts count for, by the rule of the rung that abstained where one did; null where no rung has
@@ -32,18 +32,19 @@ type Ladder = { rungs: readonly Rung[]; calibrations: readonly Calibration[] };
  * right and cannot be judged would otherwise be the best that a policy can do.
  */
 export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
-  const rung = basisOf(scores);
-  if (rung < 0) return null;
-  const score = scores[rung] as number;
-  const passed = score >= ladder.rungs[rung]!.passAtLeast;
-  const worth = worthAbove(rung, score, ladder);
+  const tier = basisOf(scores);
+  if (tier < 0) return null;
+  const score = scores[tier] as number;
+  const passed = score >= ladder.rungs[tier]!.passAtLeast;
+  const worth = worthAbove(tier, score, ladder);
   const silent = silentAbove(scores);
-  if (!passed || silent < 0) return { kind: 'judged', rung, worth, passed };
+  if (!passed || silent < 0) return { kind: 'judged', rung: tier, worth, passed };
   const { abstains } = ladder.rungs[silent]!;
   const ofSubject = scores[silent] === 'abstained';
-  if (abstains === 'expected') return { kind: 'judged', rung, worth, passed: false, silent };
+  if (abstains === 'expected') return { kind: 'judged', rung: tier, worth, passed: false, silent };
   // What says nothing of the subject is never a zero.
-  if (abstains === 'zero' && ofSubject) return { kind: 'judged', rung, worth: 0, passed: false, silent };
+  if (abstains === 'zero' && ofSubject)
+    return { kind: 'judged', rung: tier, worth: 0, passed: false, silent };
   return { kind: 'abstained', rung: silent, ofSubject };
 }
 
@@ -51,9 +52,9 @@ export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
  * What a score counts for. What a rung rejected is worth no more than it said: nothing that it rejects is sent up to be
  * seen, so the line is no evidence there, and must not make garbage worth having.
  */
-function worthAbove(rung: number, score: number, ladder: Ladder): number {
-  const expected = expectedAbove(rung, score, ladder);
-  return score >= ladder.rungs[rung]!.passAtLeast ? expected : Math.min(score, expected);
+function worthAbove(tier: number, score: number, ladder: Ladder): number {
+  const expected = expectedAbove(tier, score, ladder);
+  return score >= ladder.rungs[tier]!.passAtLeast ? expected : Math.min(score, expected);
 }
 
 /** Of the standard normal distribution, all as probable. */
@@ -62,23 +63,23 @@ const QUANTILES = Array.from({ length: 16 }, (_, i) => normalQuantile((i + 0.5) 
 const clamp = (score: number): number => Math.min(1, Math.max(0, score));
 
 /** What the dearest rung is expected to say of what this rung, and all above it, pass: a line of lines is one. */
-const alongLines = (rung: number, score: number, { calibrations }: Ladder): number =>
-  calibrations.slice(rung).reduce((said, line) => clamp(predict(line, said).mean), score);
+const alongLines = (tier: number, score: number, { calibrations }: Ladder): number =>
+  calibrations.slice(tier).reduce((said, line) => clamp(predict(line, said).mean), score);
 
 /**
  * What a candidate with this score of this rung is expected to count for, by the lines from each rung to the next. Each
  * is drawn through what the rung below passed. The rung above may reject this one, and what it would then count for
  * less is taken off by its probability, or whoever is not asked about would be better off than who is.
  */
-function expectedAbove(rung: number, score: number, ladder: Ladder): number {
-  const line = ladder.calibrations[rung];
+function expectedAbove(tier: number, score: number, ladder: Ladder): number {
+  const line = ladder.calibrations[tier];
   if (line === undefined) return score;
   const { mean, deviation } = predict(line, score);
-  const { passAtLeast } = ladder.rungs[rung + 1]!;
+  const { passAtLeast } = ladder.rungs[tier + 1]!;
   const lost = QUANTILES.map((z) => {
     const said = clamp(mean + z * deviation);
-    return said < passAtLeast ? Math.max(0, alongLines(rung + 1, said, ladder) - said) : 0;
+    return said < passAtLeast ? Math.max(0, alongLines(tier + 1, said, ladder) - said) : 0;
   });
   const taken = lost.reduce((sum, one) => sum + one, 0) / lost.length;
-  return clamp(expectedAbove(rung + 1, clamp(mean), ladder) - taken);
+  return clamp(expectedAbove(tier + 1, clamp(mean), ladder) - taken);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LADDER } from '../ladder/requests.ts';
-import type { Rung } from '../ladder/policy.ts';
+import type { LadderTier } from '../ladder/policy.ts';
 import type { Refuse, SpecEnvironment } from './check.ts';
 import { ignoresScale } from '../algorithms/index.ts';
 import type { AlgorithmSpec } from '../algorithms/index.ts';
@@ -92,7 +92,7 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
   /** What is not the outcome weighs more than it; whoever judges the model should know. */
   shapingMayDominate?: true;
   /** The lowest rung, which stands for the component `ladder` until a dearer one has spoken. */
-  ladder?: Pick<Rung, 'verifier' | 'passAtLeast'>;
+  ladder?: Pick<LadderTier, 'verifier' | 'passAtLeast'>;
 }
 export type RewardComponentSpec = WrittenReward['components'][number];
 

@@ -74,11 +74,11 @@ export const verificationSchema = z
 
 export type WrittenVerification = z.output<typeof verificationSchema>;
 
-export type RungSpec = WrittenVerification['rungs'][number] & { tier: Tier };
+export type TierSpec = WrittenVerification['rungs'][number] & { tier: Tier };
 
 /** The ladder that candidates climb, from the fast rung to the dearest. */
 export type VerificationSpec = Omit<WrittenVerification, 'rungs' | 'evaluateBy'> & {
-  rungs: RungSpec[];
+  rungs: TierSpec[];
   /** The rung whose verdict counts where a checkpoint is measured; the lowest one asks no dearer verifier. */
   evaluateBy: string;
 };
@@ -92,13 +92,13 @@ export function verificationOf(
   return {
     ...written,
     evaluateBy: written.evaluateBy ?? whatAllCanHave(written.rungs),
-    rungs: written.rungs.map((rung) => ({ ...rung, tier: tierOf(rung.verifier) })),
+    rungs: written.rungs.map((tier) => ({ ...tier, tier: tierOf(tier.verifier) })),
   };
 }
 
 /** The dearest rung that can judge every candidate: steps wait for it, and no budget ends it. */
-const whatAllCanHave = (rungs: WrittenVerification['rungs']): string =>
-  rungs.findLast(({ wait, budget }, i) => i === 0 || (wait && Object.keys(budget).length === 0))!.verifier;
+const whatAllCanHave = (tiers: WrittenVerification['rungs']): string =>
+  tiers.findLast(({ wait, budget }, i) => i === 0 || (wait && Object.keys(budget).length === 0))!.verifier;
 
 /** `environments`: those that the run uses. */
 export function checkVerification(

@@ -6,8 +6,8 @@ import type { StageInput } from './stage.ts';
 export function changedStage(input: StageInput, { newest, budgets, maxSteps }: Changed): StageInput {
   if (newest === 0) return input;
   const { stage, spec } = input;
-  const rungs = spec.verification?.rungs.filter(({ verifier }) => budgets[verifier] !== undefined) ?? [];
-  const changed = rungs.map(({ verifier, budget }) => [
+  const tiers = spec.verification?.rungs.filter(({ verifier }) => budgets[verifier] !== undefined) ?? [];
+  const changed = tiers.map(({ verifier, budget }) => [
     verifier,
     changedBudget(stage.budgets?.[verifier] ?? budget, budgets[verifier]!),
   ]);

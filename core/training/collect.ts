@@ -132,11 +132,11 @@ async function sample(
   const sampled = [...rolledOut, ...grown];
   const relabelled = await relabel(ports, input, state, step, rolledOut);
 
-  const climbed = input.spec.verification ? await climb(ports, input, step, sampled) : null;
-  const results = climbed?.groups ?? sampled;
+  const escalated = input.spec.verification ? await escalateGroups(ports, input, step, sampled) : null;
+  const results = escalated?.groups ?? sampled;
   const summary = summarize(results);
   for (const incidents of [
-    climbed?.incidents,
+    escalated?.incidents,
     relabelled?.incidents,
     ...greedy.map((group) => group.incidents),
     ...corrections.map((group) => group.incidents),
@@ -149,14 +149,14 @@ async function sample(
       ...trajectoriesOf(corrections),
       ...trajectoriesOf(relabelled ? [relabelled] : []),
     ],
-    offered: climbed?.offered ?? [],
-    moves: climbed?.moves ?? [],
+    offered: escalated?.offered ?? [],
+    moves: escalated?.moves ?? [],
     greedy: trajectoriesOf(greedy),
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
     otherTokens: sampledTokensOf([...greedy, ...corrections]),
     failures: first.failures,
     again: first.again,
-    spans: [...sampled, ...greedy, ...corrections, relabelled, climbed].flatMap((one) => one?.spans ?? []),
+    spans: [...sampled, ...greedy, ...corrections, relabelled, escalated].flatMap((one) => one?.spans ?? []),
   };
 }
 
@@ -297,7 +297,7 @@ async function relabel(
 }
 
 /** Groups that failed as a whole have nothing to climb with. `incidents` are of the rollout of those that climb. */
-async function climb(
+async function escalateGroups(
   ports: TrainingPorts,
   { spec, stage }: StageInput,
   step: number,
@@ -305,7 +305,7 @@ async function climb(
 ) {
   const rolledOut = groups.filter(({ trajectories }) => trajectories !== null);
   const failed = groups.filter(({ trajectories }) => trajectories === null);
-  const climbed = await ports.climb({
+  const escalated = await ports.escalate({
     stage: stage.name,
     step,
     groups: rolledOut.map(({ trajectories }) => trajectories!),
@@ -313,5 +313,5 @@ async function climb(
     reward: spec.reward,
   });
   const { incidents } = summarize(rolledOut);
-  return { ...climbed, groups: [...climbed.groups, ...failed], incidents };
+  return { ...escalated, groups: [...escalated.groups, ...failed], incidents };
 }

@@ -1,8 +1,8 @@
 import type { Proportion } from '../statistics/intervals.ts';
 import { passAtK } from '../statistics/pass-at-k.ts';
-import { addConduct } from './conduct.ts';
+import { addHowSolved } from './how-solved.ts';
 import type { EvaluationResult } from '../requests.ts';
-import type { Conduct } from './conduct.ts';
+import type { HowSolved } from './how-solved.ts';
 
 /**
  * The six capabilities that agentic RL is to improve (Xi et al. 2023, arXiv 2309.07864), each as one figure.
@@ -28,38 +28,38 @@ export interface Dimensions {
 
 const part = (some: number, all: number): number | null => (all === 0 ? null : some / all);
 
-export function dimensionsOf(conduct: Conduct): Dimensions {
+export function dimensionsOf(howSolved: HowSolved): Dimensions {
   return {
-    instruction: part(conduct.compliant, conduct.episodes),
-    tools: part(conduct.goodCalls, conduct.calls),
-    multiStep: part(conduct.multiStepSolved, conduct.multiStep),
-    selfCorrection: part(conduct.recovered, conduct.erred),
-    exploration: exploration(conduct),
-    efficiency: part(conduct.tokens, conduct.solved),
+    instruction: part(howSolved.compliant, howSolved.episodes),
+    tools: part(howSolved.goodCalls, howSolved.calls),
+    multiStep: part(howSolved.multiStepSolved, howSolved.multiStep),
+    selfCorrection: part(howSolved.recovered, howSolved.erred),
+    exploration: exploration(howSolved),
+    efficiency: part(howSolved.tokens, howSolved.solved),
   };
 }
 
 /** The most samples that a task has of which it can be said whether they solved it. */
-export const samplesOf = ({ tries }: Conduct): number =>
+export const samplesOf = ({ tries }: HowSolved): number =>
   Math.max(0, ...Object.keys(tries).map((tried) => Number(tried.split('/')[1])));
 
 /** Samples of a task, at most, of which it can be said whether they solved it; 1 where nothing is told of them. */
-export const samplesIn = ({ conduct = [] }: EvaluationResult): number =>
-  Math.max(1, samplesOf(addConduct(conduct)));
+export const samplesIn = ({ conduct: howSolved = [] }: EvaluationResult): number =>
+  Math.max(1, samplesOf(addHowSolved(howSolved)));
 
-function exploration(conduct: Conduct): number | null {
-  const samples = samplesOf(conduct);
+function exploration(howSolved: HowSolved): number | null {
+  const samples = samplesOf(howSolved);
   if (samples < 2) return null;
   // Of the same tasks: those that all samples were judged of.
   const whole = Object.fromEntries(
-    Object.entries(conduct.tries).filter(([tried]) => tried.endsWith(`/${samples}`)),
+    Object.entries(howSolved.tries).filter(([tried]) => tried.endsWith(`/${samples}`)),
   );
   const one = passAtK(whole, 1, 0.95)!.mean;
   return one === 1 ? null : (passAtK(whole, samples, 0.95)!.mean - one) / (1 - one);
 }
 
 /** What a solved task took, each in the mean; null where none was solved. */
-export function effortOf({ solved, solvedTurns, solvedCalls, solvedTokens }: Conduct) {
+export function effortOf({ solved, solvedTurns, solvedCalls, solvedTokens }: HowSolved) {
   return {
     turns: part(solvedTurns, solved),
     calls: part(solvedCalls, solved),
@@ -68,7 +68,7 @@ export function effortOf({ solved, solvedTurns, solvedCalls, solvedTokens }: Con
 }
 
 /** Solved tasks that the policy was told of an error in, out of all solved ones. */
-export const selfCorrected = ({ recovered, solved }: Conduct): Proportion => ({
+export const selfCorrected = ({ recovered, solved }: HowSolved): Proportion => ({
   successes: recovered,
   trials: solved,
 });

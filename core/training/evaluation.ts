@@ -14,7 +14,7 @@ import type {
 } from '../requests.ts';
 import { armName } from '../names.ts';
 import { addBehaviour, noBehaviour } from './behaviour.ts';
-import { addByArm } from './conduct.ts';
+import { addByArm } from './how-solved.ts';
 import { failedTasksOf } from './tasks-again.ts';
 
 /** Episodes of one evaluation group: enough to fill a batch, few enough to lose little. */
@@ -185,6 +185,6 @@ export function summarize(results: readonly GroupResult[]): RolloutSummary {
   summary.arms = [...arms.values()].toSorted((a, b) =>
     armName(a.arm).localeCompare(armName(b.arm), 'en', { numeric: true }),
   );
-  const conduct = addByArm(results.flatMap((result) => result.conduct ?? []));
-  return conduct.length === 0 ? summary : { ...summary, conduct };
+  const howSolved = addByArm(results.flatMap((result) => result.conduct ?? []));
+  return howSolved.length === 0 ? summary : { ...summary, conduct: howSolved };
 }

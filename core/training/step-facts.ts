@@ -8,7 +8,7 @@ import type { CheckpointRef } from '../refs.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
 import type { TimeSplit } from '../time/time-split.ts';
-import type { ArmConduct } from './conduct.ts';
+import type { ArmHowSolved } from './how-solved.ts';
 import type { ArmEstimates } from './task-draw.ts';
 
 /**
@@ -159,7 +159,7 @@ export interface HeldOutFacts {
   meanReward: number;
   sampledTokens: number;
   /** How the tasks were solved. */
-  conduct?: ArmConduct[];
+  conduct?: ArmHowSolved[];
   /** Part of the stage's error (1 − confidence) that its evaluations up to this one have left; absent in a warm start. */
   errorLeft?: number;
   /** Part of it that this evaluation has spent; absent as `errorLeft` is, and in facts of older versions. */

@@ -297,12 +297,12 @@ async function groupsApart(
     const { weights, task, episodes, clocksOnly } = groupDifference(...groups);
     if (!clocksOnly) counts.other++;
     for (const { episode: index, difference } of episodes) {
-      const { token, logprob, conduct, verdict } = difference;
+      const { token, logprob, conduct: howSolved, verdict } = difference;
       if (token) counts.otherTokens++;
       else if (logprob) counts.otherLogprobs++;
       else if (verdict) counts.otherVerdicts++;
       const episode = { index, difference };
-      if (token || logprob || conduct) {
+      if (token || logprob || howSolved) {
         sampled ??= { apart: weights || task !== null ? 'tasks' : 'sampled', group: name, episode };
       } else judged ??= { apart: null, group: name, episode };
     }

@@ -45,7 +45,8 @@ export function groupDifference(one: RolloutGroup, other: RolloutGroup): GroupDi
     episode,
     difference: episodeDifference(one.episodes[episode], other.episodes[episode]),
   })).filter(
-    ({ difference: { token, logprob, conduct, verdict } }) => token || logprob || conduct || verdict,
+    ({ difference: { token, logprob, conduct: howSolved, verdict } }) =>
+      token || logprob || howSolved || verdict,
   );
   const weights = one.weights !== other.weights;
   return { weights, task, episodes, clocksOnly: !weights && task === null && episodes.length === 0 };
@@ -56,7 +57,7 @@ export function episodeDifference(one: Episode | undefined, other: Episode | und
   return {
     token: firstOther(a.tokens, b.tokens),
     logprob: firstOther(a.samplerLogprobs, b.samplerLogprobs),
-    conduct: conductOf(one) !== conductOf(other),
+    conduct: howSolvedOf(one) !== howSolvedOf(other),
     verdict: canonicalJson((a.outcome ?? null) as never) !== canonicalJson((b.outcome ?? null) as never),
     rewards: [rewardOf(one), rewardOf(other)],
   };
@@ -71,7 +72,7 @@ function firstOther(one: readonly number[], other: readonly number[]): FirstOthe
   return null;
 }
 
-function conductOf(episode: Episode | undefined): string | null {
+function howSolvedOf(episode: Episode | undefined): string | null {
   if (!episode) return null;
   const { sample, task, mask, kept, turns, inherited, status } = episode;
   const timeless = turns.map(({ observation, ...turn }) => {
@@ -79,8 +80,8 @@ function conductOf(episode: Episode | undefined): string | null {
     const { seconds: _, ...read } = observation;
     return { ...turn, observation: read };
   });
-  const conduct = { sample, task, mask, kept, turns: timeless, inherited, status };
-  return canonicalJson(JSON.parse(JSON.stringify(conduct)) as never);
+  const howSolved = { sample, task, mask, kept, turns: timeless, inherited, status };
+  return canonicalJson(JSON.parse(JSON.stringify(howSolved)) as never);
 }
 
 const rewardOf = (episode: Episode | undefined): number | null =>

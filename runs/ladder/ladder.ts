@@ -21,11 +21,11 @@ import type { Sources } from '../sources.ts';
 import { DeferredBook } from './deferred.ts';
 import type { DeferredView } from './deferred.ts';
 import { Ledgers } from './ledger-book.ts';
-import type { LedgerBook, LedgerSummary, RungBook } from './ledger-book.ts';
+import type { LedgerBook, LedgerSummary, TierBook } from './ledger-book.ts';
 import type { Pair } from './pairs.ts';
 
 /** A rung with what it did, the cheapest first; a verifier that only measured or swept has no place on the ladder. */
-export interface LadderRung extends RungBook {
+export interface TierRow extends TierBook {
   verifier: string;
   /** null of a verifier that is no rung. */
   rung: number | null;
@@ -49,7 +49,7 @@ export interface LadderCalibration extends Pair {
 
 export interface LadderView {
   run: string;
-  rungs: LadderRung[];
+  rungs: TierRow[];
   /** Whose budgets are shown. */
   stage: string | null;
   /**
@@ -117,7 +117,7 @@ export class LadderObserver {
     return {
       run,
       stage,
-      rungs: rungsOf(verification, summary, status, (verifier) =>
+      rungs: tierRows(verification, summary, status, (verifier) =>
         accountOf(spec, changesThatHold(changes ?? []), summary, stage, verifier),
       ),
       budgetsFrom: status ? 'workflow' : 'ledger',
@@ -153,18 +153,18 @@ async function lastCalibrations(
   return newest === undefined ? null : store.find(newest.key, calibrationLists, options);
 }
 
-const nothing = (): RungBook => ({ totals: noTotals(), asked: 0, answered: 0 });
+const nothing = (): TierBook => ({ totals: noTotals(), asked: 0, answered: 0 });
 
-function rungsOf(
+function tierRows(
   verification: VerificationSpec | undefined,
   { rungs: did }: LedgerSummary,
   status: LadderStatus | null,
-  fromLedger: (verifier: string) => LadderRung['budget'],
-): LadderRung[] {
-  const rungs = verification?.rungs ?? [];
-  const others = Object.keys(did).filter((name) => !rungs.some(({ verifier }) => verifier === name));
+  fromLedger: (verifier: string) => TierRow['budget'],
+): TierRow[] {
+  const tiers = verification?.rungs ?? [];
+  const others = Object.keys(did).filter((name) => !tiers.some(({ verifier }) => verifier === name));
   return [
-    ...rungs.map(({ verifier, tier, passAtLeast }, rung) => ({
+    ...tiers.map(({ verifier, tier, passAtLeast }, rung) => ({
       ...(did[verifier] ?? nothing()),
       verifier,
       rung,
@@ -202,12 +202,12 @@ function accountOf(
   { stages, came }: LedgerSummary,
   stage: string | null,
   verifier: string,
-): LadderRung['budget'] {
+): TierRow['budget'] {
   const verification = spec?.verification;
-  const rung = verification?.rungs.find((one) => one.verifier === verifier);
-  if (!rung) return null;
+  const tier = verification?.rungs.find((one) => one.verifier === verifier);
+  if (!tier) return null;
   const own = spec?.stages.find(({ name }) => name === stage);
-  const written = (own && 'budgets' in own ? own.budgets?.[verifier] : undefined) ?? rung.budget;
+  const written = (own && 'budgets' in own ? own.budgets?.[verifier] : undefined) ?? tier.budget;
   const budget = changedBudget(written, changed.budgets[verifier] ?? {});
   const { seconds, openSeconds, usd } = (stage === null ? null : stages[stage]?.[verifier]) ?? noTotals();
   const { verdicts = 0, charged = 0 } = (stage === null ? null : came[stage]?.[verifier]) ?? {};

@@ -20,7 +20,7 @@ export interface PlacedEntry {
 }
 
 /** What a rung did in a run. */
-export interface RungBook {
+export interface TierBook {
   totals: LedgerTotals;
   /** Different subjects that were to be asked about, and of those that have an answer. */
   asked: number;
@@ -35,7 +35,7 @@ export interface Came {
 
 export interface LedgerSummary {
   /** By verifier. */
-  rungs: Record<string, RungBook>;
+  rungs: Record<string, TierBook>;
   /** By stage or evaluation, then by verifier. */
   stages: Record<string, Record<string, LedgerTotals>>;
   /** Verdicts that came, in the same order: those that stand for lost attempts, too, which a budget counts. */
@@ -106,7 +106,7 @@ export class LedgerBook {
 
   summary(): LedgerSummary {
     const totals = Object.values(this.stages).reduce(mergeTotals, {});
-    const rungs = Object.entries(totals).map(([verifier, sum]): [string, RungBook] => [
+    const tiers = Object.entries(totals).map(([verifier, sum]): [string, TierBook] => [
       verifier,
       {
         totals: sum,
@@ -115,7 +115,7 @@ export class LedgerBook {
       },
     ]);
     return {
-      rungs: Object.fromEntries(rungs),
+      rungs: Object.fromEntries(tiers),
       stages: this.stages,
       came: this.came,
       episodes: { judged: this.judged.size, climbed: this.climbed.size },

@@ -1,6 +1,6 @@
 import { verifyAll } from '../../activities/verification/verify-episodes.ts';
-import { viewsOf } from '../../activities/ladder/climbers.ts';
-import type { RungView } from '../../activities/ladder/climbers.ts';
+import { viewsOf } from '../../activities/ladder/candidates.ts';
+import type { TierView } from '../../activities/ladder/candidates.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { keepTrajectories } from '../../store/rollout/trajectories.ts';
 import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
@@ -8,7 +8,7 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
-import type { RungSpec } from '../../core/schema/verification.ts';
+import type { TierSpec } from '../../core/schema/verification.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Environment } from '../../environments/contract/environment.ts';
 import { hostedHere, inThisProcess } from '../../environments/host/hosted-environment.ts';
@@ -22,7 +22,7 @@ export type Found =
   | { kind: 'abstained'; type: string; reason: string };
 
 /** The ladder's verdict is all that counts. */
-export const rewardBy = (lowest: RungSpec): RewardSpec => ({
+export const rewardBy = (lowest: TierSpec): RewardSpec => ({
   components: [{ verifier: LADDER, role: 'outcome', weight: 1, gatedBy: null }],
   truncated: 'train',
   ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast },
@@ -68,7 +68,7 @@ export async function viewOf(
   verifier: string,
   task: TaskRef,
   episode: Episode,
-): Promise<RungView> {
+): Promise<TierView> {
   const [view] = await viewsOf([{ environment: hostedHere(environment), task, episode }], verifier, {
     signal,
   });

@@ -94,7 +94,7 @@ export async function startLadderInstallation(
 }
 
 /** A rung of a spec. */
-export interface RungOptions {
+export interface TierOptions {
   verifier: string;
   passAtLeast: number;
   wait?: boolean;
@@ -108,7 +108,7 @@ export interface RungOptions {
 
 /** The brief spec with these rungs above the fast one, which all candidates pass where `passAtLeast` is 0. */
 export function ladderSpec(
-  rungs: RungOptions[],
+  tiers: TierOptions[],
   options: {
     seed?: number;
     maxSteps?: number;
@@ -125,7 +125,7 @@ export function ladderSpec(
     seed,
     reward: { components: [{ verifier: 'ladder', role: 'outcome' }] },
     verification: {
-      rungs: [{ verifier: 'is-number', passAtLeast }, ...rungs],
+      rungs: [{ verifier: 'is-number', passAtLeast }, ...tiers],
       offerLateFor: offer,
       // What a test counts is what the ladder asked for.
       evaluateBy: 'is-number',

@@ -12,7 +12,7 @@ import type { RunRecord } from '../../plugins/molecules/report/report.ts';
 await loadRdkit();
 
 /** Rungs as in the README's ladder. */
-export const RUNGS = [
+export const TIERS = [
   { verifier: 'molecule', tier: 'fast', passAtLeast: 1 },
   { verifier: 'xtb', tier: 'simulation', passAtLeast: 0.5 },
   { verifier: 'dft', tier: 'high-fidelity', passAtLeast: 0.9 },
@@ -27,13 +27,13 @@ export function moleculeRecord(options: { steps: number; perStep: number; report
     for (let sample = 0; sample < options.perStep; sample++) {
       const design = designOf('rl', step, sample, 'train', 0.1);
       training.push(design);
-      climb(design, step);
+      escalated(design, step);
     }
   }
   const report = (stage: string, invalid: number) =>
     Array.from({ length: options.report }, (_, i) => designOf(stage, 0, i, 'test', invalid));
   return {
-    rungs: RUNGS,
+    rungs: TIERS,
     judge: 'dft',
     training,
     before: report('before', 0.4),
@@ -43,14 +43,14 @@ export function moleculeRecord(options: { steps: number; perStep: number; report
   };
 
   /** As the ladder would book it: what passed goes on, every seventh wish finds no budget. */
-  function climb(design: Design, step: number): void {
-    for (let rung = 1; rung < RUNGS.length; rung++) {
-      const below = design.verdicts[RUNGS[rung - 1]!.verifier]?.score ?? 0;
-      const { verifier, passAtLeast: _ } = RUNGS[rung]!;
-      const passed = below >= RUNGS[rung - 1]!.passAtLeast;
-      const defer = passed && rung === 2 && training.length % 7 === 0;
+  function escalated(design: Design, step: number): void {
+    for (let tier = 1; tier < TIERS.length; tier++) {
+      const below = design.verdicts[TIERS[tier - 1]!.verifier]?.score ?? 0;
+      const { verifier, passAtLeast: _ } = TIERS[tier]!;
+      const passed = below >= TIERS[tier - 1]!.passAtLeast;
+      const defer = passed && tier === 2 && training.length % 7 === 0;
       if (!passed || defer) {
-        for (const above of RUNGS.slice(rung)) delete design.verdicts[above.verifier];
+        for (const above of TIERS.slice(tier)) delete design.verdicts[above.verifier];
       }
       if (!passed) return;
       ledger.push({
@@ -60,7 +60,7 @@ export function moleculeRecord(options: { steps: number; perStep: number; report
         candidate: design.id,
         verifier,
         decision: defer ? 'defer' : 'escalate',
-        basis: { rung: rung - 1, verifier: RUNGS[rung - 1]!.verifier, score: below },
+        basis: { tierSpec: tier - 1, verifier: TIERS[tier - 1]!.verifier, score: below },
         value: below,
         uncertainty: 0.2,
         reason: 'passed',
@@ -70,7 +70,7 @@ export function moleculeRecord(options: { steps: number; perStep: number; report
       design.basis = verifier;
       if (asked.has(`${verifier}/${design.smiles}`)) continue;
       asked.add(`${verifier}/${design.smiles}`);
-      const spent = { seconds: rung === 1 ? 0.2 : 2.4, usd: 0 };
+      const spent = { seconds: tier === 1 ? 0.2 : 2.4, usd: 0 };
       const { score } = design.verdicts[verifier]!;
       const result = score === null ? 'abstained' : 'measured';
       ledger.push({

@@ -12,9 +12,9 @@ import type {
   Arrived,
   Ask,
   CheaperVerdict,
-  ClimbFailure,
-  ClimbReply,
-  ClimbRequest,
+  EscalationFailure,
+  EscalationReply,
+  EscalationRequest,
   Swept,
 } from '../../core/ladder/requests.ts';
 import type { Budget } from '../../core/ladder/budget.ts';
@@ -45,13 +45,13 @@ import type { Shape } from '../../core/json/shape.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Arm } from '../../core/schema/tasks.ts';
-import type { RungSpec, VerificationSpec } from '../../core/schema/verification.ts';
+import type { TierSpec, VerificationSpec } from '../../core/schema/verification.ts';
 import type { LostAttempts } from '../../core/ladder/ledger.ts';
 import type { ArmEstimate, LateMove } from '../../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../../core/tier-contract.ts';
 import type { HeededAlarm } from '../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
-import type { ArmConduct } from '../../core/training/conduct.ts';
+import type { ArmHowSolved } from '../../core/training/how-solved.ts';
 import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-facts.ts';
 import type { TaughtTokens } from '../../core/training/figures.ts';
 import type { TimeSplit } from '../../core/time/time-split.ts';
@@ -179,7 +179,7 @@ export const retryReport = object<RetryReport>({
   ),
 });
 
-export const climbRequest = object<ClimbRequest>({
+export const escalationRequest = object<EscalationRequest>({
   stage: name,
   step: natural,
   groups: list(blobRef),
@@ -227,19 +227,19 @@ const groupResult = object<GroupResult>({
   sampledLogprob: finite,
   turns: natural,
   behaviour,
-  conduct: optional(list(inside<ArmConduct>())),
+  conduct: optional(list(inside<ArmHowSolved>())),
   tried: optional(list(triedTask)),
   failedTasks: optional(list(taskRef)),
   spans: list(span),
   incidents: optional(list(incident)),
 });
-export const climbReply = object<ClimbReply>({
+export const escalationReply = object<EscalationReply>({
   id: name,
   groups: list(groupResult),
   offered: list(blobRef),
   moves: list(object<LateMove>({ arm, successes: finite, trials: finite, stage: name, step: natural })),
 });
-export const climbFailure = object<ClimbFailure>({ id: name, type: name, message: text });
+export const escalationFailure = object<EscalationFailure>({ id: name, type: name, message: text });
 export const sweptList = list(object<Swept>({ verifier: name, digest }));
 export const arrivedShape = object<Arrived>({
   verifier: name,
@@ -281,7 +281,7 @@ export const askShape = object<Ask>({
 });
 
 const verification = object<Pick<VerificationSpec, 'rungs' | 'evaluateBy'>>({
-  rungs: list(inside<RungSpec>()),
+  rungs: list(inside<TierSpec>()),
   evaluateBy: name,
 });
 export const evaluationRequest = object<EvaluationRequest>({

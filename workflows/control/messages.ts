@@ -3,7 +3,13 @@ import type { StepReport } from '../../core/ports.ts';
 import type { Decided, Decision, OpenQuestion } from '../../core/question.ts';
 import type { HeededAlarm } from '../../core/diagnosis/act.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
-import type { Arrived, ClimbFailure, ClimbReply, ClimbRequest, Swept } from '../../core/ladder/requests.ts';
+import type {
+  Arrived,
+  EscalationFailure,
+  EscalationReply,
+  EscalationRequest,
+  Swept,
+} from '../../core/ladder/requests.ts';
 import type { CurriculumState } from '../../core/training/curriculum.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { EvaluationResult } from '../../core/requests.ts';
@@ -98,11 +104,11 @@ export const decided = defineSignal<[Decided]>('decided');
 export const activityRetried = defineSignal<[RetryReport]>('activityRetried');
 
 /** Of a step to the ladder of its run, and back. */
-export const climbWanted = defineSignal<[ClimbRequest]>('climbWanted');
+export const escalationWanted = defineSignal<[EscalationRequest]>('climbWanted');
 /** A step still waits for its ladder: asks nothing, and fails where there is none. */
-export const climbAwaited = defineSignal('climbAwaited');
-export const climbed = defineSignal<[ClimbReply]>('climbed');
-export const climbFailed = defineSignal<[ClimbFailure]>('climbFailed');
+export const escalationAwaited = defineSignal('climbAwaited');
+export const escalated = defineSignal<[EscalationReply]>('climbed');
+export const escalationFailed = defineSignal<[EscalationFailure]>('climbFailed');
 /** The run has come to its end: the ladder ends when nothing is waited for. */
 export const ladderClosed = defineSignal('ladderClosed');
 /** The run was reset: what it has told the ladder of its end holds no more. */

@@ -41,10 +41,10 @@ export function refuseChange(
   for (const verifier of Object.keys(budgets)) {
     if (verification === undefined)
       return 'the run has no ladder, and so no budgets: its spec has no "verification"';
-    const [lowest, ...rungs] = verification.rungs.map((rung) => rung.verifier);
+    const [lowest, ...tiers] = verification.rungs.map((tier) => tier.verifier);
     if (verifier === lowest)
       return `"${verifier}" is the lowest rung, which judges every candidate: a budget of it limits nothing`;
-    if (!rungs.includes(verifier)) return `there is no rung ${nearest(verifier, rungs)}`;
+    if (!tiers.includes(verifier)) return `there is no rung ${nearest(verifier, tiers)}`;
     if (!left.some(({ kind }) => kind === 'rl')) return 'no stage is left that could spend anything';
   }
   for (const [name, most] of Object.entries<number>(maxSteps as Record<string, number>)) {
@@ -85,7 +85,7 @@ export function isNews(
     return changed.maxSteps[name] ?? (stage?.kind === 'rl' ? stage.maxSteps : undefined);
   };
   const limitsOf = (verifier: string) => ({
-    ...verification?.rungs.find((rung) => rung.verifier === verifier)?.budget,
+    ...verification?.rungs.find((tier) => tier.verifier === verifier)?.budget,
     ...changed.budgets[verifier],
   });
   return (

@@ -3,9 +3,9 @@ import type { Account, Budget } from '../../core/ladder/budget.ts';
 import { agreement, noCalibration } from '../../core/ladder/calibration.ts';
 import type { Calibration } from '../../core/ladder/calibration.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
-import type { ClimbRequest, StepGroups } from '../../core/ladder/requests.ts';
+import type { EscalationRequest, StepGroups } from '../../core/ladder/requests.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { RungSpec } from '../../core/schema/verification.ts';
+import type { TierSpec } from '../../core/schema/verification.ts';
 import type { Spent } from '../../core/tier-contract.ts';
 
 /** A computation that was asked for and has not answered. */
@@ -32,7 +32,7 @@ export interface Queued {
 
 /** A step that climbs, and waits for the verdicts of a rung. */
 export interface WaitingStep {
-  request: ClimbRequest;
+  request: EscalationRequest;
   rung: number;
   /** Epoch milliseconds; then it goes on without. */
   deadline: number;
@@ -55,7 +55,7 @@ export interface LadderState {
   recent: StepGroups[];
   /** Digests by rung that came since a step last settled. */
   came: string[][];
-  requests: ClimbRequest[];
+  requests: EscalationRequest[];
   /** Absent where none does, and where an older version has carried over. */
   waiting?: WaitingStep | undefined;
   closed: boolean;
@@ -63,18 +63,18 @@ export interface LadderState {
   continued: number;
 }
 
-export const initialLadderState = (rungs: readonly RungSpec[]): LadderState => ({
+export const initialLadderState = (tiers: readonly TierSpec[]): LadderState => ({
   sequence: 0,
   stage: null,
-  budgets: rungs.map(({ budget }) => budget),
-  accounts: rungs.map(() => emptyAccount()),
-  calibrations: rungs.slice(1).map(() => noCalibration()),
+  budgets: tiers.map(({ budget }) => budget),
+  accounts: tiers.map(() => emptyAccount()),
+  calibrations: tiers.slice(1).map(() => noCalibration()),
   totals: {},
   asked: {},
   queued: [],
-  inFlight: rungs.map(() => 0),
+  inFlight: tiers.map(() => 0),
   recent: [],
-  came: rungs.map(() => []),
+  came: tiers.map(() => []),
   requests: [],
   closed: false,
   continued: 0,
@@ -93,15 +93,15 @@ export interface LadderStatus {
   continued: number;
 }
 
-export function statusOf(rungs: readonly RungSpec[], state: LadderState): LadderStatus {
+export function statusOf(tiers: readonly TierSpec[], state: LadderState): LadderStatus {
   return {
     stage: state.stage,
     budgets: Object.fromEntries(
-      rungs.map(({ verifier }, i) => [verifier, { budget: state.budgets[i]!, account: state.accounts[i]! }]),
+      tiers.map(({ verifier }, i) => [verifier, { budget: state.budgets[i]!, account: state.accounts[i]! }]),
     ),
     calibration: Object.fromEntries(
       state.calibrations.map((known, i) => [
-        `${rungs[i]!.verifier} → ${rungs[i + 1]!.verifier}`,
+        `${tiers[i]!.verifier} → ${tiers[i + 1]!.verifier}`,
         { ...known, passesHold: agreement(known, true) },
       ]),
     ),

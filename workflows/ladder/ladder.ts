@@ -17,9 +17,9 @@ import { addEntries, mergeTotals } from '../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type {
   Arrived,
-  ClimbFailure,
-  ClimbReply,
-  ClimbRequest,
+  EscalationFailure,
+  EscalationReply,
+  EscalationRequest,
   StepGroups,
   Swept,
 } from '../../core/ladder/requests.ts';
@@ -31,12 +31,12 @@ import { parentOf } from '../control/refuse.ts';
 import { initialLadderState, statusOf } from './ladder-state.ts';
 import type { LadderState, LadderStatus, WaitingStep } from './ladder-state.ts';
 import { listen } from '../control/listen.ts';
-import { arrivedShape, climbRequest, sweptList } from '../control/message-shapes.ts';
+import { arrivedShape, escalationRequest, sweptList } from '../control/message-shapes.ts';
 import {
-  climbAwaited,
-  climbed,
-  climbFailed,
-  climbWanted,
+  escalationAwaited,
+  escalated,
+  escalationFailed,
+  escalationWanted,
   ladderClosed,
   ladderReopened,
   ladderSwept,
@@ -71,8 +71,8 @@ const LEDGER_PAGE = 100;
 export async function ladder(input: LadderInput, from?: LadderState): Promise<LadderStatus> {
   const parent = parentOf(from);
   const { run, verification, firstRunId } = input;
-  const { rungs } = verification;
-  const state = from ?? initialLadderState(rungs);
+  const { rungs: tiers } = verification;
+  const state = from ?? initialLadderState(tiers);
   /** What came and is not in the ledger yet. */
   const entries: LedgerEntry[] = [];
   /** The launcher must not be in the middle of something when the state is carried over. */
@@ -82,9 +82,9 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   /** The run was reset after that. */
   let reopened = false;
   /** Steps of the run that was reset, for the ladder that is begun anew. */
-  const later: ClimbRequest[] = [];
+  const later: EscalationRequest[] = [];
   /** The step that is climbing. */
-  let serving: ClimbRequest | null = null;
+  let serving: EscalationRequest | null = null;
   /** The state is about to be carried over: what is not launched yet is launched from there. */
   let leaving = false;
   const place = () => ({ writer: 'run', sequence: ++state.sequence });
@@ -97,12 +97,12 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
 
   const handedOver = (): boolean => !launching && entries.length === 0;
 
-  listen(climbWanted, climbRequest, (request) => {
+  listen(escalationWanted, escalationRequest, (request) => {
     // Whose step climbs has not come to its end.
     state.closed = false;
     (reopened ? later : state.requests).push(request);
   });
-  setHandler(climbAwaited, () => undefined);
+  setHandler(escalationAwaited, () => undefined);
   setHandler(ladderClosed, () => void (state.closed = true));
   setHandler(ladderReopened, () => {
     state.closed = false;
@@ -117,7 +117,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   setHandler(runGone, lose);
   listen(ladderSwept, sweptList, (found) => found.forEach(noteSwept));
   listen(verdictArrived, arrivedShape, hear);
-  setHandler(ladderStatus, () => statusOf(rungs, state));
+  setHandler(ladderStatus, () => statusOf(tiers, state));
 
   // A ladder that is cancelled ends as one whose run is gone: what it has heard is written down first.
   CancellationScope.current().cancelRequested.catch(lose);
@@ -154,7 +154,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       if (request && !gone) await serve(request);
       if (gone) return leave();
       await writeDown();
-      if (state.closed && idle()) return statusOf(rungs, state);
+      if (state.closed && idle()) return statusOf(tiers, state);
       if (workflowInfo().continueAsNewSuggested) {
         leaving = true;
         // Each of these waits, and what arrives meanwhile may undo the other: both must hold at the same moment.
@@ -170,15 +170,15 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   }
 
   /** Lets a step climb, from the rung that it waits for on where it waits for one. */
-  async function serve(request: ClimbRequest): Promise<void> {
+  async function serve(request: EscalationRequest): Promise<void> {
     const { stage, step, groups } = request;
     if (stage !== state.stage) {
       state.stage = stage;
       // What is still under way was promised by the stage before.
-      state.accounts = rungs.map(() => emptyAccount());
+      state.accounts = tiers.map(() => emptyAccount());
     }
     // Of a stage they stay the same, unless a person has changed them since its last step.
-    state.budgets = rungs.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
+    state.budgets = tiers.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
     const now: StepGroups = { stage, step, groups };
     const climbing = () => ({
       run,
@@ -190,42 +190,42 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     });
     const begun = state.waiting;
     if (begun && (await waitFor(begun)) === 'continues as new') return;
-    for (let rung = (begun?.rung ?? 0) + 1; rung < rungs.length; rung++) {
+    for (let tier = (begun?.rung ?? 0) + 1; tier < tiers.length; tier++) {
       if (gone) return;
-      const budget = ofStep(state.budgets[rung]!, state.accounts[rung]!);
+      const budget = ofStep(state.budgets[tier]!, state.accounts[tier]!);
       for (let more = true, again = false; more; again = true) {
         // What has come must be heard, or it would be asked for again.
         while (entries.length > 0) await writeDown();
         const plan = await ladderActivities.planClimb({
           ...climbing(),
-          rung,
+          rung: tier,
           again,
           budget,
-          account: state.accounts[rung]!,
-          underWay: underWay(rung),
+          account: state.accounts[tier]!,
+          underWay: underWay(tier),
         });
         state.calibrations = plan.calibrations;
         state.totals = mergeTotals(state.totals, plan.totals);
         const number = state.sequence;
         plan.digests.forEach((digest, index) => {
           const cost = plan.costs[index]!;
-          state.accounts[rung] = reserve(state.accounts[rung]!, cost);
+          state.accounts[tier] = reserve(state.accounts[tier]!, cost);
           const name = key(plan.verifier, digest);
-          state.asked[name] = { rung, stage, cost, late: false, plan: number, index };
+          state.asked[name] = { rung: tier, stage, cost, late: false, plan: number, index };
         });
         const { asks, digests } = plan;
-        if (asks) state.queued.push({ plan: number, rung, stage, asks, from: 0, to: digests.length });
+        if (asks) state.queued.push({ plan: number, rung: tier, stage, asks, from: 0, to: digests.length });
         more = plan.more;
       }
-      const { wait, deadlineSeconds } = rungs[rung]!;
-      const waiting = { request, rung, deadline: Date.now() + deadlineSeconds * 1000 };
+      const { wait, deadlineSeconds } = tiers[tier]!;
+      const waiting = { request, rung: tier, deadline: Date.now() + deadlineSeconds * 1000 };
       if (wait && (await waitFor(waiting)) === 'continues as new') return;
     }
     while (entries.length > 0) await writeDown();
     if (gone) return;
     for (const one of Object.values(state.asked)) one.late = true;
     const settling = { ...climbing(), reward: request.reward };
-    state.came = rungs.map(() => []);
+    state.came = tiers.map(() => []);
     const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb(settling);
     state.calibrations = calibrations;
     state.totals = mergeTotals(state.totals, totals);
@@ -242,7 +242,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   async function waitFor(waiting: WaitingStep): Promise<'goes on' | 'continues as new'> {
     const { rung: asked, deadline } = waiting;
     const answered = (): boolean =>
-      gone || !Object.values(state.asked).some(({ rung, late }) => rung === asked && !late);
+      gone || !Object.values(state.asked).some(({ rung: tier, late }) => tier === asked && !late);
     if (answered()) return goOn();
     state.waiting = waiting;
     const until = (): boolean => answered() || workflowInfo().continueAsNewSuggested;
@@ -261,61 +261,63 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     const asked = state.asked[key(verifier, digest)];
     if (!asked) return;
     delete state.asked[key(verifier, digest)];
-    const { rung, stage, cost, late } = asked;
-    state.inFlight[rung]!--;
+    const { rung: tier, stage, cost, late } = asked;
+    state.inFlight[tier]!--;
     const counted = verification.counts === 'verdicts' || spent !== null;
     if (stage === state.stage) {
-      state.accounts[rung] = settle(state.accounts[rung]!, cost, spent, counted);
+      state.accounts[tier] = settle(state.accounts[tier]!, cost, spent, counted);
     }
-    state.came[rung]!.push(digest);
+    state.came[tier]!.push(digest);
     entries.push(...entriesOf(arrived, { stage, late, afterRun: state.closed }));
   }
 
   function noteSwept({ verifier, digest }: Swept): void {
-    const rung = rungs.findIndex((one) => one.verifier === verifier);
-    if (rung > 0) state.came[rung]!.push(digest);
+    const tier = tiers.findIndex((one) => one.verifier === verifier);
+    if (tier > 0) state.came[tier]!.push(digest);
   }
 
   /** Asks as places get free. Goes on beside the steps, because a rung need not be waited for. */
   async function launch(): Promise<void> {
-    const free = (rung: number): number => rungs[rung]!.concurrency - state.inFlight[rung]!;
+    const free = (tier: number): number => tiers[tier]!.concurrency - state.inFlight[tier]!;
     const ready = (): number =>
-      gone ? -1 : state.queued.findIndex(({ rung, stage }) => free(rung) > 0 || isOverdrawn(rung, stage));
+      gone
+        ? -1
+        : state.queued.findIndex(({ rung: tier, stage }) => free(tier) > 0 || isOverdrawn(tier, stage));
     for (;;) {
       await condition(() => ready() >= 0 && !leaving);
       const at = ready();
       if (leaving || at < 0) continue;
       launching = true;
       const next = state.queued[at]!;
-      const { asks, from, rung, stage } = next;
-      if (isOverdrawn(rung, stage)) await withdrawFrom(rung, stage);
+      const { asks, from, rung: tier, stage } = next;
+      if (isOverdrawn(tier, stage)) await withdrawFrom(tier, stage);
       else {
-        const to = Math.min(next.to, from + free(rung));
+        const to = Math.min(next.to, from + free(tier));
         next.from = to;
         if (to === next.to) state.queued.splice(at, 1);
-        state.inFlight[rung]! += to - from;
+        state.inFlight[tier]! += to - from;
         await verdictActivities.requestVerdicts({ asks, from, to, requester: workflowInfo().workflowId });
       }
       launching = false;
     }
   }
 
-  function isOverdrawn(rung: number, stage: string): boolean {
-    return stage === state.stage && overdrawn(state.budgets[rung]!, state.accounts[rung]!);
+  function isOverdrawn(tier: number, stage: string): boolean {
+    return stage === state.stage && overdrawn(state.budgets[tier]!, state.accounts[tier]!);
   }
 
   /** Takes back what was planned last, until the budget holds the rest, or nothing is left that has not begun. */
-  async function withdrawFrom(rung: number, stage: string): Promise<void> {
-    const at = state.queued.findLastIndex((one) => one.rung === rung && one.stage === stage);
+  async function withdrawFrom(tier: number, stage: string): Promise<void> {
+    const at = state.queued.findLastIndex((one) => one.rung === tier && one.stage === stage);
     const queued = state.queued[at]!;
     const { plan, asks, to } = queued;
-    while (queued.to > queued.from && isOverdrawn(rung, stage)) {
+    while (queued.to > queued.from && isOverdrawn(tier, stage)) {
       const index = --queued.to;
       const name = Object.keys(state.asked).find((one) => {
         const asked = state.asked[one]!;
         return asked.plan === plan && asked.index === index;
       })!;
-      state.accounts[rung] = settle(state.accounts[rung]!, state.asked[name]!.cost, null);
+      state.accounts[tier] = settle(state.accounts[tier]!, state.asked[name]!.cost, null);
       delete state.asked[name];
     }
     const from = queued.to;
@@ -338,8 +340,8 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     }
     while (entries.length > 0) await writeDown();
     if (reopened)
-      await continueAsNew<typeof ladder>(input, { ...initialLadderState(rungs), requests: later });
-    return statusOf(rungs, state);
+      await continueAsNew<typeof ladder>(input, { ...initialLadderState(tiers), requests: later });
+    return statusOf(tiers, state);
   }
 
   /** A run that was terminated tells nobody. */
@@ -368,19 +370,22 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     for (const step of steps) await reply(step, { id: step.id, ...failure });
   }
 
-  async function reply({ replyTo }: ClimbRequest, answer: ClimbReply | ClimbFailure): Promise<void> {
+  async function reply(
+    { replyTo }: EscalationRequest,
+    answer: EscalationReply | EscalationFailure,
+  ): Promise<void> {
     serving = null;
     const step = getExternalWorkflowHandle(replyTo);
     try {
-      await ('message' in answer ? step.signal(climbFailed, answer) : step.signal(climbed, answer));
+      await ('message' in answer ? step.signal(escalationFailed, answer) : step.signal(escalated, answer));
     } catch (error) {
       if (isCancellation(error)) throw error;
       log.info('a step that wanted to climb has ended', { replyTo, reason: String(error) });
     }
   }
 
-  function underWay(rung: number): string[] {
-    const mine = Object.entries(state.asked).filter(([, asked]) => asked.rung === rung);
+  function underWay(tier: number): string[] {
+    const mine = Object.entries(state.asked).filter(([, asked]) => asked.rung === tier);
     return mine.map(([name]) => name.slice(name.lastIndexOf('/') + 1));
   }
 }

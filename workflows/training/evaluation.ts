@@ -15,31 +15,31 @@ const WRITER = 'evaluation';
 /** Measures a checkpoint on held-out tasks. */
 export async function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
   return evaluate(
-    { rollout: rolloutChildren, verifyAbove: verifyByRung },
+    { rollout: rolloutChildren, verifyAbove: verifyByTier },
     checked(evaluationRequest, request),
   );
 }
 
 /** What it costs is in the run's ledger, under the evaluation's name; no stage's budget pays for it. */
-async function verifyByRung(
+async function verifyByTier(
   { run, name, step, reward, verification }: EvaluationRequest,
   groups: readonly GroupResult[],
 ): Promise<GroupResult[]> {
   const start = Date.now();
-  const { rungs, evaluateBy } = verification!;
-  const rung = rungs.find(({ verifier }) => verifier === evaluateBy)!;
+  const { rungs: tiers, evaluateBy } = verification!;
+  const tier = tiers.find(({ verifier }) => verifier === evaluateBy)!;
   const request: AssessRequest = {
     run,
     stage: name,
     step,
     groups: groups.flatMap(({ trajectories }) => trajectories ?? []),
-    rungs: [rungs[0]!, rung],
+    rungs: [tiers[0]!, tier],
     reward,
     writer: `${WRITER}-${workflowInfo().runId}`,
   };
   const { asks, count } = await assessmentActivities.planAssessment(request);
   if (asks !== null)
-    await askVerdicts(asks, count, { ...rung, ledger: { run, stage: name, writer: WRITER } });
+    await askVerdicts(asks, count, { ...tier, ledger: { run, stage: name, writer: WRITER } });
   const judged = await assessmentActivities.settleAssessment(request);
   const span: Span = { part: 'verification', start, end: Date.now() };
   let next = 0;

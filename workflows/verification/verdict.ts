@@ -8,7 +8,7 @@ import {
   proxyActivities,
 } from '@temporalio/workflow';
 import { LOST } from '../../core/ladder/abstentions.ts';
-import type { Arrived, Ask, KeptVerdict } from '../../core/ladder/requests.ts';
+import type { Arrived, Ask, StoredVerdict } from '../../core/ladder/requests.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { TierActivities } from '../../activities/verification/tier.ts';
 import { RETRY, verdictActivities } from '../activities.ts';
@@ -50,7 +50,7 @@ export class Waiting {
   }
 
   /** Who joins while others are being told is told as well. */
-  async tell(answer: TierAnswer, computed: KeptVerdict | null, by?: 'people'): Promise<void> {
+  async tell(answer: TierAnswer, computed: StoredVerdict | null, by?: 'people'): Promise<void> {
     while (this.told < this.all.length) {
       const i = this.told++;
       const { verifier, version, digest, kind: result } = answer;

@@ -216,10 +216,10 @@ export function checkRlStage(
     refuse([...at, 'algorithm', field], message);
   if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
   if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);
-  const rungs = verification?.rungs.map(({ verifier }) => verifier) ?? [];
+  const tiers = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {
-    if (!rungs.includes(verifier))
-      refuse([...at, 'budgets', verifier], `no rung has this verifier${didYouMean(verifier, rungs)}`);
+    if (!tiers.includes(verifier))
+      refuse([...at, 'budgets', verifier], `no rung has this verifier${didYouMean(verifier, tiers)}`);
   }
   const { tasks, confidence, successAtLeast } = stage.graduation;
   const looks = plannedLooks(stage);

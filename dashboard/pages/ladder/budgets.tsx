@@ -5,8 +5,10 @@ import { amount, dollars, duration } from '../../parts/numbers.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
 
-export const Budgets: FC<{ view: LadderView }> = ({ view: { rungs, stage, budgetsFrom, waiting } }) => {
-  const limited = rungs.flatMap(({ verifier, budget }) => (budget === null ? [] : [{ verifier, ...budget }]));
+export const Budgets: FC<{ view: LadderView }> = ({
+  view: { rungs: tiers, stage, budgetsFrom, waiting },
+}) => {
+  const limited = tiers.flatMap(({ verifier, budget }) => (budget === null ? [] : [{ verifier, ...budget }]));
   return (
     <>
       <h2>Budgets</h2>
@@ -21,7 +23,7 @@ export const Budgets: FC<{ view: LadderView }> = ({ view: { rungs, stage, budget
         {budgetsFrom === 'ledger'
           ? "The ladder's workflow does not answer, so this is what the ledger says was spent; what is promised to computations under way is not known."
           : `${amount(waiting ?? 0, 'computation')} ${waiting === 1 ? 'has' : 'have'} been asked for and ${waiting === 1 ? 'has' : 'have'} not answered.`}
-        {rungs.some(({ totals }) => totals.openSeconds > 0) &&
+        {tiers.some(({ totals }) => totals.openSeconds > 0) &&
           ' The time of people is that for which their reviews were open.'}
       </p>
       <Scroll label="budgets">

@@ -1,15 +1,15 @@
 import type { FC } from 'hono/jsx';
 import { decimals } from '../../../core/decimals.ts';
-import type { LadderRung, LadderView } from '../../../runs/ladder/ladder.ts';
+import type { TierRow, LadderView } from '../../../runs/ladder/ladder.ts';
 import type { DeferredView } from '../../../runs/ladder/deferred.ts';
 import { amount } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Listing, SubjectLink } from './listing.tsx';
 
-export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs } }) => (
+export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs: tiers } }) => (
   <>
     <h2>Deferred</h2>
-    {rungs.some(({ totals }) => totals.deferred > 0) && <p>{deferredText(rungs, deferred)}</p>}
+    {tiers.some(({ totals }) => totals.deferred > 0) && <p>{deferredText(tiers, deferred)}</p>}
     {deferred.count === 0 ? (
       <p>Nothing waits in the archive for a budget.</p>
     ) : (
@@ -29,7 +29,7 @@ export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rung
             <td>
               {basis === null
                 ? 'no rung could judge it'
-                : `${rungs.find(({ rung }) => rung === basis.rung)?.verifier ?? `rung ${basis.rung}`} said ${basis.score.toFixed(3)}`}
+                : `${tiers.find(({ rung: tier }) => tier === basis.tierSpec)?.verifier ?? `rung ${basis.tierSpec}`} said ${basis.score.toFixed(3)}`}
             </td>
           </tr>
         ))}
@@ -40,9 +40,9 @@ export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rung
 
 /** The table counts decisions about episodes, and the list subjects: how the one comes to the other. */
 export function deferredText(
-  rungs: readonly Pick<LadderRung, 'totals'>[],
+  tiers: readonly Pick<TierRow, 'totals'>[],
   { count, judged }: Pick<DeferredView, 'count' | 'judged'>,
 ): string {
-  const decisions = rungs.reduce((sum, { totals }) => sum + totals.deferred, 0);
+  const decisions = tiers.reduce((sum, { totals }) => sum + totals.deferred, 0);
   return `${amount(decisions, 'decision')} to defer an episode, about ${amount(count + judged, 'subject')}: ${judged.toLocaleString('en')} judged since, ${count.toLocaleString('en')} open.`;
 }

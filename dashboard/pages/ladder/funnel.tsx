@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
 import type { LedgerTotals } from '../../../core/ladder/ledger.ts';
-import type { LadderRung, LadderView } from '../../../runs/ladder/ladder.ts';
+import type { TierRow, LadderView } from '../../../runs/ladder/ladder.ts';
 import { figure } from '../../../svg/elements.ts';
 import { funnelChart, funnelHeight } from '../../../svg/funnel.ts';
 import type { FunnelTier } from '../../../svg/funnel.ts';
@@ -12,7 +12,7 @@ import { Text } from '../../parts/text.tsx';
 const FUNNEL_WIDTH = 640;
 
 export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) => {
-  const tiers = rungs.map((rung) => tierOf(rung, ledger.episodes));
+  const tiers = rungs.map((tier) => tierOf(tier, ledger.episodes));
   const height = funnelHeight(tiers.length);
   const parts = funnelChart(FUNNEL_WIDTH, height, {
     heading: 'Who was judged and sent up, what was answered, and what it cost',
@@ -45,16 +45,16 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
             </tr>
           </thead>
           <tbody>
-            {rungs.map((rung) => (
+            {rungs.map((tier) => (
               <tr>
                 <th scope="row">
-                  <Text value={rung.verifier} max={100} />{' '}
-                  <small class="whole">{rung.tier ?? 'no rung: measured or swept'}</small>
+                  <Text value={tier.verifier} max={100} />{' '}
+                  <small class="whole">{tier.tier ?? 'no rung: measured or swept'}</small>
                 </th>
                 {COLUMNS.map(([name, value]) => (
                   <td class="number">
-                    {rung.rung !== 0 || OF_THE_LOWEST.has(name)
-                      ? value(rung)
+                    {tier.rung !== 0 || OF_THE_LOWEST.has(name)
+                      ? value(tier)
                       : name === 'episodes'
                         ? ledger.episodes.judged
                         : '–'}
@@ -71,8 +71,8 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
 
 /** The lowest rung judges every episode where it is rolled out; the others are asked about subjects, at a price. */
 function tierOf(
-  { verifier, tier, rung, totals, answered }: LadderRung,
-  { judged, climbed }: LadderView['ledger']['episodes'],
+  { verifier, tier, rung, totals, answered }: TierRow,
+  { judged, climbed: escalated }: LadderView['ledger']['episodes'],
 ): FunnelTier {
   const count = (value: number, what: string) => ({
     count: value,
@@ -84,7 +84,7 @@ function tierOf(
     return {
       ...about,
       reached: count(judged, 'episodes'),
-      passed: count(climbed, 'to go on'),
+      passed: count(escalated, 'to go on'),
       cost: '',
       details,
     };
@@ -114,7 +114,7 @@ function detailsOf({ shared, abstained, deferred, late, afterRun, lost }: Ledger
   return some.map(([count, what]) => `${count.toLocaleString('en')} ${what}`).join(', ');
 }
 
-const COLUMNS: readonly (readonly [name: string, value: (rung: LadderRung) => string])[] = [
+const COLUMNS: readonly (readonly [name: string, value: (tier: TierRow) => string])[] = [
   ['episodes', ({ totals }) => String(totals.escalated)],
   ['subjects', ({ asked }) => String(asked)],
   ['answered', ({ answered }) => String(answered)],

@@ -14,9 +14,9 @@ export function lateText(late: number, afterRun: number): string {
   return `${parts.join('; ')}.`;
 }
 
-export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs } }) => {
+export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs: tiers } }) => {
   const { late, offered } = ledger;
-  const afterRun = rungs.reduce((sum, { totals }) => sum + totals.afterRun, 0);
+  const afterRun = tiers.reduce((sum, { totals }) => sum + totals.afterRun, 0);
   return (
     <>
       <h2>Late verdicts</h2>

@@ -1,5 +1,5 @@
-import { meaningsOf, viewsOf } from '../../../activities/ladder/climbers.ts';
-import type { RungView, Viewed } from '../../../activities/ladder/climbers.ts';
+import { meaningsOf, viewsOf } from '../../../activities/ladder/candidates.ts';
+import type { TierView, Viewed } from '../../../activities/ladder/candidates.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { findVerdict } from '../../../activities/verification/verdict-cache.ts';
 import { GradusError } from '../../../core/errors.ts';
@@ -77,12 +77,12 @@ export async function readDesigns(
 /** A person's command is ended by ending its process. */
 const { signal } = new AbortController();
 
-const nameOf = ({ verifier, digest }: RungView): string => `${verifier.name}/${digest}`;
+const nameOf = ({ verifier, digest }: TierView): string => `${verifier.name}/${digest}`;
 
 interface Read {
   design: Design;
   viewed: Viewed;
-  views: RungView[];
+  views: TierView[];
 }
 
 async function designOf(
@@ -105,7 +105,7 @@ async function designOf(
   const viewed: Viewed = { environment, task, episode };
   const smiles = score === 1 && molecule !== null ? molecule.smiles : null;
   const design: Design = { id, stage, basis, task, target, smiles, verdicts: {} };
-  const views: RungView[] = [];
+  const views: TierView[] = [];
   for (const name of new Set(verifiers)) {
     const verifier = environment.verifiers.find((other) => other.name === name);
     if (verifier?.tier === 'fast') {

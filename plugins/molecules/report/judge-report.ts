@@ -5,7 +5,7 @@ import { ids, QUEUES } from '../../../core/names.ts';
 import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
 import type { Progress } from '../../../workflows/control/messages.ts';
 import type { reverify, ReverifyOutcome } from '../../../workflows/ladder/reverify.ts';
-import type { ReportRung } from './report.ts';
+import type { ReportTier } from './report.ts';
 
 /** Who judges the report: the dearest verifier that is no person. */
 export const JUDGE = 'dft';
@@ -20,8 +20,8 @@ const judgement = (run: string, verifier: string, stage: string) => {
 export type Judged = Record<string, Record<(typeof STAGES)[number], ReverifyOutcome>>;
 
 /** Everyone who can measure a molecule: the ladder's own, so that each is shown by all tiers, and last the one that counts. */
-export const judgesOf = (rungs: readonly ReportRung[]): string[] => [
-  ...rungs
+export const judgesOf = (tiers: readonly ReportTier[]): string[] => [
+  ...tiers
     .filter(({ tier, verifier }) => MACHINES.includes(tier) && verifier !== JUDGE)
     .map(({ verifier }) => verifier),
   JUDGE,

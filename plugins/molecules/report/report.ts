@@ -11,7 +11,7 @@ import { compare, shareOf } from './quality.ts';
 import type { Comparison, Share } from './quality.ts';
 
 /** A rung of the ladder that the run had, the cheapest first. */
-export interface ReportRung {
+export interface ReportTier {
   verifier: string;
   tier: Tier;
   passAtLeast: number;
@@ -19,7 +19,7 @@ export interface ReportRung {
 
 /** What the report is made of: all of it is in the store. */
 export interface RunRecord {
-  rungs: readonly ReportRung[];
+  rungs: readonly ReportTier[];
   /** The verifier that the report's tasks were judged by; null where there was none. */
   judge: string | null;
   training: readonly Design[];
@@ -30,7 +30,7 @@ export interface RunRecord {
 }
 
 /** What reached a tier, and what became of it there. */
-export interface TierFunnel extends ReportRung {
+export interface TierFunnel extends ReportTier {
   /** Episodes whose answer this tier was asked about. */
   candidates: number;
   /** Different molecules among them. */
@@ -71,37 +71,37 @@ export interface MoleculesReport {
 const BEST = 8;
 
 export function makeReport(record: RunRecord): MoleculesReport {
-  const { rungs, judge, training, before, after, ledger, confidence } = record;
+  const { rungs: tiers, judge, training, before, after, ledger, confidence } = record;
   const asked = askedOf(ledger);
-  const reached = rungs.map((_, rung) => training.filter((design) => hasReached(design, rung)));
+  const reached = tiers.map((_, tier) => training.filter((design) => hasReached(design, tier)));
   const totals = addEntries({}, ledger);
   return {
-    funnel: rungs.map((rung, i) => funnelOf(rung, i, reached[i]!)),
-    calibration: rungs
+    funnel: tiers.map((tier, i) => funnelOf(tier, i, reached[i]!)),
+    calibration: tiers
       .slice(1)
-      .map((_, i) => calibrationOf(rungs[i]!, rungs[i + 1]!, reached[i + 1]!, confidence)),
+      .map((_, i) => calibrationOf(tiers[i]!, tiers[i + 1]!, reached[i + 1]!, confidence)),
     best: judge === null ? [] : bestOf([...training, ...after], judge, BEST),
     quality: compare(before, after, judge, confidence),
   };
 
   /** It was asked about, or a verdict that was known already stood for it. */
-  function hasReached({ id, basis }: Design, rung: number): boolean {
-    if (rung === 0 || asked.escalated.get(rungs[rung]!.verifier)?.has(id)) return true;
-    return rungs.findIndex(({ verifier }) => verifier === basis) >= rung;
+  function hasReached({ id, basis }: Design, tier: number): boolean {
+    if (tier === 0 || asked.escalated.get(tiers[tier]!.verifier)?.has(id)) return true;
+    return tiers.findIndex(({ verifier }) => verifier === basis) >= tier;
   }
 
-  function funnelOf(rung: ReportRung, at: number, here: readonly Design[]): TierFunnel {
-    const verdicts = here.map(({ verdicts }) => verdicts[rung.verifier]);
+  function funnelOf(tier: ReportTier, at: number, here: readonly Design[]): TierFunnel {
+    const verdicts = here.map(({ verdicts }) => verdicts[tier.verifier]);
     const ids = new Set(here.map(({ id }) => id));
-    const deferred = [...(asked.deferred.get(rung.verifier) ?? [])].filter((id) => !ids.has(id));
-    const { computed, seconds, usd } = totals[rung.verifier] ?? noTotals();
+    const deferred = [...(asked.deferred.get(tier.verifier) ?? [])].filter((id) => !ids.has(id));
+    const { computed, seconds, usd } = totals[tier.verifier] ?? noTotals();
     return {
-      verifier: rung.verifier,
-      tier: rung.tier,
-      passAtLeast: rung.passAtLeast,
+      verifier: tier.verifier,
+      tier: tier.tier,
+      passAtLeast: tier.passAtLeast,
       candidates: here.length,
       different: new Set(here.flatMap(({ smiles }) => smiles ?? [])).size,
-      passed: verdicts.filter((verdict) => (verdict?.score ?? -1) >= rung.passAtLeast).length,
+      passed: verdicts.filter((verdict) => (verdict?.score ?? -1) >= tier.passAtLeast).length,
       abstained: verdicts.filter((verdict) => verdict?.score === null).length,
       deferred: deferred.length,
       waiting: verdicts.filter((verdict) => verdict === undefined).length,
@@ -123,8 +123,8 @@ function askedOf(ledger: readonly LedgerEntry[]) {
 }
 
 function calibrationOf(
-  cheap: ReportRung,
-  dear: ReportRung,
+  cheap: ReportTier,
+  dear: ReportTier,
   designs: readonly Design[],
   confidence: number,
 ): CalibrationReport {

@@ -23,18 +23,18 @@ import {
   slowCalculatorEnvironment,
 } from '../../../environments/families/calculator/environment.ts';
 import {
-  climbing,
+  escalating,
   keepNear,
   numbers,
   planRequest,
   REWARD,
-  RUNGS,
+  TIERS,
   task,
-} from '../../support/climbing-numbers.ts';
+} from '../../support/escalating-numbers.ts';
 import { tokenizer, tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { groupRequest } from '../../support/group-request.ts';
 import calculatorWithLadder from '../../support/ladder-calculator.ts';
-import { rung } from '../../support/rungs.ts';
+import { tierSpec } from '../../support/tier-specs.ts';
 import { poolSaying } from '../../support/saying.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
@@ -69,8 +69,8 @@ test.each([1, 2, 3, 4, 5])(
     const group = await numbers(store, run, [1, 2, 3, 4, 5, 6], 10 + writes);
     // Three rungs, so that planning the last one counts pairs of the first two.
     const two = planRequest(run, [group]);
-    const high = rung('exact', 'high-fidelity', { passAtLeast: 0 });
-    const verification = { ...two.verification, rungs: [...RUNGS, high] };
+    const high = tierSpec('exact', 'high-fidelity', { passAtLeast: 0 });
+    const verification = { ...two.verification, rungs: [...TIERS, high] };
     const base = { ...two, verification, came: [[], [], []] };
     const known = await createLadder({ store, environments }).planClimb(
       { ...base, calibrations: [noCalibration(), noCalibration()] },
@@ -127,7 +127,11 @@ test('a step is settled as it was first, whatever verdict came since', async () 
   const ladder = createLadder({ store, environments });
   const group = await numbers(store, 'settle', [1, 2, 3], 2);
   const { digests } = await ladder.planClimb(planRequest('settle', [group]), signal);
-  const request = { ...climbing('settle', [group]), reward: REWARD, ledger: { writer: 'run', sequence: 2 } };
+  const request = {
+    ...escalating('settle', [group]),
+    reward: REWARD,
+    ledger: { writer: 'run', sequence: 2 },
+  };
   await keepNear(store, digests[0]!, 0.9);
   const first = await ladder.settleClimb(request, signal);
   await keepNear(store, digests[1]!, 0.1);
@@ -144,7 +148,7 @@ test.each([0, 1, 2])(
     const groups = [await numbers(store, run, [1, 2, 3], 20 + writes)];
     const ladder = createLadder({ store, environments });
     const { digests } = await ladder.planClimb(planRequest(run, groups), signal);
-    const request = { ...climbing(run, groups), reward: REWARD, ledger: { writer: 'run', sequence: 2 } };
+    const request = { ...escalating(run, groups), reward: REWARD, ledger: { writer: 'run', sequence: 2 } };
     await keepNear(store, digests[0]!, 0.9);
     await expect(
       createLadder({ store: dyingAfter(writes), environments }).settleClimb(request, signal),
@@ -154,12 +158,12 @@ test.each([0, 1, 2])(
     const kept = await loadTrajectories(store, settled[0]!.trajectories!);
     expect(settled[0]).toMatchObject(await tally(REWARD, kept));
     // Outcomes, calibration and ledger saw one world.
-    const byRung = kept.episodes.filter(({ outcome }) => JSON.stringify(outcome).includes('near@1'));
-    expect(calibrations[0]!.n).toBe(byRung.length);
+    const byTier = kept.episodes.filter(({ outcome }) => JSON.stringify(outcome).includes('near@1'));
+    expect(calibrations[0]!.n).toBe(byTier.length);
     const ends = (await readLedger(store, run)).filter(
       (entry) => entry.kind === 'decision' && entry.verifier === 'near' && entry.decision === 'accept',
     );
-    expect(ends).toHaveLength(byRung.length);
+    expect(ends).toHaveLength(byTier.length);
   },
 );
 
@@ -175,7 +179,7 @@ test('an evaluation answers from the groups that were kept', async () => {
     stage: 'after',
     step: 1,
     groups,
-    rungs: [...RUNGS],
+    rungs: [...TIERS],
     reward: REWARD,
     writer: 'evaluation-1',
   };

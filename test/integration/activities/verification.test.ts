@@ -343,7 +343,7 @@ test('an episode that a dearer rung judges anew, alone, is not paid for being un
     truncated: 'train',
   };
   const ref = { environment: 'library', split: 'train' as const, level: 1, index: 0 };
-  const climbed = { verifier: 'ladder', version: 'dft@1', score: 0.8, passed: true };
+  const escalated = { verifier: 'ladder', version: 'dft@1', score: 0.8, passed: true };
   const environments = inThisProcess([
     defineEnvironment({
       name: 'library',
@@ -355,9 +355,14 @@ test('an episode that a dearer rung judges anew, alone, is not paid for being un
       taskCount: () => Infinity,
     }),
   ]);
-  const [outcome] = await verifyAll(environments, [{ ref, episode: episode(right, 0, 0), climbed }], ladder, {
-    signal,
-  });
+  const [outcome] = await verifyAll(
+    environments,
+    [{ ref, episode: episode(right, 0, 0), escalated: escalated }],
+    ladder,
+    {
+      signal,
+    },
+  );
   expect(outcome).toMatchObject({
     kind: 'scored',
     components: [

@@ -1,7 +1,7 @@
 import { creditBy } from '../../support/algorithm.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/ladder/assessment.ts';
-import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
+import { settleEscalation } from '../../../activities/ladder/settle-escalation.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
@@ -9,11 +9,11 @@ import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { RewardSpec } from '../../../core/schema/reward.ts';
-import type { RungSpec } from '../../../core/schema/verification.ts';
+import type { TierSpec } from '../../../core/schema/verification.ts';
 import type { Environment } from '../../../environments/contract/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
-import { rung } from '../../support/rungs.ts';
+import { tierSpec } from '../../support/tier-specs.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { answered, judgedGroup, keepAnswer, rewardBy, viewOf } from '../../support/ladder-groups.ts';
 import type { Found } from '../../support/ladder-groups.ts';
@@ -78,7 +78,7 @@ const softmax = (logits: readonly number[]): number[] => {
 
 interface Training {
   /** Over the spec's defaults. */
-  deep?: Partial<RungSpec>;
+  deep?: Partial<TierSpec>;
   faults?: Record<string, number>;
   positions?: Positions;
   steps?: number;
@@ -88,8 +88,8 @@ interface Training {
 async function train(run: string, { deep, faults, positions = ONE, steps = 30 }: Training) {
   const environment = toy(faults);
   const environments = inThisProcess([environment]);
-  const rungs = [rung('form', 'fast'), rung('deep', 'simulation', deep)];
-  const reward = rewardBy(rungs[0]!);
+  const tiers = [tierSpec('form', 'fast'), tierSpec('deep', 'simulation', deep)];
+  const reward = rewardBy(tiers[0]!);
   let calibrations: Calibration[] = [noCalibration()];
   const tables = Object.values(positions).map((logits) => [...logits]);
   for (let step = 1; step <= steps; step++) {
@@ -115,11 +115,11 @@ async function train(run: string, { deep, faults, positions = ONE, steps = 30 }:
         );
       }),
     );
-    const settled = await settleClimb(
+    const settled = await settleEscalation(
       { store, environments },
       {
         run,
-        verification: { rungs, offerLateFor: 0, counts: 'computations', evaluateBy: 'deep' },
+        verification: { rungs: tiers, offerLateFor: 0, counts: 'computations', evaluateBy: 'deep' },
         calibrations,
         steps: [{ stage: 'rl', step, groups }],
         came: [[], []],
@@ -192,12 +192,12 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
   const molecules = moleculesEnvironment();
   await molecules.prepare!();
   const environments = inThisProcess([molecules]);
-  const rungs = [
-    rung('molecule', 'fast', { passAtLeast: 1 }),
-    rung('xtb', 'simulation'),
-    rung('dft', 'high-fidelity', { passAtLeast: 0.9 }),
+  const tiers = [
+    tierSpec('molecule', 'fast', { passAtLeast: 1 }),
+    tierSpec('xtb', 'simulation'),
+    tierSpec('dft', 'high-fidelity', { passAtLeast: 0.9 }),
   ];
-  const reward = rewardBy(rungs[0]!);
+  const reward = rewardBy(tiers[0]!);
   const ref = { environment: 'molecules', split: 'train' as const, level: 3, index: 0 };
   const impossible = ['C1#CC1', 'C1#CCC1', 'C1#CC#C1'];
   const answers = [...impossible, 'CCO'];
@@ -219,11 +219,11 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
   const episodes = answers.map((answer, sample) => answered(answer, sample, 1));
   const place = { run: 'strained', stage: 'rl', step: 1, id: 'group-0' };
   const group = await judgedGroup(store, molecules, ref, episodes, place, reward);
-  const settled = await settleClimb(
+  const settled = await settleEscalation(
     { store, environments },
     {
       run: 'strained',
-      verification: { rungs, offerLateFor: 0, counts: 'computations', evaluateBy: 'xtb' },
+      verification: { rungs: tiers, offerLateFor: 0, counts: 'computations', evaluateBy: 'xtb' },
       calibrations: [noCalibration(), noCalibration()],
       steps: [{ stage: 'rl', step: 1, groups: [group] }],
       came: [[], [], []],
@@ -244,7 +244,7 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
       stage: 'rl.heldout',
       step: 1,
       groups: [group],
-      rungs: [rungs[0]!, rungs[1]!],
+      rungs: [tiers[0]!, tiers[1]!],
       reward,
       writer: 'evaluation',
     },
@@ -257,8 +257,8 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
 test('an evaluation counts what its rung cannot judge as no success, and leaves out what it missed this time', async () => {
   const environment = toy();
   const environments = inThisProcess([environment]);
-  const rungs = [rung('form', 'fast'), rung('deep', 'simulation')] as [RungSpec, RungSpec];
-  const reward = rewardBy(rungs[0]);
+  const tiers = [tierSpec('form', 'fast'), tierSpec('deep', 'simulation')] as [TierSpec, TierSpec];
+  const reward = rewardBy(tiers[0]);
   const ref = { environment: 'toy', split: 'heldout' as const, level: 1, index: 0 };
   const answers = ['good', 'knot', 'nonsense', 'crash'];
   const episodes = answers.map((answer, sample) => answered(answer, sample, 1));
@@ -267,7 +267,15 @@ test('an evaluation counts what its rung cannot judge as no success, and leaves 
   await keepAbstention(store, 'measured', crashed, 'crashed', signal);
   const place = { run: 'measured', stage: 'rl.heldout', step: 1, id: 'group-0' };
   const groups = [await judgedGroup(store, environment, ref, episodes, place, reward)];
-  const request = { run: 'measured', stage: 'rl.heldout', step: 1, groups, rungs, reward, writer: 'e' };
+  const request = {
+    run: 'measured',
+    stage: 'rl.heldout',
+    step: 1,
+    groups,
+    rungs: tiers,
+    reward,
+    writer: 'e',
+  };
   const [measured] = await createAssessment({ store, environments }).settleAssessment(request, signal);
   expect(measured!.arms).toMatchObject([{ successes: 1, trials: 3 }]);
   expect(measured!.outcomes).toMatchObject({ scored: 2, abstained: 2 });
@@ -286,9 +294,9 @@ test('what rules say of the samples of a task stays with one that only a dearer 
         : one,
     ),
   };
-  const rungs = [rung('form', 'fast'), rung('deep', 'simulation')];
+  const tiers = [tierSpec('form', 'fast'), tierSpec('deep', 'simulation')];
   const reward: RewardSpec = {
-    ...rewardBy(rungs[0]!),
+    ...rewardBy(tiers[0]!),
     rules: [
       { kind: 'diversity', of: 'answer', by: 'count', weight: 0.4, gatedBy: null },
       { kind: 'agreement', by: 'share', weight: 0.3, gatedBy: null },
@@ -299,11 +307,11 @@ test('what rules say of the samples of a task stays with one that only a dearer 
   const episodes = ['good', 'good', 'poor'].map((answer, sample) => answered(answer, sample, 1));
   const place = { run: 'shy', stage: 'rl', step: 1, id: 'group-0' };
   const group = await judgedGroup(store, shy, ref, episodes, place, reward);
-  const settled = await settleClimb(
+  const settled = await settleEscalation(
     { store, environments: inThisProcess([shy]) },
     {
       run: 'shy',
-      verification: { rungs, offerLateFor: 0, counts: 'computations', evaluateBy: 'deep' },
+      verification: { rungs: tiers, offerLateFor: 0, counts: 'computations', evaluateBy: 'deep' },
       calibrations: [noCalibration()],
       steps: [{ stage: 'rl', step: 1, groups: [group] }],
       came: [[], []],

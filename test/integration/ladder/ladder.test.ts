@@ -67,11 +67,11 @@ test('candidates climb, the ledger adds up to what the verifiers counted, and no
 
 test('the same spec ends with the same weights in a store that knows its verdicts, though its budget runs out', async () => {
   const { runs, computed, ladderEnd, ledger } = installation;
-  const rungs = [
+  const tiers = [
     { ...NEAR, passAtLeast: 0.05, budget: { count: 5, perStep: 2 } },
     { ...EXACT, budget: { count: 2 } },
   ];
-  const spec = ladderSpec(rungs, { seed: 86, maxSteps: 3 });
+  const spec = ladderSpec(tiers, { seed: 86, maxSteps: 3 });
   const first = await (await runs.start('counted', spec)).result();
   const [near, exact] = [(await computed('near')).length, (await computed('exact')).length];
   const again = await (await runs.start('counted-again', spec)).result();
@@ -233,12 +233,12 @@ test('what a rung does not say before its deadline is pending, is not trained on
 
 test('lost attempts are in the ledger, and an abstention that says nothing of the subject is asked about again by the next run', async () => {
   const { runs, computed, ladderEnd, ledger, store } = installation;
-  const rungs = [
+  const tiers = [
     { verifier: 'frail', passAtLeast: 0 },
     // By the default nobody could be judged, and a person would be asked.
     { verifier: 'crashing', passAtLeast: 0.5, abstains: 'expected' as const },
   ];
-  const spec = ladderSpec(rungs, { seed: 84, offer: 2, groupsPerStep: 2 });
+  const spec = ladderSpec(tiers, { seed: 84, offer: 2, groupsPerStep: 2 });
   const result = await (await runs.start('frail', spec)).result();
   expect(result.end).toEqual(DONE);
   const { totals } = await ladderEnd('frail');

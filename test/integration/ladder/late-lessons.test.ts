@@ -1,6 +1,6 @@
 import { algorithmWith, creditBy } from '../../support/algorithm.ts';
 import { expect, test } from 'vitest';
-import { settleClimb } from '../../../activities/ladder/settle-climb.ts';
+import { settleEscalation } from '../../../activities/ladder/settle-escalation.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
 import type { ReweighedStep } from '../../../runs/reweigh/reweigh.ts';
@@ -16,11 +16,11 @@ import type { SettleResult, StepGroups } from '../../../core/ladder/requests.ts'
 import { isRewarded, trainableReward } from '../../../core/episode/outcome.ts';
 import type { BlobRef } from '../../../core/refs.ts';
 import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
-import type { RungSpec } from '../../../core/schema/verification.ts';
+import type { TierSpec } from '../../../core/schema/verification.ts';
 import type { Environment } from '../../../environments/contract/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
-import { rung } from '../../support/rungs.ts';
+import { tierSpec } from '../../support/tier-specs.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { answered, judgedGroup, keepAnswer, rewardBy, viewOf } from '../../support/ladder-groups.ts';
 
@@ -31,7 +31,7 @@ const { store } = await openTestStore();
 const FAST: Record<string, number> = { a: 1, b: 1, c: 1, d: 1, e: 0.3 };
 const ANSWERS = Object.keys(FAST);
 const { signal } = new AbortController();
-const reward = rewardBy(rung('form', 'fast'));
+const reward = rewardBy(tierSpec('form', 'fast'));
 
 const environment = (name: string): Environment => ({
   ...moleculesEnvironment(),
@@ -62,15 +62,15 @@ class Heard {
   readonly run: string;
   readonly ref;
   private readonly environment: Environment;
-  private readonly rungs: RungSpec[];
+  private readonly rungs: TierSpec[];
   private readonly steps: StepGroups[] = [];
   private calibrations = [noCalibration()];
 
-  constructor(run: string, missing: RungSpec['missing']) {
+  constructor(run: string, missing: TierSpec['missing']) {
     this.run = run;
     this.environment = environment(run);
     this.ref = { environment: run, split: 'train' as const, level: 1, index: 0 };
-    this.rungs = [rung('form', 'fast'), rung('deep', 'simulation', { wait: false, missing })];
+    this.rungs = [tierSpec('form', 'fast'), tierSpec('deep', 'simulation', { wait: false, missing })];
   }
 
   say(answer: string, score: number): Promise<string> {
@@ -90,7 +90,7 @@ class Heard {
       step,
       groups: [await judgedGroup(store, this.environment, this.ref, episodes, place, reward)],
     });
-    const settled = await settleClimb(
+    const settled = await settleEscalation(
       { store, environments: inThisProcess([this.environment]) },
       {
         run: this.run,

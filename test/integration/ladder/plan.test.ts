@@ -6,7 +6,7 @@ import { reserve } from '../../../core/ladder/budget.ts';
 import type { Budget } from '../../../core/ladder/budget.ts';
 import type { PlanRequest, PlanResult } from '../../../core/ladder/requests.ts';
 import type { VerificationSpec } from '../../../core/schema/verification.ts';
-import { keepNear, numbers, planRequest } from '../../support/climbing-numbers.ts';
+import { keepNear, numbers, planRequest } from '../../support/escalating-numbers.ts';
 import calculatorWithLadder from '../../support/ladder-calculator.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { openTestStore } from '../../support/test-store.ts';

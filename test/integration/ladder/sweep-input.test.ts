@@ -15,8 +15,8 @@ beforeAll(async () => {
     const spec = { run, ...verification } as CurriculumSpec;
     await store.keep(runKey(run), runClaims, { execution: 'x', spec });
   };
-  const rungs = ['molecule', 'xtb', 'dft'].map((verifier) => ({ verifier }));
-  await claim('my-run', { verification: { rungs } });
+  const tiers = ['molecule', 'xtb', 'dft'].map((verifier) => ({ verifier }));
+  await claim('my-run', { verification: { rungs: tiers } });
   await claim('fast-only', {});
   await keepTrajectories(
     store,

@@ -189,11 +189,11 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
 
   // Looking at it afterwards.
   const table = await shell('ledger');
-  const climbed = entries.filter(
+  const escalated = entries.filter(
     (entry) => entry.kind === 'decision' && entry.verifier === 'near' && entry.decision === 'escalate',
   );
-  expect(climbed.length).toBeGreaterThan(0);
-  expect(table).toMatch(new RegExp(`near\\t${climbed.length}\\t.*\\t${near.length}\\t0\\t`));
+  expect(escalated.length).toBeGreaterThan(0);
+  expect(table).toMatch(new RegExp(`near\\t${escalated.length}\\t.*\\t${near.length}\\t0\\t`));
   const lines = (await shell('ledger', (block) => block.replace(RUN, `${RUN} --json`))).trim().split('\n');
   expect(lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as unknown)).toEqual(
     JSON.parse(JSON.stringify(entries)),

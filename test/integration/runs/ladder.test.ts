@@ -40,7 +40,7 @@ const decision = (
   candidate: CANDIDATE,
   verifier: 'near',
   decision: 'escalate',
-  basis: { rung: 0, verifier: 'is-number', score: 0.6 },
+  basis: { tierSpec: 0, verifier: 'is-number', score: 0.6 },
   value: 0.6,
   uncertainty: 0.3,
   reason: 'is-number passed it with 0.6',
@@ -66,9 +66,14 @@ const wish = (verifier: string, digest: string, score: number): Wish => ({
     served: { by: 'queue', queue: 'q' },
   },
   value: score,
-  basis: { rung: 0, score },
+  basis: { tierSpec: 0, score },
 });
-const rung = (verifier: string, tier: string, budget = {}) => ({ verifier, tier, passAtLeast: 0.5, budget });
+const tierSpec = (verifier: string, tier: string, budget = {}) => ({
+  verifier,
+  tier,
+  passAtLeast: 0.5,
+  budget,
+});
 const claim = (run: string, verification?: object) => ({
   spec: {
     run,
@@ -83,9 +88,9 @@ beforeAll(async () => {
   const verification = {
     counts: 'verdicts',
     rungs: [
-      rung('is-number', 'fast'),
-      rung('near', 'simulation', { seconds: 60 }),
-      rung('exact', 'high-fidelity'),
+      tierSpec('is-number', 'fast'),
+      tierSpec('near', 'simulation', { seconds: 60 }),
+      tierSpec('exact', 'high-fidelity'),
     ],
   };
   await store.keep(runKey('climbs'), runClaims, claim('climbs', verification) as never);
@@ -103,11 +108,11 @@ beforeAll(async () => {
   await page(2, [verdict('near', NEAR)]);
   await store.keep(calibrationKey('climbs', 'run', 3), calibrationLists, [line, noCalibration()]);
   await page(3, [
-    decision({ verifier: 'exact', digest: EXACT, basis: { rung: 1, verifier: 'near', score: 0.9 } }),
+    decision({ verifier: 'exact', digest: EXACT, basis: { tierSpec: 1, verifier: 'near', score: 0.9 } }),
   ]);
   await store.keep(asksKey('climbs', 'run', 3), wishes, [wish('exact', EXACT, 0.9)]);
   await page(4, [
-    decision({ decision: 'accept', basis: { rung: 1, verifier: 'near', score: 0.9 }, value: 0.9 }),
+    decision({ decision: 'accept', basis: { tierSpec: 1, verifier: 'near', score: 0.9 }, value: 0.9 }),
   ]);
   await page(5, [
     {
@@ -127,7 +132,7 @@ beforeAll(async () => {
       verifier: 'exact',
       decision: 'reject',
       digest: EXACT,
-      basis: { rung: 2, verifier: 'exact', score: 0 },
+      basis: { tierSpec: 2, verifier: 'exact', score: 0 },
     }),
     { kind: 'offered', stage: 'rl', step: 2, fromStep: 1, episodes: 4 },
   ]);
@@ -209,9 +214,9 @@ describe('the ladder of a run that Temporal has forgotten', () => {
 });
 
 test('a budget counts attempts that came to nothing, as the ladder does; what others spent is beside it; and of no pass none is said to hold', async () => {
-  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation', { count: 5 })];
+  const tiers = [tierSpec('is-number', 'fast'), tierSpec('near', 'simulation', { count: 5 })];
   for (const counts of ['computations', 'verdicts']) {
-    await store.keep(runKey(counts), runClaims, claim(counts, { counts, rungs }) as never);
+    await store.keep(runKey(counts), runClaims, claim(counts, { counts, rungs: tiers }) as never);
     const lost = {
       ...verdict('near', POOR),
       result: 'abstained',

@@ -1,11 +1,11 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
-import type { KeepLedger, PlannedSweep, RequestVerdicts } from '../../../core/ladder/requests.ts';
+import type { WriteLedger, PlannedSweep, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
 import { nothingSettled } from '../../support/hollow-activities.ts';
-import { rung } from '../../support/rungs.ts';
+import { tierSpec } from '../../support/tier-specs.ts';
 import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
@@ -18,7 +18,7 @@ const asks = { key: 'asks', sha256: digest(0), bytes: 1 };
 
 /** What was asked, attempt by attempt; `from` and `to` of each. */
 const requested: RequestVerdicts[] = [];
-const pages: KeepLedger[] = [];
+const pages: WriteLedger[] = [];
 /** Hold up the pages of the ledger, in their order. */
 const gates = [new Gate(), new Gate()];
 let failures = 0;
@@ -49,7 +49,7 @@ beforeAll(async () => {
           requested.push(request);
           return Promise.resolve();
         },
-        keepLedger: async (page: KeepLedger) => {
+        keepLedger: async (page: WriteLedger) => {
           pages.push(page);
           await gates[pages.length - 1]?.opened;
         },
@@ -80,9 +80,12 @@ const arrived = (verifier: string, i: number) => ({
 
 test('what the ladder asks while it writes its last page is asked, though it continues as new', async () => {
   const { client } = lab.runs;
-  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation', { wait: false, concurrency: 2 })];
+  const tiers = [
+    tierSpec('is-number', 'fast'),
+    tierSpec('near', 'simulation', { wait: false, concurrency: 2 }),
+  ];
   const workflowId = 'race/ladder';
-  const input = { run: 'race', verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } };
+  const input = { run: 'race', verification: { rungs: tiers, offerLateFor: 0, evaluateBy: 'is-number' } };
   const run = await client.workflow.start('runOf', {
     taskQueue: 'gradus',
     workflowId: 'race',

@@ -2,7 +2,7 @@ import { WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/cl
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
-import type { Ask, KeepLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
+import type { Ask, WriteLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
@@ -10,7 +10,7 @@ import { decide, questionAsked } from '../../../workflows/control/messages.ts';
 import type { Progress } from '../../../workflows/control/messages.ts';
 import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
-import { rung } from '../../support/rungs.ts';
+import { tierSpec } from '../../support/tier-specs.ts';
 import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
@@ -23,7 +23,7 @@ const asks = { key: 'asks', sha256: digest(0), bytes: 1 };
 const DIGESTS = [1, 2, 3].map(digest);
 
 const requested: RequestVerdicts[] = [];
-const pages: KeepLedger[] = [];
+const pages: WriteLedger[] = [];
 /** By run: holds up the pages of its ledger. */
 const writing = new Map<string, Gate>();
 /** By run: holds up its first step. */
@@ -52,7 +52,7 @@ beforeAll(async () => {
           }),
           requestVerdicts: (request: RequestVerdicts) => void requested.push(request),
           withdraw: () => ({}),
-          keepLedger: async (page: KeepLedger) => {
+          keepLedger: async (page: WriteLedger) => {
             pages.push(page);
             await writing.get(page.run)?.opened;
           },
@@ -82,14 +82,17 @@ test.each(['told that its run is gone', 'cancelled'])(
     const run = how.replaceAll(' ', '-');
     const workflowId = ids.ladder(run);
     writing.set(run, new Gate());
-    const rungs = [rung('is-number', 'fast'), rung('near', 'simulation', { wait: false, concurrency: 1 })];
+    const tiers = [
+      tierSpec('is-number', 'fast'),
+      tierSpec('near', 'simulation', { wait: false, concurrency: 1 }),
+    ];
     const parent = await client.workflow.start('runOf', {
       taskQueue: 'gradus',
       workflowId: run,
       args: [
         'ladder',
         workflowId,
-        { run, verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } },
+        { run, verification: { rungs: tiers, offerLateFor: 0, evaluateBy: 'is-number' } },
       ],
     });
     await untilBegun(lab.runs, workflowId);
@@ -145,14 +148,14 @@ test('who asks for a verdict again while others are told of it is told again', a
     served: { by: 'people', reviewers: 1 },
   };
   // Who asks is a run that waits for something else, and keeps what it is told.
-  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation')];
+  const tiers = [tierSpec('is-number', 'fast'), tierSpec('near', 'simulation')];
   await client.workflow.start('runOf', {
     taskQueue: 'gradus',
     workflowId: 'asking',
     args: [
       'ladder',
       'asking/ladder',
-      { run: 'asking', verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } },
+      { run: 'asking', verification: { rungs: tiers, offerLateFor: 0, evaluateBy: 'is-number' } },
     ],
   });
   await untilBegun(lab.runs, 'asking/ladder');

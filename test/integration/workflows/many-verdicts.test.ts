@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { historiesFrom } from '../../../bench/histories.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
-import type { KeepLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
+import type { WriteLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
 import { nothingSettled } from '../../support/hollow-activities.ts';
-import { rung } from '../../support/rungs.ts';
+import { tierSpec } from '../../support/tier-specs.ts';
 import { until } from '../../support/run-client.ts';
 import { startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
@@ -17,11 +17,11 @@ import type { WorkflowLab } from '../../support/workflow-lab.ts';
 const SUGGESTED = 200;
 const REVERIFIED = 1000;
 /** Of one step. */
-const CLIMBING = 200;
+const ESCALATING = 200;
 
 const digest = (i: number): string => String(i).padStart(64, '0');
 const asks = { key: 'asks', sha256: digest(0), bytes: 1 };
-const pages: KeepLedger[] = [];
+const pages: WriteLedger[] = [];
 
 let lab: WorkflowLab;
 beforeAll(async () => {
@@ -35,14 +35,14 @@ beforeAll(async () => {
         planClimb: () => ({
           calibrations: [noCalibration()],
           asks,
-          digests: Array.from({ length: CLIMBING }, (_, i) => digest(i)),
+          digests: Array.from({ length: ESCALATING }, (_, i) => digest(i)),
           verifier: 'near',
-          costs: Array.from({ length: CLIMBING }, () => ({ seconds: 1, usd: 0 })),
+          costs: Array.from({ length: ESCALATING }, () => ({ seconds: 1, usd: 0 })),
           more: false,
           totals: {},
         }),
         settleClimb: nothingSettled,
-        keepLedger: (page: KeepLedger) => void pages.push(page),
+        keepLedger: (page: WriteLedger) => void pages.push(page),
         /** Each verdict is there at once. */
         requestVerdicts: async ({ from, to, requester }: RequestVerdicts) => {
           for (let i = from; i < to; i++) {
@@ -91,14 +91,14 @@ test('whoever wants many verdicts hears of them in pages', async () => {
 test('a step that waits for many verdicts goes on where it was when its ladder continues as new', async () => {
   const { client } = lab.runs;
   const workflowId = ids.ladder('climbs');
-  const rungs = [rung('is-number', 'fast'), rung('near', 'simulation', { concurrency: 4 })];
+  const tiers = [tierSpec('is-number', 'fast'), tierSpec('near', 'simulation', { concurrency: 4 })];
   const parent = await client.workflow.start('runOf', {
     taskQueue: 'gradus',
     workflowId: 'climbs',
     args: [
       'ladder',
       workflowId,
-      { run: 'climbs', verification: { rungs, offerLateFor: 0, evaluateBy: 'is-number' } },
+      { run: 'climbs', verification: { rungs: tiers, offerLateFor: 0, evaluateBy: 'is-number' } },
     ],
   });
   const ladder = client.workflow.getHandle(workflowId);
@@ -131,7 +131,7 @@ test('a step that waits for many verdicts goes on where it was when its ladder c
   await until(answered, 60_000, () => 'the step is not answered');
   await ladder.signal('ladderClosed');
   const end = (await parent.result()) as LadderStatus;
-  expect(end).toMatchObject({ waiting: 0, totals: { near: { computed: CLIMBING, late: 0 } } });
+  expect(end).toMatchObject({ waiting: 0, totals: { near: { computed: ESCALATING, late: 0 } } });
   expect(end.continued).toBeGreaterThan(1);
   expect(await answered()).toBe(true);
   // The others of a place, and the pages of the ledger, come to their end first.

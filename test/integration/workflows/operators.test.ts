@@ -54,10 +54,10 @@ afterAll(async () => {
   await lab?.stop();
 });
 
-const start = (run: string, rung: { wait?: boolean } = {}) =>
+const start = (run: string, tier: { wait?: boolean } = {}) =>
   lab.runs.start(
     run,
-    ladderSpec([{ verifier: 'near', passAtLeast: 0.5, ...rung }], { maxSteps: 2, groupsPerStep: 2 }),
+    ladderSpec([{ verifier: 'near', passAtLeast: 0.5, ...tier }], { maxSteps: 2, groupsPerStep: 2 }),
   );
 
 /** Its newest execution, to where it had done nothing. */

@@ -5,16 +5,16 @@ import { measured } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { EvaluationResult } from '../../../core/requests.ts';
 import { wilson } from '../../../core/statistics/intervals.ts';
-import { noConduct } from '../../../core/training/conduct.ts';
-import type { ArmConduct } from '../../../core/training/conduct.ts';
+import { noneSolved } from '../../../core/training/how-solved.ts';
+import type { ArmHowSolved } from '../../../core/training/how-solved.ts';
 import { arm } from '../core/training/scripted-training.ts';
 
-const conduct = (level: number, over: Partial<ArmConduct>): ArmConduct => ({
-  ...noConduct(),
+const howSolved = (level: number, over: Partial<ArmHowSolved>): ArmHowSolved => ({
+  ...noneSolved(),
   arm: arm(level),
   ...over,
 });
-const evaluation = (all: ArmConduct[]): EvaluationResult => ({
+const evaluation = (all: ArmHowSolved[]): EvaluationResult => ({
   arms: all.map((one) => ({ arm: one.arm, successes: one.solved, trials: one.episodes })),
   outcomes: noOutcomes(),
   meanReward: 0,
@@ -24,7 +24,7 @@ const evaluation = (all: ArmConduct[]): EvaluationResult => ({
 });
 
 const before = evaluation([
-  conduct(1, {
+  howSolved(1, {
     episodes: 4,
     solved: 2,
     solvedTurns: 6,
@@ -33,10 +33,10 @@ const before = evaluation([
     compliant: 3,
     tries: { '1/2': 2 },
   }),
-  conduct(2, { episodes: 4, tokens: 60, tries: { '0/2': 2 } }),
+  howSolved(2, { episodes: 4, tokens: 60, tries: { '0/2': 2 } }),
 ]);
 const after = evaluation([
-  conduct(1, {
+  howSolved(1, {
     episodes: 4,
     solved: 4,
     solvedTurns: 8,
@@ -45,7 +45,7 @@ const after = evaluation([
     compliant: 4,
     tries: { '2/2': 2 },
   }),
-  conduct(2, {
+  howSolved(2, {
     episodes: 4,
     solved: 1,
     solvedTurns: 3,
@@ -69,7 +69,7 @@ test('how tasks were solved stands level by level, before and after', () => {
 });
 
 test('of one sample a task there is no pass@k, and of nothing that is told no table', () => {
-  const once = evaluation([conduct(1, { episodes: 2, solved: 1, tries: { '0/1': 1, '1/1': 1 } })]);
+  const once = evaluation([howSolved(1, { episodes: 2, solved: 1, tries: { '0/1': 1, '1/1': 1 } })]);
   expect(howTable(once, once, 0.95)).not.toContain('pass');
   const { conduct: _, ...silent } = once;
   expect(howTable(once, silent, 0.95)).toBeNull();

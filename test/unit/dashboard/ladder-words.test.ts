@@ -4,8 +4,8 @@ import { deferredText } from '../../../dashboard/pages/ladder/deferred.tsx';
 import { lateText } from '../../../dashboard/pages/ladder/late.tsx';
 
 test('decisions to defer and the subjects that are listed are brought together in a sentence', () => {
-  const rungs = [60, 18].map((deferred) => ({ totals: { ...noTotals(), deferred } }));
-  expect(deferredText(rungs, { count: 76, judged: 1 })).toBe(
+  const tiers = [60, 18].map((deferred) => ({ totals: { ...noTotals(), deferred } }));
+  expect(deferredText(tiers, { count: 76, judged: 1 })).toBe(
     '78 decisions to defer an episode, about 77 subjects: 1 judged since, 76 open.',
   );
 });

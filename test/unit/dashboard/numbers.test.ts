@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Reported, Success } from '../../../dashboard/parts/numbers.tsx';
 import type { EvaluationResult } from '../../../core/requests.ts';
-import { noConduct } from '../../../core/training/conduct.ts';
+import { noneSolved } from '../../../core/training/how-solved.ts';
 import { wilson } from '../../../core/statistics/intervals.ts';
 
 test('an interval is that of as many trials as there are tasks: samples of one are not independent', () => {
@@ -16,7 +16,7 @@ test('an interval is that of as many trials as there are tasks: samples of one a
 test('a report has the same interval on a page as in the terminal, however often it samples a task', () => {
   const report = {
     arms: [{ arm: { environment: 'calculator', level: 1 }, successes: 40, trials: 80 }],
-    conduct: [{ ...noConduct(), arm: { environment: 'calculator', level: 1 }, tries: { '4/8': 10 } }],
+    conduct: [{ ...noneSolved(), arm: { environment: 'calculator', level: 1 }, tries: { '4/8': 10 } }],
   } as unknown as EvaluationResult;
   const { low, high } = wilson({ successes: 5, trials: 10 }, 0.95);
   const text = (Reported({ of: report }) as { toString: () => string }).toString();

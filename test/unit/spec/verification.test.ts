@@ -38,8 +38,8 @@ describe('a ladder', () => {
     ['the dearest rung that all can have', ladder, 'xtb'],
     ['the lowest one where each has a budget', [ladder[0], ladder[2]], 'molecule'],
     ['no rung that steps do not wait for', [ladder[0], { ...ladder[1], wait: false }], 'molecule'],
-  ])('measures checkpoints by %s', (_, rungs, evaluateBy) => {
-    expect(parsed({ rungs }).verification).toMatchObject({ evaluateBy });
+  ])('measures checkpoints by %s', (_, tiers, evaluateBy) => {
+    expect(parsed({ rungs: tiers }).verification).toMatchObject({ evaluateBy });
   });
 
   test('measures them by the rung that the spec names', () => {

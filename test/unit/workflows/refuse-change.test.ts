@@ -6,14 +6,14 @@ import { isNews, refuseChange } from '../../../workflows/control/refuse-change.t
 import type { Standing } from '../../../workflows/control/refuse-change.ts';
 import { stageSpec } from '../core/training/scripted-training.ts';
 
-const rungs = ['is-number', 'near', 'exact'].map((verifier) => ({ verifier }));
+const tiers = ['is-number', 'near', 'exact'].map((verifier) => ({ verifier }));
 const spec = {
   stages: [
     { kind: 'supervised', name: 'warm-start' },
     { ...stageSpec, name: 'rl' },
     { ...stageSpec, name: 'harder' },
   ],
-  verification: { rungs },
+  verification: { rungs: tiers },
 } as unknown as CurriculumSpec;
 const refused = (
   wanted: unknown,

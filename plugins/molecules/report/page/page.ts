@@ -61,6 +61,6 @@ export function moleculesPage({ title, lines }: PageText, report: MoleculesRepor
 
 /** Which tier a verifier is of; the judge of the report need not be a rung. */
 function tiersOf({ funnel, quality: { judge } }: MoleculesReport): Tiers {
-  const rungs = Object.fromEntries(funnel.map(({ verifier, tier }) => [verifier, tier] as const));
-  return judge === null ? rungs : { [judge]: 'high-fidelity', ...rungs };
+  const tiers = Object.fromEntries(funnel.map(({ verifier, tier }) => [verifier, tier] as const));
+  return judge === null ? tiers : { [judge]: 'high-fidelity', ...tiers };
 }

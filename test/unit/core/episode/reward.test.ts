@@ -126,17 +126,17 @@ describe('another verdict in place of one', () => {
   if (outcome.kind !== 'scored') throw new Error('unexpected');
 
   test('changes what it counts for, and what it is the gate of, and nothing else', () => {
-    const dearer = { verifier: 'exact', version: '2', score: 0.9, worth: 0.4, passed: true };
+    const higher = { verifier: 'exact', version: '2', score: 0.9, worth: 0.4, passed: true };
     const after = withVerdict(
       { components: SPEC },
       { ...outcome, kind: 'truncated', limit: 'turns' },
-      dearer,
+      higher,
     );
     expect(after).toMatchObject({ kind: 'truncated', limit: 'turns' });
     if (after.kind !== 'truncated') throw new Error('unexpected');
     // It passed, so the bonus behind it stays.
     expect(after.reward).toBeCloseTo(0.4 + 0.05 - 0.1, 12);
-    expect(after.components[0]).toEqual({ ...dearer, contribution: 0.4 });
+    expect(after.components[0]).toEqual({ ...higher, contribution: 0.4 });
     expect(after.components.slice(1)).toEqual(outcome.components.slice(1));
   });
 

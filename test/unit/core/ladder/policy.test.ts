@@ -2,17 +2,17 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { emptyAccount, hasRoom, ofStep, reserve, settle } from '../../../../core/ladder/budget.ts';
 import { addPairs, noCalibration } from '../../../../core/ladder/calibration.ts';
-import { basisOf, decide, planRung } from '../../../../core/ladder/policy.ts';
-import type { PlanCandidate, Rung, Said, Scores } from '../../../../core/ladder/policy.ts';
+import { basisOf, decide, planTier } from '../../../../core/ladder/policy.ts';
+import type { PlanCandidate, LadderTier, TierScore, Scores } from '../../../../core/ladder/policy.ts';
 
-const rung = (tier: Rung['tier'], passAtLeast = 0.5): Rung => ({
+const tierOf = (tier: LadderTier['tier'], passAtLeast = 0.5): LadderTier => ({
   verifier: tier,
   tier,
   passAtLeast,
   escalate: { valueAtLeast: 0.4, uncertaintyAtLeast: 0.2 },
   abstains: 'zero',
 });
-const rungs = [rung('fast'), rung('simulation'), rung('high-fidelity')];
+const tiers = [tierOf('fast'), tierOf('simulation'), tierOf('high-fidelity')];
 
 const score = fc.double({ min: 0, max: 1, noNaN: true });
 const pair = fc
@@ -23,7 +23,7 @@ const calibrations = fc
   .map((both) => both.map((pairs) => addPairs(noCalibration(), pairs)));
 /** Rungs are asked from below: what was not asked lies above what was. */
 const scores: fc.Arbitrary<Scores> = fc
-  .array(fc.oneof(score, fc.constantFrom<Said>('abstained', 'passing', 'nothing to ask')), {
+  .array(fc.oneof(score, fc.constantFrom<TierScore>('abstained', 'passing', 'nothing to ask')), {
     minLength: 1,
     maxLength: 3,
   })
@@ -51,10 +51,10 @@ const most = fc.integer({ min: 0, max: 10 });
 test('no candidate climbs past a rung that rejects it, unless it is valuable and uncertain', () => {
   fc.assert(
     fc.property(scores, calibrations, (said, known) => {
-      const decision = decide(said, rungs, known, () => true);
+      const decision = decide(said, tiers, known, () => true);
       if (decision.kind !== 'escalate') return;
       const basis = basisOf(said);
-      if (basis < 0 || (said[basis] as number) >= rungs[basis]!.passAtLeast) return;
+      if (basis < 0 || (said[basis] as number) >= tiers[basis]!.passAtLeast) return;
       expect(decision.value).toBeGreaterThanOrEqual(0.4);
       expect(decision.uncertainty).toBeGreaterThanOrEqual(0.2);
     }),
@@ -64,27 +64,30 @@ test('no candidate climbs past a rung that rejects it, unless it is valuable and
 test('what passes goes on, what has no rung above is accepted or rejected by the dearest verdict', () => {
   const none = [noCalibration(), noCalibration()];
   const yes = (): boolean => true;
-  expect(decide([0.7, undefined, undefined], rungs, none, yes)).toMatchObject({ kind: 'escalate', rung: 1 });
-  expect(decide([0.7, 0.8, undefined], rungs, none, () => false)).toMatchObject({ kind: 'defer', rung: 2 });
-  expect(decide([0.7, 0.8, 0.6], rungs, none, yes)).toMatchObject({ kind: 'accept', rung: 2 });
-  expect(decide([0.7, 0.8, 0.4], rungs, none, yes)).toMatchObject({ kind: 'reject', rung: 2 });
-  expect(decide([0.01, undefined, undefined], rungs, none, yes)).toMatchObject({ kind: 'reject', rung: 0 });
+  expect(decide([0.7, undefined, undefined], tiers, none, yes)).toMatchObject({
+    kind: 'escalate',
+    tierOf: 1,
+  });
+  expect(decide([0.7, 0.8, undefined], tiers, none, () => false)).toMatchObject({ kind: 'defer', tierOf: 2 });
+  expect(decide([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', tierOf: 2 });
+  expect(decide([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', tierOf: 2 });
+  expect(decide([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({ kind: 'reject', tierOf: 0 });
 });
 
 test('a rung that abstains is passed over; the verdict below it still counts', () => {
   const none = [noCalibration(), noCalibration()];
-  expect(decide([0.7, 'abstained', undefined], rungs, none, () => true)).toMatchObject({
+  expect(decide([0.7, 'abstained', undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
-    rung: 2,
+    tierOf: 2,
   });
-  expect(decide(['abstained', undefined, undefined], rungs, none, () => true)).toMatchObject({
+  expect(decide(['abstained', undefined, undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
-    rung: 1,
+    tierOf: 1,
     reason: 'no cheaper rung could judge it',
   });
-  expect(decide(['abstained', 'passing', 'abstained'], rungs, none, () => true)).toMatchObject({
+  expect(decide(['abstained', 'passing', 'abstained'], tiers, none, () => true)).toMatchObject({
     kind: 'reject',
-    rung: -1,
+    tierOf: -1,
   });
 });
 
@@ -98,7 +101,7 @@ test('a plan never goes above a budget, in number, seconds or US$', () => {
         most: limitOfPlan,
         underWay: new Set<string>(),
       };
-      const { asks } = planRung(1, all, { rungs, calibrations: known }, money);
+      const { asks } = planTier(1, all, { rungs: tiers, calibrations: known }, money);
       expect(asks.length).toBeLessThanOrEqual(Math.min(limitOfPlan, limit.count ?? Infinity));
       expect(asks.length * price.seconds).toBeLessThanOrEqual((limit.seconds ?? Infinity) * (1 + 1e-6));
       expect(asks.length * price.usd).toBeLessThanOrEqual((limit.usd ?? Infinity) * (1 + 1e-6));
@@ -120,7 +123,7 @@ test('what order candidates come in does not change what is computed, nor the de
         underWay: new Set<string>(),
       };
       const plan = (some: readonly PlanCandidate[]) =>
-        planRung(1, some, { rungs, calibrations: known }, money);
+        planTier(1, some, { rungs: tiers, calibrations: known }, money);
       const [one, two] = [plan(all), plan(other)];
       expect(two.asks).toEqual(one.asks);
       all.forEach((candidate, i) => {
@@ -141,7 +144,7 @@ test('the best value is served first, and everything that wished to climb is eit
         most: 100,
         underWay: new Set(['a1']),
       };
-      const { asks, decisions } = planRung(1, all, { rungs, calibrations: known }, money);
+      const { asks, decisions } = planTier(1, all, { rungs: tiers, calibrations: known }, money);
       const asked = new Set(asks.map(({ digest }) => digest));
       const worst = Math.min(...asks.map(({ value }) => value));
       expect(asked.size).toBe(asks.length);
@@ -183,10 +186,10 @@ test('of two computations the one goes first that serves more, and of two that s
     digests: [null, digest],
   });
   const first = (...all: ReturnType<typeof standing>[]) =>
-    planRung(
+    planTier(
       1,
       all,
-      { rungs: rungs.slice(0, 2), calibrations: [noCalibration()] },
+      { rungs: tiers.slice(0, 2), calibrations: [noCalibration()] },
       {
         budget: { count: 1 },
         account: emptyAccount(),

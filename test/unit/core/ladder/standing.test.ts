@@ -2,11 +2,11 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addPairs, noCalibration, predict } from '../../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../../core/ladder/calibration.ts';
-import type { AbstentionRule, Rung, Said, Scores } from '../../../../core/ladder/policy.ts';
+import type { AbstentionRule, LadderTier, TierScore, Scores } from '../../../../core/ladder/policy.ts';
 import { standingOf } from '../../../../core/ladder/standing.ts';
 import { RandomStream } from '../../../../core/random.ts';
 
-const rung = (tier: Rung['tier'], passAtLeast: number, abstains: AbstentionRule): Rung => ({
+const tierOf = (tier: LadderTier['tier'], passAtLeast: number, abstains: AbstentionRule): LadderTier => ({
   verifier: tier,
   tier,
   passAtLeast,
@@ -17,7 +17,11 @@ const ladder = (
   abstains: AbstentionRule = 'abstained',
   calibrations = [noCalibration(), noCalibration()],
 ) => ({
-  rungs: [rung('fast', 1, abstains), rung('simulation', 0.5, abstains), rung('high-fidelity', 0.9, abstains)],
+  rungs: [
+    tierOf('fast', 1, abstains),
+    tierOf('simulation', 0.5, abstains),
+    tierOf('high-fidelity', 0.9, abstains),
+  ],
   calibrations,
 });
 const pairs = (from: number, ...points: [number, number][]): Calibration =>
@@ -32,12 +36,12 @@ const worthOf = (scores: Scores, on = ladder()): number => {
 };
 
 describe('a candidate that a rung passed and the next one cannot judge', () => {
-  test.each<[AbstentionRule, Said, object]>([
-    ['abstained', 'abstained', { kind: 'abstained', rung: 1, ofSubject: true }],
-    ['abstained', 'passing', { kind: 'abstained', rung: 1, ofSubject: false }],
+  test.each<[AbstentionRule, TierScore, object]>([
+    ['abstained', 'abstained', { kind: 'abstained', tierOf: 1, ofSubject: true }],
+    ['abstained', 'passing', { kind: 'abstained', tierOf: 1, ofSubject: false }],
     ['zero', 'abstained', { kind: 'judged', worth: 0, passed: false }],
     // A crash is nobody's fault.
-    ['zero', 'passing', { kind: 'abstained', rung: 1, ofSubject: false }],
+    ['zero', 'passing', { kind: 'abstained', tierOf: 1, ofSubject: false }],
     ['expected', 'abstained', { kind: 'judged', passed: false }],
     ['expected', 'passing', { kind: 'judged', passed: false }],
   ])('by the rule "%s", where it is %s, earns nothing for looking right', (rule, said, standing) => {
@@ -57,7 +61,7 @@ describe('a candidate that a rung passed and the next one cannot judge', () => {
   test('counts as it is judged by a rung further up', () => {
     expect(standingOf([1, 'abstained', 0.95], ladder())).toEqual({
       kind: 'judged',
-      rung: 2,
+      tierOf: 2,
       worth: 0.95,
       passed: true,
     });
@@ -65,12 +69,12 @@ describe('a candidate that a rung passed and the next one cannot judge', () => {
 
   test('keeps the verdict of the rung below where there is nothing to ask, or where that one rejected it', () => {
     expect(standingOf([1, 'nothing to ask', 'nothing to ask'], ladder())).toMatchObject({
-      rung: 0,
+      tierOf: 0,
       passed: true,
     });
     expect(standingOf([1, 0.4, 'abstained'], ladder())).toMatchObject({
       kind: 'judged',
-      rung: 1,
+      tierOf: 1,
       passed: false,
     });
     expect(standingOf(['abstained', 'abstained', undefined], ladder())).toBeNull();
@@ -110,10 +114,10 @@ describe('candidates judged by different rungs', () => {
         const middle = random.uniform() < good ? 0.6 + 0.3 * random.uniform() : otherwise;
         return { cheap, middle, dear: 0.85 + 0.1 * random.uniform() };
       });
-      const { rungs } = ladder();
+      const { rungs: tiers } = ladder();
       const passing = drawn.filter(({ middle }) => middle >= 0.5);
       const chained = {
-        rungs: [{ ...rungs[0]!, passAtLeast: 0.5 }, rungs[1]!, { ...rungs[2]!, passAtLeast: 0.5 }],
+        rungs: [{ ...tiers[0]!, passAtLeast: 0.5 }, tiers[1]!, { ...tiers[2]!, passAtLeast: 0.5 }],
         calibrations: [
           pairs(0.5, ...drawn.map(({ cheap, middle }): [number, number] => [cheap, middle])),
           pairs(0.5, ...passing.map(({ middle, dear }): [number, number] => [middle, dear])),

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { StepClimb, StepClimbed } from '../../../../core/ports.ts';
+import type { StepEscalation, EscalatedStep } from '../../../../core/ports.ts';
 import { nothingChanged, withChange } from '../../../../core/run-change.ts';
 import type { Changed, KeptChange, RunChange } from '../../../../core/run-change.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
-import { rung } from '../../../support/rungs.ts';
+import { tierSpec } from '../../../support/tier-specs.ts';
 import { ScriptedTraining, stageInput, stageSpec } from './scripted-training.ts';
 
 /** A person changes the run while the gate before a step is passed: by the steps that are done then. */
 class ChangedTraining extends ScriptedTraining {
-  readonly climbs: StepClimb[] = [];
+  readonly escalations: StepEscalation[] = [];
   private readonly byStep: Record<number, RunChange>;
   private all: Changed = nothingChanged();
 
@@ -28,17 +28,17 @@ class ChangedTraining extends ScriptedTraining {
     return this.all;
   }
 
-  override async climb(request: StepClimb): Promise<StepClimbed> {
-    this.climbs.push(request);
+  override async escalate(request: StepEscalation): Promise<EscalatedStep> {
+    this.escalations.push(request);
     const [groups] = this.rollouts.slice(-1);
     return { groups: await super.rollout(groups!), offered: [], moves: [], spans: [] };
   }
 }
 
-const near = rung('near', 'simulation', { budget: { count: 4, usd: 9 } });
-const exact = rung('exact', 'high-fidelity', { budget: { count: 1 } });
+const near = tierSpec('near', 'simulation', { budget: { count: 4, usd: 9 } });
+const exact = tierSpec('exact', 'high-fidelity', { budget: { count: 1 } });
 const verification = {
-  rungs: [rung('is-number', 'fast'), near, exact],
+  rungs: [tierSpec('is-number', 'fast'), near, exact],
   offerLateFor: 0,
   counts: 'verdicts' as const,
   evaluateBy: 'is-number',
@@ -78,7 +78,7 @@ test('a budget is the changed one from the next step on: what a change does not 
     3: { budgets: { exact: { usd: 1 }, 'no-rung': { count: 1 } } },
   });
   const changed = { count: 4, seconds: 60 };
-  expect(ports.climbs.map(({ budgets }) => budgets)).toEqual([
+  expect(ports.escalations.map(({ budgets }) => budgets)).toEqual([
     { exact: { count: 2 } },
     { exact: { count: 8 } },
     { exact: { count: 8 }, near: changed },

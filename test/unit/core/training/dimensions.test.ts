@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { addByArm, addConduct, noConduct } from '../../../../core/training/conduct.ts';
+import { addByArm, addHowSolved, noneSolved } from '../../../../core/training/how-solved.ts';
 import { dimensionsOf, effortOf, samplesOf } from '../../../../core/training/dimensions.ts';
 import { arm } from './scripted-training.ts';
 
-const conduct = {
-  ...noConduct(),
+const howSolved = {
+  ...noneSolved(),
   episodes: 10,
   solved: 4,
   solvedTurns: 12,
@@ -23,7 +23,7 @@ const conduct = {
 
 describe('the six dimensions', () => {
   test('are parts of the episodes that had the occasion, and tokens for each success', () => {
-    expect(dimensionsOf(conduct)).toEqual({
+    expect(dimensionsOf(howSolved)).toEqual({
       instruction: 0.7,
       tools: 0.75,
       multiStep: 0.6,
@@ -35,30 +35,30 @@ describe('the six dimensions', () => {
   });
 
   test('are null where there was no occasion', () => {
-    expect(Object.values(dimensionsOf(noConduct()))).toEqual([null, null, null, null, null, null]);
-    expect(dimensionsOf({ ...conduct, tries: { '1/1': 4, '0/1': 6 } }).exploration).toBeNull();
-    expect(dimensionsOf({ ...conduct, tries: { '2/2': 5 } }).exploration).toBeNull();
+    expect(Object.values(dimensionsOf(noneSolved()))).toEqual([null, null, null, null, null, null]);
+    expect(dimensionsOf({ ...howSolved, tries: { '1/1': 4, '0/1': 6 } }).exploration).toBeNull();
+    expect(dimensionsOf({ ...howSolved, tries: { '2/2': 5 } }).exploration).toBeNull();
   });
 
   test('compare one try with all tries of the same tasks, where some samples could not be judged', () => {
-    const { exploration } = dimensionsOf({ ...conduct, tries: { ...conduct.tries, '1/1': 50 } });
+    const { exploration } = dimensionsOf({ ...howSolved, tries: { ...howSolved.tries, '1/1': 50 } });
     expect(exploration).toBeCloseTo(1 / 3, 12);
   });
 });
 
 test('what a solved task took is a mean over solved tasks', () => {
-  expect(effortOf(conduct)).toEqual({ turns: 3, calls: 2, tokens: 50 });
-  expect(effortOf(noConduct())).toEqual({ turns: null, calls: null, tokens: null });
-  expect(samplesOf(conduct)).toBe(2);
+  expect(effortOf(howSolved)).toEqual({ turns: 3, calls: 2, tokens: 50 });
+  expect(effortOf(noneSolved())).toEqual({ turns: null, calls: null, tokens: null });
+  expect(samplesOf(howSolved)).toBe(2);
 });
 
 test('conduct adds up, all of it and by arm', () => {
-  const twice = addConduct([conduct, conduct]);
+  const twice = addHowSolved([howSolved, howSolved]);
   expect(twice).toMatchObject({ episodes: 20, recovered: 2, tries: { '0/2': 4, '1/2': 4, '2/2': 2 } });
   const byArm = addByArm([
-    { ...conduct, arm: arm(1) },
-    { ...noConduct(), arm: arm(2) },
-    { ...conduct, arm: arm(1) },
+    { ...howSolved, arm: arm(1) },
+    { ...noneSolved(), arm: arm(2) },
+    { ...howSolved, arm: arm(1) },
   ]);
   expect(byArm.map(({ arm: { level }, episodes }) => [level, episodes])).toEqual([
     [1, 20],

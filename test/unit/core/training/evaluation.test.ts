@@ -5,7 +5,7 @@ import { armName } from '../../../../core/names.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { EvaluationRequest, GroupRequest, GroupResult } from '../../../../core/requests.ts';
-import { rung } from '../../../support/rungs.ts';
+import { tierSpec } from '../../../support/tier-specs.ts';
 import { arm, checkpoint, reward, sampling, ScriptedTraining } from './scripted-training.ts';
 
 const request = {
@@ -56,7 +56,7 @@ describe('an evaluation', () => {
     ...request,
     reward: { ...reward, ladder: { verifier: 'cheap', passAtLeast: 0.5 } },
     verification: {
-      rungs: [rung('cheap', 'simulation'), rung('dear', 'simulation')],
+      rungs: [tierSpec('cheap', 'simulation'), tierSpec('dear', 'simulation')],
       offerLateFor: 0,
       counts: 'computations' as const,
       evaluateBy,

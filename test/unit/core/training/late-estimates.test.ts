@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Decision, Question } from '../../../../core/question.ts';
 import { noCounts } from '../../../../core/training/evaluation.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
-import type { StepClimb, StepClimbed } from '../../../../core/ports.ts';
+import type { StepEscalation, EscalatedStep } from '../../../../core/ports.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageInput, StageState } from '../../../../core/training/stage.ts';
@@ -40,7 +40,7 @@ class LateTraining extends ScriptedTraining {
     return answers[0]!.answer;
   }
 
-  override async climb({ stage, step, groups }: StepClimb): Promise<StepClimbed> {
+  override async escalate({ stage, step, groups }: StepEscalation): Promise<EscalatedStep> {
     const { level, first, final } = this.verdicts[step - 1]!;
     const counted = [{ arm: arm(level), ...(this.inTime ? final : first) }];
     const moves = this.verdicts.flatMap((verdict, i) => {
@@ -129,10 +129,10 @@ test('a verdict on what an earlier stage rolled out moves nothing in this one, a
   const none = { successes: 0, trials: 0 };
   const quiet: Verdicts = { level: 1, first: none, final: none, delay: 0 };
   class AfterStage extends LateTraining {
-    override async climb(request: StepClimb): Promise<StepClimbed> {
-      const climbed = await super.climb(request);
+    override async escalate(request: StepEscalation): Promise<EscalatedStep> {
+      const escalated = await super.escalate(request);
       const gone = { arm: arm(1), successes: -40, trials: 0, stage: 'before', step: 30 };
-      return { ...climbed, moves: request.step === 1 ? [gone] : [] };
+      return { ...escalated, moves: request.step === 1 ? [gone] : [] };
     }
   }
   const ports = new AfterStage(

@@ -1,6 +1,12 @@
 import { diagnosisSchema } from '../../../../core/schema/stages/diagnosis.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
-import type { StepClimb, StepClimbed, StepPlace, StepReport, TrainingPorts } from '../../../../core/ports.ts';
+import type {
+  StepEscalation,
+  EscalatedStep,
+  StepPlace,
+  StepReport,
+  TrainingPorts,
+} from '../../../../core/ports.ts';
 import { refuseAnswer } from '../../../../core/question.ts';
 import type { Decision, Question } from '../../../../core/question.ts';
 import type { CheckpointRef } from '../../../../core/refs.ts';
@@ -234,7 +240,7 @@ export class ScriptedTraining implements TrainingPorts {
     return { scores: { key: `scores/${step}`, sha256: 'x', bytes: 1 }, spans: [] };
   }
 
-  async climb({ stage }: StepClimb): Promise<StepClimbed> {
+  async escalate({ stage }: StepEscalation): Promise<EscalatedStep> {
     throw new Error(`${stage} has no ladder here`);
   }
 

@@ -5,14 +5,14 @@ import { PairBook } from '../../../../runs/ladder/pairs.ts';
 type Decision = Extract<LedgerEntry, { kind: 'decision' }>;
 const NAMES = ['fast', 'near', 'exact'];
 
-const decision = (candidate: string, rung: number | null, score = 0, digest = candidate): Decision => ({
+const decision = (candidate: string, tier: number | null, score = 0, digest = candidate): Decision => ({
   kind: 'decision',
   stage: 'rl',
   step: 1,
   candidate,
   verifier: 'near',
   decision: 'escalate',
-  basis: rung === null ? null : { rung, verifier: NAMES[rung]!, score },
+  basis: tier === null ? null : { tierSpec: tier, verifier: NAMES[tier]!, score },
   value: 0,
   uncertainty: 0,
   reason: '',

@@ -8,7 +8,7 @@ import { addPairs, noCalibration, predict } from '../../../../../core/ladder/cal
 import { addEntries } from '../../../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../../../core/ladder/ledger.ts';
 import type { Target } from '../../../../../environments/families/molecules/targets.ts';
-import { moleculeRecord, RUNGS } from '../../../../support/molecule-record.ts';
+import { moleculeRecord, TIERS } from '../../../../support/molecule-record.ts';
 
 const target: Target = { gap: [6, 8], dipole: null, heavyAtoms: 6, elements: ['C', 'O'] };
 let made = 0;
@@ -65,7 +65,7 @@ const verdict = (verifier: string, digest: string, seconds: number | null): Ledg
 });
 
 const reportOf = (training: Design[], ledger: LedgerEntry[] = []) =>
-  makeReport({ rungs: RUNGS, judge: 'dft', training, before: [], after: [], ledger, confidence: 0.95 });
+  makeReport({ rungs: TIERS, judge: 'dft', training, before: [], after: [], ledger, confidence: 0.95 });
 
 test('the funnel counts candidates by ledger and by the verdict that counted, and computations once', () => {
   const asked = design({ smiles: 'CO', xtb: 0.8, dft: 0.95, basis: 'dft' });
@@ -89,7 +89,7 @@ test('the funnel counts candidates by ledger and by the verdict that counted, an
   const { funnel } = reportOf([asked, twin, known, deferred, unanswered, abstained, none], ledger);
   expect(funnel).toEqual([
     {
-      ...RUNGS[0],
+      ...TIERS[0],
       candidates: 7,
       different: 5,
       passed: 6,
@@ -101,7 +101,7 @@ test('the funnel counts candidates by ledger and by the verdict that counted, an
       usd: null,
     },
     {
-      ...RUNGS[1],
+      ...TIERS[1],
       candidates: 6,
       different: 5,
       passed: 5,
@@ -113,7 +113,7 @@ test('the funnel counts candidates by ledger and by the verdict that counted, an
       usd: 2,
     },
     {
-      ...RUNGS[2],
+      ...TIERS[2],
       candidates: 4,
       different: 3,
       passed: 2,

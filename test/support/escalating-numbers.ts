@@ -2,19 +2,19 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
 import { emptyAccount } from '../../core/ladder/budget.ts';
 import { noCalibration } from '../../core/ladder/calibration.ts';
-import type { Climbing, PlanRequest } from '../../core/ladder/requests.ts';
+import type { LadderRequest, PlanRequest } from '../../core/ladder/requests.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import calculatorWithLadder from './ladder-calculator.ts';
 import { answered, judgedGroup, rewardBy } from './ladder-groups.ts';
-import { rung } from './rungs.ts';
+import { tierSpec } from './tier-specs.ts';
 
 // A step whose candidates are numbers, on the two lowest rungs of ladder-calculator.ts, which everything passes.
 
-export const RUNGS = [
-  rung('is-number', 'fast', { passAtLeast: 0 }),
-  rung('near', 'simulation', { passAtLeast: 0 }),
+export const TIERS = [
+  tierSpec('is-number', 'fast', { passAtLeast: 0 }),
+  tierSpec('near', 'simulation', { passAtLeast: 0 }),
 ] as const;
-export const REWARD = rewardBy(RUNGS[0]);
+export const REWARD = rewardBy(TIERS[0]);
 
 export const task = (index: number) => ({
   environment: calculatorWithLadder.name,
@@ -39,9 +39,9 @@ export const numbers = (
     REWARD,
   );
 
-export const climbing = (run: string, groups: BlobRef[]): Climbing => ({
+export const escalating = (run: string, groups: BlobRef[]): LadderRequest => ({
   run,
-  verification: { rungs: [...RUNGS], offerLateFor: 0, counts: 'computations', evaluateBy: 'is-number' },
+  verification: { rungs: [...TIERS], offerLateFor: 0, counts: 'computations', evaluateBy: 'is-number' },
   calibrations: [noCalibration()],
   steps: [{ stage: 'rl', step: 1, groups }],
   came: [[], []],
@@ -50,7 +50,7 @@ export const climbing = (run: string, groups: BlobRef[]): Climbing => ({
 
 /** The first plan of the rung `near`. */
 export const planRequest = (run: string, groups: BlobRef[]): PlanRequest => ({
-  ...climbing(run, groups),
+  ...escalating(run, groups),
   rung: 1,
   again: false,
   budget: { count: 3 },

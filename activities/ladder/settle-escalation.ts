@@ -16,8 +16,8 @@ import { withVerdict } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
 import { calibrate, keepCounted } from './calibrate.ts';
-import { decisionEntry, loadClimbers } from './climbers.ts';
-import type { Climber, LadderDependencies } from './climbers.ts';
+import { decisionEntry, loadCandidates } from './candidates.ts';
+import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { verify } from '../verification/verify-episodes.ts';
@@ -34,7 +34,7 @@ import { tally, tallyOutcomes } from '../verification/tally.ts';
  * Those are kept as objects of their own, beside what the fast tier had said. Another attempt may see other verdicts:
  * the first settlement that is kept is the one, and all the rest follows from it (ADR 0021).
  */
-export async function settleClimb(
+export async function settleEscalation(
   deps: LadderDependencies,
   request: SettleRequest,
   signal: AbortSignal,
@@ -84,8 +84,8 @@ async function decideSettlement(
   const { store } = deps;
   const { signal } = asker;
   const { verification, reward, steps } = request;
-  const climbers = await loadClimbers(deps, request, asker);
-  const counted = await calibrate(store, request, verification.rungs.length - 1, climbers, signal);
+  const candidates = await loadCandidates(deps, request, asker);
+  const counted = await calibrate(store, request, verification.rungs.length - 1, candidates, signal);
   const present = steps.at(-1)!;
   const came = new Set(request.came.flat());
   const groups: GroupSettlement[] = [];
@@ -93,7 +93,7 @@ async function decideSettlement(
   const entries: LedgerEntry[] = [];
   const rewardOf = (outcome: Outcome | undefined): number | null =>
     outcome === undefined ? null : trainableReward(outcome, reward.truncated);
-  for (const members of groupBy(climbers, ({ ref: { key } }) => key).values()) {
+  for (const members of groupBy(candidates, ({ ref: { key } }) => key).values()) {
     const { step, ref } = members[0]!;
     const fresh = step === present;
     const touched = new Set(
@@ -102,12 +102,12 @@ async function decideSettlement(
     if (!fresh && touched.size === 0) continue;
     const before = fresh ? null : await outcomesOf(store, step, ref, signal);
     const outcomes: Record<string, Outcome> = {};
-    const decisions = new Map<Climber, LadderDecision>();
-    for (const climber of members) {
-      const decision = decide(climber.scores, verification.rungs, counted.calibrations, () => true);
-      decisions.set(climber, decision);
-      outcomes[nameOf(climber.episode)] = await outcomeOf(
-        climber,
+    const decisions = new Map<LadderCandidate, LadderDecision>();
+    for (const candidate of members) {
+      const decision = decide(candidate.scores, verification.rungs, counted.calibrations, () => true);
+      decisions.set(candidate, decision);
+      outcomes[nameOf(candidate.episode)] = await outcomeOf(
+        candidate,
         decision,
         request,
         counted.calibrations,
@@ -115,26 +115,26 @@ async function decideSettlement(
       );
     }
     // Where verdicts only confirm, a line that has moved since is no reason to learn anew.
-    const isWorthAnother = ({ episode }: Climber): boolean =>
+    const isWorthAnother = ({ episode }: LadderCandidate): boolean =>
       rewardOf(before?.get(nameOf(episode))) !== rewardOf(outcomes[nameOf(episode)]);
     const moved = new Set(before && [...touched].filter(isWorthAnother).map(({ episode }) => episode.task));
     let superseded = 0;
-    for (const climber of members) {
-      const { episode, digests } = climber;
+    for (const candidate of members) {
+      const { episode, digests } = candidate;
       const name = nameOf(episode);
       const was = before?.get(name);
       if (was !== undefined) {
-        const isSame = !touched.has(climber) || JSON.stringify(was) === JSON.stringify(outcomes[name]);
+        const isSame = !touched.has(candidate) || JSON.stringify(was) === JSON.stringify(outcomes[name]);
         if (isSame && !moved.has(episode.task)) outcomes[name] = was;
         if (isSame) continue;
         superseded++;
-        addMove(moves, climber, was, outcomes[name]!, reward);
+        addMove(moves, candidate, was, outcomes[name]!, reward);
       }
-      const decision = decisions.get(climber)!;
+      const decision = decisions.get(candidate)!;
       if (decision.kind === 'escalate') continue;
       const { verifier } = verification.rungs[Math.max(0, decision.rung)]!;
       entries.push(
-        decisionEntry(climber, decision, verification.rungs, verifier, digests[decision.rung] ?? ''),
+        decisionEntry(candidate, decision, verification.rungs, verifier, digests[decision.rung] ?? ''),
       );
     }
     if (!fresh && superseded === 0) continue;
@@ -188,21 +188,21 @@ async function outcomesOf(
 
 /** The outcome by all that the rungs have said; pending where the spec would rather wait for one. */
 async function outcomeOf(
-  climber: Climber,
+  candidate: LadderCandidate,
   decision: LadderDecision,
-  { verification: { rungs }, reward }: SettleRequest,
+  { verification: { rungs: tiers }, reward }: SettleRequest,
   calibrations: readonly Calibration[],
   asker: Asker,
 ): Promise<Outcome> {
-  const { environment, task, episode, scores, views } = climber;
+  const { environment, task, episode, scores, views } = candidate;
   const fast = episode.outcome!;
-  if (decision.kind === 'escalate' && rungs[decision.rung]!.missing === 'pending') {
-    return { kind: 'pending', tier: rungs[decision.rung]!.tier };
+  if (decision.kind === 'escalate' && tiers[decision.rung]!.missing === 'pending') {
+    return { kind: 'pending', tier: tiers[decision.rung]!.tier };
   }
-  const standing = standingOf(scores, { rungs, calibrations });
+  const standing = standingOf(scores, { rungs: tiers, calibrations });
   if (standing === null) return fast;
-  const silence = (rung: number): string =>
-    `${rungs[rung]!.verifier}: ${views[rung]?.meaning?.evidence ?? 'it gave no reason'}`;
+  const silence = (tier: number): string =>
+    `${tiers[tier]!.verifier}: ${views[tier]?.meaning?.evidence ?? 'it gave no reason'}`;
   if (standing.kind === 'abstained') {
     const reason = silence(standing.rung);
     return { kind: 'abstained', reason, ...(standing.ofSubject && { ofSubject: true }) };
@@ -230,24 +230,24 @@ async function outcomeOf(
   if (isRewarded(fast)) return withVerdict(reward, fast, verdict);
   // The lowest rung abstained, and so nothing was composed.
   const ruled = fast.kind === 'abstained' ? fast.ruled : undefined;
-  return verify(environment, { ref: task, episode, climbed: verdict, ruled }, reward, asker);
+  return verify(environment, { ref: task, episode, escalated: verdict, ruled }, reward, asker);
 }
 
 /** By how much a late verdict changes what its step had counted of an arm. */
 function addMove(
   moves: Map<string, LateMove>,
-  climber: Climber,
+  candidate: LadderCandidate,
   before: Outcome,
   after: Outcome,
   reward: RewardSpec,
 ): void {
-  const { ref } = climber.group.tasks[climber.episode.task]!;
-  const { stage, step } = climber.step;
+  const { ref } = candidate.group.tasks[candidate.episode.task]!;
+  const { stage, step } = candidate.step;
   const arm = { environment: ref.environment, level: ref.level };
   const name = `${stage}/${step}/${armName(arm)}`;
   const move = moves.get(name) ?? { arm, successes: 0, trials: 0, stage, step };
   const one = (outcome: Outcome): { successes: number; trials: number } => {
-    const only: RolloutGroup = { ...climber.group, episodes: [{ ...climber.episode, outcome }] };
+    const only: RolloutGroup = { ...candidate.group, episodes: [{ ...candidate.episode, outcome }] };
     return tallyOutcomes(reward, only).arms[0] ?? { successes: 0, trials: 0 };
   };
   const [was, is] = [one(before), one(after)];

@@ -3,11 +3,11 @@ import { succeeded } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { triesOf } from '../../core/statistics/pass-at-k.ts';
-import { addByArm, addConduct, noConduct } from '../../core/training/conduct.ts';
-import type { ArmConduct, Conduct } from '../../core/training/conduct.ts';
+import { addByArm, addHowSolved, noneSolved } from '../../core/training/how-solved.ts';
+import type { ArmHowSolved, HowSolved } from '../../core/training/how-solved.ts';
 
 /** How the judged episodes of a group that measures went about their tasks, by arm. */
-export const conductOf = (reward: RewardSpec, { tasks, episodes }: RolloutGroup): ArmConduct[] =>
+export const howSolvedOf = (reward: RewardSpec, { tasks, episodes }: RolloutGroup): ArmHowSolved[] =>
   addByArm(
     tasks.map(({ ref: { environment, level } }, task) => ({
       arm: { environment, level },
@@ -18,16 +18,16 @@ export const conductOf = (reward: RewardSpec, { tasks, episodes }: RolloutGroup)
     })),
   );
 
-function ofTask(reward: RewardSpec, samples: readonly Episode[]): Conduct {
+function ofTask(reward: RewardSpec, samples: readonly Episode[]): HowSolved {
   const told = samples.flatMap((episode) => {
     const solved = succeeded(reward.components, episode.outcome!);
     return solved === null ? [] : [ofEpisode(episode, solved)];
   });
-  const sum = addConduct(told);
+  const sum = addHowSolved(told);
   return sum.episodes === 0 ? sum : { ...sum, tries: { [triesOf(sum.solved, sum.episodes)]: 1 } };
 }
 
-function ofEpisode({ mask, turns, status }: Episode, solved: boolean): Conduct {
+function ofEpisode({ mask, turns, status }: Episode, solved: boolean): HowSolved {
   const tokens = mask.reduce<number>((sum, bit) => sum + bit, 0);
   const calls = turns.flatMap(({ action, observation }) =>
     action.kind === 'call'
@@ -39,7 +39,7 @@ function ofEpisode({ mask, turns, status }: Episode, solved: boolean): Conduct {
   const over = status.kind === 'answered' || status.kind === 'ended';
   const compliant = over && turns.every(({ action }) => action.kind !== 'malformed');
   return {
-    ...noConduct(),
+    ...noneSolved(),
     episodes: 1,
     tokens,
     compliant: Number(compliant),

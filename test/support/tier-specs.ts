@@ -1,8 +1,12 @@
 import { ABSTENTION_RULES } from '../../core/ladder/policy.ts';
-import type { RungSpec } from '../../core/schema/verification.ts';
+import type { TierSpec } from '../../core/schema/verification.ts';
 
 /** A rung of a ladder, as a spec has it that says nothing of the rest. */
-export const rung = (verifier: string, tier: RungSpec['tier'], over: Partial<RungSpec> = {}): RungSpec => ({
+export const tierSpec = (
+  verifier: string,
+  tier: TierSpec['tier'],
+  over: Partial<TierSpec> = {},
+): TierSpec => ({
   verifier,
   tier,
   passAtLeast: 0.5,

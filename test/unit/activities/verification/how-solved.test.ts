@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { conductOf } from '../../../../activities/verification/conduct.ts';
+import { howSolvedOf } from '../../../../activities/verification/how-solved.ts';
 import { tally } from '../../../../activities/verification/tally.ts';
 import type { Episode, EpisodeStatus, RolloutGroup, Turn } from '../../../../core/episode/episode.ts';
 import type { Outcome } from '../../../../core/episode/outcome.ts';
@@ -61,7 +61,7 @@ describe('how tasks were gone about', () => {
       episode(0, 0, [call(1), call(2)], outcome(1), ended),
       episode(0, 1, [malformed, call(2)], outcome(1), ended),
     ];
-    expect(conductOf(reward, group(episodes, [1]))).toMatchObject([{ episodes: 2, compliant: 1 }]);
+    expect(howSolvedOf(reward, group(episodes, [1]))).toMatchObject([{ episodes: 2, compliant: 1 }]);
   });
 
   test('is counted by level, over the episodes of which success can be told', () => {
@@ -80,7 +80,7 @@ describe('how tasks were gone about', () => {
         limit: 'turns',
       }),
     ];
-    const [first, second] = conductOf(reward, group(episodes, [1, 2]));
+    const [first, second] = howSolvedOf(reward, group(episodes, [1, 2]));
     expect(first).toEqual({
       arm: { environment: 'calculator', level: 1 },
       episodes: 2,
@@ -110,16 +110,16 @@ describe('how tasks were gone about', () => {
   });
 
   test('a malformed turn is no compliance, also where the task is solved', () => {
-    const [conduct] = conductOf(reward, group([episode(0, 0, [malformed, answer], outcome(1))], [1]));
-    expect(conduct).toMatchObject({ solved: 1, compliant: 0, erred: 1, recovered: 1 });
+    const [howSolved] = howSolvedOf(reward, group([episode(0, 0, [malformed, answer], outcome(1))], [1]));
+    expect(howSolved).toMatchObject({ solved: 1, compliant: 0, erred: 1, recovered: 1 });
   });
 
   test('a task of which nothing can be told has had no tries', () => {
-    const [conduct] = conductOf(
+    const [howSolved] = howSolvedOf(
       reward,
       group([episode(0, 0, [answer], { kind: 'abstained', reason: 'r' })], [1]),
     );
-    expect(conduct).toMatchObject({ episodes: 0, tries: {} });
+    expect(howSolved).toMatchObject({ episodes: 0, tries: {} });
   });
 
   test('is told where a group measures, not where it is trained on', async () => {

@@ -2,10 +2,10 @@ import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { isPassing } from '../../core/ladder/abstentions.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
-import type { Climbing, StepGroups } from '../../core/ladder/requests.ts';
+import type { LadderRequest, StepGroups } from '../../core/ladder/requests.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import { basisOf } from '../../core/ladder/policy.ts';
-import type { LadderDecision, Said } from '../../core/ladder/policy.ts';
+import type { LadderDecision, TierScore } from '../../core/ladder/policy.ts';
 import type { Json } from '../../core/json/json.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
@@ -26,7 +26,7 @@ export interface LadderDependencies {
 }
 
 /** What one rung above the lowest would judge of an episode, and what it has said. */
-export interface RungView {
+export interface TierView {
   verifier: TierFacts;
   subject: Json;
   digest: string;
@@ -36,7 +36,7 @@ export interface RungView {
 }
 
 /** An episode on the ladder. */
-export interface Climber {
+export interface LadderCandidate {
   id: string;
   step: StepGroups;
   group: RolloutGroup;
@@ -45,10 +45,10 @@ export interface Climber {
   task: TaskRef;
   environment: HostedEnvironment;
   /** By rung; null for the lowest, and where there is nothing to ask. */
-  views: (RungView | null)[];
+  views: (TierView | null)[];
   /** Rungs whose question could not be put: the environment's mistake, which says nothing of the subject. */
   broken: Set<number>;
-  scores: Said[];
+  scores: TierScore[];
   digests: (string | null)[];
 }
 
@@ -56,28 +56,28 @@ export interface Climber {
  * The episodes of these steps with everything that is known of them: what the fast tier said when they were judged,
  * and what the cache of verdicts holds now, or, where a budget counts verdicts, what the run has heard of it.
  */
-export async function loadClimbers(
+export async function loadCandidates(
   { store, environments }: LadderDependencies,
   {
     run,
-    verification: { rungs, counts },
+    verification: { rungs: tiers, counts },
     steps,
   }: {
     run: string;
-    verification: Pick<Climbing['verification'], 'rungs' | 'counts'>;
+    verification: Pick<LadderRequest['verification'], 'rungs' | 'counts'>;
     steps: readonly StepGroups[];
   },
   asker: Asker,
-): Promise<Climber[]> {
+): Promise<LadderCandidate[]> {
   const { signal } = asker;
-  const climbers: Climber[] = [];
+  const candidates: LadderCandidate[] = [];
   for (const step of steps) {
     const groups = await Promise.all(step.groups.map((ref) => loadTrajectories(store, ref, { signal })));
     groups.forEach((group, i) => {
       for (const episode of group.episodes) {
         const { ref: task } = group.tasks[episode.task]!;
         if (episode.status.kind === 'failed') continue;
-        climbers.push({
+        candidates.push({
           id: `${step.stage}/${step.step}/${group.id}/${episode.task}/${episode.sample}`,
           step,
           group,
@@ -93,18 +93,18 @@ export async function loadClimbers(
       }
     });
   }
-  for (const [rung, { verifier }] of rungs.entries()) {
-    if (rung === 0) continue;
-    const views = await viewsOf(climbers, verifier, asker);
-    climbers.forEach((climber, i) => {
+  for (const [tier, { verifier }] of tiers.entries()) {
+    if (tier === 0) continue;
+    const views = await viewsOf(candidates, verifier, asker);
+    candidates.forEach((candidate, i) => {
       const view = views[i]!;
-      if (view instanceof GradusError) climber.broken.add(rung);
-      climber.views.push(view instanceof GradusError ? null : view);
+      if (view instanceof GradusError) candidate.broken.add(tier);
+      candidate.views.push(view instanceof GradusError ? null : view);
     });
   }
-  for (const climber of climbers) climber.digests = climber.views.map((view) => view?.digest ?? null);
+  for (const candidate of candidates) candidate.digests = candidate.views.map((view) => view?.digest ?? null);
   const found = new Map<string, Promise<TierAnswer | null>>();
-  for (const { views } of climbers) {
+  for (const { views } of candidates) {
     for (const view of views) {
       if (view === null) continue;
       const { name, version } = view.verifier;
@@ -121,18 +121,18 @@ export async function loadClimbers(
       view.answer = await found.get(key)!;
     }
   }
-  await Promise.all(rungs.slice(1).map((_, i) => interpret(climbers, i + 1, asker)));
-  for (const climber of climbers) {
-    climber.scores = climber.views.map((view, rung) => {
-      if (rung === 0) return fastScore(climber.episode);
-      return climber.broken.has(rung) ? 'passing' : saidBy(view);
+  await Promise.all(tiers.slice(1).map((_, i) => interpret(candidates, i + 1, asker)));
+  for (const candidate of candidates) {
+    candidate.scores = candidate.views.map((view, tier) => {
+      if (tier === 0) return fastScore(candidate.episode);
+      return candidate.broken.has(tier) ? 'passing' : scoreOf(view);
     });
   }
-  return climbers;
+  return candidates;
 }
 
 /** Whose verdict is asked for. */
-export type Viewed = Pick<Climber, 'environment' | 'task' | 'episode'>;
+export type Viewed = Pick<LadderCandidate, 'environment' | 'task' | 'episode'>;
 
 /**
  * What a verifier would judge of these, in order; null where there is nothing to ask, and an error where the environment
@@ -142,8 +142,8 @@ export async function viewsOf(
   viewed: readonly Viewed[],
   name: string,
   asker: Asker,
-): Promise<(RungView | GradusError | null)[]> {
-  const views: (RungView | GradusError | null)[] = [];
+): Promise<(TierView | GradusError | null)[]> {
+  const views: (TierView | GradusError | null)[] = [];
   await byEnvironment(viewed, async (environment, members) => {
     const verifier = environment.verifiers.find((other) => other.name === name);
     const asked = verifier?.served && members.map(({ one }) => ({ ref: one.task, episode: one.episode }));
@@ -157,24 +157,24 @@ export async function viewsOf(
   return views;
 }
 
-function viewOf(verifier: TierFacts, subject: Json): RungView {
+function viewOf(verifier: TierFacts, subject: Json): TierView {
   const digest = sha256Hex(new TextEncoder().encode(canonicalJson(subject)));
   return { verifier, subject, digest, answer: null, meaning: null };
 }
 
 /** Fills in what a rung's answers mean. */
-async function interpret(climbers: readonly Climber[], rung: number, asker: Asker): Promise<void> {
-  const answered = climbers.filter(({ views }) => views[rung]?.answer);
+async function interpret(candidates: readonly LadderCandidate[], tier: number, asker: Asker): Promise<void> {
+  const answered = candidates.filter(({ views }) => views[tier]?.answer);
   const meanings = await meaningsOf(
-    answered.map((climber) => ({ ...climber, view: climber.views[rung]! })),
+    answered.map((candidate) => ({ ...candidate, view: candidate.views[tier]! })),
     asker,
   );
-  answered.forEach(({ views }, i) => (views[rung]!.meaning = meanings[i]!));
+  answered.forEach(({ views }, i) => (views[tier]!.meaning = meanings[i]!));
 }
 
 /** What the answers of these views mean for their candidates, in order; an answer that is missing means nothing yet. */
 export async function meaningsOf(
-  viewed: readonly (Viewed & { view: RungView })[],
+  viewed: readonly (Viewed & { view: TierView })[],
   asker: Asker,
 ): Promise<Meaning[]> {
   const meanings: Meaning[] = [];
@@ -209,13 +209,13 @@ async function byEnvironment<T extends Viewed>(
   await Promise.all([...groups].map(([environment, members]) => work(environment, members)));
 }
 
-function fastScore({ outcome }: Episode): Said {
+function fastScore({ outcome }: Episode): TierScore {
   if (outcome?.kind !== 'scored' && outcome?.kind !== 'truncated') return 'abstained';
   return outcome.components.find(({ verifier }) => verifier === LADDER)?.score ?? 'abstained';
 }
 
 /** What a rung above the lowest has said, as the ladder's policy needs it. */
-export function saidBy(view: RungView | null): Said {
+export function scoreOf(view: TierView | null): TierScore {
   if (view === null) return 'nothing to ask';
   const { answer, meaning } = view;
   if (answer === null) return undefined;
@@ -227,13 +227,13 @@ export function saidBy(view: RungView | null): Said {
 
 /** A decision on a climber, as the ledger has it. */
 export function decisionEntry(
-  { id, step, scores }: Climber,
+  { id, step, scores }: LadderCandidate,
   { kind, value, uncertainty, reason }: LadderDecision,
-  rungs: Climbing['verification']['rungs'],
+  tiers: LadderRequest['verification']['rungs'],
   verifier: string,
   digest: string,
 ): LedgerEntry {
-  const rung = basisOf(scores);
+  const tier = basisOf(scores);
   return {
     kind: 'decision',
     stage: step.stage,
@@ -241,7 +241,8 @@ export function decisionEntry(
     candidate: id,
     verifier,
     decision: kind,
-    basis: rung < 0 ? null : { rung, verifier: rungs[rung]!.verifier, score: scores[rung] as number },
+    basis:
+      tier < 0 ? null : { tierSpec: tier, verifier: tiers[tier]!.verifier, score: scores[tier] as number },
     value,
     uncertainty,
     reason,

@@ -5,7 +5,7 @@ import type { Tries } from '../statistics/pass-at-k.ts';
 // How tasks are solved, not only whether: what an outcome alone does not say.
 
 /** What the episodes of an arm did about their tasks, in numbers that add up. */
-export interface Conduct {
+export interface HowSolved {
   /** Episodes of which it can be said whether they solved their task, and those that did. All else is told of these. */
   episodes: number;
   solved: number;
@@ -30,11 +30,11 @@ export interface Conduct {
   tries: Tries;
 }
 
-export interface ArmConduct extends Conduct {
+export interface ArmHowSolved extends HowSolved {
   arm: Arm;
 }
 
-export const noConduct = (): Conduct => ({
+export const noneSolved = (): HowSolved => ({
   episodes: 0,
   solved: 0,
   solvedTurns: 0,
@@ -52,13 +52,13 @@ export const noConduct = (): Conduct => ({
 });
 
 /** All of them together. */
-export function addConduct(all: readonly Conduct[]): Conduct {
-  const sum = noConduct();
-  for (const conduct of all) {
-    for (const name of Object.keys(sum) as (keyof Conduct)[]) {
-      if (name !== 'tries') sum[name] += conduct[name];
+export function addHowSolved(all: readonly HowSolved[]): HowSolved {
+  const sum = noneSolved();
+  for (const howSolved of all) {
+    for (const name of Object.keys(sum) as (keyof HowSolved)[]) {
+      if (name !== 'tries') sum[name] += howSolved[name];
     }
-    for (const [tried, tasks] of Object.entries(conduct.tries)) {
+    for (const [tried, tasks] of Object.entries(howSolved.tries)) {
       sum.tries[tried] = (sum.tries[tried] ?? 0) + tasks;
     }
   }
@@ -66,11 +66,11 @@ export function addConduct(all: readonly Conduct[]): Conduct {
 }
 
 /** Added up by arm, in the order in which arms come first. */
-export function addByArm(all: readonly ArmConduct[]): ArmConduct[] {
-  const byArm = new Map<string, ArmConduct[]>();
-  for (const conduct of all) {
-    const name = armName(conduct.arm);
-    byArm.set(name, [...(byArm.get(name) ?? []), conduct]);
+export function addByArm(all: readonly ArmHowSolved[]): ArmHowSolved[] {
+  const byArm = new Map<string, ArmHowSolved[]>();
+  for (const howSolved of all) {
+    const name = armName(howSolved.arm);
+    byArm.set(name, [...(byArm.get(name) ?? []), howSolved]);
   }
-  return [...byArm.values()].map((same) => ({ ...addConduct(same), arm: same[0]!.arm }));
+  return [...byArm.values()].map((same) => ({ ...addHowSolved(same), arm: same[0]!.arm }));
 }
