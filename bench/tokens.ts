@@ -1,8 +1,8 @@
 import calculator from '../examples/calculator.json' with { type: 'json' };
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { rate } from '../core/statistics/intervals.ts';
-import { addTokens, taughtShare } from '../core/training/figures.ts';
-import type { TaughtTokens } from '../core/training/figures.ts';
+import { addTokens, trainedShare } from '../core/training/figures.ts';
+import type { TrainedTokens } from '../core/training/figures.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { percent } from '../core/percent.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
@@ -24,7 +24,7 @@ const GOAL = 0.95;
 interface Sampled {
   /** Until a held-out measurement said so for the first time; null where none did. */
   untilGoal: number | null;
-  tokens: TaughtTokens;
+  tokens: TrainedTokens;
 }
 
 /**
@@ -54,7 +54,7 @@ export async function* tokensBench(options: BenchOptions): AsyncGenerator<BenchR
     'of which something was learnt from',
     'share',
     'more',
-    runs.map(({ tokens }) => taughtShare(tokens) ?? 0),
+    runs.map(({ tokens }) => trainedShare(tokens) ?? 0),
   );
 }
 
@@ -83,7 +83,7 @@ function sampled(spec: object, options: BenchOptions): Promise<Sampled> {
           const success = rate(total(heldOut.arms));
           if (success >= GOAL) sums.untilGoal ??= sums.tokens.sampled;
           say(
-            `${stage} ${stageStep}: ${percent(success)} held-out after ${sums.tokens.sampled} tokens, ${percent(taughtShare(sums.tokens) ?? 0)} of them taught`,
+            `${stage} ${stageStep}: ${percent(success)} held-out after ${sums.tokens.sampled} tokens, ${percent(trainedShare(sums.tokens) ?? 0)} of them taught`,
           );
         },
       });

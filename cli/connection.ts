@@ -45,7 +45,7 @@ export async function temporalUiOf({ stateDir }: ConnectionOptions): Promise<str
 }
 
 /** Whoever looks is told within so long that the store is away. */
-const HASTY = { timeoutMs: 4000, hasty: true };
+const FAIL_FAST = { timeoutMs: 4000, failFast: true };
 
 interface StorePatience {
   /** For what moves gigabytes, or deletes: the store has all the time that a worker gives it. */
@@ -59,7 +59,7 @@ export async function withStore<T>(
   { patient = false }: StorePatience = {},
 ): Promise<T> {
   const { ObjectStore } = await import('../store/objects/object-store.ts');
-  const store = ObjectStore.open({ ...(await settingsOf(options)).store, ...(!patient && HASTY) });
+  const store = ObjectStore.open({ ...(await settingsOf(options)).store, ...(!patient && FAIL_FAST) });
   try {
     return await use(store);
   } finally {
@@ -125,7 +125,7 @@ export async function withSources<T>(
   const { ObjectStore } = await import('../store/objects/object-store.ts');
   const connection = openConnection(settings.temporalAddress);
   const temporal = new Client({ connection, namespace: settings.namespace });
-  const store = ObjectStore.open({ ...settings.store, ...(!patient && HASTY) });
+  const store = ObjectStore.open({ ...settings.store, ...(!patient && FAIL_FAST) });
   try {
     return await use({ store, temporal });
   } catch (error) {

@@ -7,7 +7,7 @@ import type { EvaluationResult } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/control/messages.ts';
-import { taughtShare } from '../core/training/figures.ts';
+import { trainedShare } from '../core/training/figures.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
 import { howOf, howTable } from './how-solved.ts';
 import { measured } from '../core/statistics/measured.ts';
@@ -55,7 +55,7 @@ export function reportRun(
     say(`in the last step ${percent(equal)} of the groups had equal rewards, which teach nothing (σ = 0)`);
   for (const [stage, tokens] of Object.entries(progress.tokens ?? {}))
     say(
-      `stage ${stage} sampled ${tokens.sampled} tokens, of which ${percent(taughtShare(tokens) ?? 0)} taught`,
+      `stage ${stage} sampled ${tokens.sampled} tokens, of which ${percent(trainedShare(tokens) ?? 0)} taught`,
     );
   for (const { stage, ...alarm } of progress.alarms ?? []) {
     say(`step ${alarm.stageStep} of ${stage}: ${heededText(alarm)}`);

@@ -7,7 +7,7 @@ import type { OutcomeCounts } from './episode/outcome.ts';
 import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
-import type { KeptChange } from './run-change.ts';
+import type { StoredChange } from './run-change.ts';
 import type { LearnerSpec } from './schema/learner.ts';
 import type { LoraSpec } from './schema/lora.ts';
 import type { ModelSource } from './schema/model.ts';
@@ -481,7 +481,7 @@ export interface StepFactsRequest {
 
 export interface ChangeRequest {
   run: string;
-  made: KeptChange;
+  made: StoredChange;
 }
 
 export interface StepAnswerRequest {

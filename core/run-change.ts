@@ -14,7 +14,7 @@ export interface RunChange {
 export type BudgetChange = { [Limit in keyof Budget]?: number | null };
 
 /** A change as it lies in the run's record. */
-export interface KeptChange extends RunChange {
+export interface StoredChange extends RunChange {
   /** From 1, in the order in which they were made. */
   number: number;
   /** The newest one that held when it was made, 0 where none did: what a reset has undone is in no chain. */
@@ -38,7 +38,7 @@ export interface Changed {
 
 export const nothingChanged = (): Changed => ({ newest: 0, budgets: {}, maxSteps: {} });
 
-export function withChange(changed: Changed, { number, budgets = {}, maxSteps = {} }: KeptChange): Changed {
+export function withChange(changed: Changed, { number, budgets = {}, maxSteps = {} }: StoredChange): Changed {
   const together = { ...changed.budgets };
   for (const [verifier, limits] of Object.entries(budgets)) {
     together[verifier] = { ...together[verifier], ...limits };

@@ -38,7 +38,7 @@ export async function openDashboard(settings: WorkerSettings, options: OpenOptio
   const { accessKey, secretKey } = settings.store;
   // What a cache of objects would keep is weights, and readers of thousands of small objects would drive them out.
   const { cacheDir: _, ...where } = settings.store;
-  const store = ObjectStore.open({ ...where, timeoutMs: STORE_TIMEOUT_MS, hasty: true });
+  const store = ObjectStore.open({ ...where, timeoutMs: STORE_TIMEOUT_MS, failFast: true });
   const connection = openConnection(settings.temporalAddress);
   const presenter = new Presenter(hostOptions(settings));
   const sources = { store, temporal: new Client({ connection, namespace: settings.namespace }) };

@@ -64,7 +64,7 @@ export const PROMISES: readonly { promise: string; paths: readonly string[] }[] 
       'models/import-adapter.test.ts',
       'models/import-export.test.ts',
       'runs/episode-index.test.ts',
-      'runs/learnt-tokens.test.ts',
+      'runs/token-advantages.test.ts',
       'runs/steps.test.ts',
       'protocols/openenv.test.ts',
     ],

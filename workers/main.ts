@@ -10,7 +10,7 @@ import { openRuntime } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 import { sdkMetrics } from './sdk-metrics.ts';
 import { readSettings } from './settings.ts';
-import { tellSupervisor, whenToStop } from './supervisor.ts';
+import { notifySupervisor, whenToStop } from './supervisor.ts';
 import { createTierWorker, neededRoles } from './tier.ts';
 import { createToolWorker } from './tool.ts';
 import { createVerifierWorker } from './verifier.ts';
@@ -45,8 +45,8 @@ async function main(): Promise<void> {
   };
   // The one who started this process is told when it is ready, and takes it along when it goes.
   whenToStop(stop);
-  await runtime.watch.begin(tellSupervisor);
-  tellSupervisor({ ready: served, descriptions: workers.map((worker) => worker.description) });
+  await runtime.watch.begin(notifySupervisor);
+  notifySupervisor({ ready: served, descriptions: workers.map((worker) => worker.description) });
   try {
     await Promise.all(workers.map((worker) => worker.run()));
   } finally {
@@ -61,6 +61,6 @@ main().then(
     const why = messageOf(error);
     console.error(`worker (${process.argv.slice(2).join(', ') || 'all'}): ${why}`);
     // The one who started this process tells the person why there is no worker, who need not look for it in a log.
-    tellSupervisor({ failed: why }, () => process.exit(1));
+    notifySupervisor({ failed: why }, () => process.exit(1));
   },
 );

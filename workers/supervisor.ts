@@ -7,7 +7,7 @@ export type StartMessage = { ready: readonly string[]; descriptions: string[] } 
  * Says something to whoever started this process, if anybody did and is still there. One that has just gone hears nothing,
  * and that is no error: `whenToStop` tells of it. `then` is called either way.
  */
-export function tellSupervisor(
+export function notifySupervisor(
   message: WorkerMessage | StartMessage,
   then: () => void = () => undefined,
 ): void {

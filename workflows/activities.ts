@@ -13,7 +13,7 @@ import type { ToolActivities } from '../activities/rollout/tools.ts';
 import type { SweepActivities } from '../activities/ladder/sweep.ts';
 import type { VerdictActivities } from '../activities/verification/verdicts.ts';
 import type { VerifierActivities } from '../activities/verification/verifiers.ts';
-import { untilMended } from './control/until-mended.ts';
+import { retryAfterRepair } from './control/retry-after-repair.ts';
 
 /**
  * What can be retried is retried until it works: a server that is away for a day costs a day, not a run. What cannot
@@ -35,15 +35,15 @@ type Activities = Record<string, (request: never) => Promise<unknown>>;
 
 /**
  * The same activities; one that meets a damaged object of the store waits in its place until that is mended
- * (until-mended.ts), whichever workflow of a run it belongs to.
+ * (retry-after-repair.ts), whichever workflow of a run it belongs to.
  */
-function mended<A extends Activities>(activities: A): A {
+function retriedAfterRepair<A extends Activities>(activities: A): A {
   return new Proxy(activities, {
-    get: (target, name: string) => (request: never) => untilMended(() => target[name]!(request)),
+    get: (target, name: string) => (request: never) => retryAfterRepair(() => target[name]!(request)),
   });
 }
 
-export const curriculumActivities = mended(
+export const curriculumActivities = retriedAfterRepair(
   proxyActivities<CurriculumActivities>({
     taskQueue: QUEUES.orchestrator,
     startToCloseTimeout: '5 minutes',
@@ -52,7 +52,7 @@ export const curriculumActivities = mended(
   }),
 );
 
-export const rolloutActivities = mended(
+export const rolloutActivities = retriedAfterRepair(
   proxyActivities<RolloutActivities>({
     taskQueue: QUEUES.rollout,
     startToCloseTimeout: '1 hour',
@@ -61,7 +61,7 @@ export const rolloutActivities = mended(
   }),
 );
 
-export const verifierActivities = mended(
+export const verifierActivities = retriedAfterRepair(
   proxyActivities<VerifierActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '1 hour',
@@ -70,7 +70,7 @@ export const verifierActivities = mended(
   }),
 );
 
-export const ladderActivities = mended(
+export const ladderActivities = retriedAfterRepair(
   proxyActivities<LadderActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '10 minutes',
@@ -79,7 +79,7 @@ export const ladderActivities = mended(
   }),
 );
 
-export const reverifyActivities = mended(
+export const reverifyActivities = retriedAfterRepair(
   proxyActivities<ReverifyActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '1 hour',
@@ -88,7 +88,7 @@ export const reverifyActivities = mended(
   }),
 );
 
-export const assessmentActivities = mended(
+export const assessmentActivities = retriedAfterRepair(
   proxyActivities<AssessmentActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '10 minutes',
@@ -97,7 +97,7 @@ export const assessmentActivities = mended(
   }),
 );
 
-export const sweepActivities = mended(
+export const sweepActivities = retriedAfterRepair(
   proxyActivities<SweepActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '10 minutes',
@@ -106,7 +106,7 @@ export const sweepActivities = mended(
   }),
 );
 
-export const verdictActivities = mended(
+export const verdictActivities = retriedAfterRepair(
   proxyActivities<VerdictActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '5 minutes',
@@ -115,7 +115,7 @@ export const verdictActivities = mended(
   }),
 );
 
-export const runWatchActivities = mended(
+export const runWatchActivities = retriedAfterRepair(
   proxyActivities<RunWatchActivities>({
     taskQueue: QUEUES.verifier,
     startToCloseTimeout: '1 minute',
@@ -124,7 +124,7 @@ export const runWatchActivities = mended(
   }),
 );
 
-export const learnerActivities = mended(
+export const learnerActivities = retriedAfterRepair(
   proxyActivities<LearnerActivities>({
     taskQueue: QUEUES.learner,
     startToCloseTimeout: '6 hours',
@@ -148,7 +148,7 @@ const GONE = '1 minute';
 
 /** What the one worker does that has an episode's session. Its loss is a TimeoutFailure. */
 export const pinnedActivities = (queue: string) =>
-  mended(
+  retriedAfterRepair(
     proxyActivities<Pick<RolloutActivities, 'resume'>>({
       taskQueue: queue,
       scheduleToStartTimeout: GONE,
@@ -173,5 +173,5 @@ export function toolActivities(call: LongCall) {
     heartbeatTimeout: HEARTBEAT,
     retry: call.once ? { ...RETRY, maximumAttempts: 1 } : RETRY,
   };
-  return mended(proxyActivities<ToolActivities>(options));
+  return retriedAfterRepair(proxyActivities<ToolActivities>(options));
 }

@@ -35,7 +35,7 @@ import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import type { VerificationSpec } from '../core/schema/verification.ts';
 import type { Retrying } from '../core/retrying.ts';
 import { withChange } from '../core/run-change.ts';
-import type { KeptChange, RunChange } from '../core/run-change.ts';
+import type { StoredChange, RunChange } from '../core/run-change.ts';
 import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 import { curriculumActivities } from './activities.ts';
@@ -70,7 +70,7 @@ import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './training/stage.ts';
 import type { supervised } from './training/supervised.ts';
 import { noteUnknownSignals } from './control/unknown-names.ts';
-import { untilMended } from './control/until-mended.ts';
+import { retryAfterRepair } from './control/retry-after-repair.ts';
 
 const STOP_WITHOUT_CHECKPOINT = {
   answer: 'stop',
@@ -104,7 +104,7 @@ interface Carried {
   questions: OpenQuestion[];
   /** Missing in runs that are older than this field. */
   unknownSignals?: string[];
-  changes?: KeptChange[];
+  changes?: StoredChange[];
 }
 
 /**
@@ -222,7 +222,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   try {
     const result = await train();
     await condition(answered);
-    await tellLadder(ladderClosed);
+    await notifyLadder(ladderClosed);
     shown.checkpoint = result.checkpoint;
     shown.finished = result.stages;
     await condition(() => answered() && allHandlersFinished());
@@ -237,7 +237,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.status = cancelled ? 'cancelled' : 'failed';
     shown.failure = cancelled ? null : rootMessage(error);
     list();
-    await CancellationScope.nonCancellable(() => tellLadder(runGone));
+    await CancellationScope.nonCancellable(() => notifyLadder(runGone));
     throw error;
   }
 
@@ -246,7 +246,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     return !questions.some(({ asker }) => asker === ladderId);
   }
 
-  async function tellLadder(signal: SignalDefinition): Promise<void> {
+  async function notifyLadder(signal: SignalDefinition): Promise<void> {
     if (ladderId === null) return;
     try {
       await getExternalWorkflowHandle(ladderId).signal(signal);
@@ -305,7 +305,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       {
         initialize: async (request) => {
           const start = Date.now();
-          const checkpoint = await untilMended(
+          const checkpoint = await retryAfterRepair(
             () => curriculumActivities.initializeModel(request),
             ({ reason, answers: [again] }) =>
               ask(
@@ -517,7 +517,10 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
       },
     );
 
-    async function makeChange({ budgets, maxSteps, reason }: RunChange, update: string): Promise<KeptChange> {
+    async function makeChange(
+      { budgets, maxSteps, reason }: RunChange,
+      update: string,
+    ): Promise<StoredChange> {
       // One that came before the spec was read; and what went before it has taken its time.
       await condition(() => opened !== null);
       const { run } = opened!;

@@ -18,7 +18,7 @@ import { ids } from '../core/names.ts';
 import { noCounts } from '../core/training/evaluation.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
-import { addTokens, taughtOf } from '../core/training/figures.ts';
+import { addTokens, trainedTokensOf } from '../core/training/figures.ts';
 import { reportOf } from '../core/training/step-report.ts';
 import { addTime, noTime } from '../core/time/time-split.ts';
 import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
@@ -37,7 +37,7 @@ import {
 import type { evaluation } from './training/evaluation.ts';
 import type { rolloutGroup } from './rollout/rollout-group.ts';
 import { searchAttributes } from './search-attributes.ts';
-import { damageOf } from './control/until-mended.ts';
+import { damageOf } from './control/retry-after-repair.ts';
 
 /** How often a step that waits for its ladder looks whether that is still there. */
 const LADDER_WATCH = '10 minutes';
@@ -111,7 +111,7 @@ export function trainingPorts(
   reportEvery: () => number,
 ): TrainingPorts {
   const replies = new Map<string, EscalationReply | EscalationFailure>();
-  let incidentsTold = false;
+  let reportedIncidents = false;
   listen(changesMade, changedShape, (all) => {
     if (all.newest > control.changed.newest) control.changed = all;
   });
@@ -149,7 +149,7 @@ export function trainingPorts(
       const before = control.unsent;
       const incidents = addIncidents(before?.incidents ?? [], report.incidents ?? []);
       const secondsSince = addTime(before?.secondsSince ?? noTime(), report.seconds);
-      const tokensSince = addTokens(before?.tokensSince ?? null, taughtOf(facts));
+      const tokensSince = addTokens(before?.tokensSince ?? null, trainedTokensOf(facts));
       control.unsent = { ...report, incidents, secondsSince, ...(tokensSince && { tokensSince }) };
       const due =
         report.stageStep % reportEvery() === 0 ||
@@ -157,9 +157,9 @@ export function trainingPorts(
         report.note !== null ||
         report.alarms !== undefined ||
         // The first ones at once; later ones with the next report.
-        (incidents.length > 0 && !incidentsTold);
+        (incidents.length > 0 && !reportedIncidents);
       if (!due) return;
-      incidentsTold ||= incidents.length > 0;
+      reportedIncidents ||= incidents.length > 0;
       reportUnsent(control, curriculumId);
     },
     ask: async (question, step) => {

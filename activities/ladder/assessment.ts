@@ -12,7 +12,7 @@ import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { asksKey } from '../../store/keys.ts';
 import { wishes } from '../../store/ladder/ladder-codecs.ts';
-import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { tally } from '../verification/tally.ts';
 
 export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;
@@ -54,7 +54,7 @@ export function createAssessment(deps: LadderDependencies) {
       }
       if (asks.size === 0) return { asks: null, count: 0 };
       const key = asksKey(request.run, request.writer, 0);
-      const kept = await store.keep(key, wishes, [...asks.values()], { signal });
+      const kept = await store.putIfAbsent(key, wishes, [...asks.values()], { signal });
       return { asks: kept.ref, count: kept.value.length };
     },
 
@@ -73,12 +73,12 @@ export function createAssessment(deps: LadderDependencies) {
       }
       return Promise.all(
         request.groups.map(async (ref, i) => {
-          // Groups of nothing but infrastructure failures have no climbers.
+          // Groups of nothing but infrastructure failures have no candidates.
           const group =
             candidates.find((candidate) => candidate.ref.key === ref.key)?.group ??
             (await loadTrajectories(store, ref, { signal }));
           const judged = { ...group, id: `${group.id}.judged` };
-          const { ref: trajectories, value } = await keepTrajectories(store, request, judged, { signal });
+          const { ref: trajectories, value } = await putTrajectories(store, request, judged, { signal });
           return {
             trajectories,
             ...(await tally(request.reward, value, signal)),

@@ -51,7 +51,7 @@ export async function calibrate(
 }
 
 /** Claims the pairs that a request has counted, for all that come later. */
-export async function keepCounted(
+export async function putCalibrations(
   store: ObjectStore,
   { run, verification: { rungs: tiers }, ledger }: LadderRequest,
   tier: number,
@@ -60,11 +60,11 @@ export async function keepCounted(
 ): Promise<void> {
   if (counted.length === 0) return;
   const claim = (digest: string) =>
-    store.keep(pairKey(run, tiers[tier]!.verifier, digest), pairClaims, ledger, { signal });
+    store.putIfAbsent(pairKey(run, tiers[tier]!.verifier, digest), pairClaims, ledger, { signal });
   await Promise.all(counted.map(claim));
   // For sweeps, which have no ladder to ask.
   const key = calibrationKey(run, ledger.writer, ledger.sequence);
-  await store.keep(key, calibrationLists, calibrations, { signal });
+  await store.putIfAbsent(key, calibrationLists, calibrations, { signal });
 }
 
 /** The newest that a run has kept; null where it has seen no pair. */

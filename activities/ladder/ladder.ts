@@ -12,7 +12,7 @@ import type {
 } from '../../core/ladder/requests.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import { askOf, cheaperVerdicts } from './ask-of.ts';
-import { calibrate, keepCounted } from './calibrate.ts';
+import { calibrate, putCalibrations } from './calibrate.ts';
 import { decisionEntry, loadCandidates } from './candidates.ts';
 import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Durable } from '../durable.ts';
@@ -21,7 +21,7 @@ import { appendLedger } from '../../store/ladder/ledger.ts';
 import { archiveKey, asksKey, decisionKey } from '../../store/keys.ts';
 import { plans, wishes } from '../../store/ladder/ladder-codecs.ts';
 import type { Plan } from '../../store/ladder/ladder-codecs.ts';
-import { keepAbstention, keepHeard } from '../verification/verdict-cache.ts';
+import { putAbstention, putHeardVerdict } from '../verification/verdict-cache.ts';
 
 export type LadderActivities = Durable<ReturnType<typeof createLadder>>;
 
@@ -40,16 +40,18 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
       const { run, verification, rung: tier, ledger } = request;
       const { writer, sequence } = ledger;
       const decided = await decidePlan(deps, request, mostAsks, signal);
-      const { value: plan } = await store.keep(decisionKey(run, writer, sequence), plans, decided, {
+      const { value: plan } = await store.putIfAbsent(decisionKey(run, writer, sequence), plans, decided, {
         signal,
       });
-      if (tier > 1) await keepCounted(store, request, tier - 1, plan, signal);
+      if (tier > 1) await putCalibrations(store, request, tier - 1, plan, signal);
       if (plan.deferred.length > 0)
-        await store.keep(archiveKey(run, writer, sequence), wishes, plan.deferred, { signal });
+        await store.putIfAbsent(archiveKey(run, writer, sequence), wishes, plan.deferred, { signal });
       const totals = await appendLedger(store, run, ledger, plan.entries, { signal });
       const { asks, calibrations, more } = plan;
       const kept =
-        asks.length === 0 ? null : await store.keep(asksKey(run, writer, sequence), wishes, asks, { signal });
+        asks.length === 0
+          ? null
+          : await store.putIfAbsent(asksKey(run, writer, sequence), wishes, asks, { signal });
       return {
         calibrations,
         asks: kept && kept.ref,
@@ -68,8 +70,8 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
       const hear = async (entry: LedgerEntry): Promise<void> => {
         if (entry.kind !== 'verdict') return;
         if (entry.type !== undefined && isPassing(entry.type)) {
-          await keepAbstention(store, run, entry, entry.type, signal);
-        } else if (heard) await keepHeard(store, run, entry, signal);
+          await putAbstention(store, run, entry, entry.type, signal);
+        } else if (heard) await putHeardVerdict(store, run, entry, signal);
       };
       await Promise.all(entries.map(hear));
       await appendLedger(store, run, ledger, entries, { signal });
@@ -82,7 +84,7 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
     ): Promise<Record<string, LedgerTotals>> {
       const all = await store.read(asks, wishes, { signal });
       const back = all.slice(from, to);
-      await store.keep(archiveKey(run, ledger.writer, ledger.sequence), wishes, back, { signal });
+      await store.putIfAbsent(archiveKey(run, ledger.writer, ledger.sequence), wishes, back, { signal });
       const entries = back.map(({ ask: { request } }): LedgerEntry => {
         const { verifier, version, digest } = request;
         return { kind: 'withdrawn', stage, verifier, version, digest };

@@ -5,7 +5,7 @@ import type { Reverification, ReverifyRequest, ReverifyResult, Wish } from '../.
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import { meaningsOf, viewsOf } from './candidates.ts';
 import type { LadderDependencies, TierView, Viewed } from './candidates.ts';
-import type { Meaning, Said } from '../../environments/host/asks.ts';
+import type { Meaning, HostedVerdict } from '../../environments/host/asks.ts';
 import { askOf } from './ask-of.ts';
 import { concurrency, givenName, name, runName } from '../../core/fields.ts';
 import { didYouMean } from '../../core/did-you-mean.ts';
@@ -66,7 +66,7 @@ export function createReverify(deps: LadderDependencies) {
       }
       if (asks.size === 0) return { asks: null, count: 0 };
       const key = asksKey(request.run, request.writer, 0);
-      const kept = await store.keep(key, wishes, [...asks.values()], { signal });
+      const kept = await store.putIfAbsent(key, wishes, [...asks.values()], { signal });
       return { asks: kept.ref, count: kept.value.length };
     },
 
@@ -89,7 +89,7 @@ export function createReverify(deps: LadderDependencies) {
       }
       const { run, verifier, version, writer } = request;
       const key = reverifiedKey(run, verifier, version, writer);
-      return (await store.keep(key, reverified, scores, { signal })).ref.key;
+      return (await store.putIfAbsent(key, reverified, scores, { signal })).ref.key;
     },
   };
 }
@@ -141,7 +141,7 @@ export function assertVerifier(
   );
 }
 
-function meaningOf(said: Said[] | GradusError): Meaning {
+function meaningOf(said: HostedVerdict[] | GradusError): Meaning {
   if (said instanceof GradusError) return { score: null, evidence: said.message };
   const { score, evidence } = said[0]!;
   return { score, ...(evidence !== undefined && { evidence }) };

@@ -15,7 +15,7 @@ import type { GroupResult } from '../../core/requests.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
-import { calibrate, keepCounted } from './calibrate.ts';
+import { calibrate, putCalibrations } from './calibrate.ts';
 import { decisionEntry, loadCandidates } from './candidates.ts';
 import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
@@ -26,7 +26,7 @@ import { decisionKey } from '../../store/keys.ts';
 import { settlements } from '../../store/ladder/ladder-codecs.ts';
 import type { GroupSettlement, Settlement } from '../../store/ladder/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { tally, tallyOutcomes } from '../verification/tally.ts';
 
 /**
@@ -44,8 +44,8 @@ export async function settleEscalation(
   const incidents = new IncidentList();
   const decided = await decideSettlement(deps, request, incidents.asker(signal));
   const key = decisionKey(run, ledger.writer, ledger.sequence);
-  const { value: settlement } = await store.keep(key, settlements, decided, { signal });
-  await keepCounted(store, request, verification.rungs.length - 1, settlement, signal);
+  const { value: settlement } = await store.putIfAbsent(key, settlements, decided, { signal });
+  await putCalibrations(store, request, verification.rungs.length - 1, settlement, signal);
   const present = steps.at(-1)!;
   const groups: GroupResult[] = [];
   const settled: Record<string, BlobRef> = {};
@@ -58,7 +58,7 @@ export async function settleEscalation(
       { signal },
     );
     const judged = judgedAnew(group, one, `late-${present.stage}-${present.step}`);
-    const kept = await keepTrajectories(store, { run, ...step }, judged, { signal });
+    const kept = await putTrajectories(store, { run, ...step }, judged, { signal });
     settled[one.of] = kept.ref;
     if (one.offered) offered.push(kept.ref);
     if (!one.late)

@@ -66,7 +66,9 @@ export function createSweep({ store }: { store: ObjectStore }) {
         wanted.push(wish);
       }
       if (wanted.length === 0) return { asks: null, names: [], costs: [] };
-      const { ref: asks, value } = await store.keep(asksKey(run, writer, 0), wishes, wanted, { signal });
+      const { ref: asks, value } = await store.putIfAbsent(asksKey(run, writer, 0), wishes, wanted, {
+        signal,
+      });
       const kept = value.map(({ ask }) => ask);
       return {
         asks,

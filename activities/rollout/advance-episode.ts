@@ -42,7 +42,7 @@ export interface AdvanceContext {
   /** Told of what users' code did wrong. */
   incident?: Asker['incident'];
   /** Absent: what calls show is named and not kept. */
-  keepImages?: (called: Called) => Promise<Called>;
+  putImages?: (called: Called) => Promise<Called>;
 }
 
 /** Pause before an inline tool is tried again, milliseconds, doubled each time. */
@@ -200,7 +200,7 @@ async function callInline(
     return fail(episode, error);
   }
   // A store that is away is no failure of the call's.
-  observeCall(context, episode, (await context.keepImages?.(called)) ?? called);
+  observeCall(context, episode, (await context.putImages?.(called)) ?? called);
 }
 
 /**

@@ -30,7 +30,7 @@ import { inTurns } from '../../engine/in-pieces.ts';
 import { branchesOf, firstSampleOf } from './branches.ts';
 import { hintsFor } from './hints.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
-import { keepImages } from './keep-images.ts';
+import { putImages } from './put-images.ts';
 import type { PolicyLease, PolicyPool } from './policy-pool.ts';
 import { partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
@@ -81,10 +81,10 @@ export function createRollout(deps: RolloutDependencies) {
           const followed = { task: group.tasks[episode.task]!, episode };
           return advanceOne(deps, request, lease, followed, advance, incidents.asker(shared));
         });
-        const part = await deps.store.keep(keyOf(request, 'start'), parts, group, { signal });
+        const part = await deps.store.putIfAbsent(keyOf(request, 'start'), parts, group, { signal });
         const waiting = await Promise.all(
           waitingPages(part.value).map((page, i) =>
-            deps.store.keep(keyOf(request, `start-${i}`), pages, page, { signal }),
+            deps.store.putIfAbsent(keyOf(request, `start-${i}`), pages, page, { signal }),
           ),
         );
         return {
@@ -122,7 +122,7 @@ export function createRollout(deps: RolloutDependencies) {
           const { episode } = followed;
           const key = keyOf(group, `${episodeIndex(group, episode)}-${episode.turns.length}`);
           await advanceOne(deps, group, lease, followed, advance, incidents.asker(shared));
-          const kept = await deps.store.keep(key, pages, [followed], { signal: shared });
+          const kept = await deps.store.putIfAbsent(key, pages, [followed], { signal: shared });
           episodes[i] = { part: kept.ref, call: dueCall(deps, group, episodeOf(kept.value, one.call)) };
         });
         return {
@@ -157,7 +157,7 @@ export function createRollout(deps: RolloutDependencies) {
     /** Makes one object of episodes that have ended, so that whoever judges the group is told of few. */
     async gather({ group, page, parts: refs }: GatherRequest, signal: AbortSignal): Promise<BlobRef> {
       const ended = await Promise.all(refs.map((ref) => deps.store.read(ref, pages, { signal })));
-      const kept = await deps.store.keep(keyOf(group, `end-${page}`), pages, ended.flat(), { signal });
+      const kept = await deps.store.putIfAbsent(keyOf(group, `end-${page}`), pages, ended.flat(), { signal });
       return kept.ref;
     },
   };
@@ -455,7 +455,7 @@ async function takeEpisode(
         policySession,
         key: keyOfDraws(request, drawn, 'rollout'),
         sampled: (tokens) => void (progress.tokens += tokens),
-        keepImages: (called) => keepImages(deps.store, request.run, called, { signal: asker.signal }),
+        putImages: (called) => putImages(deps.store, request.run, called, { signal: asker.signal }),
         ...asker,
       },
       episode,

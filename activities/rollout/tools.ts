@@ -14,7 +14,7 @@ import { sessionOf } from './advance-episode.ts';
 import { observationKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
-import { keepImages } from './keep-images.ts';
+import { putImages } from './put-images.ts';
 import { episodeOf, observations, pages } from './trajectory-parts.ts';
 
 export interface ToolDependencies {
@@ -54,10 +54,10 @@ export function createTools(deps: ToolDependencies, heartbeats?: Heartbeats) {
       };
       const asked = { call: status.call, session: sessionOf(about, episode), tools };
       const answer = await attemptCalls(alive, environment, call, asked, incidents);
-      const { observation, session } = await patiently(alive, () => keepImages(deps.store, run, answer));
+      const { observation, session } = await patiently(alive, () => putImages(deps.store, run, answer));
       const key = observationKey(run, call.id);
       const called = { ...observation, ...(session && { session }) };
-      const kept = await patiently(alive, () => deps.store.keep(key, observations, called));
+      const kept = await patiently(alive, () => deps.store.putIfAbsent(key, observations, called));
       return {
         observation: kept.ref,
         spans: [{ part: 'tool', start, end: Date.now() }],

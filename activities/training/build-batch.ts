@@ -1,16 +1,16 @@
 import { trainingSamples } from '../../core/algorithms/training-sample.ts';
 import type { BatchRequest, BatchResult, DemonstrationsRequest } from '../../core/requests.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
-import { keepBatch } from '../../store/training/batches.ts';
+import { putBatch } from '../../store/training/batches.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
 import { batchKey } from '../../store/keys.ts';
-import type { Kept } from '../../store/objects/object-store.ts';
+import type { StoredObject } from '../../store/objects/object-store.ts';
 import { scoresCodec } from '../../store/training/scores.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { demonstrationSequences } from './demonstrations.ts';
 import { dialectsOf } from './dialects.ts';
-import { learntTokens, packBatch } from './training-batch.ts';
+import { trainedTokens, packBatch } from './training-batch.ts';
 
 /** The batch of a round of a supervised stage: demonstrations. */
 export async function buildDemonstrations(
@@ -22,7 +22,7 @@ export async function buildDemonstrations(
   const files = await loadModelFiles(store, request.checkpoint, { signal });
   const sequences = await demonstrationSequences(environments, dialectsOf(files), request, signal);
   const key = batchKey(request.run, request.stage, request.round);
-  return finish(await keepBatch(store, key, packBatch(sequences, request.updates), { signal }), 0, start);
+  return finish(await putBatch(store, key, packBatch(sequences, request.updates), { signal }), 0, start);
 }
 
 /** Advantages and the batch of a step. `batch` is null when there is nothing to learn from. */
@@ -42,17 +42,21 @@ export async function buildBatch(
     ...(scores && { scores }),
   });
   const key = batchKey(request.run, request.stage, request.step);
-  const kept = await keepBatch(store, key, packBatch(sequences, request.updates), { signal });
+  const kept = await putBatch(store, key, packBatch(sequences, request.updates), { signal });
   return { ...finish(kept, degenerateGroups, start), ...more };
 }
 
-function finish({ ref, value }: Kept<TrainBatch>, degenerateGroups: number, start: number): BatchResult {
+function finish(
+  { ref, value }: StoredObject<TrainBatch>,
+  degenerateGroups: number,
+  start: number,
+): BatchResult {
   const sequences = value.offsets.length - 1;
   return {
     batch: sequences === 0 ? null : ref,
     sequences,
     tokens: value.tokens.length,
-    maskedTokens: learntTokens(value),
+    maskedTokens: trainedTokens(value),
     degenerateGroups,
     spans: [{ part: 'data', start, end: Date.now() }],
   };

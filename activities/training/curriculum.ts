@@ -10,9 +10,9 @@ import type {
   StepFactsRequest,
   StoredRequest,
 } from '../../core/requests.ts';
-import type { KeptChange } from '../../core/run-change.ts';
-import { keepChange } from '../../store/run/changes.ts';
-import { keepStepAnswer, keepStepFacts } from '../../store/training/step-facts.ts';
+import type { StoredChange } from '../../core/run-change.ts';
+import { putChange } from '../../store/run/changes.ts';
+import { putStepAnswer, putStepFacts } from '../../store/training/step-facts.ts';
 import type { Durable } from '../durable.ts';
 import { applyRetention } from './apply-retention.ts';
 import { buildBatch, buildDemonstrations } from './build-batch.ts';
@@ -40,13 +40,13 @@ export function createCurriculum(deps: CurriculumDependencies) {
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {
-      await keepStepFacts(store, run, facts, { signal });
+      await putStepFacts(store, run, facts, { signal });
     },
     /** Keeps a change in the run's record, and returns it as it lies there. */
-    keepChange: ({ run, made }: ChangeRequest, signal: AbortSignal): Promise<KeptChange> =>
-      keepChange(store, run, made, { signal }),
+    keepChange: ({ run, made }: ChangeRequest, signal: AbortSignal): Promise<StoredChange> =>
+      putChange(store, run, made, { signal }),
     async keepStepAnswer({ run, answer }: StepAnswerRequest, signal: AbortSignal): Promise<void> {
-      await keepStepAnswer(store, run, answer, { signal });
+      await putStepAnswer(store, run, answer, { signal });
     },
 
     applyRetention: (request: RetentionRequest, signal: AbortSignal) =>

@@ -121,7 +121,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       ]);
       const scores = await scoreEpisodes(learner, { state, reference }, groups, request, signal);
       const { run, stage, step } = request;
-      const { ref } = await store.keep(scoresKey(run, stage, step), scoresCodec, scores, { signal });
+      const { ref } = await store.putIfAbsent(scoresKey(run, stage, step), scoresCodec, scores, { signal });
       return { scores: ref, spans: [{ part: 'learner', start, end: Date.now() }] };
     },
 
@@ -176,7 +176,9 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       // A learner that is not repeatable may have made other weights before: the first step that was reported counts.
       const { run, stage, step, stageStep } = request;
       const report: StepRecord = { stage, step, metrics, checkpoint: saved, backend: learner.backend };
-      const { value: kept } = await store.keep(metricsKey(run, stage, stageStep), steps, report, { signal });
+      const { value: kept } = await store.putIfAbsent(metricsKey(run, stage, stageStep), steps, report, {
+        signal,
+      });
       return {
         checkpoint: kept.checkpoint,
         metrics: kept.metrics,

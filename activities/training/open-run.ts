@@ -70,7 +70,7 @@ async function claim(
 ): Promise<CurriculumSpec> {
   for (let i = 1; i <= MOST_RUNS; i++) {
     const run = i === 1 ? spec.run : `${spec.run}.${i}`;
-    const { value: owner } = await store.keep(runKey(run), runClaims, { execution, spec }, { signal });
+    const { value: owner } = await store.putIfAbsent(runKey(run), runClaims, { execution, spec }, { signal });
     if (owner.execution === execution && owner.spec) return { ...owner.spec, run };
   }
   throw new GradusError(

@@ -9,7 +9,7 @@ import type { Environments } from '../../environments/host/environment-of.ts';
 import { verdictsIn, verifiersOf } from '../verification/verify-episodes.ts';
 import type { Asker } from '../../environments/host/hosted-environment.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
-import { keepTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { IncidentList } from '../incident-list.ts';
 import type { Speaking } from '../rollout/policy-pool.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
@@ -26,7 +26,7 @@ export async function relabelEpisodes(
   const groups = await Promise.all(request.groups.map((ref) => loadTrajectories(store, ref, { signal })));
   const dialectFor = dialectsOf(await loadModelFiles(store, request.checkpoint, { signal }));
   const group = await relabelled(environments, dialectFor, groups, request, incidents.asker(signal));
-  const kept = group && (await keepTrajectories(store, request, group, { signal }));
+  const kept = group && (await putTrajectories(store, request, group, { signal }));
   return {
     trajectories: kept?.ref ?? null,
     spans: [{ part: 'verification', start, end: Date.now() }],

@@ -18,7 +18,7 @@ import { assertStage, specOfRun } from '../../store/run/find-run.ts';
 import { copyImages } from '../../store/rollout/images.ts';
 import { rolloutsPrefix, storedKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
 import { tally } from '../verification/tally.ts';
 
 /**
@@ -94,7 +94,7 @@ export async function collectStored(
   const key = storedKey(run, stage);
   const source =
     (await store.find(key, sources, { signal })) ??
-    (await store.keep(key, sources, await sourceOf(store, request, signal), { signal })).value;
+    (await store.putIfAbsent(key, sources, await sourceOf(store, request, signal), { signal })).value;
   const groups: BlobRef[] = [];
   const counts: GroupResult[] = [];
   for (const [place, tasks] of drawStored(source, request)) {
@@ -106,7 +106,7 @@ export async function collectStored(
     const id = groupId(groups.length);
     const group = taken(whole, tasks, id);
     await copyImages(store, group, request.from.run, run, { signal });
-    const kept = await keepTrajectories(store, { run, stage, step }, group, { signal });
+    const kept = await putTrajectories(store, { run, stage, step }, group, { signal });
     groups.push(kept.ref);
     // Another step has sampled them, and paid for it.
     const counted = await tally(reward, kept.value, signal);
@@ -233,12 +233,12 @@ function taken(group: RolloutGroup, tasks: readonly number[], id: string): Rollo
     episodes: tasks.flatMap((task, place) =>
       group.episodes
         .filter((episode) => episode.task === task)
-        .map((episode) => asFirstLearnt({ ...episode, task: place })),
+        .map((episode) => asFirstTrained({ ...episode, task: place })),
     ),
   };
 }
 
-function asFirstLearnt(episode: Episode): Episode {
+function asFirstTrained(episode: Episode): Episode {
   const { learntAs: _, ...first } = episode;
   return first;
 }

@@ -1,6 +1,6 @@
 import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import type { UpdatePlan } from '../../core/requests.ts';
-import type { KeptSets, SequenceStream, TokenStream, TrainBatch } from '../../engine/learner/contract.ts';
+import type { SamplingMask, SequenceStream, TokenStream, TrainBatch } from '../../engine/learner/contract.ts';
 import { updatesOf } from './updates.ts';
 
 /** Lays sequences end to end, and writes down which of them each update has. */
@@ -16,7 +16,7 @@ export function packBatch(sequences: readonly TrainingSample[], updates: UpdateP
     mask: new Float32Array(total),
     streams,
     sequences: marksOf(sequences),
-    ...(sequences.some(({ kept }) => kept) && { kept: packKept(sequences) }),
+    ...(sequences.some(({ kept }) => kept) && { kept: packSamplingMask(sequences) }),
     updates: updatesOf(unitsOf(sequences), updates),
   };
   let at = 0;
@@ -31,7 +31,7 @@ export function packBatch(sequences: readonly TrainingSample[], updates: UpdateP
 }
 
 /** Masked tokens, without sequences that others are only compared with, such as those behind another prompt for the z₀ of KTO. */
-export function learntTokens({ offsets, mask, sequences: { label } }: TrainBatch): number {
+export function trainedTokens({ offsets, mask, sequences: { label } }: TrainBatch): number {
   let sum = 0;
   for (let sequence = 0; sequence + 1 < offsets.length; sequence++) {
     if (label?.[sequence] === 0) continue;
@@ -75,7 +75,7 @@ function unitsOf(sequences: readonly TrainingSample[]): number[][] {
   return units;
 }
 
-function packKept(sequences: readonly TrainingSample[]): KeptSets {
+function packSamplingMask(sequences: readonly TrainingSample[]): SamplingMask {
   const sets = sequences.flatMap(({ tokens, kept }) => kept ?? tokens.map((): number[] => []));
   const offsets = new Int32Array(sets.length + 1);
   sets.forEach((set, i) => (offsets[i + 1] = offsets[i]! + set.length));

@@ -41,7 +41,7 @@ export async function heardVerdict(
  * Lets a run know a verdict that it was told of.
  * Throws GradusError('store', 'no-verdict') where none is kept.
  */
-export async function keepHeard(
+export async function putHeardVerdict(
   store: ObjectStore,
   run: string,
   { verifier, version, digest }: Named,
@@ -52,7 +52,7 @@ export async function keepHeard(
   if (answer === null) {
     throw new GradusError('store', 'no-verdict', `${key} was told of and is gone: bring it back`);
   }
-  await store.keep(heardKey(run, verifier, version, digest), verdicts, answer, { signal });
+  await store.putIfAbsent(heardKey(run, verifier, version, digest), verdicts, answer, { signal });
 }
 
 /**
@@ -60,7 +60,7 @@ export async function keepHeard(
  * nothing of the subject is not kept.
  * Throws GradusError('verifier', 'bad-answer') for what is none.
  */
-export async function keepVerdict(
+export async function putVerdict(
   store: ObjectStore,
   asked: Named,
   answer: TierAnswer,
@@ -76,11 +76,11 @@ export async function keepVerdict(
   }
   if (answer.kind === 'abstained' && isPassing(answer.type)) return answer;
   const key = verdictKey(asked.verifier, asked.version, asked.digest);
-  return (await store.keep(key, verdicts, answer, { signal })).value;
+  return (await store.putIfAbsent(key, verdicts, answer, { signal })).value;
 }
 
 /** Keeps a passing abstention for the run that heard it. */
-export async function keepAbstention(
+export async function putAbstention(
   store: ObjectStore,
   run: string,
   { verifier, version, digest }: Named,
@@ -99,7 +99,7 @@ export async function keepAbstention(
     type,
     reason,
   };
-  await store.keep(abstentionKey(run, verifier, version, digest), verdicts, answer, { signal });
+  await store.putIfAbsent(abstentionKey(run, verifier, version, digest), verdicts, answer, { signal });
 }
 
 function whatIsWrong(asked: Named, answer: TierAnswer): string | null {

@@ -10,7 +10,7 @@ import type { Durable } from '../durable.ts';
 import { lostAttempts } from './lost-attempts.ts';
 import { wishes } from '../../store/ladder/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { findVerdict, keepVerdict } from './verdict-cache.ts';
+import { findVerdict, putVerdict } from './verdict-cache.ts';
 
 export type VerdictActivities = Durable<ReturnType<typeof createVerdicts>>;
 
@@ -61,7 +61,7 @@ export function createVerdicts({ store, client }: { store: ObjectStore; client: 
       const { workflowId, runId } = Context.current().info.workflowExecution!;
       const { events } = await client.workflow.getHandle(workflowId, runId).fetchHistory();
       return {
-        answer: await keepVerdict(store, request, answer, signal),
+        answer: await putVerdict(store, request, answer, signal),
         lost: lostAttempts(events ?? [], 'verifySubject'),
       };
     },

@@ -4,7 +4,7 @@ import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
 import { verifyAll } from './verify-episodes.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepTrajectories } from '../../store/rollout/trajectories.ts';
+import { putTrajectories } from '../../store/rollout/trajectories.ts';
 import { tally } from './tally.ts';
 import { mergeParts } from '../rollout/trajectory-parts.ts';
 
@@ -28,7 +28,7 @@ export function createVerification(deps: VerifierDependencies) {
       const episodes = group.episodes.map((episode) => ({ ref: group.tasks[episode.task]!.ref, episode }));
       const outcomes = await verifyAll(deps.environments, episodes, request.reward, incidents.asker(signal));
       group.episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
-      const kept = await keepTrajectories(deps.store, request, group, { signal });
+      const kept = await putTrajectories(deps.store, request, group, { signal });
       return {
         trajectories: kept.ref,
         ...(await tally(request.reward, kept.value, signal)),

@@ -2,7 +2,7 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
-import type { Outcome, RuleSaid } from '../../core/episode/outcome.ts';
+import type { Outcome, RuleVerdict } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
@@ -11,7 +11,7 @@ import type { JudgedSample } from '../../core/reward/rule.ts';
 import { isOfGroup, ruleName, ruleVerdicts } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { Turns } from '../../engine/in-pieces.ts';
-import type { Said } from '../../environments/host/asks.ts';
+import type { HostedVerdict } from '../../environments/host/asks.ts';
 import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
@@ -23,7 +23,7 @@ export interface Unverified {
   /** What its dearest rung says. */
   escalated?: VerdictOfVerifier;
   /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
-  ruled?: readonly RuleSaid[] | undefined;
+  ruled?: readonly RuleVerdict[] | undefined;
 }
 
 /**
@@ -127,16 +127,18 @@ async function verdictsOf(
   members: readonly Unverified[],
   reward: RewardSpec,
   asker: Asker,
-): Promise<(Said[] | GradusError)[]> {
+): Promise<(HostedVerdict[] | GradusError)[]> {
   // Where the lowest rung has been overruled by a dearer one, it is not asked again.
   const { ladder: _, ...withoutLadder } = reward;
   const others = verifiersOf(withoutLadder);
   const named = verifiersOf(reward);
   const ask = async (verifiers: readonly string[], some: readonly Unverified[]) =>
-    verifiers.length === 0 ? some.map((): Said[] => []) : environment.verdicts(verifiers, some, asker);
+    verifiers.length === 0
+      ? some.map((): HostedVerdict[] => [])
+      : environment.verdicts(verifiers, some, asker);
   const escalated = members.filter(({ escalated: escalated }) => escalated);
   const fresh = members.filter(({ escalated: escalated }) => !escalated);
-  const said = new Map<Unverified, Said[] | GradusError>();
+  const said = new Map<Unverified, HostedVerdict[] | GradusError>();
   const [ofClimbed, ofFresh] = await Promise.all([ask(others, escalated), ask(named, fresh)]);
   escalated.forEach((one, i) => said.set(one, ofClimbed[i]!));
   fresh.forEach((one, i) => said.set(one, ofFresh[i]!));
@@ -146,7 +148,7 @@ async function verdictsOf(
 /** What the components of the reward go by, or what became of an episode that nobody could be asked about. */
 function verdictsOrFailure(
   { escalated: escalated }: Unverified,
-  said: Said[] | GradusError,
+  said: HostedVerdict[] | GradusError,
   reward: RewardSpec,
 ): VerdictOfVerifier[] | Outcome {
   if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
@@ -155,7 +157,7 @@ function verdictsOrFailure(
 
 /** What the components of the reward go by; `climbed` is what the dearest rung has said. */
 export function verdictsIn(
-  said: readonly Said[],
+  said: readonly HostedVerdict[],
   { components, ensembles = [], ladder }: RewardSpec,
   escalated?: VerdictOfVerifier,
 ): VerdictOfVerifier[] {

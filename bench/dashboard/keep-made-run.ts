@@ -2,8 +2,8 @@ import { inParallel } from '../../store/in-parallel.ts';
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
-import { keepStepFacts } from '../../store/training/step-facts.ts';
-import { keepTrajectories } from '../../store/rollout/trajectories.ts';
+import { putStepFacts } from '../../store/training/step-facts.ts';
+import { putTrajectories } from '../../store/rollout/trajectories.ts';
 import {
   MADE_EVALUATION,
   MADE_STAGE,
@@ -29,7 +29,7 @@ export async function keepMadeRun(
     said = () => {},
   }: { from?: number; execution?: string; said?: (steps: number) => void } = {},
 ): Promise<void> {
-  await store.keep(runKey(run), runClaims, { execution, spec: madeSpec(run) });
+  await store.putIfAbsent(runKey(run), runClaims, { execution, spec: madeSpec(run) });
   const steps = Array.from({ length: size.steps - from + 1 }, (_, i) => from + i);
   await inParallel(
     steps,
@@ -38,9 +38,9 @@ export async function keepMadeRun(
       const groups = numbers.map((group) => madeGroup(size, step, group));
       const measured = step % MEASURED_EVERY === 0 ? madeEvaluation(size, step) : null;
       const place = { run, stage: MADE_STAGE, step };
-      await inParallel(groups, (group) => keepTrajectories(store, place, group), 8);
-      if (measured) await keepTrajectories(store, { ...place, stage: MADE_EVALUATION }, measured);
-      await keepStepFacts(store, run, await madeStep(size, step, groups, measured));
+      await inParallel(groups, (group) => putTrajectories(store, place, group), 8);
+      if (measured) await putTrajectories(store, { ...place, stage: MADE_EVALUATION }, measured);
+      await putStepFacts(store, run, await madeStep(size, step, groups, measured));
       said(step);
     },
     STEPS_AT_ONCE,

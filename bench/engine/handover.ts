@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createTraining } from '../../activities/training/learner.ts';
 import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
-import { keepBatch } from '../../store/training/batches.ts';
+import { putBatch } from '../../store/training/batches.ts';
 import { saveCheckpoint } from '../../store/training/checkpoints.ts';
 import { ObjectStore } from '../../store/objects/object-store.ts';
 import { packBatch } from '../../activities/training/training-batch.ts';
@@ -142,7 +142,7 @@ async function withRun(
         epochs: 1,
         seed: 1,
       });
-      const { ref: batch } = await keepBatch(theirs, `runs/bench/batches/${number}`, taught);
+      const { ref: batch } = await putBatch(theirs, `runs/bench/batches/${number}`, taught);
       ({ checkpoint } = await training.trainStep(
         {
           ...TRAINING,

@@ -1,5 +1,5 @@
 import { createTraining } from '../../activities/training/learner.ts';
-import { keepBatch } from '../../store/training/batches.ts';
+import { putBatch } from '../../store/training/batches.ts';
 import { loadPolicy } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { importModel } from '../../store/training/import-model.ts';
@@ -119,7 +119,7 @@ const parts = {
         },
       };
     });
-    const { ref: batch } = await keepBatch(
+    const { ref: batch } = await putBatch(
       store,
       `runs/${MODEL}/bench/batch`,
       packBatch(sequences, { minibatch: 4, epochs: 1, seed: 1 }),

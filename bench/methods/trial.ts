@@ -11,7 +11,7 @@ import { createDecoder } from '../../engine/decoder/decoder.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { builtInEnvironments } from '../../environments/families/index.ts';
-import { keepBatch, loadBatch } from '../../store/training/batches.ts';
+import { putBatch, loadBatch } from '../../store/training/batches.ts';
 import { rolloutKey } from '../../store/keys.ts';
 import { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
@@ -319,7 +319,7 @@ function altered(
     if (built.batch === null) return built;
     const batch = alter(await loadBatch(store, built.batch, { signal }));
     const key = built.batch.key.replace(/\.safetensors$/, '-altered.safetensors');
-    return { ...built, batch: (await keepBatch(store, key, batch, { signal })).ref };
+    return { ...built, batch: (await putBatch(store, key, batch, { signal })).ref };
   };
 }
 

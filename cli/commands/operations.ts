@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
-import { saidInWords } from '../../runs/temporal/heartbeats.ts';
+import { heartbeatInWords } from '../../runs/temporal/heartbeats.ts';
 import { readOperations } from '../../runs/operations/operations.ts';
 import type { ActivityInFlight, Operations } from '../../runs/operations/operations.ts';
 import { usageBelow } from '../../runs/operations/usage.ts';
@@ -57,7 +57,7 @@ function inWords({ activities, workflows, queues, asOf }: Operations): string {
       age(activity, asOf),
       workflowId,
       worker ?? '–',
-      said === null ? '–' : saidInWords(said),
+      said === null ? '–' : heartbeatInWords(said),
       lastFailure?.message ?? '–',
     ]);
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { perSample } from './advantage.ts';
-import { mixesSuccess, tellsApart } from './group-baseline.ts';
+import { mixesSuccess, rewardsDiffer } from './group-baseline.ts';
 import type { Method } from './method.ts';
 import {
   clip,
@@ -51,9 +51,9 @@ export const dapo: Method<typeof schema> = {
     }),
   advantages: (groups, { filter }) => {
     // A run that began before there was a filter has none, and goes by rewards.
-    const isLearnt = filter === 'correctness' ? mixesSuccess : tellsApart;
+    const isTrained = filter === 'correctness' ? mixesSuccess : rewardsDiffer;
     return perSample(groups, (reward, { mean, deviation }) => (reward - mean) / deviation).filter(
-      ({ group }) => isLearnt(groups[group]!),
+      ({ group }) => isTrained(groups[group]!),
     );
   },
   refuse: refuseImportance,

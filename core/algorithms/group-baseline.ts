@@ -5,7 +5,7 @@ import type { Sample } from './sample.ts';
 import { rewardedOf } from './sampled.ts';
 
 /** Two rewards or more, and not all of them equal: only such a group tells samples apart. */
-export const tellsApart = ({ samples }: TaskGroup): boolean =>
+export const rewardsDiffer = ({ samples }: TaskGroup): boolean =>
   !groupStatistics(samples.map(({ reward }) => reward)).degenerate;
 
 /** Some, and not all, of the samples that have a reward are successes. */

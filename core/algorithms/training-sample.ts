@@ -3,7 +3,7 @@ import type { BatchRequest } from '../requests.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
 import { isMoving } from './advantage.ts';
 import type { SampleAdvantages } from './advantage.ts';
-import { mixesSuccess, tellsApart } from './group-baseline.ts';
+import { mixesSuccess, rewardsDiffer } from './group-baseline.ts';
 import type { Sample } from './sample.ts';
 import { stepAdvantages } from './step-advantages.ts';
 import type { AdvantageRequest, Beside, GroupAdvantages } from './step-advantages.ts';
@@ -57,7 +57,7 @@ export function trainingSamples(
   );
   const moves = plan.movesAll || all.some(({ advantages }) => advantages.some(isMoving));
   const compared = fresh.filter(({ hindsight }) => !hindsight);
-  const hasContrast = plan.refillBy === 'correctness' ? mixesSuccess : tellsApart;
+  const hasContrast = plan.refillBy === 'correctness' ? mixesSuccess : rewardsDiffer;
   return {
     // A completion after a longer prompt than its own may have no room in the model.
     sequences: moves ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest) : [],

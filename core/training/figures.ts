@@ -38,7 +38,7 @@ export function figuresOf(step: StepFacts): Figures {
           figure('batch/masked-share', share(batch.maskedTokens, batch.tokens)),
           figure('batch/groups-without-contrast', batch.degenerateGroups),
         ]),
-    figure('episodes/taught-share', taughtShare(taughtOf(step))),
+    figure('episodes/taught-share', trainedShare(trainedTokensOf(step))),
     figure('alarms/count', step.alarms.length),
     figure('alarms/standing', step.standing?.length ?? step.alarms.length),
     ...Object.entries(circumstances.seconds).map(([part, seconds]) => figure(`seconds/${part}`, seconds)),
@@ -53,22 +53,25 @@ export const sampledToLearn = ({ rollout }: Pick<StepFacts, 'rollout'>): number 
   (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0);
 
 /** Tokens that were sampled to learn from, and those of them that something was learnt from. */
-export interface TaughtTokens {
+export interface TrainedTokens {
   sampled: number;
   taught: number;
 }
 
 /** Of a step; null where nothing was sampled, or nobody counted. */
-export function taughtOf({ rollout, batch }: Pick<StepFacts, 'rollout' | 'batch'>): TaughtTokens | null {
+export function trainedTokensOf({
+  rollout,
+  batch,
+}: Pick<StepFacts, 'rollout' | 'batch'>): TrainedTokens | null {
   // A step that learns nothing has taught nothing; an older one has not counted it.
   const taught = batch === null ? 0 : batch.taughtTokens;
   return rollout === null || taught === undefined ? null : { sampled: sampledToLearn({ rollout }), taught };
 }
 
-export const addTokens = (a: TaughtTokens | null, b: TaughtTokens | null): TaughtTokens | null =>
+export const addTokens = (a: TrainedTokens | null, b: TrainedTokens | null): TrainedTokens | null =>
   a && b ? { sampled: a.sampled + b.sampled, taught: a.taught + b.taught } : (a ?? b);
 
-export const taughtShare = (tokens: TaughtTokens | null): number | null =>
+export const trainedShare = (tokens: TrainedTokens | null): number | null =>
   tokens && share(tokens.taught, tokens.sampled);
 
 function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, number | null][] {

@@ -1,6 +1,6 @@
-import { collect } from './collect.ts';
-import { learn } from './learn.ts';
-import type { Learnt } from './learn.ts';
+import { collectRollouts } from './collect-rollouts.ts';
+import { updatePolicy } from './update-policy.ts';
+import type { PolicyUpdate } from './update-policy.ts';
 import { askAbout, decide, isMeasured, measure } from './measure.ts';
 import { stopOrThrow } from '../question.ts';
 import type { TrainingPorts } from '../ports.ts';
@@ -19,7 +19,7 @@ import { changedStage } from './changed-stage.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
-import { heedAlarms } from './heed-alarms.ts';
+import { actOnAlarms } from './act-on-alarms.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
 import { entropyCollapse, noHistory } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
@@ -192,7 +192,7 @@ async function stageStep(
   const start = ports.now();
   const stageStep = state.step + 1;
 
-  const collected = await collect(ports, input, state, stageStep);
+  const collected = await collectRollouts(ports, input, state, stageStep);
   const { summary } = collected;
   const estimates = updateEstimates(state.estimates, summary.arms, {
     moves: collected.moves,
@@ -214,7 +214,7 @@ async function stageStep(
     };
   }
 
-  const learnt = await learn(ports, input, state, collected, stageStep);
+  const learnt = await updatePolicy(ports, input, state, collected, stageStep);
   const checkpoint = learnt.trained?.checkpoint ?? state.checkpoint;
 
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
@@ -223,7 +223,7 @@ async function stageStep(
   const decided =
     evaluation === null ? unmeasured : decide(input, unmeasured, evaluation, { checkpoint, step: stageStep });
   const facts = factsOf(learnt, evaluation, decided.history.error);
-  const heeded = heedAlarms(input, state, facts, decided);
+  const heeded = actOnAlarms(input, state, facts, decided);
 
   return {
     decision: heeded.decision,
@@ -253,7 +253,7 @@ async function stageStep(
   };
 
   function factsOf(
-    learnt: Learnt | null,
+    learnt: PolicyUpdate | null,
     evaluation: EvaluationResult | null,
     error?: SharedError,
   ): Omit<StepFacts, 'decision' | 'alarms'> {

@@ -1,7 +1,7 @@
 import { noOutcomes } from '../episode/outcome.ts';
 import type { StepReport } from '../ports.ts';
 import { rate } from '../statistics/intervals.ts';
-import { equalGroups, sampledToLearn, taughtOf } from './figures.ts';
+import { equalGroups, sampledToLearn, trainedTokensOf } from './figures.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { total } from './stage-policy.ts';
 import type { StepFacts } from './step-facts.ts';
@@ -11,7 +11,7 @@ export function reportOf(facts: StepFacts): StepReport {
   const { rollout, batch, learner, heldOut, decision, circumstances } = facts;
   const { stage, stageStep, maxSteps, step, environment, checkpoint, backend, estimates } = facts;
   const equal = equalGroups(facts);
-  const tokens = taughtOf(facts);
+  const tokens = trainedTokensOf(facts);
   return {
     stage,
     stageStep,

@@ -2,8 +2,8 @@ import type { FC } from 'hono/jsx';
 import type { Episode, Turn } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import { learntTokens } from '../../runs/episodes/learnt-tokens.ts';
-import type { LearntTokens } from '../../runs/episodes/learnt-tokens.ts';
+import { tokenAdvantages } from '../../runs/episodes/token-advantages.ts';
+import type { TokenAdvantages } from '../../runs/episodes/token-advantages.ts';
 import { placeNumber, placeOf } from '../../runs/episodes/place.ts';
 import type { Place } from '../../runs/episodes/place.ts';
 import { groupAt as storedGroup } from '../../runs/episodes/group-at.ts';
@@ -43,7 +43,7 @@ export function episodePage(
     const task = found.group.tasks[episode.task]!;
     const [texts, learnt] = await Promise.all([
       tokenizers.of(place.run),
-      learntTokens(store, place, found.group, place.episode),
+      tokenAdvantages(store, place, found.group, place.episode),
     ]);
     const by: Colouring = c.req.query('by') === 'advantage' ? 'advantage' : 'logprob';
     const beside = (i: number): string | null =>
@@ -169,7 +169,7 @@ const Turns: FC<{
   episode: Episode;
   page: number;
   texts: TokenTexts | null;
-  learnt: LearntTokens | null;
+  learnt: TokenAdvantages | null;
   by: Colouring;
 }> = ({ place, episode, page, texts, learnt, by }) => {
   const { tokens, mask, samplerLogprobs, turns } = episode;

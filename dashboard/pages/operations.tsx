@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
 import { messageOf } from '../../core/errors.ts';
-import { saidInWords } from '../../runs/temporal/heartbeats.ts';
+import { heartbeatInWords } from '../../runs/temporal/heartbeats.ts';
 import { readOperations } from '../../runs/operations/operations.ts';
 import type { ActivityInFlight, Operations } from '../../runs/operations/operations.ts';
 import { Remembered } from '../../runs/remembered.ts';
@@ -173,7 +173,7 @@ const Row: FC<{ activity: ActivityInFlight; asOf: number; context: Context }> = 
       <td>
         {beat === null || state !== 'running' ? '–' : `${duration(Math.max(0, asOf - beat) / 1000)} ago`}
       </td>
-      <td>{said === null ? '–' : <Text value={saidInWords(said)} max={300} />}</td>
+      <td>{said === null ? '–' : <Text value={heartbeatInWords(said)} max={300} />}</td>
       <td>{worker === null ? '–' : <Text value={worker} max={80} />}</td>
       <td>
         <a href={runAt(run)}>

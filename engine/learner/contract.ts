@@ -36,13 +36,13 @@ export interface TrainBatch {
   /** [N] each. Without `late` none is such. */
   sequences: Partial<Record<SequenceStream, Float32Array>>;
   /** What a cut of the sampling has left each token [total]; absent: there was none. */
-  kept?: KeptSets;
+  kept?: SamplingMask;
   /** The sequences of each optimizer update, in order: a learner shuffles nothing and cuts nothing. */
   updates: readonly Int32Array[];
 }
 
 /** Token i was sampled among `ids[offsets[i] .. offsets[i + 1])`, ascending, offsets [total + 1]; among all where there are none. */
-export interface KeptSets {
+export interface SamplingMask {
   ids: Int32Array;
   offsets: Int32Array;
 }

@@ -43,7 +43,7 @@ export interface EpisodeEnd {
 }
 
 /** The session's last word about its episode. */
-export interface EndSaid {
+export interface SessionEnd {
   /** Of the whole episode, in the environment's own units; finite. In place of the sum of the turns' rewards. */
   reward?: number;
   /** Whatever verifiers want to know; at most 64,000 characters as JSON. */
@@ -55,7 +55,7 @@ export interface Session {
   /** Throws ToolRefusal for what the policy did wrong; whatever else it throws, the session is given up. */
   act(call: ToolCall, context: ToolContext): Acted | Promise<Acted>;
   /** Called once all calls are over, before verifiers; not where the episode has failed. */
-  end?(end: EpisodeEnd, signal: AbortSignal): EndSaid | Promise<EndSaid>;
+  end?(end: EpisodeEnd, signal: AbortSignal): SessionEnd | Promise<SessionEnd>;
   /** Lets go of what it holds. Called when the episode is over, has failed or moved elsewhere; not when the process dies. */
   close?(): void | Promise<void>;
 }
@@ -78,7 +78,7 @@ export interface Fold<State = Json> extends AnySessions {
     call: ToolCall,
     context: ToolContext,
   ): { state: State; did: Acted } | Promise<{ state: State; did: Acted }>;
-  end?(state: State, end: EpisodeEnd, signal: AbortSignal): EndSaid | Promise<EndSaid>;
+  end?(state: State, end: EpisodeEnd, signal: AbortSignal): SessionEnd | Promise<SessionEnd>;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Demonstration, SubjectBlock, TierFinding } from '../contract/environment.ts';
-import type { EndSaid, EpisodeEnd } from '../contract/session.ts';
+import type { SessionEnd, EpisodeEnd } from '../contract/session.ts';
 import type { ToolFacts } from './facts.ts';
 import type { SentImage } from './images.ts';
 
@@ -56,11 +56,11 @@ export interface AskKinds {
   refusals: { item: AskedCall; answer: Observation | null };
   calls: { item: AskedCall & { idempotencyKey: string; attempt: number }; answer: Called };
   /** A session's last word. */
-  endings: { item: { session: SessionAsk; end: EpisodeEnd }; answer: EndSaid };
+  endings: { item: { session: SessionAsk; end: EpisodeEnd }; answer: SessionEnd };
   /** Lets go of sessions whose episodes have failed, or are called off. */
   closings: { item: SessionAsk; answer: null };
   /** What fast verifiers say, in the order of their names. */
-  verdicts: { item: HostCandidate & { verifiers: readonly string[] }; answer: Said[] };
+  verdicts: { item: HostCandidate & { verifiers: readonly string[] }; answer: HostedVerdict[] };
   /** What verifiers of tiers would be asked about a candidate; null where it is not worth it. */
   subjects: { item: HostCandidate & { verifier: string }; answer: Json };
   /** What a tier's answer means for a candidate. */
@@ -73,7 +73,7 @@ export interface AskKinds {
   /** Another task that an episode has solved, with what fast verifiers say of that; null where there is none. */
   relabellings: {
     item: HostCandidate & { verifiers: readonly string[] };
-    answer: { prompt: string; said: Said[] } | null;
+    answer: { prompt: string; said: HostedVerdict[] } | null;
   };
   findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
   /** How subjects are shown to people. */
@@ -81,10 +81,10 @@ export interface AskKinds {
 }
 
 /** A verifier's verdict. `fault` is there when it is none for a reason that is the verifier's own mistake. */
-export type Said = Omit<VerdictOfVerifier, 'passed'> & { fault?: string };
+export type HostedVerdict = Omit<VerdictOfVerifier, 'passed'> & { fault?: string };
 
 /** What a tier's answer means: a score in [0, 1], or null with the reason; `fault` where the environment could not say. */
-export type Meaning = Omit<Said, 'verifier' | 'version'>;
+export type Meaning = Omit<HostedVerdict, 'verifier' | 'version'>;
 
 export type AskKind = keyof AskKinds;
 

@@ -5,7 +5,7 @@ import type { Incident } from '../../core/episode/incidents.ts';
 import { DEFAULT_TIER_LIMITS } from '../contract/environment.ts';
 import { BUILT_IN, byName } from './load-module.ts';
 import { boundaryOf, DIED, functionsOf } from './asks.ts';
-import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, Said } from './asks.ts';
+import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, HostedVerdict } from './asks.ts';
 import { BoundedOutput } from './bounded-output.ts';
 import { deadlineMs, toolOf } from './deadlines.ts';
 import type { EnvironmentFacts, ToolFacts } from './facts.ts';
@@ -220,11 +220,11 @@ export class EnvironmentHost {
     lane: Lane,
     options: AskOptions,
   ): Promise<Answer> {
-    const all: Said[] = [];
+    const all: HostedVerdict[] = [];
     for (const verifier of item.verifiers) {
       const answer = await this.askAlone(ask, { ...item, verifiers: [verifier] }, lane, options);
       if ('error' in answer) return answer;
-      all.push(...(answer.ok as Said[]));
+      all.push(...(answer.ok as HostedVerdict[]));
     }
     return { ok: all };
   }

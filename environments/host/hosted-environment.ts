@@ -6,7 +6,7 @@ import type { Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { DEFAULT_TOOL_LIMITS } from '../contract/environment.ts';
 import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../contract/environment.ts';
-import type { EndSaid, EpisodeEnd, Resume } from '../contract/session.ts';
+import type { SessionEnd, EpisodeEnd, Resume } from '../contract/session.ts';
 import { DIED, functionsOf, toError } from './asks.ts';
 import type {
   Answer,
@@ -16,7 +16,7 @@ import type {
   AskKinds,
   Called,
   HostCandidate,
-  Said,
+  HostedVerdict,
   SessionAsk,
 } from './asks.ts';
 import { factsOf } from './facts.ts';
@@ -134,7 +134,7 @@ export class HostedEnvironment {
    * The last word of an episode's session, asked for again where that may help; then it is closed, and that it could not be
    * is an incident. Throws GradusError('environment', …).
    */
-  async end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
+  async end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<SessionEnd> {
     try {
       return await inAttempts(() => this.one('endings', { session, end }, asker), {
         attempts: DEFAULT_TOOL_LIMITS.maxAttempts,
@@ -163,7 +163,7 @@ export class HostedEnvironment {
     verifiers: readonly string[],
     candidates: readonly HostCandidate[],
     asker: Asker,
-  ): Promise<(Said[] | GradusError)[]> {
+  ): Promise<(HostedVerdict[] | GradusError)[]> {
     const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
     return this.all('verdicts', items, asker);
   }
@@ -281,7 +281,7 @@ function faultsOf<Kind extends AskKind>(
     return [{ name: boundary === 'environment' && type === 'task' ? 'task()' : name, fault: message }];
   }
   if (kind === 'verdicts') {
-    return (answer.ok as Said[]).flatMap(({ verifier, fault }) =>
+    return (answer.ok as HostedVerdict[]).flatMap(({ verifier, fault }) =>
       fault === undefined ? [] : [{ name: `verifier ${verifier}`, fault }],
     );
   }

@@ -2,7 +2,7 @@ import { actsOf, callKey } from '../../core/episode/acts.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { EndSaid, EpisodeEnd } from '../contract/session.ts';
+import type { SessionEnd, EpisodeEnd } from '../contract/session.ts';
 import type { AskOptions, Asker, HostedEnvironment } from './hosted-environment.ts';
 import type { SessionAsk } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
@@ -81,7 +81,7 @@ export class PlayedSession {
     this.environment = environment;
   }
 
-  end(end: EpisodeEnd, asker: Asker): Promise<EndSaid> {
+  end(end: EpisodeEnd, asker: Asker): Promise<SessionEnd> {
     return this.environment.end(this.asked, end, asker);
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { Demonstration, Task, TierFinding, Verdict } from '../contract/environment.ts';
-import type { ActedFully, EndSaid } from '../contract/session.ts';
+import type { ActedFully, SessionEnd } from '../contract/session.ts';
 import { cutText } from './facts.ts';
 import { readImages } from './images.ts';
 import type { SentImage } from './images.ts';
@@ -142,7 +142,7 @@ export function readActed(said: unknown): Read<Did> {
 
 const endShape = z.object({ reward: z.number().exactOptional(), info: json.exactOptional() });
 
-export function readEnd(said: unknown): Read<EndSaid> {
+export function readEnd(said: unknown): Read<SessionEnd> {
   const end = read(endShape, said, 'end of an episode');
   return 'fault' in end ? end : withinSize(end.value, LONGEST_STATE, 'last word');
 }

@@ -21,7 +21,7 @@ import type {
   Called,
   HostCandidate,
   Meaning,
-  Said,
+  HostedVerdict,
   SessionAsk,
 } from './asks.ts';
 import { errorOfUsers, toolFacts, wordsOf } from './facts.ts';
@@ -378,7 +378,7 @@ async function verdictOf(
   name: string,
   candidate: Candidate,
   signal: AbortSignal,
-): Promise<Said> {
+): Promise<HostedVerdict> {
   const verifier = environment.verifiers.find((other) => other.name === name);
   if (!verifier) {
     return { verifier: name, version: '', score: null, evidence: `${environment.name} has no such verifier` };

@@ -10,7 +10,7 @@ import type { Environment, Task, Tool, ToolContext } from '../contract/environme
 import type {
   Acted,
   Attached,
-  EndSaid,
+  SessionEnd,
   EpisodeEnd,
   Fold,
   Session,
@@ -139,13 +139,13 @@ export async function endOf(
   tools: readonly Tool[],
   end: EpisodeEnd,
   context: ToolContext,
-): Promise<EndSaid> {
+): Promise<SessionEnd> {
   if (!sessions) return {};
   const { endSeconds = END_SECONDS } = sessions;
   const said = await inTime(
     context.signal,
     endSeconds === null ? null : 1000 * endSeconds,
-    async ({ signal }): Promise<EndSaid> => {
+    async ({ signal }): Promise<SessionEnd> => {
       if (sessions.resume === 'fold') {
         if (!sessions.end) return {};
         const state = await stateOf(name, sessions, task, ask, tools, context);

@@ -48,7 +48,7 @@ export async function isAsRecorded(folder: string): Promise<boolean> {
  * Makes a file, which lies alone in a temporary folder of the same file system, the content of its target's folder, with
  * its digest: all of it is there, or nothing. What was there is replaced.
  */
-export async function keepRecorded(file: string, target: string): Promise<void> {
+export async function assertRecorded(file: string, target: string): Promise<void> {
   const entry = path.join(path.dirname(file), 'entry');
   await mkdir(entry);
   await rename(file, path.join(entry, path.basename(target)));

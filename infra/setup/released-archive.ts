@@ -8,7 +8,7 @@ import { messageOf } from '../../core/errors.ts';
 import { cacheRoot } from '../cache-dir.ts';
 import { withLock } from './file-lock.ts';
 import { whyUnreached } from './reached.ts';
-import { isAsRecorded, keepRecorded } from './recorded-digests.ts';
+import { isAsRecorded, assertRecorded } from './recorded-digests.ts';
 
 export const RELEASES = 'https://github.com/';
 /** How long the download may take, milliseconds; archives have some 20 to 60 MB. */
@@ -93,7 +93,7 @@ async function download(
     const file = path.join(folder, path.basename(target));
     await writeFile(file, data);
     await chmod(file, 0o755);
-    await keepRecorded(file, target);
+    await assertRecorded(file, target);
     return true;
   } catch (error) {
     return not(messageOf(error));

@@ -5,7 +5,7 @@ import { commandLine } from '../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
 import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
 import { withLock } from './file-lock.ts';
-import { isAsRecorded, keepRecorded } from './recorded-digests.ts';
+import { isAsRecorded, assertRecorded } from './recorded-digests.ts';
 
 export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw' | 'runsc';
 
@@ -215,7 +215,7 @@ export async function buildBinary(
       }
       const built = path.join(temporary, path.basename(source));
       await chmod(built, 0o755);
-      await keepRecorded(built, target);
+      await assertRecorded(built, target);
       return { path: target, from: 'built' };
     } finally {
       await rm(temporary, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import { factsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
-import { callId, saidIn } from './messages.ts';
+import { callId, turnTextOf } from './messages.ts';
 
 /** Of the Agent Trajectory Interchange Format (Harbor's RFC 0001) this is the oldest version that has all that is told here. */
 const VERSION = 'ATIF-v1.7';
@@ -22,7 +22,7 @@ export function atifOf(
   const id = placeOf(place);
   const steps = turns.map((turn, i) => {
     const { start, end, action, observation } = turn;
-    const { thought, content } = saidIn(turn);
+    const { thought, content } = turnTextOf(turn);
     const isCall = action.kind === 'call';
     const read = tokens.slice(end, turns[i + 1]?.start ?? tokens.length);
     const copied = i < (inherited?.turns ?? 0);

@@ -11,7 +11,7 @@ export interface PlainMessage extends Omit<ChatMessage, 'tool_calls'> {
 }
 
 /** What a turn says, without the signs by which its dialect says it. */
-export interface SaidTurn {
+export interface TurnText {
   thought: string | null;
   content: string;
 }
@@ -21,7 +21,7 @@ const CALLS = /<tool_call>|<\|python_tag\|>|<search>|<code>|```/u;
 /** A token that ends a turn. */
 const END = /<\|[a-z_]+\|>\s*$/u;
 
-export function saidIn({ text, action }: Pick<Turn, 'text' | 'action'>): SaidTurn {
+export function turnTextOf({ text, action }: Pick<Turn, 'text' | 'action'>): TurnText {
   const { thought, rest } = apart(text);
   if (action.kind === 'answer') return { thought, content: action.answer };
   if (action.kind === 'malformed') return { thought: null, content: text.replace(END, '') };
@@ -46,7 +46,7 @@ export function messagesOf({ task, episode }: Pick<FoundEpisode, 'task' | 'episo
     { role: 'user', content: task.prompt },
     ...episode.turns.flatMap((turn, i): PlainMessage[] => {
       const { action, observation } = turn;
-      const { thought, content } = saidIn(turn);
+      const { thought, content } = turnTextOf(turn);
       const id = callId(i);
       const said: PlainMessage = {
         role: 'assistant',

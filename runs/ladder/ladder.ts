@@ -6,7 +6,7 @@ import type { Calibration, Prediction } from '../../core/ladder/calibration.ts';
 import { noTotals } from '../../core/ladder/ledger.ts';
 import type { Tier } from '../../core/episode/outcome.ts';
 import { changedBudget, nothingChanged, withChange } from '../../core/run-change.ts';
-import type { Changed, KeptChange } from '../../core/run-change.ts';
+import type { Changed, StoredChange } from '../../core/run-change.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { VerificationSpec } from '../../core/schema/verification.ts';
 import { readChanges } from '../../store/run/changes.ts';
@@ -185,8 +185,8 @@ function tierRows(
 }
 
 /** All that holds of what people changed: the newest change and those that it was made on; a reset has undone the others. */
-function changesThatHold(changes: readonly KeptChange[]): Changed {
-  const chain: KeptChange[] = [];
+function changesThatHold(changes: readonly StoredChange[]): Changed {
+  const chain: StoredChange[] = [];
   for (let next = changes.at(-1); next !== undefined;) {
     chain.unshift(next);
     const { number, after } = next;

@@ -22,7 +22,7 @@ const PATIENCE_MS = 8000;
 const AGAIN_MS = 30_000;
 const MOST_KEPT = 256;
 
-interface Kept {
+interface CachedPresentation {
   presentation: Promise<Presentation>;
   done: Presentation | null;
   at: number;
@@ -35,7 +35,7 @@ interface Kept {
 export class Presenter {
   private readonly options: EnvironmentHostOptions;
   private host: Promise<EnvironmentHost> | null = null;
-  private readonly kept = new Map<string, Kept>();
+  private readonly kept = new Map<string, CachedPresentation>();
 
   private readonly patienceMs: number;
 
@@ -52,7 +52,11 @@ export class Presenter {
       this.keep(key, known);
       return known.presentation;
     }
-    const entry: Kept = { presentation: this.ask(key, environment, subject), done: null, at: 0 };
+    const entry: CachedPresentation = {
+      presentation: this.ask(key, environment, subject),
+      done: null,
+      at: 0,
+    };
     this.keep(key, entry);
     entry.done = await entry.presentation;
     entry.at = performance.now();
@@ -88,7 +92,7 @@ export class Presenter {
     );
   }
 
-  private keep(key: string, entry: Kept): void {
+  private keep(key: string, entry: CachedPresentation): void {
     this.kept.delete(key);
     this.kept.set(key, entry);
     for (const oldest of this.kept.keys()) {

@@ -5,8 +5,8 @@ import { describeExecution } from '../temporal/describe.ts';
 import { listExecutions, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { ANSWERS_WITHIN_MS, fromTemporal } from '../temporal/from-temporal.ts';
-import { saidOf } from '../temporal/heartbeats.ts';
-import type { Said } from '../temporal/heartbeats.ts';
+import { heartbeatOf } from '../temporal/heartbeats.ts';
+import type { Heartbeat } from '../temporal/heartbeats.ts';
 import { readQueues } from '../temporal/queues.ts';
 import type { Queue } from '../temporal/queues.ts';
 import { faultOf, firstValue, millisOf } from '../temporal/temporal-values.ts';
@@ -28,7 +28,7 @@ export interface ActivityInFlight {
   since: number | null;
   /** Its last sign of life, in this attempt or in one that was lost. */
   beat: number | null;
-  said: Said | null;
+  said: Heartbeat | null;
   /** Who runs it, or ran it last. */
   worker: string | null;
   /** Why the attempt before this one failed. */
@@ -125,7 +125,7 @@ export function inFlight(
         ? millisOf(about.lastStartedTime)
         : (millisOf(about.nextAttemptScheduleTime) ?? millisOf(about.scheduledTime)),
     beat: millisOf(about.lastHeartbeatTime),
-    said: saidOf(firstValue(about.heartbeatDetails)),
+    said: heartbeatOf(firstValue(about.heartbeatDetails)),
     worker: about.lastWorkerIdentity || null,
     lastFailure: about.lastFailure ? faultOf(about.lastFailure) : null,
   };

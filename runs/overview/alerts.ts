@@ -43,14 +43,14 @@ export interface Observation {
   looked: (run: string | null) => boolean;
 }
 
-interface Told {
+interface SentAlert {
   notice: Notice;
   /** Attempts from which on it is told again; absent until it has been told. */
   next?: number;
 }
 
 /** What has been seen, and told. */
-export type Memory = ReadonlyMap<string, Told>;
+export type Memory = ReadonlyMap<string, SentAlert>;
 
 /**
  * What is to be told of an observation after all that was told before. A retry is told from its `retries`th attempt on,
@@ -62,7 +62,7 @@ export function alertsOf(
   retries: number,
 ): { alerts: Alert[]; memory: Memory } {
   const alerts: Alert[] = [];
-  const now = new Map<string, Told>();
+  const now = new Map<string, SentAlert>();
   const tell = ({ kind, run, text }: Notice, over: boolean): void =>
     void alerts.push({ kind, run, text, over, at: new Date(at).toISOString() });
   for (const notice of notices) {
@@ -85,7 +85,7 @@ export function alertsOf(
   return { alerts, memory: now };
 }
 
-function isDue({ kind, attempt = 0 }: Notice, before: Told | undefined, retries: number): boolean {
+function isDue({ kind, attempt = 0 }: Notice, before: SentAlert | undefined, retries: number): boolean {
   if (kind === 'retry') return attempt >= retries;
   return kind !== 'no-worker' || before !== undefined;
 }

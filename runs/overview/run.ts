@@ -32,7 +32,7 @@ const FRESH_MS = 1000;
 const MOST_KEPT = 64;
 const MOST_STEPS = 10_000;
 
-interface Kept {
+interface CachedView {
   at: number;
   view: Promise<RunView>;
   last: RunView | null;
@@ -43,7 +43,7 @@ interface Kept {
  * was seen last where a source is away.
  */
 export class RunObserver {
-  private readonly views = new Map<string, Kept>();
+  private readonly views = new Map<string, CachedView>();
   private readonly sources: Sources;
   private readonly mostSteps: number;
 
@@ -75,7 +75,7 @@ export class RunObserver {
     return this.look(run);
   }
 
-  private async keep(run: string, entry: Kept): Promise<void> {
+  private async keep(run: string, entry: CachedView): Promise<void> {
     try {
       entry.last = await entry.view;
       entry.at = Date.now();
@@ -136,7 +136,7 @@ async function asked(
   return { execution, progress };
 }
 
-const stepsIn = (kept: Kept | undefined): number => kept?.last?.steps.value?.length ?? 0;
+const stepsIn = (kept: CachedView | undefined): number => kept?.last?.steps.value?.length ?? 0;
 
 type Looked<T> = Look<T> & { unknown?: boolean; error?: unknown };
 

@@ -183,7 +183,7 @@ async function lookUp(look: Look, listed: RunRow, progress: Progress | null): Pr
     run !== null && isFileName(run)
       ? await orNull(look, () => unlessDamaged(damaged, () => store.find(runKey(run), runClaims, { signal })))
       : null;
-  const row = { ...listed, run, ...(progress && toldBy(progress)) };
+  const row = { ...listed, run, ...(progress && reportedBy(progress)) };
   damaged.forEach(look.problem);
   if (run === null || (claim === null && damaged.length === 0)) return row;
   // Of one whose claim is damaged its steps may be sound.
@@ -295,7 +295,7 @@ function heldOutOf(heldOut: Pick<HeldOutFacts, 'arms'> | null): RunRow['heldOut'
   return all.trials === 0 ? null : { ...measured(all, CONFIDENCE), confidence: CONFIDENCE };
 }
 
-export function toldBy(progress: Progress): Partial<RunRow> {
+export function reportedBy(progress: Progress): Partial<RunRow> {
   const { status, phase, question, step, heldOut, retrying } = progress;
   return {
     status,

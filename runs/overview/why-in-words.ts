@@ -1,7 +1,7 @@
 import { counted } from '../../core/counted.ts';
 import { howLong } from '../../core/time/how-long.ts';
-import { saidInWords } from '../temporal/heartbeats.ts';
-import type { Said } from '../temporal/heartbeats.ts';
+import { heartbeatInWords } from '../temporal/heartbeats.ts';
+import type { Heartbeat } from '../temporal/heartbeats.ts';
 import type { Reason } from './why.ts';
 
 /** A reason as a sentence, with what a person can do about it where there is something. */
@@ -97,11 +97,16 @@ const many = ({
   count === 1 ? `${activity} of ${workflow}` : `${activity} (${count} of them, one of ${workflow})`;
 
 /** Progress adds up; of other things the first one stands for all. */
-function together(said: readonly Said[]): string {
+function together(said: readonly Heartbeat[]): string {
   const far = said.filter((one) => one.kind === 'progress');
   const [first] = said;
   if (first === undefined) return '';
-  if (far.length !== said.length) return saidInWords(first);
+  if (far.length !== said.length) return heartbeatInWords(first);
   const sum = (of: 'done' | 'total' | 'tokens'): number => far.reduce((all, one) => all + one[of], 0);
-  return saidInWords({ kind: 'progress', done: sum('done'), total: sum('total'), tokens: sum('tokens') });
+  return heartbeatInWords({
+    kind: 'progress',
+    done: sum('done'),
+    total: sum('total'),
+    tokens: sum('tokens'),
+  });
 }

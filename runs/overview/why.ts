@@ -9,7 +9,7 @@ import { ask, askLadder, askProgress } from '../temporal/ask.ts';
 import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { findRun } from '../temporal/find-execution.ts';
-import type { Said } from '../temporal/heartbeats.ts';
+import type { Heartbeat } from '../temporal/heartbeats.ts';
 import { lastStep } from './last-step.ts';
 import type { LastStep } from './last-step.ts';
 import { pendingOf } from '../temporal/pending.ts';
@@ -61,7 +61,7 @@ export type Reason =
   | { kind: 'verdicts'; verifier: string | null; count: number }
   /** In a queue that is served: everybody is busy with something else. */
   | ({ kind: 'queued' } & Several)
-  | ({ kind: 'works'; heartbeatAt: number | null; said: Said[]; workers: string[] } & Several)
+  | ({ kind: 'works'; heartbeatAt: number | null; said: Heartbeat[]; workers: string[] } & Several)
   | { kind: 'paused-activity'; activity: string; workflow: string }
   | { kind: 'over'; status: RunStatus; failure: string | null; at: number | null }
   /** Nothing is in flight: it waits for a clock or a message. */

@@ -1,7 +1,7 @@
 import { fieldOf } from './temporal-values.ts';
 
 /** What an activity said of itself with its last heartbeat, as far as it is known what that means. */
-export type Said =
+export type Heartbeat =
   /** `advance` and `resume`. */
   | { kind: 'progress'; done: number; total: number; tokens: number }
   /** A long call: attempts of the tool that failed, why the last did, and what the tool itself says. */
@@ -14,7 +14,7 @@ export type Said =
 const LONGEST = 300;
 
 /** null of an activity that only says that it is alive. */
-export function saidOf(details: unknown): Said | null {
+export function heartbeatOf(details: unknown): Heartbeat | null {
   if (details === undefined || details === null) return null;
   const count = (name: string): number | null => {
     const value = fieldOf(details, name);
@@ -37,7 +37,7 @@ function textOf(value: unknown): string | null {
 }
 
 /** The same in a line. */
-export function saidInWords(said: Said): string {
+export function heartbeatInWords(said: Heartbeat): string {
   switch (said.kind) {
     case 'progress':
       return `${said.done} of ${said.total} episodes, ${said.tokens} tokens`;

@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { describeExecution } from './describe.ts';
 import type { Description } from './describe.ts';
-import { saidOf } from './heartbeats.ts';
-import type { Said } from './heartbeats.ts';
+import { heartbeatOf } from './heartbeats.ts';
+import type { Heartbeat } from './heartbeats.ts';
 import { faultOf, firstValue, millisOf, secondsOf } from './temporal-values.ts';
 import type { Fault, PendingActivity as RawActivity } from './temporal-values.ts';
 
@@ -27,7 +27,7 @@ export interface PendingActivity {
   lastFailure: Fault | null;
   worker: string | null;
   /** With its last sign of life. */
-  said: Said | null;
+  said: Heartbeat | null;
 }
 
 /** A workflow that a worker has to look at: something has happened that it has not heard of. */
@@ -104,7 +104,7 @@ function activityOf(workflowId: string, raw: RawActivity): PendingActivity {
     heartbeatSeconds: secondsOf(activityOptions?.heartbeatTimeout),
     lastFailure: lastFailure ? faultOf(lastFailure) : null,
     worker: lastWorkerIdentity || null,
-    said: saidOf(firstValue(raw.heartbeatDetails)),
+    said: heartbeatOf(firstValue(raw.heartbeatDetails)),
   };
 }
 

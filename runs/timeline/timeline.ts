@@ -24,11 +24,11 @@ export interface TimelineActivity extends Omit<AttemptedActivity, 'input' | 'res
   /** What it went on from, as it is kept. */
   from: BlobRef[];
   /** What the loss of its attempts left alone; null where none was lost. */
-  kept: Kept | null;
+  kept: NotRepeated | null;
 }
 
 /** What had been finished, and was not done again when attempts at a later activity were lost. */
-export interface Kept {
+export interface NotRepeated {
   /** Long calls of the same episodes, or of the one that was asked for, and what they had taken, seconds. */
   calls: number;
   callSeconds: number;
@@ -152,7 +152,7 @@ export function timelineOf(
     episode === null || episodes === null || episodes.some((one) => same(one, episode));
   const activities = all.filter(concerns).toSorted((a, b) => a.scheduled - b.scheduled);
   for (const activity of activities) {
-    if (activity.lost) activity.kept = keptBefore(activity, all, episode);
+    if (activity.lost) activity.kept = notRepeatedBefore(activity, all, episode);
   }
   const events = group!.events;
   return {
@@ -189,11 +189,11 @@ function lostTime(activities: readonly TimelineActivity[]): Timeline['lost'] & {
 }
 
 /** Long calls of the activity's episodes, or of this one of them, that were done when it was asked for. */
-function keptBefore(
+function notRepeatedBefore(
   activity: TimelineActivity,
   all: readonly TimelineActivity[],
   episode: EpisodeName | null,
-): Kept {
+): NotRepeated {
   const episodes = episode ? [episode] : activity.episodes;
   const calls = all.filter(
     (one) =>

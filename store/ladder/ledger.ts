@@ -18,7 +18,7 @@ export async function appendLedger(
   options: CallOptions = {},
 ): Promise<Record<string, LedgerTotals>> {
   if (entries.length === 0) return {};
-  const page = await store.keep(ledgerKey(run, writer, sequence), ledgerPages, [...entries], options);
+  const page = await store.putIfAbsent(ledgerKey(run, writer, sequence), ledgerPages, [...entries], options);
   return addEntries({}, page.value);
 }
 

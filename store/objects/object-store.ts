@@ -37,7 +37,7 @@ export interface ObjectStoreOptions {
    * For whoever looks, and would rather be told than wait: while the server answers nothing, a request that was silent is
    * not made again, and others fail at once.
    */
-  hasty?: boolean;
+  failFast?: boolean;
 }
 
 export interface CallOptions {
@@ -51,7 +51,7 @@ export interface PutOptions extends CallOptions {
 }
 
 /** What lies at a key, whoever wrote it. */
-export interface Kept<T> {
+export interface StoredObject<T> {
   ref: BlobRef;
   value: T;
 }
@@ -59,7 +59,7 @@ export interface Kept<T> {
 /** The S3 metadata that carries the digest, as `x-amz-meta-sha256`. */
 const DIGEST = 'sha256';
 const BACKOFF_MS = [100, 400];
-/** A hasty store does not ask again within this time a server that was found to be away. */
+/** A store that fails fast does not ask again within this time a server that was found to be away. */
 const AWAY_MS = 1000;
 const ASK_FIRST_BYTES = 2 ** 16;
 /** Parsing it takes milliseconds: several of them do not share a turn of the event loop. */
@@ -77,13 +77,13 @@ export class ObjectStore {
   private readonly transport: S3Transport;
   private readonly cache: BlobCache | undefined;
   private readonly warned = new Set<string>();
-  private readonly hasty: boolean;
+  private readonly failFast: boolean;
   /** When the server last answered anything. By `performance.now()`, like all that follows. */
   private answeredAt = -Infinity;
   private away: { error: unknown; at: number } | null = null;
 
   private constructor(options: ObjectStoreOptions) {
-    this.hasty = options.hasty ?? false;
+    this.failFast = options.failFast ?? false;
     const { endPoint, port, useSSL, accessKey, secretKey } = options;
     this.address = `${useSSL ? 'https' : 'http'}://${endPoint}:${port}`;
     this.bucket = options.bucket;
@@ -137,7 +137,12 @@ export class ObjectStore {
    * committed, because others may have read it already; so answer from the value that comes back, never from the one
    * that was given. Throws what the codec throws where something else lies there.
    */
-  async keep<T>(key: string, codec: Codec<T>, value: T, options: CallOptions = {}): Promise<Kept<T>> {
+  async putIfAbsent<T>(
+    key: string,
+    codec: Codec<T>,
+    value: T,
+    options: CallOptions = {},
+  ): Promise<StoredObject<T>> {
     assertKey(key);
     const bytes = await codec.encode(value);
     const sha256 = await sha256OfMany(bytes);
@@ -170,7 +175,7 @@ export class ObjectStore {
     assertKey(key);
     // Beside the upload. Whether that goes well does not matter to a cache that knows its contents by their digest.
     const [created] = await Promise.all([
-      this.putIfAbsent(key, bytes, sha256, contentType, signal),
+      this.conditionalPut(key, bytes, sha256, contentType, signal),
       this.remember(sha256, bytes),
     ]);
     const ref = created ? { key, sha256, bytes: bytes.length } : await this.head(key, { signal });
@@ -328,7 +333,7 @@ export class ObjectStore {
   private async probe(signal: AbortSignal | undefined): Promise<void> {
     const key = `probe/${randomUUID()}`;
     const bytes = new TextEncoder().encode('conditional writes?');
-    const put = () => this.putIfAbsent(key, bytes, sha256Hex(bytes), 'text/plain', signal);
+    const put = () => this.conditionalPut(key, bytes, sha256Hex(bytes), 'text/plain', signal);
     await put();
     const second = await put();
     await this.remove([key], { signal });
@@ -343,7 +348,7 @@ export class ObjectStore {
   }
 
   /** False when the key is taken. */
-  private putIfAbsent(
+  private conditionalPut(
     key: string,
     bytes: Uint8Array,
     sha256: string,
@@ -423,9 +428,9 @@ export class ObjectStore {
         signal?.throwIfAborted();
         if (!isUnreachable(error)) this.answeredAt = performance.now();
         const isSilent = isUnreachable(error) && this.answeredAt < begun;
-        const wait = this.hasty && isSilent && isTimeout(error) ? undefined : BACKOFF_MS[attempt];
+        const wait = this.failFast && isSilent && isTimeout(error) ? undefined : BACKOFF_MS[attempt];
         if (wait === undefined || !isPassing(error)) {
-          if (this.hasty && isSilent) this.away = { error, at: performance.now() };
+          if (this.failFast && isSilent) this.away = { error, at: performance.now() };
           throw storeError(error, { address, doing });
         }
         const pause = wait * (0.5 + Math.random());

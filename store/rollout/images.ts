@@ -4,7 +4,7 @@ import { imageKey } from '../keys.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 
 /** Keeps an image of a run's episodes; one that is there already is adopted. */
-export async function keepImage(
+export async function putImage(
   store: ObjectStore,
   run: string,
   { sha256, mediaType }: ImageRef,
@@ -41,6 +41,6 @@ export async function copyImages(
     turns.flatMap(({ observation }) => observation?.images ?? []),
   );
   for (const image of new Map(images.map((one) => [one.sha256, one])).values()) {
-    await keepImage(store, to, image, await loadImage(store, from, image, options), options);
+    await putImage(store, to, image, await loadImage(store, from, image, options), options);
   }
 }

@@ -4,7 +4,7 @@ import type { Json } from '../../core/json/json.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import { rolloutKey, rolloutsOfRun, rolloutsPrefix } from '../keys.ts';
 import { checkedJson } from '../codec.ts';
-import type { CallOptions, Kept, ObjectStore } from '../objects/object-store.ts';
+import type { CallOptions, StoredObject, ObjectStore } from '../objects/object-store.ts';
 import { fromStoredGroup, toStoredGroup } from '../sampler-logprobs.ts';
 import type { StoredGroup } from '../sampler-logprobs.ts';
 
@@ -36,12 +36,12 @@ const groups = checkedJson<WithFormat>((json, key) => {
  * group that counts is the one that comes back.
  * Throws GradusError('store', 'invalid-trajectory') for what would not come back: other lengths, NaN, infinities.
  */
-export async function keepTrajectories(
+export async function putTrajectories(
   store: ObjectStore,
   { run, stage, step }: RolloutPlace,
   group: RolloutGroup,
   options: CallOptions = {},
-): Promise<Kept<RolloutGroup>> {
+): Promise<StoredObject<RolloutGroup>> {
   for (const { sample, tokens, mask, samplerLogprobs, kept } of group.episodes) {
     const whole = [mask, samplerLogprobs, kept ?? tokens].every(({ length }) => length === tokens.length);
     if (!whole || !samplerLogprobs.every(Number.isFinite)) {
@@ -54,7 +54,7 @@ export async function keepTrajectories(
     }
   }
   const key = rolloutKey(run, stage, step, group.id);
-  const { ref, value } = await store.keep(key, groups, { format: FORMAT, ...group }, options);
+  const { ref, value } = await store.putIfAbsent(key, groups, { format: FORMAT, ...group }, options);
   return { ref, value: withoutFormat(value) };
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KeptChange } from '../../core/run-change.ts';
+import type { StoredChange } from '../../core/run-change.ts';
 import { jsonCodec } from '../codec.ts';
 import { changeKey, changesPrefix } from '../keys.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
@@ -8,7 +8,7 @@ const FORMAT = 'gradus.change/1';
 
 const limit = z.number().nullable().optional();
 
-const changes = jsonCodec<KeptChange & { format: string }>(
+const changes = jsonCodec<StoredChange & { format: string }>(
   'a change of a run',
   z.looseObject({
     format: z.literal(FORMAT),
@@ -30,15 +30,15 @@ const changes = jsonCodec<KeptChange & { format: string }>(
  * Keeps a change under its number, or the next one that is free: where a run was reset, what it had changed before stays
  * in its record. First writer wins: the same update is one change, and what an earlier attempt has kept is returned.
  */
-export async function keepChange(
+export async function putChange(
   store: ObjectStore,
   run: string,
-  made: KeptChange,
+  made: StoredChange,
   options: CallOptions = {},
-): Promise<KeptChange> {
+): Promise<StoredChange> {
   for (let { number } = made; ; number++) {
     const wanted = { format: FORMAT, ...made, number };
-    const { value } = await store.keep(changeKey(run, number), changes, wanted, options);
+    const { value } = await store.putIfAbsent(changeKey(run, number), changes, wanted, options);
     if (value.update === made.update) return withoutFormat(value);
   }
 }
@@ -48,7 +48,7 @@ export async function readChanges(
   store: ObjectStore,
   run: string,
   options: CallOptions = {},
-): Promise<KeptChange[]> {
+): Promise<StoredChange[]> {
   const keys = (await store.list(changesPrefix(run), options)).map(({ key }) => key);
   const found = await Promise.all(keys.map((key) => store.find(key, changes, options)));
   return found
@@ -57,7 +57,7 @@ export async function readChanges(
     .toSorted((a, b) => a.number - b.number);
 }
 
-function withoutFormat(stored: KeptChange & { format: string }): KeptChange {
+function withoutFormat(stored: StoredChange & { format: string }): StoredChange {
   const { format: _, ...made } = stored;
   return made;
 }

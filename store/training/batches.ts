@@ -4,7 +4,7 @@ import { SEQUENCE_STREAMS, TOKEN_STREAMS } from '../../engine/learner/contract.t
 import type { SequenceStream, TrainBatch } from '../../engine/learner/contract.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import type { Codec } from '../codec.ts';
-import type { CallOptions, Kept, ObjectStore } from '../objects/object-store.ts';
+import type { CallOptions, StoredObject, ObjectStore } from '../objects/object-store.ts';
 import { tensorOf } from '../sampler-logprobs.ts';
 
 const FORMAT = 'gradus.batch/2';
@@ -84,12 +84,12 @@ const batches: Codec<TrainBatch> = {
 };
 
 /** First writer wins: the batch that counts is the one that comes back. */
-export const keepBatch = (
+export const putBatch = (
   store: ObjectStore,
   key: string,
   batch: TrainBatch,
   options: CallOptions = {},
-): Promise<Kept<TrainBatch>> => store.keep(key, batches, batch, options);
+): Promise<StoredObject<TrainBatch>> => store.putIfAbsent(key, batches, batch, options);
 
 export const loadBatch = (store: ObjectStore, ref: BlobRef, options: CallOptions = {}): Promise<TrainBatch> =>
   store.read(ref, batches, options);

@@ -113,7 +113,7 @@ export async function saveCheckpoint(
     createdBy: content.createdBy,
     files,
   };
-  const kept = await store.keep(manifestKey, manifests, manifest, options);
+  const kept = await store.putIfAbsent(manifestKey, manifests, manifest, options);
   return refOf(kept.ref, kept.value, weights);
 }
 
@@ -158,7 +158,7 @@ export async function adoptCheckpoint(
     updates: 0,
     files,
   };
-  const kept = await store.keep(`${folder}/manifest.json`, manifests, adopted, options);
+  const kept = await store.putIfAbsent(`${folder}/manifest.json`, manifests, adopted, options);
   return refOf(kept.ref, kept.value, source.weights);
 }
 

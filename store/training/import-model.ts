@@ -77,7 +77,7 @@ export async function saveImported(
   for (const bytes of files.values()) content.update(bytes);
   for (const { data } of weights.values()) content.update(data);
   const claim: RunClaim = { import: content.digest('hex'), spec: null };
-  const { value: taken } = await store.keep(runKey(name), runClaims, claim, options);
+  const { value: taken } = await store.putIfAbsent(runKey(name), runClaims, claim, options);
   if (taken.import !== claim.import) {
     throw new GradusError(
       'store',

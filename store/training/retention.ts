@@ -94,7 +94,7 @@ export async function pinCheckpoints(
   checkpoints: CheckpointRef[],
   options: CallOptions = {},
 ): Promise<void> {
-  await store.keep(pinsKey(run, by), pins, { checkpoints }, options);
+  await store.putIfAbsent(pinsKey(run, by), pins, { checkpoints }, options);
 }
 
 async function pinnedByOthers(

@@ -77,24 +77,24 @@ const answers = jsonCodec<StepAnswer>(
 );
 
 /** First writer wins: what an earlier attempt has kept stands. */
-export async function keepStepFacts(
+export async function putStepFacts(
   store: ObjectStore,
   run: string,
   step: StepFacts,
   options: CallOptions = {},
 ): Promise<void> {
   const key = stepFactsKey(run, step.stage, step.stageStep);
-  await store.keep(key, facts, { format: FORMAT, ...step }, options);
+  await store.putIfAbsent(key, facts, { format: FORMAT, ...step }, options);
 }
 
 /** The same, of what a person has answered to the step's question. */
-export async function keepStepAnswer(
+export async function putStepAnswer(
   store: ObjectStore,
   run: string,
   answer: StepAnswer,
   options: CallOptions = {},
 ): Promise<void> {
-  await store.keep(stepAnswerKey(run, answer.stage, answer.stageStep), answers, answer, options);
+  await store.putIfAbsent(stepAnswerKey(run, answer.stage, answer.stageStep), answers, answer, options);
 }
 
 /** A step as it is read back. */

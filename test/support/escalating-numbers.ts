@@ -1,5 +1,5 @@
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
+import { putVerdict } from '../../activities/verification/verdict-cache.ts';
 import { emptyAccount } from '../../core/ladder/budget.ts';
 import { noCalibration } from '../../core/ladder/calibration.ts';
 import type { LadderRequest, PlanRequest } from '../../core/ladder/requests.ts';
@@ -62,5 +62,5 @@ export const planRequest = (run: string, groups: BlobRef[]): PlanRequest => ({
 export async function keepNear(store: ObjectStore, digest: string, score: number): Promise<void> {
   const asked = { verifier: 'near', version: '1', digest };
   const spent = { seconds: 1, usd: 0 };
-  await keepVerdict(store, asked, { format: 'gradus.verdict/1', ...asked, spent, kind: 'scored', score });
+  await putVerdict(store, asked, { format: 'gradus.verdict/1', ...asked, spent, kind: 'scored', score });
 }

@@ -4,7 +4,7 @@ import { parseSpec } from '../../spec/parse-spec.ts';
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
-import { keepStepFacts } from '../../store/training/step-facts.ts';
+import { putStepFacts } from '../../store/training/step-facts.ts';
 import { someHeldOut, someStep } from './some-step.ts';
 import { tinySpec } from './tiny-spec.ts';
 
@@ -19,9 +19,9 @@ export async function keepForgottenRun(
 ): Promise<void> {
   const { model: _, ...spec } = parseSpec(tinySpec(), run, environments);
   const claim = { execution, spec: { ...spec, model: { kind: 'scratch' }, ...more } as never };
-  await store.keep(runKey(run), runClaims, claim);
+  await store.putIfAbsent(runKey(run), runClaims, claim);
   for (let step = 1; step <= steps; step++) {
     const heldOut = step % 2 === 0 ? someHeldOut(step, 32) : null;
-    await keepStepFacts(store, run, someStep({ stageStep: step, step: step + 2, heldOut }));
+    await putStepFacts(store, run, someStep({ stageStep: step, step: step + 2, heldOut }));
   }
 }

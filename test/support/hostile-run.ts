@@ -4,8 +4,8 @@ import type { Episode, RolloutGroup, Turn } from '../../core/episode/episode.ts'
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
-import { keepStepFacts } from '../../store/training/step-facts.ts';
-import { keepTrajectories } from '../../store/rollout/trajectories.ts';
+import { putStepFacts } from '../../store/training/step-facts.ts';
+import { putTrajectories } from '../../store/rollout/trajectories.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';
 import { briefSpec } from './brief-spec.ts';
 import { someHeldOut, someStep } from './some-step.ts';
@@ -29,7 +29,7 @@ export const LONG_LINE = 'long '.repeat(200_000);
 /** A finished run, in the store alone, in which everything that a model, a tool or a person wrote is hostile. */
 export async function keepHostileRun(store: ObjectStore, run: string): Promise<void> {
   const spec = parseSpec({ ...briefSpec(), run }, run, await loadEnvironments([])) as CurriculumSpec;
-  await store.keep(runKey(run), runClaims, { execution: 'none', spec });
+  await store.putIfAbsent(runKey(run), runClaims, { execution: 'none', spec });
   const turns: Turn[] = [
     {
       start: 0,
@@ -78,13 +78,13 @@ export async function keepHostileRun(store: ObjectStore, run: string): Promise<v
       },
     ],
   };
-  await keepTrajectories(store, { run, stage: 'rl', step: 1 }, group);
+  await putTrajectories(store, { run, stage: 'rl', step: 1 }, group);
   const checkpoint = {
     manifest: { key: 'k', sha256: '0'.repeat(64), bytes: 1 },
     weights: '0'.repeat(64),
     step: 1,
   };
-  await keepStepFacts(
+  await putStepFacts(
     store,
     run,
     someStep({

@@ -2,8 +2,8 @@ import { verifyAll } from '../../activities/verification/verify-episodes.ts';
 import { viewsOf } from '../../activities/ladder/candidates.ts';
 import type { TierView } from '../../activities/ladder/candidates.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepTrajectories } from '../../store/rollout/trajectories.ts';
-import { keepVerdict } from '../../activities/verification/verdict-cache.ts';
+import { putTrajectories } from '../../store/rollout/trajectories.ts';
+import { putVerdict } from '../../activities/verification/verdict-cache.ts';
 import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
@@ -57,7 +57,7 @@ export async function judgedGroup(
   episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
   const tasks = [{ ref, prompt: '', promptTokens: [0] }];
   const group = { id: place.id, weights: 'w', temperature: 1, tasks, episodes };
-  return (await keepTrajectories(store, place, group)).ref;
+  return (await putTrajectories(store, place, group)).ref;
 }
 
 const { signal } = new AbortController();
@@ -88,6 +88,6 @@ export async function keepAnswer(
   const view = await viewOf(environment, verifier, ref, answered(answer, 0, 0));
   const base = { format: 'gradus.verdict/1' as const, verifier, version: '1', digest: view.digest };
   const kept: TierAnswer = { ...base, spent: { seconds: 0, usd: 0 }, ...found };
-  await keepVerdict(store, base, kept);
+  await putVerdict(store, base, kept);
   return view.digest;
 }

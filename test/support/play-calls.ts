@@ -5,14 +5,14 @@ import type { Environment } from '../../environments/contract/environment.ts';
 import { toolFacts } from '../../environments/host/facts.ts';
 import { hostedHere } from '../../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../../environments/host/played-session.ts';
-import type { EndSaid } from '../../environments/contract/session.ts';
+import type { SessionEnd } from '../../environments/contract/session.ts';
 
 let episodes = 0;
 
 export interface Played {
   observations: Observation[];
   kept: EpisodeSession | undefined;
-  ended: EndSaid;
+  ended: SessionEnd;
 }
 
 export interface PlayOptions {

@@ -53,7 +53,7 @@ import type { HeededAlarm } from '../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
 import type { ArmHowSolved } from '../../core/training/how-solved.ts';
 import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-facts.ts';
-import type { TaughtTokens } from '../../core/training/figures.ts';
+import type { TrainedTokens } from '../../core/training/figures.ts';
 import type { TimeSplit } from '../../core/time/time-split.ts';
 
 // What the messages between workflows look like. Anyone who reaches the server can send one, and one that a handler
@@ -138,7 +138,7 @@ export const decidedShape = object<Decided>({ question: name, answer: oneOf(...D
 
 export const stepReport = object<ReportedStep>({
   secondsSince: timeSplit,
-  tokensSince: optional(object<TaughtTokens>({ sampled: natural, taught: natural })),
+  tokensSince: optional(object<TrainedTokens>({ sampled: natural, taught: natural })),
   stage: name,
   stageStep: natural,
   maxSteps: natural,

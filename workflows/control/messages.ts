@@ -14,8 +14,8 @@ import type { CurriculumState } from '../../core/training/curriculum.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { EvaluationResult } from '../../core/requests.ts';
 import type { RetryReport, Retrying } from '../../core/retrying.ts';
-import type { Changed, KeptChange, RunChange } from '../../core/run-change.ts';
-import type { TaughtTokens } from '../../core/training/figures.ts';
+import type { Changed, StoredChange, RunChange } from '../../core/run-change.ts';
+import type { TrainedTokens } from '../../core/training/figures.ts';
 import type { TimeSplit } from '../../core/time/time-split.ts';
 
 /** An alarm of a run, with the stage whose it is. */
@@ -53,7 +53,7 @@ export interface Progress {
   /** Wall seconds of all steps so far, by part. */
   seconds: TimeSplit;
   /** What each stage that samples has sampled to learn from so far, and what of it taught; absent in older versions. */
-  tokens?: Record<string, TaughtTokens>;
+  tokens?: Record<string, TrainedTokens>;
   learnerBackend: string | null;
   /** Activities at their third attempt or a later one. */
   retrying: Retrying[];
@@ -64,7 +64,7 @@ export interface Progress {
   /** Signals that no run has, with the nearest name: the newest eight. They were ignored. */
   unknownSignals: string[];
   /** What people have changed of the run: the newest eight. All of them are in the store. */
-  changes: KeptChange[];
+  changes: StoredChange[];
 }
 
 export const progress = defineQuery<Progress>('progress');
@@ -84,7 +84,7 @@ export const decide = defineUpdate<Decision, [answer: Decision, question?: strin
  * Changes limits of a run that goes on, from the next step on. Answers when the change is in the run's record, with what
  * lies there.
  */
-export const change = defineUpdate<KeptChange, [RunChange]>('change');
+export const change = defineUpdate<StoredChange, [RunChange]>('change');
 
 /** Between the workflows of a run. */
 
@@ -94,7 +94,7 @@ export const changesMade = defineSignal<[Changed]>('changesMade');
 export interface ReportedStep extends StepReport {
   secondsSince: TimeSplit;
   /** Absent where nothing was sampled, or an older version tells. */
-  tokensSince?: TaughtTokens;
+  tokensSince?: TrainedTokens;
 }
 export const stepReported = defineSignal<[ReportedStep]>('stepReported');
 export const questionAsked = defineSignal<[OpenQuestion]>('questionAsked');

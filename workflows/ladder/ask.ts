@@ -32,7 +32,7 @@ export function runOfThis(): string | null {
  */
 export async function ask<D extends Decision>(
   question: Question<D>,
-  announce: (question: OpenQuestion) => void | Promise<void> = tellRun,
+  announce: (question: OpenQuestion) => void | Promise<void> = notifyRun,
 ): Promise<D | 'stop'> {
   const one: Waiting = {
     question: { ...question, id: uuid4(), asker: workflowInfo().workflowId },
@@ -69,7 +69,7 @@ export function stopAsking(): void {
   for (const one of waiting.values()) one.answer ??= 'stop';
 }
 
-async function tellRun(question: OpenQuestion): Promise<void> {
+async function notifyRun(question: OpenQuestion): Promise<void> {
   const run = runOfThis();
   if (run === null) throw new Error('this workflow belongs to no run');
   await getExternalWorkflowHandle(run).signal(questionAsked, question);

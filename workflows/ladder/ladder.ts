@@ -44,7 +44,7 @@ import {
   verdictArrived,
 } from '../control/messages.ts';
 import { rootMessage } from '../ports.ts';
-import { damageOf } from '../control/until-mended.ts';
+import { damageOf } from '../control/retry-after-repair.ts';
 
 export const ladderStatus = defineQuery<LadderStatus>('ladder');
 

@@ -21,7 +21,7 @@ import type {
 import { addSpans } from '../../core/time/spans.ts';
 import { pinnedActivities, rolloutActivities, toolActivities } from '../activities.ts';
 import { parentOf } from '../control/refuse.ts';
-import { damageOf } from '../control/until-mended.ts';
+import { damageOf } from '../control/retry-after-repair.ts';
 
 export interface FollowRequest {
   group: OpenGroup;

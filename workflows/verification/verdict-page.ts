@@ -5,7 +5,7 @@ import { ids } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { Spent } from '../../core/tier-contract.ts';
 import { verdictActivities } from '../activities.ts';
-import { keepEntries } from '../ladder/keep-entries.ts';
+import { writeEntries } from '../ladder/write-entries.ts';
 import { listen } from '../control/listen.ts';
 import { arrivedShape } from '../control/message-shapes.ts';
 import { verdictArrived } from '../control/messages.ts';
@@ -61,7 +61,7 @@ export async function verdictPage(page: VerdictPage): Promise<VerdictsTaken> {
     const { run, stage, writer } = ledger;
     const entries = came.flatMap((one) => entriesOf(one, { stage, late: false }));
     // What is learnt must not depend on what was measured.
-    await keepEntries(run, `${writer}-${runId}`, entries, { heard: false });
+    await writeEntries(run, `${writer}-${runId}`, entries, { heard: false });
   }
   // What somebody else has caused costs nothing here.
   const paid = came.flatMap(({ spent }) => spent ?? []);

@@ -13,7 +13,7 @@ import type { Swept } from '../../core/ladder/requests.ts';
 import { ids } from '../../core/names.ts';
 import type { Spent } from '../../core/tier-contract.ts';
 import { sweepActivities, verdictActivities } from '../activities.ts';
-import { keepEntries } from '../ladder/keep-entries.ts';
+import { writeEntries } from '../ladder/write-entries.ts';
 import { listen } from '../control/listen.ts';
 import { arrivedShape } from '../control/message-shapes.ts';
 import { ladderSwept, verdictArrived } from '../control/messages.ts';
@@ -78,7 +78,7 @@ export async function verificationSweep(written: SweepInput): Promise<SweepResul
     }
   }
   await condition(() => waiting.size === 0, left());
-  await keepEntries(run, writer, entries, { heard: true });
+  await writeEntries(run, writer, entries, { heard: true });
   if (found.length > 0) await tell(run, found);
   return { asked, arrived: found.length, spent: { seconds: account.seconds, usd: account.usd } };
 

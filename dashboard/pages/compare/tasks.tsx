@@ -59,7 +59,7 @@ export const Tasks: FC<{ runs: readonly string[]; tasks: CommonTasks; only: Aski
                           {some.map((one) => (
                             <>
                               <a class="chip" href={episodeAt({ run: runs[r]!, ...at, ...one })}>
-                                {saidOf(one)}
+                                {outcomeOf(one)}
                               </a>{' '}
                             </>
                           ))}
@@ -85,5 +85,5 @@ const solvedOf = (some: readonly CommonEpisode[]): string =>
     .toSorted()
     .join();
 
-const saidOf = ({ success, reward }: CommonEpisode): string =>
+const outcomeOf = ({ success, reward }: CommonEpisode): string =>
   `${success === null ? 'not judged' : success ? 'solved' : 'not solved'}${reward === null ? '' : `, ${shortNumber(reward)}`}`;

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Tensor } from '@tensorflow/tfjs';
 import type { Backend } from '../tensorflow/backend.ts';
-import type { KeptSets } from '../contract.ts';
+import type { SamplingMask } from '../contract.ts';
 import type { Program } from '../programs/program.ts';
-import { gather, gatherKept, scatter, type Rows } from './row-packing.ts';
+import { gather, gatherSamplingMask, scatter, type Rows } from './row-packing.ts';
 import type { Runner } from '../tensorflow/runner.ts';
 
 /** Programs over the micro-batches of a packed batch, one after another. */
@@ -42,7 +42,7 @@ export function createMicroBatches(
   backend: Backend,
   runner: Runner,
   total: number,
-  kept: { sets: KeptSets; most: number } | undefined,
+  kept: { sets: SamplingMask; most: number } | undefined,
   advance: () => void,
 ): MicroBatches {
   const { tf } = backend;
@@ -54,7 +54,13 @@ export function createMicroBatches(
         tf.tensor1d(rows.targets, 'int32'),
         tf.tensor2d(rows.segments, [rows.rows, rows.length], 'int32'),
         ...(kept
-          ? [tf.tensor2d(gatherKept(kept.sets, rows, kept.most), [rows.sources.length, kept.most], 'int32')]
+          ? [
+              tf.tensor2d(
+                gatherSamplingMask(kept.sets, rows, kept.most),
+                [rows.sources.length, kept.most],
+                'int32',
+              ),
+            ]
           : []),
         ...perToken.map((values) => tf.tensor1d(gather(values, rows))),
       ];

@@ -1,6 +1,6 @@
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { Backend } from '../tensorflow/backend.ts';
-import type { ComputeSettings, KeptSets, ScoredBatch } from '../contract.ts';
+import type { ComputeSettings, SamplingMask, ScoredBatch } from '../contract.ts';
 import { FirstFit } from './first-fit.ts';
 
 /**
@@ -124,7 +124,7 @@ export function gather(values: Float32Array, rows: Rows): Float32Array {
  * The sets that the rows' targets were sampled among, [rows · length, most]: a set of fewer repeats its first id, and
  * all are −1 where nothing was cut.
  */
-export function gatherKept({ ids, offsets }: KeptSets, rows: Rows, most: number): Int32Array {
+export function gatherSamplingMask({ ids, offsets }: SamplingMask, rows: Rows, most: number): Int32Array {
   const gathered = new Int32Array(rows.sources.length * most).fill(-1);
   rows.sources.forEach((source, position) => {
     if (source < 0) return;

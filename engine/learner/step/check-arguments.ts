@@ -4,7 +4,7 @@ import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
   CriticSettings,
   CriticState,
-  KeptSets,
+  SamplingMask,
   ScoredBatch,
   Teacher,
   TrainBatch,
@@ -80,7 +80,7 @@ export function checkSequences(batch: ScoredBatch, config: ModelConfig, topK: nu
   if (odd >= 0) throw wrong('batch', `mask[${odd}] is ${mask[odd]}: it must be 0 or 1`);
   if (!mask.includes(1))
     throw wrong('batch', 'no token of the batch is masked in: there is nothing to learn');
-  if (batch.kept) checkKept(batch, batch.kept, config, topK);
+  if (batch.kept) checkSamplingMask(batch, batch.kept, config, topK);
 }
 
 function checkNumbers(arrays: Record<string, Float32Array>, count: number, what: string): void {
@@ -107,9 +107,9 @@ function checkUpdates(updates: readonly Int32Array[], sequences: number): void {
 }
 
 /** A token that it was not sampled among, or a set that does not fit, would be learnt from as something else. */
-function checkKept(
+function checkSamplingMask(
   { tokens }: ScoredBatch,
-  { ids, offsets }: KeptSets,
+  { ids, offsets }: SamplingMask,
   config: ModelConfig,
   topK: number,
 ): void {

@@ -4,7 +4,7 @@ import type { Backend } from '../tensorflow/backend.ts';
 import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
   ComputeSettings,
-  KeptSets,
+  SamplingMask,
   TrainBatch,
   TrainMetrics,
   TrainSettings,
@@ -206,7 +206,7 @@ const known = (value: number | null | undefined): number[] => (typeof value === 
 const meanOf = (values: readonly number[]): number | null =>
   values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 
-const nothingCut = ({ tokens }: TrainBatch): KeptSets => ({
+const nothingCut = ({ tokens }: TrainBatch): SamplingMask => ({
   ids: new Int32Array(0),
   offsets: new Int32Array(tokens.length + 1),
 });

@@ -4,7 +4,7 @@ import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { defineEnvironment, ToolRefusal } from '../../contract/environment.ts';
 import type { Environment, Task, Tool, ToolContext, Verifier } from '../../contract/environment.ts';
-import type { EndSaid, EpisodeEnd, Pin, Replay, Session, SessionPlace } from '../../contract/session.ts';
+import type { SessionEnd, EpisodeEnd, Pin, Replay, Session, SessionPlace } from '../../contract/session.ts';
 import { environmentReward } from '../../verifiers/environment-reward.ts';
 import { Rows, wrong } from './rows.ts';
 import type { Row, RowChoices } from './rows.ts';
@@ -136,7 +136,7 @@ class GymSession implements Session {
     return text;
   }
 
-  async end({ answer }: EpisodeEnd, signal: AbortSignal): Promise<EndSaid> {
+  async end({ answer }: EpisodeEnd, signal: AbortSignal): Promise<SessionEnd> {
     const said = { type: 'output_text', text: answer ?? '', annotations: [] };
     const message = { id: 'msg', type: 'message', role: 'assistant', status: 'completed', content: [said] };
     const response = {

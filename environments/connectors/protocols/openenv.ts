@@ -76,7 +76,7 @@ const answerShape = z.discriminatedUnion('type', [
   z.object({ type: z.literal('mcp'), data: z.record(z.string(), z.json()) }),
   z.object({ type: z.literal('error'), data: z.object({ message: z.string(), code: z.string() }) }),
 ]);
-type Said = Exclude<z.infer<typeof answerShape>, { type: 'error' }>;
+type OpenEnvAnswer = Exclude<z.infer<typeof answerShape>, { type: 'error' }>;
 
 const schemaShape = z.object({ action: z.record(z.string(), z.json()) });
 const mcpToolsShape = z.object({
@@ -240,12 +240,12 @@ class Connection {
    * Throws ToolRefusal for an action that the server's schema does not have, or that `refuses` says; for any other mistake
    * GradusError('environment', 'session-lost' | 'server-error' | 'server-answer', retryable), and the signal's reason.
    */
-  async ask<Type extends Said['type']>(
+  async ask<Type extends OpenEnvAnswer['type']>(
     type: Type,
     message: Json,
     signal: AbortSignal,
     refuses?: (message: string) => boolean,
-  ): Promise<Extract<Said, { type: Type }>> {
+  ): Promise<Extract<OpenEnvAnswer, { type: Type }>> {
     signal.throwIfAborted();
     if (this.lost !== undefined) throw sessionLost(`the connection to ${this.url} is gone: ${this.lost}`);
     const text = await new Promise<string>((resolve, reject) => {
@@ -272,7 +272,7 @@ class Connection {
       });
     }
     if (said.type !== type) throw wrongAnswer(this.url, `${said.type} where ${type} was asked for`);
-    return said as Extract<Said, { type: Type }>;
+    return said as Extract<OpenEnvAnswer, { type: Type }>;
   }
 
   /** The server ends the session when the connection ends. */

@@ -116,7 +116,7 @@ function readVerdict(name: string, said: Json): Verdict {
 }
 
 function readTask(ref: TaskRef, said: Json): Task {
-  const task = withoutNulls(said) as unknown as { prompt: string; tools?: ToolSaid[] } | null;
+  const task = withoutNulls(said) as unknown as { prompt: string; tools?: WrittenTool[] } | null;
   if (typeof task?.prompt !== 'string') {
     throw new GradusError(
       'environment',
@@ -128,7 +128,7 @@ function readTask(ref: TaskRef, said: Json): Task {
   return { ref, ...rest, ...(tools && { tools: tools.map(sessionTool) }) };
 }
 
-interface ToolSaid {
+interface WrittenTool {
   name: string;
   description: string;
   arguments: JsonSchema;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Json } from '../../../core/json/json.ts';
 import type { Need, Task } from '../../contract/environment.ts';
-import type { Acted, EndSaid, Session, SessionPlace } from '../../contract/session.ts';
+import type { Acted, SessionEnd, Session, SessionPlace } from '../../contract/session.ts';
 import { findInterpreter, setUpCommand } from './interpreter.ts';
 import type { Interpreter } from './interpreter.ts';
 import { PythonServer } from './python-server.ts';
@@ -102,7 +102,7 @@ export class PythonModule {
       act: async ({ name, arguments: args }, { signal }) =>
         withoutNulls(await ask({ do: 'act', name, arguments: args }, signal)) as Acted,
       end: async ({ answer, by }, signal) =>
-        (withoutNulls(await ask({ do: 'end', answer, by }, signal)) ?? {}) as EndSaid,
+        (withoutNulls(await ask({ do: 'end', answer, by }, signal)) ?? {}) as SessionEnd,
       close: async () => {
         try {
           if (worker.alive) await worker.ask({ do: 'close' }, this.asked({}));

@@ -3,7 +3,7 @@ import type { ToolCall } from '../../../core/episode/episode.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { openPage } from '../../sandbox/browser/open-page.ts';
 import { ToolRefusal } from '../../contract/environment.ts';
-import type { ActedFully, EndSaid } from '../../contract/session.ts';
+import type { ActedFully, SessionEnd } from '../../contract/session.ts';
 import { fileAt } from './page-files.ts';
 
 /** A page of MiniWoB and what its random numbers begin with. */
@@ -38,7 +38,7 @@ const STATE = `({ done: WOB_DONE_GLOBAL, reward: WOB_RAW_REWARD_GLOBAL })`;
 /** An episode on a page, as a session has it. */
 export interface OpenProblem {
   act(call: ToolCall): Promise<ActedFully>;
-  end(): EndSaid;
+  end(): SessionEnd;
   close(): Promise<void>;
 }
 

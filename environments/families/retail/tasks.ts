@@ -113,7 +113,7 @@ function oneOrder(shape: Level, draw: Draw): Goal {
     tracking: '',
     refunds: [],
   };
-  const wish = shape.first === 'told' ? toldWish(order, draw) : unwanted(order, shape.asks, draw);
+  const wish = shape.first === 'told' ? statedWish(order, draw) : unwanted(order, shape.asks, draw);
   return {
     shop: { customers: [customer], orders: [order] },
     catalogue: [],
@@ -124,7 +124,7 @@ function oneOrder(shape: Level, draw: Draw): Goal {
 }
 
 /** One change of which the customer says all. */
-function toldWish(order: Order, draw: Draw): Wish {
+function statedWish(order: Order, draw: Draw): Wish {
   const { id } = order;
   const item = order.items[0]!.id;
   if (order.status === 'delivered') {

@@ -17,7 +17,7 @@ export const wantedShop = ({ shop, catalogue, customer, wishes }: Goal): Shop =>
   );
 
 /** Whether what was asked for was told: in a message that has no other value of its kind. */
-function areFactsTold({ wishes }: Goal, messages: readonly string[]): boolean {
+function areFactsReported({ wishes }: Goal, messages: readonly string[]): boolean {
   const facts = wishes.flatMap(({ fact }) => fact ?? []);
   return KINDS.every((kind) => {
     const valuesIn = (text: string): Set<string> => new Set(text.match(kind));
@@ -50,7 +50,7 @@ export function retailVerifier(): FastVerifier {
       const checks = {
         ended: answer !== null,
         state: same(desk.shop, wantedShop(goal)),
-        facts: areFactsTold(goal, [...desk.said, answer ?? '']),
+        facts: areFactsReported(goal, [...desk.said, answer ?? '']),
         refusals: goal.wishes.every(
           ({ write }, i) => write !== null || (desk.mood.accepted.includes(i) && !desk.mood.misled),
         ),

@@ -1,6 +1,6 @@
 import type { ToolCall } from '../../../core/episode/episode.ts';
 import { ToolRefusal } from '../../contract/environment.ts';
-import type { ActedFully, EndSaid } from '../../contract/session.ts';
+import type { ActedFully, SessionEnd } from '../../contract/session.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { asText } from './as-text.ts';
 import { pageAt, resultsAt, type Page } from './pages.ts';
@@ -43,7 +43,7 @@ export function readAt(visit: Visit, address: string): ActedFully {
 }
 
 /** A visit that ends without a purchase was worth nothing. */
-export const lastWord = (bought: Bought | null): EndSaid => ({
+export const lastWord = (bought: Bought | null): SessionEnd => ({
   reward: bought?.reward ?? 0,
   info: bought?.parts ?? null,
 });

@@ -4,7 +4,7 @@ import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createTraining } from '../../../activities/training/learner.ts';
 import { createLadder } from '../../../activities/ladder/ladder.ts';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
-import { loadBatch, keepBatch } from '../../../store/training/batches.ts';
+import { loadBatch, putBatch } from '../../../store/training/batches.ts';
 import { readChanges } from '../../../store/run/changes.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { readLedger } from '../../../store/ladder/ledger.ts';
@@ -15,7 +15,7 @@ import { createVerification } from '../../../activities/verification/verifiers.t
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { AssessRequest, PlanRequest } from '../../../core/ladder/requests.ts';
 import type { AdvanceProgress, TrainRequest } from '../../../core/requests.ts';
-import type { KeptChange } from '../../../core/run-change.ts';
+import type { StoredChange } from '../../../core/run-change.ts';
 import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';
 import { defineEnvironment } from '../../../environments/contract/environment.ts';
 import {
@@ -213,7 +213,7 @@ test('the calls that are due are those of the part that is kept, though the epis
 test('a change of a run is kept once, whoever brings it again, and another one gets the next number', async () => {
   const { keepChange } = createCurriculum({ store, environments });
   const made = { number: 1, after: 0, update: 'a', at: '2026-11-23T00:00:00.000Z', stage: 'rl', step: null };
-  const keep = (over: Partial<KeptChange>) =>
+  const keep = (over: Partial<StoredChange>) =>
     keepChange({ run: 'changed', made: { ...made, ...over } }, signal);
   const first = await keep({ maxSteps: { rl: 9 } });
   expect(first).toEqual({ ...made, maxSteps: { rl: 9 } });
@@ -351,7 +351,7 @@ test('a step of a learner that is not repeatable is the step that was kept: its 
     sequences: {},
     updates: [Int32Array.of(0)],
   };
-  const { ref: batch } = await keepBatch(store, 'runs/restless/batches/rl/1.safetensors', one);
+  const { ref: batch } = await putBatch(store, 'runs/restless/batches/rl/1.safetensors', one);
   const request = {
     run: 'restless',
     stage: 'rl',

@@ -24,7 +24,7 @@ import { placeOf } from '../../../runs/episodes/place.ts';
 import { ReplayJobs } from '../../../runs/replay/jobs.ts';
 import type { ReplayJob } from '../../../runs/replay/jobs.ts';
 import { applyRetention } from '../../../store/training/retention.ts';
-import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { hasChromium, launchChromium } from '../../support/chromium.ts';
@@ -400,7 +400,7 @@ describe('in a process of its own', () => {
     const other = structuredClone(group);
     const { tokens, turns } = other.episodes[1]!;
     tokens[turns[0]!.start]!++;
-    await keepTrajectories(store, place, { ...other, id: 'group-0900' });
+    await putTrajectories(store, place, { ...other, id: 'group-0900' });
     const changed = gradus(placeOf({ ...place, group: 900 }), '--json', '--top-k', '0');
     const { code, stdout: json } = (await changed.catch((error: unknown) => error)) as {
       code: number;

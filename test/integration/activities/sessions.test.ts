@@ -177,7 +177,7 @@ test('a group that fails lets go of what its episodes have opened on servers', a
 test('a run goes on with the tasks that it began with, or not at all', async () => {
   const run = 'house-of-version-1';
   const spec = { run, taskVersions: { 'house-fold': '1' } } as never;
-  await store.keep(runKey(run), runClaims, { execution: 'x', spec });
+  await store.putIfAbsent(runKey(run), runClaims, { execution: 'x', spec });
   const house = (version: string) => houseWith(WAYS['fold']!(), { version });
   await expect(rollOut(house('2'), EVERY_LAMP, run)).rejects.toMatchObject({
     boundary: 'environment',

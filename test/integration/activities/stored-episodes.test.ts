@@ -5,7 +5,7 @@ import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
-import { keepTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { answered } from '../../support/ladder-groups.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -48,7 +48,7 @@ const keep = (run: string, step: number, id = 'group-0000') => {
       { ...second, task, outcome: outcome(0) },
     ]),
   };
-  return keepTrajectories(store, { run, stage: 'rl', step }, group);
+  return putTrajectories(store, { run, stage: 'rl', step }, group);
 };
 
 const request = async (run: string, over: Partial<StoredRequest> = {}): Promise<StoredRequest> => ({

@@ -5,7 +5,7 @@ import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
-import { keepTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { answered } from '../../support/ladder-groups.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -28,7 +28,7 @@ const scored = (score: number) => ({
 });
 /** A group of one task, with so many samples of it, which perhaps are more of another group's. */
 const keep = (group: number, split: Split, samples: number, of?: { group: number; firstSample: number }) =>
-  keepTrajectories(
+  putTrajectories(
     store,
     { run: 'source', stage: 'rl', step: 1 },
     {
@@ -105,7 +105,7 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
 test.each(['before', 'after', 'rl.held-out', 'warm-start'])(
   'a stage that does not roll out to learn is refused by its name: %s',
   async (stage) => {
-    await keepTrajectories(
+    await putTrajectories(
       store,
       { run: 'source', stage, step: 1 },
       { id: 'group-0000', weights: 'w', temperature: 1, tasks: [], episodes: [] },

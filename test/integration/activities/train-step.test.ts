@@ -6,7 +6,7 @@ import type { TrainRequest } from '../../../core/requests.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
-import { keepBatch } from '../../../store/training/batches.ts';
+import { putBatch } from '../../../store/training/batches.ts';
 import { CRITIC, loadCheckpoint, saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
@@ -72,7 +72,7 @@ async function requestOf(
   run: string,
   change: Partial<TrainRequest>,
 ): Promise<(step: number, parent: CheckpointRef) => TrainRequest> {
-  const { ref: batch } = await keepBatch(store, `runs/${run}/batch.safetensors`, someBatch());
+  const { ref: batch } = await putBatch(store, `runs/${run}/batch.safetensors`, someBatch());
   return (step, parent) => ({
     run,
     stage: 'rl',

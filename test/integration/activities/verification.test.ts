@@ -79,11 +79,11 @@ async function verify(
     demonstrate: () => ({ turns: [], weight: 1 }),
     taskCount: () => Infinity,
   });
-  const part = (await store.keep(`runs/${run}/parts/start.json`, parts, group)).ref;
+  const part = (await store.putIfAbsent(`runs/${run}/parts/start.json`, parts, group)).ref;
   const followed = await Promise.all(
     (options.followed ?? []).map(async (one, i) => {
       const page = [{ task: group.tasks[one.task]!, episode: one }];
-      return (await store.keep(`runs/${run}/parts/end-${i}.json`, pages, page)).ref;
+      return (await store.putIfAbsent(`runs/${run}/parts/end-${i}.json`, pages, page)).ref;
     }),
   );
   const verification = createVerification({ store, environments: inThisProcess([environment]) });

@@ -4,7 +4,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { durable } from '../../../activities/durable.ts';
 import { LoopWatch } from '../../../workers/loop-watch.ts';
-import { tellSupervisor, whenToStop } from '../../../workers/supervisor.ts';
+import { notifySupervisor, whenToStop } from '../../../workers/supervisor.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import { watchedActivities } from '../../../workers/watched-activities.ts';
 
@@ -43,8 +43,8 @@ const worker = await Worker.create({
   ),
 });
 whenToStop(() => worker.shutdown());
-await watch.begin(tellSupervisor);
-tellSupervisor({ ready: [], descriptions: [] });
+await watch.begin(notifySupervisor);
+notifySupervisor({ ready: [], descriptions: [] });
 await worker.run();
 await watch.stop();
 process.exit();

@@ -4,7 +4,7 @@ import { createAssessment } from '../../../activities/ladder/assessment.ts';
 import { settleEscalation } from '../../../activities/ladder/settle-escalation.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
-import { keepAbstention } from '../../../activities/verification/verdict-cache.ts';
+import { putAbstention } from '../../../activities/verification/verdict-cache.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../core/ladder/calibration.ts';
 import { RandomStream } from '../../../core/random.ts';
@@ -264,7 +264,7 @@ test('an evaluation counts what its rung cannot judge as no success, and leaves 
   const episodes = answers.map((answer, sample) => answered(answer, sample, 1));
   const { digest } = await viewOf(environment, 'deep', ref, episodes.at(-1)!);
   const crashed = { verifier: 'deep', version: '1', digest };
-  await keepAbstention(store, 'measured', crashed, 'crashed', signal);
+  await putAbstention(store, 'measured', crashed, 'crashed', signal);
   const place = { run: 'measured', stage: 'rl.heldout', step: 1, id: 'group-0' };
   const groups = [await judgedGroup(store, environment, ref, episodes, place, reward)];
   const request = {

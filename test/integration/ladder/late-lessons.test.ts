@@ -194,7 +194,7 @@ test('a step is re-weighed as the ladder judged it, with what it learnt late and
   const run = new Heard('reweighed', 'cheaper');
   const { algorithm, plan } = algorithmWith({ kind: 'grpo', importanceCap: 2 });
   const stage = { kind: 'rl', name: 'rl', algorithm, plan, numGenerations: 5, collect: { kind: 'sample' } };
-  await store.keep(runKey(run.run), runClaims, {
+  await store.putIfAbsent(runKey(run.run), runClaims, {
     spec: {
       run: run.run,
       reward,

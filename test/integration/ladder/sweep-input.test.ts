@@ -3,7 +3,7 @@ import { createReverify } from '../../../activities/ladder/reverify.ts';
 import { createSweep } from '../../../activities/ladder/sweep.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run/run-claim.ts';
-import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -13,12 +13,12 @@ const { store } = await openTestStore();
 beforeAll(async () => {
   const claim = async (run: string, verification: object): Promise<void> => {
     const spec = { run, ...verification } as CurriculumSpec;
-    await store.keep(runKey(run), runClaims, { execution: 'x', spec });
+    await store.putIfAbsent(runKey(run), runClaims, { execution: 'x', spec });
   };
   const tiers = ['molecule', 'xtb', 'dft'].map((verifier) => ({ verifier }));
   await claim('my-run', { verification: { rungs: tiers } });
   await claim('fast-only', {});
-  await keepTrajectories(
+  await putTrajectories(
     store,
     { run: 'my-run', stage: 'after', step: 0 },
     { id: 'group-0000', weights: 'x', temperature: 1, tasks: [], episodes: [] },

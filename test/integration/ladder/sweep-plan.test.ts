@@ -29,7 +29,7 @@ const wish = (verifier: string, seconds: number, value: number): Wish => ({
 test('a wish that is too dear for a sweep does not stand before those that are not', async () => {
   // As with the README's budget of an hour: an expert is expected to take a day.
   const deferred = [wish('expert', 86_400, 0.9), wish('dft', 1800, 0.8), wish('dft', 1800, 0.7)];
-  await store.keep(archiveKey('run', 'run', 1), wishes, [...deferred, wish('dft', 1800, 0.6)]);
+  await store.putIfAbsent(archiveKey('run', 'run', 1), wishes, [...deferred, wish('dft', 1800, 0.6)]);
   const { signal } = new AbortController();
   const planned = await createSweep({ store }).planSweep(
     { run: 'run', budget: { seconds: 3600 }, writer: 'sweep' },

@@ -165,9 +165,9 @@ test('TensorBoard and pyarrow read what was exported', async () => {
 
 test('facts that are damaged, or of another format, are named', async () => {
   const key = 'runs/broken/steps/rl/000001.json';
-  await store.keep('runs/broken/run.json', runClaims, { spec: null });
+  await store.putIfAbsent('runs/broken/run.json', runClaims, { spec: null });
   const anything = checkedJson<{ format: string }>((json) => json as never);
-  await store.keep(key, anything, { format: 'gradus.step/9' });
+  await store.putIfAbsent(key, anything, { format: 'gradus.step/9' });
   const { code, stderr } = await gradus('metrics', 'broken');
   expect(code).toBe(1);
   expect(stderr).toContain(`${key} is not the facts of a step: format`);
@@ -177,8 +177,8 @@ test('facts that lack what the table tells are named, too', async () => {
   const { figures: _, answer: __, ...whole } = steps[0]!;
   const { incidents: ___, ...circumstances } = whole.circumstances;
   const key = 'runs/partial/steps/rl/000001.json';
-  await store.keep('runs/partial/run.json', runClaims, { spec: null });
-  await store.keep(
+  await store.putIfAbsent('runs/partial/run.json', runClaims, { spec: null });
+  await store.putIfAbsent(
     key,
     checkedJson<object>((json) => json as never),
     { format: 'gradus.step/1', ...whole, circumstances },

@@ -61,9 +61,9 @@ beforeAll(async () => {
     await Promise.all(names.slice(i, i + 25).map((name) => start(name, name)));
   }
   await forgottenRun('forgotten', 3);
-  await store.keep(runKey('brought'), runClaims, { import: 'x'.repeat(64), spec: null });
+  await store.putIfAbsent(runKey('brought'), runClaims, { import: 'x'.repeat(64), spec: null });
   const text = jsonCodec<{ nothing: string }>('nothing', undefined as never);
-  await store.keep(
+  await store.putIfAbsent(
     runKey('damaged'),
     { ...text, encode: () => new TextEncoder().encode('{') },
     {

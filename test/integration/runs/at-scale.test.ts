@@ -10,8 +10,8 @@ import { RunObserver } from '../../../runs/overview/run.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run/run-claim.ts';
-import { keepStepFacts } from '../../../store/training/step-facts.ts';
-import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putStepFacts } from '../../../store/training/step-facts.ts';
+import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { pagesOf } from './plain-runs.ts';
 import { someStep } from '../../support/some-step.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -25,9 +25,10 @@ const SIZE = { steps: 10, groups: 2050, samples: 1 };
 const SAMPLES = 130_000;
 const TURNS = 1000;
 
-const claim = (run: string) => store.keep(runKey(run), runClaims, { execution: run, spec: madeSpec(run) });
+const claim = (run: string) =>
+  store.putIfAbsent(runKey(run), runClaims, { execution: run, spec: madeSpec(run) });
 const keep = (step: number, group: RolloutGroup) =>
-  keepTrajectories(store, { run: 'large', stage: MADE_STAGE, step }, group);
+  putTrajectories(store, { run: 'large', stage: MADE_STAGE, step }, group);
 const step = (number: number, more = ''): string => `/runs/large/steps/${MADE_STAGE}/${number}${more}`;
 
 beforeAll(async () => {
@@ -105,7 +106,7 @@ test('of more steps that differ than are looked into it is said how many were no
     await inParallel(
       Array.from({ length: MOST_LOOKS + beyond }, (_, i) => i + 1),
       (number) =>
-        keepStepFacts(
+        putStepFacts(
           store,
           run,
           someStep({
@@ -137,7 +138,7 @@ test('the curve of a long run is not waited for, and is there for whoever looks 
     sampledTokens: 0,
   };
   for (const number of [1, 2])
-    await keepStepFacts(store, 'measured', someStep({ step: number, stageStep: number, heldOut }));
+    await putStepFacts(store, 'measured', someStep({ step: number, stageStep: number, heldOut }));
   const curves = new HeldOutCurves(store, { patienceMs: 0 });
   expect(await curves.of(['measured'])).toEqual(new Map());
   // Those that are being read are not begun once more, nor too many of them.
@@ -150,7 +151,7 @@ test('of long runs no more steps are kept than there is room for: of those that 
   for (const run of ['first', 'second']) {
     await claim(run);
     for (let number = 1; number <= 3; number++)
-      await keepStepFacts(store, run, someStep({ step: number, stageStep: number }));
+      await putStepFacts(store, run, someStep({ step: number, stageStep: number }));
   }
   const temporal = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
   const observer = new RunObserver({ store, temporal }, { mostSteps: 4 });

@@ -186,7 +186,7 @@ test.each(['silent', 'gone'])(
   'pages say once that the store is %s, and recover by themselves',
   async (how) => {
     const timeoutMs = 2000;
-    const hasty = ObjectStore.open(server.options({ timeoutMs, hasty: true }));
+    const hasty = ObjectStore.open(server.options({ timeoutMs, failFast: true }));
     const look = pagesOf(hasty, nowhere);
     const paths = [
       '/runs/made',

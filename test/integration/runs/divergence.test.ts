@@ -4,7 +4,7 @@ import { askedOfAll, commonTasks, compareRuns } from '../../../runs/comparison/c
 import { divergenceOf } from '../../../runs/comparison/divergence.ts';
 import { divergenceText } from '../../../runs/comparison/divergence-words.ts';
 import { rolloutKey } from '../../../store/keys.ts';
-import { keepTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { openPlainRuns, pagesOf } from './plain-runs.ts';
 
@@ -135,7 +135,7 @@ async function replace(
   const key = rolloutKey('twin', 'rl', step, `group-000${group}`);
   const value = await loadTrajectories(store, (await store.head(key))!);
   await store.remove([key]);
-  await keepTrajectories(store, { run: 'twin', stage: 'rl', step }, change(value));
+  await putTrajectories(store, { run: 'twin', stage: 'rl', step }, change(value));
 }
 
 test('one token that was replaced is found where all episodes are compared, and a log-prob before it', async () => {

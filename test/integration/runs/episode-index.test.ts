@@ -12,7 +12,7 @@ import { FindJobs, MOST_HITS } from '../../../runs/find/find-jobs.ts';
 import { find } from '../../../runs/find/find.ts';
 import { readQuery } from '../../../runs/find/find-query.ts';
 import { rolloutKey, runPrefix } from '../../../store/keys.ts';
-import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { server, store } = await openTestStore();
@@ -87,8 +87,8 @@ test('what is closed is not looked at again; what goes on is, and what a ladder 
   const place = { run: 'made', stage: MADE_STAGE, step: 45 };
   const judged = madeGroup(SIZE, 45, 1);
   for (const episode of judged.episodes) episode.outcome = { kind: 'pending', tier: 'simulation' };
-  await keepTrajectories(store, place, { ...judged, id: 'group-0001.judged' });
-  await keepTrajectories(store, place, { ...judged, id: 'group-0000.late-x-46' });
+  await putTrajectories(store, place, { ...judged, id: 'group-0001.judged' });
+  await putTrajectories(store, place, { ...judged, id: 'group-0000.late-x-46' });
 
   const index = await EpisodeIndex.open(store, 'made', { cache });
   expect(await scanned(index)).toMatchObject({ steps: 47, missing: 1 });
@@ -147,7 +147,7 @@ test('a group that is damaged is named, the others are there, and it is tried ag
   expect(unreadable).toEqual([{ key, message: expect.stringContaining('it was damaged or replaced') }]);
 
   await store.remove([key]);
-  await keepTrajectories(
+  await putTrajectories(
     store,
     { run: 'torn', stage: MADE_STAGE, step: 2 },
     madeGroup({ ...SIZE, samples: 2 }, 2, 0),

@@ -16,7 +16,7 @@ import { ReplayJobs } from '../../../runs/replay/jobs.ts';
 import { spentInLedger } from '../../../runs/overview/spend.ts';
 import { archiveKey, asksKey, calibrationKey, ledgerKey, runKey, verdictKey } from '../../../store/keys.ts';
 import { calibrationLists, verdicts, wishes } from '../../../store/ladder/ladder-codecs.ts';
-import { keepChange } from '../../../store/run/changes.ts';
+import { putChange } from '../../../store/run/changes.ts';
 import { appendLedger } from '../../../store/ladder/ledger.ts';
 import { runClaims } from '../../../store/run/run-claim.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -93,24 +93,24 @@ beforeAll(async () => {
       tierSpec('exact', 'high-fidelity'),
     ],
   };
-  await store.keep(runKey('climbs'), runClaims, claim('climbs', verification) as never);
+  await store.putIfAbsent(runKey('climbs'), runClaims, claim('climbs', verification) as never);
   const page = (sequence: number, entries: LedgerEntry[]) =>
     appendLedger(store, 'climbs', { writer: 'run', sequence }, entries);
   await page(1, [
     decision({}),
     decision({ candidate: 'rl/1/group-0002/0/4', decision: 'defer', digest: POOR }),
   ]);
-  await store.keep(asksKey('climbs', 'run', 1), wishes, [wish('near', NEAR, 0.6)]);
-  await store.keep(archiveKey('climbs', 'run', 1), wishes, [
+  await store.putIfAbsent(asksKey('climbs', 'run', 1), wishes, [wish('near', NEAR, 0.6)]);
+  await store.putIfAbsent(archiveKey('climbs', 'run', 1), wishes, [
     wish('near', POOR, 0.2),
     wish('near', NEAR, 0.6),
   ]);
   await page(2, [verdict('near', NEAR)]);
-  await store.keep(calibrationKey('climbs', 'run', 3), calibrationLists, [line, noCalibration()]);
+  await store.putIfAbsent(calibrationKey('climbs', 'run', 3), calibrationLists, [line, noCalibration()]);
   await page(3, [
     decision({ verifier: 'exact', digest: EXACT, basis: { tierSpec: 1, verifier: 'near', score: 0.9 } }),
   ]);
-  await store.keep(asksKey('climbs', 'run', 3), wishes, [wish('exact', EXACT, 0.9)]);
+  await store.putIfAbsent(asksKey('climbs', 'run', 3), wishes, [wish('exact', EXACT, 0.9)]);
   await page(4, [
     decision({ decision: 'accept', basis: { tierSpec: 1, verifier: 'near', score: 0.9 }, value: 0.9 }),
   ]);
@@ -141,10 +141,10 @@ beforeAll(async () => {
   const budgets = [{ near: { count: 9 } }, { near: { usd: 1 } }, { near: { seconds: null } }];
   for (const [i, near] of budgets.entries()) {
     const made = { ...change, update: `u${i}`, number: i + 1, after: i === 0 ? 0 : 1, budgets: near };
-    await keepChange(store, 'climbs', made);
+    await putChange(store, 'climbs', made);
   }
   const answer = { format: 'gradus.verdict/1', version: '1', spent: { seconds: 2, usd: 0.5 } } as const;
-  await store.keep(verdictKey('near', '1', NEAR), verdicts, {
+  await store.putIfAbsent(verdictKey('near', '1', NEAR), verdicts, {
     ...answer,
     verifier: 'near',
     digest: NEAR,
@@ -207,7 +207,7 @@ describe('the ladder of a run that Temporal has forgotten', () => {
   });
 
   test('has none where none was asked for, and says where there is no run', async () => {
-    await store.keep(runKey('plain'), runClaims, claim('plain') as never);
+    await store.putIfAbsent(runKey('plain'), runClaims, claim('plain') as never);
     expect(await observer.look('plain')).toBeNull();
     await expect(observer.look('climps')).rejects.toMatchObject({ type: 'no-run' });
   });
@@ -216,7 +216,7 @@ describe('the ladder of a run that Temporal has forgotten', () => {
 test('a budget counts attempts that came to nothing, as the ladder does; what others spent is beside it; and of no pass none is said to hold', async () => {
   const tiers = [tierSpec('is-number', 'fast'), tierSpec('near', 'simulation', { count: 5 })];
   for (const counts of ['computations', 'verdicts']) {
-    await store.keep(runKey(counts), runClaims, claim(counts, { counts, rungs: tiers }) as never);
+    await store.putIfAbsent(runKey(counts), runClaims, claim(counts, { counts, rungs: tiers }) as never);
     const lost = {
       ...verdict('near', POOR),
       result: 'abstained',
@@ -231,7 +231,7 @@ test('a budget counts attempts that came to nothing, as the ladder does; what ot
     const measured = { ...verdict('near', EXACT), stage: 'rl.held-out' };
     await appendLedger(store, counts, { writer: 'evaluation-1', sequence: 1 }, [measured]);
     const failed = { cheap: 0.2, dear: 0.1, cheapPassed: false, dearPassed: false };
-    await store.keep(calibrationKey(counts, 'run', 1), calibrationLists, [
+    await store.putIfAbsent(calibrationKey(counts, 'run', 1), calibrationLists, [
       addPairs(noCalibration(), [failed]),
     ]);
     const view = (await observer.look(counts))!;
@@ -352,7 +352,7 @@ test('pages say that Temporal is away, and show what the store has', async () =>
 });
 
 test('a ledger of a hundred thousand entries takes some megabytes, is read once, and gives a life in a few pages', async () => {
-  await store.keep(runKey('long'), runClaims, claim('long') as never);
+  await store.putIfAbsent(runKey('long'), runClaims, claim('long') as never);
   const entryOf = (i: number): LedgerEntry =>
     i % 2 === 0
       ? decision({ candidate: `rl/${i >> 9}/group-0001/0/${i}`, digest: digestOf(`subject ${i >> 1}`) })
@@ -375,7 +375,7 @@ test('a ledger of a hundred thousand entries takes some megabytes, is read once,
   });
   expect(events).toHaveLength(2);
   // One that is damaged hides no other.
-  await store.keep(ledgerKey('long', 'run', 999), calibrationLists, [line]);
+  await store.putIfAbsent(ledgerKey('long', 'run', 999), calibrationLists, [line]);
   await book.refresh();
   expect(book.summary().unreadable).toHaveLength(1);
   expect(book.summary().entries).toBe(100_000);

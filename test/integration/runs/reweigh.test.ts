@@ -3,7 +3,7 @@ import { METHOD_KINDS } from '../../../core/algorithms/index.ts';
 import { parseStepPlace } from '../../../runs/reweigh/reweigh-words.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
 import type { ReweighedStep } from '../../../runs/reweigh/reweigh.ts';
-import { keepTrajectories, loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import type { Episode } from '../../../core/episode/episode.ts';
 import { isRewarded } from '../../../core/episode/outcome.ts';
 import type { Outcome } from '../../../core/episode/outcome.ts';
@@ -264,7 +264,7 @@ test('an object that was replaced is said to give another batch', async () => {
   const episodes = value.episodes.map((episode, i) =>
     i === 0 ? { ...episode, outcome: { ...episode.outcome!, reward: 2 } as Outcome } : episode,
   );
-  await keepTrajectories(store, place, { ...value, episodes });
+  await putTrajectories(store, place, { ...value, episodes });
   const after = await reweighStep(store, place, new Map());
   expect(before.reproduced).toEqual({ exactly: true });
   expect(after.reproduced).toEqual({
@@ -272,7 +272,7 @@ test('an object that was replaced is said to give another batch', async () => {
     why: '1 stored rewards are not what the spec makes of their components',
   });
   await store.remove([ref.key]);
-  await keepTrajectories(store, place, value);
+  await putTrajectories(store, place, value);
   expect((await reweighStep(store, place, new Map())).reproduced).toEqual({ exactly: true });
 });
 

@@ -10,7 +10,7 @@ import { FactCache } from '../../../runs/find/fact-cache.ts';
 import { lastStep } from '../../../runs/overview/last-step.ts';
 import { stepsOf } from '../../../runs/overview/steps.ts';
 import { runPrefix, stepFactsKey } from '../../../store/keys.ts';
-import { keepStepAnswer, keepStepFacts, readSteps } from '../../../store/training/step-facts.ts';
+import { putStepAnswer, putStepFacts, readSteps } from '../../../store/training/step-facts.ts';
 import { someHeldOut, someStep } from '../../support/some-step.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -40,7 +40,7 @@ test('what was read once is not read again; what is new is, and so are answers',
   // An object that nobody reads may as well be damaged.
   await writeFile(server.fileOf(stepFactsKey('made', MADE_STAGE, 3)), '{}');
   await keepMadeRun(store, 'made', { ...SIZE, steps: 32 }, { from: 31 });
-  await keepStepAnswer(store, 'made', { stage: MADE_STAGE, stageStep: 30, answer: 'advance' });
+  await putStepAnswer(store, 'made', { stage: MADE_STAGE, stageStep: 30, answer: 'advance' });
   const { steps, unreadable } = await stepsOf(store, 'made', { cache });
   expect(unreadable).toEqual([]);
   expect(steps.slice(0, 29)).toEqual(first.steps.slice(0, 29));
@@ -91,7 +91,7 @@ test('a run is at its last step, and what it was measured by last may be of the 
   const stages = ['one', 'two'].map((name) => ({ name, kind: 'rl', graduation: { everySteps: 5 } }));
   const spec = { stages } as unknown as CurriculumSpec;
   const keep = (stage: string, stageStep: number, heldOut: StepFacts['heldOut']) =>
-    keepStepFacts(store, 'two-stages', someStep({ stage, stageStep, heldOut }));
+    putStepFacts(store, 'two-stages', someStep({ stage, stageStep, heldOut }));
   await keep('one', 5, measured);
   await keep('one', 7, null);
   await keep('two', 2, null);

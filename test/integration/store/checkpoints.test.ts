@@ -16,8 +16,8 @@ import { sha256Hex } from '../../../store/digest.ts';
 import { checkpointOf, findCheckpoints } from '../../../store/training/find-checkpoints.ts';
 import { applyRetention, collectGarbage, pinCheckpoints } from '../../../store/training/retention.ts';
 import { batchKey } from '../../../store/keys.ts';
-import { loadBatch, keepBatch } from '../../../store/training/batches.ts';
-import { loadTrajectories, keepTrajectories } from '../../../store/rollout/trajectories.ts';
+import { loadBatch, putBatch } from '../../../store/training/batches.ts';
+import { loadTrajectories, putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { beginCritic } from '../../../engine/learner/critic.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
@@ -276,26 +276,26 @@ test('trajectories come back exactly, and a second attempt gets the first one', 
     ],
   };
   const place = { run: 'run-1', stage: 'rl-1', step: 12 };
-  const { ref } = await keepTrajectories(store, place, group);
+  const { ref } = await putTrajectories(store, place, group);
   expect(ref.key).toBe('runs/run-1/rollouts/rl-1/000012/task-3.json');
   expect(await loadTrajectories(store, ref)).toEqual(group);
-  const second = await keepTrajectories(store, place, { ...group, temperature: 1 });
+  const second = await putTrajectories(store, place, { ...group, temperature: 1 });
   expect(second).toEqual({ ref, value: group });
   const broken = {
     ...group,
     id: 'b',
     episodes: [{ ...group.episodes[0]!, samplerLogprobs: [...samplerLogprobs.slice(1), Number.NaN] }],
   };
-  await expect(keepTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
+  await expect(putTrajectories(store, place, broken)).rejects.toMatchObject({ type: 'invalid-trajectory' });
 
   const cut = {
     ...group,
     id: 'cut',
     episodes: [{ ...group.episodes[0]!, kept: [[4, 5], [], [], [8], [], []] }],
   };
-  expect(await loadTrajectories(store, (await keepTrajectories(store, place, cut)).ref)).toEqual(cut);
+  expect(await loadTrajectories(store, (await putTrajectories(store, place, cut)).ref)).toEqual(cut);
   const short = { ...cut, id: 'short', episodes: [{ ...cut.episodes[0]!, kept: [[4, 5]] }] };
-  await expect(keepTrajectories(store, place, short)).rejects.toMatchObject({ type: 'invalid-trajectory' });
+  await expect(putTrajectories(store, place, short)).rejects.toMatchObject({ type: 'invalid-trajectory' });
 });
 
 test('a batch comes back as it was', async () => {
@@ -307,7 +307,7 @@ test('a batch comes back as it was', async () => {
     sequences: {},
     updates: [Int32Array.of(1, 0)],
   };
-  const { ref } = await keepBatch(store, batchKey('run-1', 'rl-1', 3), batch);
+  const { ref } = await putBatch(store, batchKey('run-1', 'rl-1', 3), batch);
   expect(ref.key).toBe('runs/run-1/batches/rl-1/000003.safetensors');
   expect(await loadBatch(store, ref)).toEqual(batch);
 });

@@ -6,7 +6,7 @@ import { ROOT } from '../../support/markdown.ts';
 
 const { server, store } = await openTestStore();
 beforeAll(async () => {
-  await store.keep('runs/my-run/run.json', runClaims, { spec: null });
+  await store.putIfAbsent('runs/my-run/run.json', runClaims, { spec: null });
 });
 
 const gradus = (...args: string[]) =>

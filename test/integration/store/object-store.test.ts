@@ -45,13 +45,13 @@ test('what was put is what is got, byte for byte, the empty object too', async (
     expect(await store.head(key)).toEqual(ref);
   }
   const json = jsonCodec<object>('anything', z.json());
-  const { ref } = await store.keep('round-trip/json', json, { b: [1, 'ü'], a: null });
+  const { ref } = await store.putIfAbsent('round-trip/json', json, { b: [1, 'ü'], a: null });
   expect(JSON.stringify(await store.getJson(ref))).toBe('{"b":[1,"ü"],"a":null}');
 });
 
 test('of twenty writers that race for a key one wins, and all go on from what it wrote', async () => {
   const results = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => store.keep('race/key', raw, text(`writer ${i}`))),
+    Array.from({ length: 20 }, (_, i) => store.putIfAbsent('race/key', raw, text(`writer ${i}`))),
   );
   const kept = new TextDecoder().decode(await store.get(results[0]!.ref));
   expect(kept).toMatch(/^writer \d+$/);
@@ -62,17 +62,17 @@ test('of twenty writers that race for a key one wins, and all go on from what it
 });
 
 test('a key that exists keeps its content, and the later writer gets that', async () => {
-  const first = await store.keep('taken', raw, text('first'));
-  const second = await store.keep('taken', raw, text('second, longer'));
+  const first = await store.putIfAbsent('taken', raw, text('first'));
+  const second = await store.putIfAbsent('taken', raw, text('second, longer'));
   expect(second.ref).toEqual(first.ref);
   expect(new TextDecoder().decode(second.value)).toBe('first');
-  expect((await store.keep('taken', raw, text('first'))).ref).toEqual(first.ref);
+  expect((await store.putIfAbsent('taken', raw, text('first'))).ref).toEqual(first.ref);
 });
 
 test('what lies at a key and is something else is refused, not answered from memory', async () => {
   await put(store, 'something-else', text('{"n":"one"}'));
   const numbers = jsonCodec<{ n: number }>('a number', z.object({ n: z.number() }));
-  await expect(store.keep('something-else', numbers, { n: 1 })).rejects.toEqual(
+  await expect(store.putIfAbsent('something-else', numbers, { n: 1 })).rejects.toEqual(
     failure('invalid-object', false, /something-else is not a number: n: /),
   );
   expect(await store.find('nothing-there', numbers)).toBeNull();
@@ -89,11 +89,11 @@ test('bytes that may be no others are adopted, and any others are a conflict', a
 
 test('a large object is adopted like a small one, though the server closes the connection in the middle of it', async () => {
   const bytes = [5, 6, 7].map((seed) => new Uint8Array(10_000_000).fill(seed));
-  const race = await Promise.all(bytes.map((content) => store.keep('large/taken', raw, content)));
+  const race = await Promise.all(bytes.map((content) => store.putIfAbsent('large/taken', raw, content)));
   const winner = race[0]!.value[0]!;
   expect([5, 6, 7]).toContain(winner);
   for (const content of bytes) {
-    const { ref, value } = await store.keep('large/taken', raw, content);
+    const { ref, value } = await store.putIfAbsent('large/taken', raw, content);
     expect(ref).toEqual(race[0]!.ref);
     expect(Buffer.from(value).equals(bytes[winner - 5]!)).toBe(true);
   }

@@ -15,4 +15,4 @@ export const put = async (
   key: string,
   bytes: Uint8Array,
   options: CallOptions = {},
-): Promise<BlobRef> => (await store.keep(key, raw, bytes, options)).ref;
+): Promise<BlobRef> => (await store.putIfAbsent(key, raw, bytes, options)).ref;

@@ -8,7 +8,7 @@ import type { Ask } from '../../../core/ladder/requests.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import type { ChangeRequest } from '../../../core/requests.ts';
-import type { KeptChange } from '../../../core/run-change.ts';
+import type { StoredChange } from '../../../core/run-change.ts';
 import { answered } from '../../../runs/control/answered.ts';
 import { changeRun } from '../../../runs/control/change.ts';
 import { answerQuestion, signalRun } from '../../../runs/control/control.ts';
@@ -87,7 +87,7 @@ test('of changes that people make while a run continues as new none is lost, and
   const run = await lab.runs.start('changing', spec(3));
   const over = new Gate();
   const ended = run.result().finally(() => over.open());
-  const taken: KeptChange[] = [];
+  const taken: StoredChange[] = [];
   const refused: string[] = [];
   const person = async (who: number): Promise<void> => {
     for (let i = 1; !over.isOpen; i++) {

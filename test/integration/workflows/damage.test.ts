@@ -6,7 +6,7 @@ import { checkedJson } from '../../../store/codec.ts';
 import { verdictKey } from '../../../store/keys.ts';
 import { wishes } from '../../../store/ladder/ladder-codecs.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
-import { keepVerdict } from '../../../activities/verification/verdict-cache.ts';
+import { putVerdict } from '../../../activities/verification/verdict-cache.ts';
 import { createVerdicts } from '../../../activities/verification/verdicts.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import { ids } from '../../../core/names.ts';
@@ -101,7 +101,7 @@ async function start(name: string, damaged: readonly string[]) {
   done = [];
   refs.clear();
   for (const one of ACTIVITIES) {
-    const kept = await store.keep(keyOf(one), objects, { reader: one });
+    const kept = await store.putIfAbsent(keyOf(one), objects, { reader: one });
     refs.set(keyOf(one), kept.ref);
   }
   for (const one of damaged) await flipByte(keyOf(one));
@@ -221,7 +221,7 @@ test('a verdict that is kept and damaged is met by who asks for it, before a wor
     limits: { timeoutSeconds: 1, heartbeatSeconds: 1, maxAttempts: 1 },
     served: { by: 'queue' as const, queue: 'none' },
   };
-  await keepVerdict(store, request, {
+  await putVerdict(store, request, {
     format: 'gradus.verdict/1',
     verifier: 'near',
     version: '1',
@@ -231,7 +231,7 @@ test('a verdict that is kept and damaged is met by who asks for it, before a wor
     score: 1,
   });
   const key = verdictKey('near', '1', digest);
-  const { ref: asks } = await store.keep('asks', wishes, [{ ask, value: 0, basis: null }]);
+  const { ref: asks } = await store.putIfAbsent('asks', wishes, [{ ask, value: 0, basis: null }]);
   await flipByte(key);
   const { client } = lab.runs;
   const verdicts = createVerdicts({ store, client });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { changedBudget, nothingChanged, withChange } from '../../../core/run-change.ts';
-import type { KeptChange, RunChange } from '../../../core/run-change.ts';
+import type { StoredChange, RunChange } from '../../../core/run-change.ts';
 
-const kept = (number: number, change: RunChange): KeptChange => ({
+const kept = (number: number, change: RunChange): StoredChange => ({
   number,
   after: number - 1,
   update: `update-${number}`,

@@ -6,7 +6,7 @@ import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import { findAddon } from '../../../engine/decoder/native/addon.ts';
 import { modelConfigOf } from '../../../engine/hf-model-config.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
-import type { KeptSets, TrainBatch } from '../../../engine/learner/contract.ts';
+import type { SamplingMask, TrainBatch } from '../../../engine/learner/contract.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import { toHfConfig } from '../../../engine/new-model-files.ts';
 import { buildDecoderGraph } from '../../../engine/onnx/decoder-graph.ts';
@@ -72,7 +72,7 @@ describe('the ids that a tokenizer lacks', () => {
   });
 });
 
-const keptSets = (sets: readonly number[][]): KeptSets => ({
+const samplingMasks = (sets: readonly number[][]): SamplingMask => ({
   ids: Int32Array.from(sets.flat()),
   offsets: Int32Array.from([0, ...sets].map((_, i) => sets.slice(0, i).flat().length)),
 });
@@ -138,7 +138,7 @@ test.each([
       },
       sequences: {},
       updates: [Int32Array.of(0)],
-      ...(drawn.kept && { kept: keptSets([...prompt.map(() => []), ...drawn.kept]) }),
+      ...(drawn.kept && { kept: samplingMasks([...prompt.map(() => []), ...drawn.kept]) }),
     };
     const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
     const objective = { ...GRPO, temperature: sampling.temperature, topK: sampling.topK };

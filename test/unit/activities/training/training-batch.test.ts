@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { trainingSamples } from '../../../../core/algorithms/training-sample.ts';
-import { learntTokens, packBatch } from '../../../../activities/training/training-batch.ts';
+import { trainedTokens, packBatch } from '../../../../activities/training/training-batch.ts';
 import type { TrainingSample } from '../../../../core/algorithms/training-sample.ts';
 import { updatesOf } from '../../../../activities/training/updates.ts';
 import { groupRelative } from '../../../support/group-relative.ts';
@@ -63,9 +63,9 @@ test('what others are only compared with is not counted as learnt', () => {
   const { sequences } = trainingSamples(two, { ...kto, reward: judged });
   // Each of the four after the other prompt, too: its prompt is as long.
   expect(sequences.filter(({ label }) => label === 0)).toHaveLength(4);
-  expect(learntTokens(packBatch(sequences, once))).toBe(4 * 3);
+  expect(trainedTokens(packBatch(sequences, once))).toBe(4 * 3);
   const plain = trainingSamples(two, settings);
-  expect(learntTokens(packBatch(plain.sequences, once))).toBe(4 * 3);
+  expect(trainedTokens(packBatch(plain.sequences, once))).toBe(4 * 3);
 });
 
 test('tokens that taught are those whose advantage is not zero, each once', () => {

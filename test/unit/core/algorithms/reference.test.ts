@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { algorithmSchema, computeAdvantages } from '../../../../core/algorithms/index.ts';
 import type { AlgorithmSpec } from '../../../../core/algorithms/index.ts';
-import { mixesSuccess, mostDeviating, tellsApart } from '../../../../core/algorithms/group-baseline.ts';
+import { mixesSuccess, mostDeviating, rewardsDiffer } from '../../../../core/algorithms/group-baseline.ts';
 import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
 import type { Sample } from '../../../../core/algorithms/sample.ts';
 import { taskGroup } from '../../../support/task-group.ts';
@@ -163,7 +163,7 @@ describe('filters keep what the papers say', () => {
     const groups = one.groups.map(groupOf);
     const kept =
       one.method === 'dynamic-sampling'
-        ? groups.map(one.settings['by'] === 'correctness' ? mixesSuccess : tellsApart)
+        ? groups.map(one.settings['by'] === 'correctness' ? mixesSuccess : rewardsDiffer)
         : groups.map((_, g) => mostDeviating(groups, Number(one.settings['keep'])).has(g));
     expect(kept).toEqual(one.expected.kept);
   });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StepEscalation, EscalatedStep } from '../../../../core/ports.ts';
 import { nothingChanged, withChange } from '../../../../core/run-change.ts';
-import type { Changed, KeptChange, RunChange } from '../../../../core/run-change.ts';
+import type { Changed, StoredChange, RunChange } from '../../../../core/run-change.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
 import { tierSpec } from '../../../support/tier-specs.ts';
@@ -20,7 +20,7 @@ class ChangedTraining extends ScriptedTraining {
 
   gate = async ({ step }: StageState): Promise<'go'> => {
     const change = this.byStep[step];
-    if (change) this.all = withChange(this.all, { number: this.all.newest + 1, ...change } as KeptChange);
+    if (change) this.all = withChange(this.all, { number: this.all.newest + 1, ...change } as StoredChange);
     return 'go';
   };
 

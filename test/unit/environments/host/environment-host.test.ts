@@ -7,7 +7,7 @@ import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Incident } from '../../../../core/episode/incidents.ts';
 import { callBlocksMs, EnvironmentHost } from '../../../../environments/host/environment-host.ts';
 import { limitsOf } from '../../../../environments/contract/environment.ts';
-import type { Said } from '../../../../environments/host/asks.ts';
+import type { HostedVerdict } from '../../../../environments/host/asks.ts';
 import type { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
 import { someSession } from '../../../support/some-session.ts';
 
@@ -224,7 +224,7 @@ describe('a verifier that', () => {
       [candidate(2), candidate(1)],
       { signal },
     );
-    expect((one as Said[]).slice(1)).toEqual(alone);
+    expect((one as HostedVerdict[]).slice(1)).toEqual(alone);
   });
 
   test('is of a tier has its key, and no other has it', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
 import type { Episode, Turn } from '../../../../core/episode/episode.ts';
-import { messagesLine, messagesOf, saidIn } from '../../../../runs/exports/messages.ts';
+import { messagesLine, messagesOf, turnTextOf } from '../../../../runs/exports/messages.ts';
 
 const call: Turn['action'] = { kind: 'call', call: { name: 'search', arguments: { query: 'x' } } };
 
@@ -39,7 +39,7 @@ test.each<[string, string, Turn['action'], { thought: string | null; content: st
     { thought: null, content: '<think><tool_call>{' },
   ],
 ])('a turn %s is told without the signs of its dialect', (_, text, action, said) => {
-  expect(saidIn({ text, action })).toEqual(said);
+  expect(turnTextOf({ text, action })).toEqual(said);
 });
 
 test('a conversation has a result behind its call, and a mistake is told as a person would', () => {

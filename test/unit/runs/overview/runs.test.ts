@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { wilson } from '../../../../core/statistics/intervals.ts';
 import { readExecution } from '../../../../runs/temporal/executions.ts';
-import { byFacts, inOrder, statusOf, toldBy } from '../../../../runs/overview/runs.ts';
+import { byFacts, inOrder, statusOf, reportedBy } from '../../../../runs/overview/runs.ts';
 import type { RunRow, RunStatus } from '../../../../runs/overview/runs.ts';
 import { someStep } from '../../../support/some-step.ts';
 import type { Progress } from '../../../../workflows/control/messages.ts';
@@ -88,7 +88,7 @@ test('attributes that cannot be read are left out, and hide no others', () => {
 
 test('held-out success of which nothing could be judged is not known, and its interval is the one that pages have', () => {
   const told = (successes: number, trials: number) =>
-    toldBy({
+    reportedBy({
       status: 'running',
       phase: 'rl',
       question: null,

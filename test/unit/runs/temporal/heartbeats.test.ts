@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { saidInWords, saidOf } from '../../../../runs/temporal/heartbeats.ts';
+import { heartbeatInWords, heartbeatOf } from '../../../../runs/temporal/heartbeats.ts';
 import { inFlight } from '../../../../runs/operations/operations.ts';
 import type { PendingActivity } from '../../../../runs/temporal/temporal-values.ts';
 
 const words = (details: unknown): string | null => {
-  const said = saidOf(details);
-  return said && saidInWords(said);
+  const said = heartbeatOf(details);
+  return said && heartbeatInWords(said);
 };
 
 test('what an activity says of itself is told in a line, whichever kind it is', () => {

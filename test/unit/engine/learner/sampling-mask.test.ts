@@ -4,7 +4,7 @@ import { normal, randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import { loadBackend } from '../../../../engine/learner/tensorflow/backend.ts';
 import type { UpdatePlan } from '../../../../core/requests.ts';
-import type { KeptSets, TrainBatch } from '../../../../engine/learner/contract.ts';
+import type { SamplingMask, TrainBatch } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
 import type { ModelConfig } from '../../../../core/model/config.ts';
@@ -38,7 +38,7 @@ function someSets(targets: readonly number[], most: number): number[][] {
   });
 }
 
-const keptSets = (sets: readonly number[][]): KeptSets => {
+const samplingMasks = (sets: readonly number[][]): SamplingMask => {
   const offsets = [0];
   for (const set of sets) offsets.push(offsets.at(-1)! + set.length);
   return { ids: Int32Array.from(sets.flat()), offsets: Int32Array.from(offsets) };
@@ -158,7 +158,7 @@ describe('a step on what was sampled with a cut', () => {
       },
       sequences: {},
       updates: [Int32Array.of(0, 1, 2, 3)],
-      kept: keptSets(episodes.flatMap(({ kept }) => [...none, ...kept!])),
+      kept: samplingMasks(episodes.flatMap(({ kept }) => [...none, ...kept!])),
     };
     const learner = await createLocalLearner({ backend: 'cpu', mode: 'traced' });
     onTestFinished(() => learner.close());
@@ -195,7 +195,7 @@ test('where nothing was cut a step is that of the whole softmax, to the bit', as
   const learner = await createLocalLearner({ backend: 'cpu', mode: 'traced' });
   onTestFinished(() => learner.close());
   const batch = randomBatch(4);
-  const sets = keptSets(Array.from(batch.tokens, () => []));
+  const sets = samplingMasks(Array.from(batch.tokens, () => []));
   const plain = await learner.step(freshState(), batch, settings(GRPO));
   const kept = await learner.step(freshState(), { ...batch, kept: sets }, settings({ ...GRPO, topK: 3 }));
   expect(bytes(kept.state.weights).equals(bytes(plain.state.weights))).toBe(true);
@@ -213,7 +213,7 @@ test('a set that its token is not in, that is too large or that is not the model
   for (const set of [[other], tooMany, [token, TINY.vocabSize].toSorted((a, b) => a - b)]) {
     const sets = Array.from(batch.tokens, (_, i) => (i === at ? set : []));
     await expect(
-      learner.step(freshState(), { ...batch, kept: keptSets(sets) }, settings({ ...GRPO, topK: 3 })),
+      learner.step(freshState(), { ...batch, kept: samplingMasks(sets) }, settings({ ...GRPO, topK: 3 })),
     ).rejects.toThrow(`tokens[${at}] is ${token}, sampled among`);
   }
 });

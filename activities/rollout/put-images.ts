@@ -1,10 +1,10 @@
 import type { Called } from '../../environments/host/asks.ts';
 import { bytesOf, refOf } from '../../environments/host/images.ts';
-import { keepImage } from '../../store/rollout/images.ts';
+import { putImage } from '../../store/rollout/images.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What a call brought, with what it showed kept in its run: named as it is, whatever its host called it. */
-export async function keepImages(
+export async function putImages(
   store: ObjectStore,
   run: string,
   { images, ...called }: Called,
@@ -12,6 +12,6 @@ export async function keepImages(
 ): Promise<Called> {
   if (!images) return called;
   const refs = images.map(refOf);
-  await Promise.all(refs.map((ref, i) => keepImage(store, run, ref, bytesOf(images[i]!), options)));
+  await Promise.all(refs.map((ref, i) => putImage(store, run, ref, bytesOf(images[i]!), options)));
   return { ...called, observation: { ...called.observation, images: refs } };
 }

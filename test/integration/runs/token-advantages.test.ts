@@ -6,10 +6,10 @@ import type { Outcome } from '../../../core/episode/outcome.ts';
 import type { RewardSpec } from '../../../core/schema/reward.ts';
 import { rowsOfStep } from '../../../runs/episodes/episode-rows.ts';
 import { stepFolder } from '../../../runs/episodes/group-at.ts';
-import { learntTokens } from '../../../runs/episodes/learnt-tokens.ts';
-import { keepBatch } from '../../../store/training/batches.ts';
+import { tokenAdvantages } from '../../../runs/episodes/token-advantages.ts';
+import { putBatch } from '../../../store/training/batches.ts';
 import { batchKey } from '../../../store/keys.ts';
-import { keepTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { algorithmWith } from '../../support/algorithm.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -64,14 +64,14 @@ const groups = [
 const request = { ...algorithmWith({ kind: 'grpo' }), reward };
 
 beforeAll(async () => {
-  for (const one of groups) await keepTrajectories(store, place, one);
+  for (const one of groups) await putTrajectories(store, place, one);
   const { sequences } = trainingSamples(groups, request);
   const batch = packBatch(sequences, { minibatch: 64, epochs: 1, seed: 7 });
-  await keepBatch(store, batchKey(place.run, place.stage, place.step), batch);
+  await putBatch(store, batchKey(place.run, place.stage, place.step), batch);
 });
 
 const advantagesOf = async (of: RolloutGroup, i: number): Promise<number[] | null> => {
-  const learnt = await learntTokens(store, place, of, i);
+  const learnt = await tokenAdvantages(store, place, of, i);
   return learnt && [...learnt.advantages!];
 };
 

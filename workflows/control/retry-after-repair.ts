@@ -14,7 +14,7 @@ const askOwnRun = (): AskAboutDamage | null => (runOfThis() === null ? null : as
  * is tried again, in its place: nothing that the run has done is lost. When the answer is to stop, and where there is
  * nobody to ask, the failure is thrown.
  */
-export async function untilMended<T>(
+export async function retryAfterRepair<T>(
   work: () => Promise<T>,
   asking: AskAboutDamage | null = askOwnRun(),
 ): Promise<T> {

@@ -53,7 +53,7 @@ function asMethodSees<Facts extends Pick<StepFacts, 'rollout'>>(
  * Reads a step's facts for what goes wrong, and does what the stage's rules say. What held-out success has decided
  * comes first: an alarm decides where the stage would go on.
  */
-export function heedAlarms(
+export function actOnAlarms(
   input: StageInput,
   state: Pick<StageState, 'diagnosed' | 'healthy' | 'adjusted'>,
   facts: Omit<StepFacts, 'decision' | 'alarms'>,

@@ -6,7 +6,7 @@ import { initialStageState, trainStage } from '../../../../core/training/stage.t
 import type { StageState } from '../../../../core/training/stage.ts';
 import { go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
-import { settingOf } from '../../../../core/training/heed-alarms.ts';
+import { settingOf } from '../../../../core/training/act-on-alarms.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
 
 // A stage whose episodes repeat their calls from step 21 on, which is named at its 24th: four of the latest eight

@@ -34,7 +34,7 @@ export interface Collected {
 }
 
 /** The episodes of a step: stored ones, or those that the policy samples now. */
-export const collect = (
+export const collectRollouts = (
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,

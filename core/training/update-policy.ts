@@ -1,11 +1,11 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BatchResult, Span, TrainResult } from '../requests.ts';
-import type { Collected } from './collect.ts';
+import type { Collected } from './collect-rollouts.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { objectiveAt, samplingAt } from './exploration.ts';
 import { updateSeed } from './update-seed.ts';
 
-export interface Learnt {
+export interface PolicyUpdate {
   batch: BatchResult;
   /** null where nothing of the step could move the weights. */
   trained: TrainResult | null;
@@ -13,13 +13,13 @@ export interface Learnt {
 }
 
 /** Scores what was collected, where the plan asks for it, gives credit, and updates the policy. */
-export async function learn(
+export async function updatePolicy(
   ports: TrainingPorts,
   { spec, stage, reference, stepsBefore }: StageInput,
   state: StageState,
   { groups: fresh, offered, greedy }: Pick<Collected, 'groups' | 'offered' | 'greedy'>,
   stageStep: number,
-): Promise<Learnt> {
+): Promise<PolicyUpdate> {
   const { run, seed, reward } = spec;
   const { plan } = stage;
   const { adjusted } = state;

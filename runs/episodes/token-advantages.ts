@@ -7,7 +7,7 @@ import { batchKey } from '../../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What the learner was given of an episode, token by token, from its first token behind the prompt. */
-export interface LearntTokens {
+export interface TokenAdvantages {
   mask: Float32Array;
   /** null where the method gave none, as of preferences. */
   advantages: Float32Array | null;
@@ -17,20 +17,20 @@ export interface LearntTokens {
  * What of the step's batch is this episode of a group: the sequence of its very tokens. null where it was not learnt from.
  * Those of episodes that are alike to the letter stand in the order of the episodes.
  */
-export async function learntTokens(
+export async function tokenAdvantages(
   store: ObjectStore,
   { run, stage, step }: { run: string; stage: string; step: number },
   { tasks, episodes }: Pick<RolloutGroup, 'tasks' | 'episodes'>,
   index: number,
   options: CallOptions = {},
-): Promise<LearntTokens | null> {
+): Promise<TokenAdvantages | null> {
   const episode = episodes[index]!;
-  if (!isLearnt(episode)) return null;
+  if (!isTrained(episode)) return null;
   const { task, tokens } = episode;
   const { promptTokens, learntBehind = promptTokens } = tasks[task]!;
   const alike = episodes
     .slice(0, index)
-    .filter((other) => other.task === task && isLearnt(other) && isDeepStrictEqual(other.tokens, tokens));
+    .filter((other) => other.task === task && isTrained(other) && isDeepStrictEqual(other.tokens, tokens));
   const ref = await store.head(batchKey(run, stage, step), options);
   if (!ref) return null;
   const batch = await loadBatch(store, ref, options);
@@ -45,7 +45,7 @@ export async function learntTokens(
 }
 
 /** What came to nothing is in no batch. */
-const isLearnt = ({ outcome }: Episode): boolean => outcome !== undefined && isRewarded(outcome);
+const isTrained = ({ outcome }: Episode): boolean => outcome !== undefined && isRewarded(outcome);
 
 function startsOf({ tokens, offsets }: TrainBatch, wanted: readonly number[]): number[] {
   const starts: number[] = [];

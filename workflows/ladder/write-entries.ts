@@ -8,7 +8,7 @@ const PAGE = 100;
  * Writes what a workflow has heard into a run's ledger, in pages of a writer who writes nothing else there; `heard` also
  * lets the run's ladder know it.
  */
-export async function keepEntries(
+export async function writeEntries(
   run: string,
   writer: string,
   entries: readonly LedgerEntry[],
