@@ -136,8 +136,8 @@ async function verdictsOf(
     verifiers.length === 0
       ? some.map((): HostedVerdict[] => [])
       : environment.verdicts(verifiers, some, asker);
-  const escalated = members.filter(({ escalated: escalated }) => escalated);
-  const fresh = members.filter(({ escalated: escalated }) => !escalated);
+  const escalated = members.filter(({ escalated }) => escalated);
+  const fresh = members.filter(({ escalated }) => !escalated);
   const said = new Map<Unverified, HostedVerdict[] | GradusError>();
   const [ofClimbed, ofFresh] = await Promise.all([ask(others, escalated), ask(named, fresh)]);
   escalated.forEach((one, i) => said.set(one, ofClimbed[i]!));
@@ -147,7 +147,7 @@ async function verdictsOf(
 
 /** What the components of the reward go by, or what became of an episode that nobody could be asked about. */
 function verdictsOrFailure(
-  { escalated: escalated }: Unverified,
+  { escalated }: Unverified,
   said: HostedVerdict[] | GradusError,
   reward: RewardSpec,
 ): VerdictOfVerifier[] | Outcome {
