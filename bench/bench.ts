@@ -1,4 +1,5 @@
-import type { BenchRow } from './bench-row.ts';
+import { meanOf, normalQuantile } from '../core/statistics/intervals.ts';
+import { median } from '../core/statistics/median.ts';
 
 export interface BenchOptions {
   /** Measured runs of each side; every benchmark has its own default. */
@@ -19,3 +20,102 @@ export interface BenchOptions {
 
 /** Yields its rows as they are measured, and leaves nothing running. */
 export type Bench = (options: BenchOptions) => AsyncIterable<BenchRow>;
+
+/** One line of a benchmark's output. What cannot be compared has no anchor. */
+export interface BenchRow {
+  bench: string;
+  case: string;
+  /** Medians over `runs` interleaved runs each. */
+  ours: number;
+  anchor: number | null;
+  /** Greater than 1 where ours is better. */
+  ratio: number | null;
+  unit: string;
+  runs: number;
+  /** Mean of ours less its anchor, where each run has one of its own, with the 95 % interval of Student's t. */
+  difference?: Difference | null;
+  /** Most memory that each side's process held, where each has one of its own. */
+  peakMegabytes?: { ours: number; anchor: number };
+}
+
+interface Difference {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+/** Rows of a benchmark. A single number as anchor is a limit, which is not measured. Throws a RangeError where ours has no runs. */
+export const rowsOf =
+  (bench: string) =>
+  (
+    name: string,
+    unit: string,
+    better: 'more' | 'less',
+    ours: readonly number[],
+    anchors: readonly number[] | number | null = null,
+  ): BenchRow => {
+    const own = median(ours);
+    const anchor = typeof anchors === 'object' ? anchors && median(anchors) : anchors;
+    const ratio = anchor === null ? NaN : better === 'more' ? own / anchor : anchor / own;
+    return {
+      bench,
+      case: name,
+      ours: rounded(own),
+      anchor: anchor === null ? null : rounded(anchor),
+      ratio: Number.isFinite(ratio) ? rounded(ratio) : null,
+      unit,
+      runs: ours.length,
+    };
+  };
+
+/** Five significant digits: more than any of these measurements repeats. */
+const rounded = (value: number): number => Number(value.toPrecision(5));
+
+/** 97.5 % quantiles of Student's t with 1, 2, … degrees of freedom. */
+const STUDENT = [12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216];
+
+/** Run by run; null for a single one, which says nothing of its scatter. Beyond ten the interval is a little too wide. */
+export function pairedDifference(ours: readonly number[], anchor: readonly number[]): Difference | null {
+  const n = ours.length;
+  if (n < 2) return null;
+  const differences = ours.map((value, run) => value - anchor[run]!);
+  const { mean, high } = meanOf(differences, 0.95)!;
+  const spread = ((high - mean) / normalQuantile(0.975)) * STUDENT[Math.min(n, STUDENT.length + 1) - 2]!;
+  return { mean: rounded(mean), low: rounded(mean - spread), high: rounded(mean + spread) };
+}
+
+/** Sides do the same work in turn, `runs` times after `warmUps` that do not count. Gives what each measured. */
+export async function inTurn<Side extends string, T>(
+  name: string,
+  sides: Record<Side, (run: number) => Promise<T>>,
+  show: (measured: T) => string,
+  {
+    runs,
+    warmUps = 1,
+    say,
+    signal,
+  }: Pick<BenchOptions, 'say' | 'signal'> & { runs: number; warmUps?: number },
+): Promise<Record<Side, T[]>> {
+  const all = Object.entries(sides) as [Side, (run: number) => Promise<T>][];
+  const measured = Object.fromEntries(all.map(([side]) => [side, [] as T[]])) as Record<Side, T[]>;
+  for (let run = 1 - warmUps; run <= runs; run++) {
+    const shown: string[] = [];
+    for (const [side, work] of all) {
+      signal.throwIfAborted();
+      const one = await work(run);
+      shown.push(all.length === 1 ? show(one) : `${side} ${show(one)}`);
+      if (run > 0) measured[side].push(one);
+    }
+    say(`  ${name}, ${run > 0 ? `run ${run} of ${runs}` : 'warm-up'}: ${shown.join(', ')}`);
+  }
+  return measured;
+}
+
+/** What a work gives, once what it used is closed, whichever way it ended. */
+export async function closing<T>(work: Promise<T>, close: () => Promise<void>): Promise<T> {
+  try {
+    return await work;
+  } finally {
+    await close();
+  }
+}

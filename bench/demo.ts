@@ -1,14 +1,13 @@
-import calculator from '../examples/calculator.json' with { type: 'json' };
+import { percent } from '../core/percent.ts';
 import { rate } from '../core/statistics/intervals.ts';
 import { total } from '../core/training/stage-policy.ts';
-import type { TimeSplit } from '../core/time/time-split.ts';
-import { percent } from '../core/percent.ts';
+import calculator from '../examples/calculator.json' with { type: 'json' };
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { Progress } from '../workflows/control/messages.ts';
-import type { BenchOptions } from './bench.ts';
-import { benchRow } from './bench-row.ts';
-import type { BenchRow } from './bench-row.ts';
-import { durableRun, withInstallation } from './durable-run.ts';
+import { rowsOf } from './bench.ts';
+import type { Bench } from './bench.ts';
+import { durableRun, withInstallation } from './installations.ts';
+import { sum } from './processes.ts';
 
 /** Success on the report's tasks after RL. */
 const TARGET = 0.95;
@@ -16,53 +15,34 @@ const TARGET = 0.95;
 const LIMIT_SECONDS = 600;
 const PARTS = ['rollout', 'learner', 'verification', 'data', 'tool', 'orchestration'] as const;
 
-interface DemoTime {
-  /** Wall seconds from the start of the servers to the last report. */
-  total: number;
-  parts: TimeSplit;
-  success: number;
-}
-
-/** The demo's run, from no servers to the report after RL, and where its time goes. */
-export async function* demoBench(options: BenchOptions): AsyncGenerator<BenchRow> {
-  const { quick, say } = options;
-  const runs = options.runs ?? 1;
-  const spec = quick ? tinySpec() : calculator;
-  const times: DemoTime[] = [];
+/** The demo's run, from the start of the servers to the report after RL, in wall seconds, and where its time goes. */
+export const demoBench: Bench = async function* (options) {
+  const { quick, say, runs = 1 } = options;
+  const demo = async () => {
+    const start = performance.now();
+    return withInstallation(options, async (client) => {
+      const { handle, result } = await durableRun(client, quick ? tinySpec() : calculator, options);
+      const seconds = (performance.now() - start) / 1000;
+      const { seconds: parts } = await handle.query<Progress>('progress');
+      if (result.after === null) throw new Error('the run ended without its last report');
+      return { seconds, parts, success: rate(total(result.after.arms)) };
+    });
+  };
+  const times: Awaited<ReturnType<typeof demo>>[] = [];
   for (let run = 1; run <= runs; run++) {
-    const time = await demo(spec, options);
-    say(`run ${run} of ${runs}: ${percent(time.success)} after RL, ${time.total.toFixed(1)} s`);
+    const time = await demo();
+    say(`run ${run} of ${runs}: ${percent(time.success)} after RL, ${time.seconds.toFixed(1)} s`);
     times.push(time);
   }
-  const name = quick ? 'tiny run' : 'calculator';
   const reached = times.filter(({ success }) => success >= TARGET).length;
-  const outcome = quick
-    ? 'to its end'
-    : `to ${percent(TARGET)}, reached in ${reached} of ${runs} runs, vs the limit`;
-  const row = (what: string, of: (time: DemoTime) => number, anchor: number | null): BenchRow =>
-    benchRow({
-      bench: 'demo',
-      case: `${name}: ${what}`,
-      unit: 's',
-      better: 'less',
-      ours: times.map(of),
-      anchor,
-    });
+  const outcome = `to ${percent(TARGET)}, reached in ${reached} of ${runs} runs, vs the limit`;
   // A run that misses the target has no time to it.
   const limit = !quick && reached === runs ? LIMIT_SECONDS : null;
-  yield row(`from no servers ${outcome}`, (time) => time.total, limit);
-  for (const part of PARTS) yield row(part, (time) => time.parts[part], null);
-  const inParts = ({ parts }: DemoTime): number => PARTS.reduce((sum, part) => sum + parts[part], 0);
-  yield row('start-up, and what is between steps', (time) => time.total - inParts(time), null);
-}
-
-async function demo(spec: unknown, options: BenchOptions): Promise<DemoTime> {
-  const start = performance.now();
-  return withInstallation(options, async (client) => {
-    const { handle, result } = await durableRun(client, spec, options);
-    const seconds = (performance.now() - start) / 1000;
-    const { seconds: parts } = await handle.query<Progress>('progress');
-    if (result.after === null) throw new Error('the run ended without its last report');
-    return { total: seconds, parts, success: rate(total(result.after.arms)) };
-  });
-}
+  const row = (what: string, of: (time: (typeof times)[number]) => number, anchor: number | null = null) =>
+    rowsOf('demo')(`${quick ? 'tiny run' : 'calculator'}: ${what}`, 's', 'less', times.map(of), anchor);
+  yield row(`from no servers ${quick ? 'to its end' : outcome}`, ({ seconds }) => seconds, limit);
+  for (const part of PARTS) yield row(part, ({ parts }) => parts[part]);
+  const between = ({ seconds, parts }: (typeof times)[number]): number =>
+    seconds - sum(PARTS.map((part) => parts[part]));
+  yield row('start-up, and what is between steps', between);
+};

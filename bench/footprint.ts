@@ -2,55 +2,47 @@ import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import calculator from '../examples/calculator.json' with { type: 'json' };
 import { GradusError } from '../core/errors.ts';
+import { median } from '../core/statistics/median.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
-import type { BenchOptions } from './bench.ts';
-import { benchRow, median } from './bench-row.ts';
-import type { BenchRow } from './bench-row.ts';
-import { withTemporaryFolder } from './durable-run.ts';
-import { shareBytesOfDescendants } from './processes.ts';
+import calculator from '../examples/calculator.json' with { type: 'json' };
+import { inTurn, rowsOf } from './bench.ts';
+import type { Bench, BenchOptions } from './bench.ts';
+import { withTemporaryFolder } from './installations.ts';
+import { shareBytesOfDescendants, sum } from './processes.ts';
 
 const LOOK_EVERY_MS = 1000;
 /** From the command's start on: past the first evaluations, where every process has worked. */
 const WATCH_MS = 120_000;
 const MODULE = path.resolve(import.meta.dirname, '../examples/environment.ts');
 
-/** Medians over the second half, when nothing starts any more; of memory the most, too. */
-interface Footprint {
-  processes: number;
-  megabytes: number;
-  most: number;
-}
-
 /** The processes of `train`, the command itself with them, and the memory that they share out among them. Linux only. */
-export async function* footprintBench(options: BenchOptions): AsyncGenerator<BenchRow> {
-  const { quick, say, runs = 1 } = options;
-  for (const [name, modules] of [
-    ['calculator', ''],
-    ['project', MODULE],
+export const footprintBench: Bench = async function* (options) {
+  const { quick, runs = 1 } = options;
+  for (const [name, whose, modules] of [
+    ['calculator', 'Gradus', ''],
+    ['project', 'a project', MODULE],
   ] as const) {
     if (options.only && !options.only.includes(name)) continue;
-    const seen: Footprint[] = [];
-    for (let run = 1; run <= runs; run++) {
-      const one = await watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options);
-      say(`${name}: ${one.processes} processes, ${one.megabytes.toFixed(0)} MB`);
-      seen.push(one);
-    }
-    const row = (what: string, unit: string, of: (one: Footprint) => number): BenchRow =>
-      benchRow({
-        bench: 'footprint',
-        case: `train, environment of ${name === 'project' ? 'a project' : 'Gradus'}: ${what}`,
+    const { seen } = await inTurn(
+      name,
+      { seen: () => watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options) },
+      ({ processes, megabytes }) => `${processes} processes, ${megabytes.toFixed(0)} MB`,
+      { ...options, runs, warmUps: 0 },
+    );
+    for (const [what, unit, of] of [
+      ['processes', 'processes', 'processes'],
+      ['memory (proportional shares)', 'MB', 'megabytes'],
+      ['most memory at once', 'MB', 'most'],
+    ] as const)
+      yield rowsOf('footprint')(
+        `train, environment of ${whose}: ${what}`,
         unit,
-        better: 'less',
-        ours: seen.map(of),
-        anchor: null,
-      });
-    yield row('processes', 'processes', (one) => one.processes);
-    yield row('memory (proportional shares)', 'MB', (one) => one.megabytes);
-    yield row('most memory at once', 'MB', (one) => one.most);
+        'less',
+        seen.map((one) => one[of]),
+      );
   }
-}
+};
 
 /** As the demo's, of words spelled backwards. */
 function specOf(modules: string): unknown {
@@ -64,7 +56,8 @@ function specOf(modules: string): unknown {
   };
 }
 
-async function watched(modules: string, ms: number, { say, signal }: BenchOptions): Promise<Footprint> {
+/** Medians over the second half, when nothing starts any more; of memory the most, too. */
+async function watched(modules: string, ms: number, { say, signal }: BenchOptions) {
   return withTemporaryFolder(async (folder) => {
     const spec = path.join(folder, 'spec.json');
     await writeFile(spec, JSON.stringify(specOf(modules)));
@@ -85,7 +78,7 @@ async function watched(modules: string, ms: number, { say, signal }: BenchOption
         looks.push(shareBytesOfDescendants(child.pid!));
       }
       say(said.trimEnd().split('\n').at(-1)!);
-      const megabytes = looks.map((shares) => shares.reduce((sum, share) => sum + share, 0) / 2 ** 20);
+      const megabytes = looks.map((shares) => sum(shares) / 2 ** 20);
       const later = looks.length >> 1;
       return {
         processes: median(looks.slice(later).map(({ length }) => length)),

@@ -1,30 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ObjectStore } from '../store/objects/object-store.ts';
-import { PolicyPool } from '../activities/rollout/policy-pool.ts';
-import { createDecoder } from '../engine/decoder/decoder.ts';
+import type { TaskRef } from '../core/refs.ts';
+import { median } from '../core/statistics/median.ts';
 import { calculatorEnvironment } from '../environments/families/calculator/environment.ts';
+import type { Ask, AskKinds } from '../environments/host/asks.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
-import { hostedHere } from '../environments/host/hosted-environment.ts';
-import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
+import { factsOf } from '../environments/host/facts.ts';
+import { HostedEnvironment, hostedHere } from '../environments/host/hosted-environment.ts';
+import { serve } from '../environments/host/serve.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
-import type { BenchOptions } from './bench.ts';
-import { benchRow, median } from './bench-row.ts';
-import type { BenchRow } from './bench-row.ts';
-import { cutCalculator, sizeOf, WARM_START } from './bench-specs.ts';
-import { oneThreadedLearner } from './one-threaded.ts';
+import { inTurn, rowsOf } from './bench.ts';
+import type { Bench, BenchOptions } from './bench.ts';
+import { withEngine } from './installations.ts';
 import { plainRun } from './plain-run.ts';
-import { withPlainStore } from './plain-store.ts';
-import { bytesOfDescendants, processorMs } from './processes.ts';
-import { episodesIn, recording, replay } from './recorded-asks.ts';
-import type { RecordedAsks } from './recorded-asks.ts';
+import { bytesOfDescendants, processorMs, sum } from './processes.ts';
+import { cutCalculator, sizeOf, WARM_START } from './specs.ts';
 
-const RUNS = 7;
 /** So many times a run asks everything: a run shorter than this could not be told from its noise. */
 const REPEATS = 3;
 /** Of the processor time of the demo's steps, %. */
 const GOAL = 3;
 
-const bench = 'isolation';
+const row = rowsOf('isolation');
 
 /**
  * What it costs that users' code runs in processes beside a worker (ADR 0025). A plain run does the demo's RL steps and
@@ -38,154 +34,153 @@ const bench = 'isolation';
  * thread each, for threads that wait for each other spin: the goal is at most 3 %. The rows of the start are what one
  * host costs each time that it is started. Linux only.
  */
-export async function* isolationBench(options: BenchOptions): AsyncGenerator<BenchRow> {
+export const isolationBench: Bench = async function* (options) {
   if (process.platform !== 'linux') throw new Error('this benchmark reads processor times from Linux');
-  const { quick } = options;
-  const runs = options.runs ?? (quick ? 2 : RUNS);
-  const spec = quick ? tinySpec() : cutCalculator({ updates: 480, steps: 4, reports: 30 });
-  const recorded = await recordSteps(spec, options);
-  yield* startRows(runs, options);
-  yield* stepRows(recorded, sizeOf(spec), runs, options);
-}
+  const runs = options.runs ?? (options.quick ? 2 : 7);
+  const spec = options.quick ? tinySpec() : cutCalculator({ updates: 480, steps: 4, reports: 30 });
+  const { turns, episodes, stepMs } = await recordSteps(spec, options);
 
-interface Recorded {
-  asks: RecordedAsks;
-  episodes: number;
-  /** Processor time of the median step, per episode. */
-  processorMs: number;
-}
+  const { starts } = await inTurn(
+    'start of a host',
+    { starts: startOfHost },
+    (one) =>
+      `${one.busy.toFixed(0)} ms of processor time, ${one.wall.toFixed(0)} wall, ${one.megabytes.toFixed(0)} MB`,
+    { ...options, runs, warmUps: 0 },
+  );
+  for (const [unit, of] of [
+    ['processor ms', 'busy'],
+    ['wall ms', 'wall'],
+    ['MB', 'megabytes'],
+  ] as const)
+    yield row(
+      'the start of a host',
+      unit,
+      'less',
+      starts.map((one) => one[of]),
+    );
 
-function recordSteps(spec: unknown, options: BenchOptions): Promise<Recorded> {
-  return withPlainStore(options, async (settings) => {
-    const store = await ObjectStore.connect(settings.store);
-    const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
-    const learner = await oneThreadedLearner();
-    const recorder = recording(calculatorEnvironment());
-    const steps: { asks: RecordedAsks; processorMs: number }[] = [];
-    let since = 0;
-    try {
-      await plainRun(spec, {
-        store,
-        environments: new Map([[recorder.environment.name, recorder.environment]]),
-        policies,
-        learner,
-        run: 'bench',
-        onStep: ({ stage, step }) => {
-          options.signal.throwIfAborted();
-          const asks = recorder.take();
-          const now = processorMs();
-          if (stage !== WARM_START) {
-            steps.push({ asks, processorMs: now - since });
-            options.say(`step ${step}: ${(now - since).toFixed(0)} ms of processor time`);
-          }
-          since = processorMs();
-        },
-      });
-    } finally {
-      await learner.close();
-      await policies.close();
-      store.close();
-    }
-    return {
-      asks: steps.flatMap(({ asks }) => asks),
-      episodes: steps.reduce((sum, { asks }) => sum + episodesIn(asks), 0),
-      processorMs: median(steps.map((step) => step.processorMs / episodesIn(step.asks))),
-    };
-  });
-}
-
-interface Cost {
-  processorMs: number;
-  wallMs: number;
-}
-
-async function* stepRows(
-  { asks, episodes, processorMs: step }: Recorded,
-  size: string,
-  runs: number,
-  { say, signal }: BenchOptions,
-): AsyncGenerator<BenchRow> {
   const direct = hostedHere(calculatorEnvironment());
   const host = await EnvironmentHost.open({ modules: [] });
   try {
     const hosted = host.environments.get(direct.name)!;
-    const [there, here] = await Promise.all([replay(hosted, asks, signal), replay(direct, asks, signal)]);
+    const ask = (environment: HostedEnvironment) => replay(environment, turns, options.signal);
+    const [there, here] = await Promise.all([ask(hosted), ask(direct)]);
     if (!isDeepStrictEqual(withoutSeconds(there), withoutSeconds(here)))
       throw new Error('the host gave other answers than the same functions in this process');
-    const cost = async (environment: HostedEnvironment): Promise<Cost> => {
+    const cost = (environment: HostedEnvironment) => async () => {
       const [before, start] = [processorMs(), performance.now()];
-      for (let i = 0; i < REPEATS; i++) await replay(environment, asks, signal);
+      for (let i = 0; i < REPEATS; i++) await ask(environment);
       const all = REPEATS * episodes;
-      return { wallMs: (performance.now() - start) / all, processorMs: (processorMs() - before) / all };
+      return { wall: (performance.now() - start) / all, busy: (processorMs() - before) / all };
     };
-    const [ours, anchor]: [Cost[], Cost[]] = [[], []];
-    for (let run = 1; run <= runs; run++) {
-      ours.push(await cost(hosted));
-      anchor.push(await cost(direct));
-      const show = ({ processorMs, wallMs }: Cost): string =>
-        `${processorMs.toFixed(4)} (${wallMs.toFixed(4)} wall)`;
-      say(
-        `run ${run} of ${runs}: ${show(ours.at(-1)!)} vs ${show(anchor.at(-1)!)} ms of processor time an episode`,
-      );
+    const { ours, anchor } = await inTurn(
+      'an episode',
+      { ours: cost(hosted), anchor: cost(direct) },
+      ({ busy, wall }) => `${busy.toFixed(4)} ms of processor time (${wall.toFixed(4)} wall)`,
+      { ...options, runs, warmUps: 0 },
+    );
+    const name = `environment of ${sizeOf(spec)}, in a host vs in the process`;
+    for (const of of ['busy', 'wall'] as const) {
+      const each = (side: typeof ours): number[] => side.map((one) => one[of]);
+      yield row(name, `${of === 'busy' ? 'processor' : of} ms/episode`, 'less', each(ours), each(anchor));
     }
-    const row = (unit: string, of: (cost: Cost) => number): BenchRow =>
-      benchRow({
-        bench,
-        case: `environment of ${size}, in a host vs in the process`,
-        unit,
-        better: 'less',
-        ours: ours.map(of),
-        anchor: anchor.map(of),
-      });
-    yield row('processor ms/episode', ({ processorMs }) => processorMs);
-    yield row('wall ms/episode', ({ wallMs }) => wallMs);
-    yield benchRow({
-      bench,
-      case: 'processor time that the host adds, vs the goal',
-      unit: '% of a step',
-      better: 'less',
-      ours: ours.map(({ processorMs }, i) => (100 * (processorMs - anchor[i]!.processorMs)) / step),
-      anchor: GOAL,
-    });
+    const added = ours.map(({ busy }, run) => (100 * (busy - anchor[run]!.busy)) / stepMs);
+    yield row('processor time that the host adds, vs the goal', '% of a step', 'less', added, GOAL);
   } finally {
     await host.close();
   }
+};
+
+/** One host is started and ended. */
+async function startOfHost() {
+  const [before, start, others] = [processorMs(), performance.now(), bytesOfDescendants()];
+  const host = await EnvironmentHost.open({ modules: [] });
+  const [wall, busy] = [performance.now() - start, processorMs() - before];
+  const megabytes = (bytesOfDescendants() - others) / 1e6;
+  await host.close();
+  return { wall, busy, megabytes };
+}
+
+/** What an environment was asked: asks of one turn of the event loop go together. */
+type Turns = Ask[][];
+
+/** Of the RL steps; `stepMs`: processor time of the median step, an episode. */
+function recordSteps(spec: unknown, options: BenchOptions) {
+  const recorder = recording();
+  const steps: { turns: Turns; processorMs: number }[] = [];
+  let since = 0;
+  return withEngine(options, async (engine) => {
+    await plainRun(spec, {
+      ...engine,
+      environments: new Map([[recorder.environment.name, recorder.environment]]),
+      run: 'bench',
+      onStep: ({ stage, step }) => {
+        options.signal.throwIfAborted();
+        const turns = recorder.take();
+        const took = processorMs() - since;
+        if (stage !== WARM_START) {
+          steps.push({ turns, processorMs: took });
+          options.say(`step ${step}: ${took.toFixed(0)} ms of processor time`);
+        }
+        since = processorMs();
+      },
+    });
+    return {
+      turns: steps.flatMap(({ turns }) => turns),
+      episodes: sum(steps.map(({ turns }) => episodesIn(turns))),
+      stepMs: median(steps.map((one) => one.processorMs / episodesIn(one.turns))),
+    };
+  });
+}
+
+/** The calculator in this process, and what it has been asked since `take` was last called. */
+function recording() {
+  const file = 'this process';
+  const environment = calculatorEnvironment();
+  let turns: Turns = [];
+  let open = false;
+  const hosted = new HostedEnvironment(factsOf(environment, file), {
+    ask: (ask, { signal, heartbeat = () => undefined }) => {
+      if (!open) {
+        open = true;
+        turns.push([]);
+        setImmediate(() => (open = false));
+      }
+      turns.at(-1)!.push(ask);
+      return serve({ environment, file }, ask, { signal, heartbeat });
+    },
+  });
+  const take = (): Turns => turns.splice(0);
+  return { environment: hosted, take };
+}
+
+/** Episodes that were judged. */
+const episodesIn = (turns: Turns): number =>
+  sum(turns.flat().map(({ kind, items }) => (kind === 'verdicts' ? items.length : 0)));
+
+/** Asks again, each turn when the one before it has its answers. Gives the answers, in order. */
+async function replay(environment: HostedEnvironment, turns: Turns, signal: AbortSignal): Promise<unknown[]> {
+  const answers: unknown[] = [];
+  for (const asks of turns)
+    answers.push(await Promise.all(asks.map((ask) => askAgain(environment, ask, signal))));
+  return answers;
+}
+
+function askAgain(
+  environment: HostedEnvironment,
+  { kind, items }: Ask,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (kind === 'tasks') return environment.tasks(items as TaskRef[], { signal });
+  if (kind === 'calls') {
+    const calls = items as AskKinds['calls']['item'][];
+    return Promise.all(calls.map(({ call, ...context }) => environment.call(call, { ...context, signal })));
+  }
+  if (kind !== 'verdicts') throw new Error(`a step of the demo asks for no ${kind}`);
+  const judged = items as AskKinds['verdicts']['item'][];
+  return environment.verdicts(judged[0]!.verifiers, judged, { signal });
 }
 
 /** How long a call took is no part of what it said. */
 const withoutSeconds = (answers: unknown): unknown =>
   JSON.parse(JSON.stringify(answers, (key, value: unknown) => (key === 'seconds' ? undefined : value)));
-
-async function* startRows(runs: number, { say, signal }: BenchOptions): AsyncGenerator<BenchRow> {
-  const starts: (Cost & { megabytes: number })[] = [];
-  for (let run = 1; run <= runs; run++) {
-    signal.throwIfAborted();
-    const [before, start, others] = [processorMs(), performance.now(), bytesOfDescendants()];
-    const host = await EnvironmentHost.open({ modules: [] });
-    try {
-      starts.push({
-        wallMs: performance.now() - start,
-        processorMs: processorMs() - before,
-        megabytes: (bytesOfDescendants() - others) / 1e6,
-      });
-    } finally {
-      await host.close();
-    }
-    const { processorMs: busy, wallMs, megabytes } = starts.at(-1)!;
-    say(
-      `start ${run} of ${runs}: ${busy.toFixed(0)} ms of processor time, ${wallMs.toFixed(0)} wall, ${megabytes.toFixed(0)} MB`,
-    );
-  }
-  const row = (unit: string, of: (start: (typeof starts)[number]) => number): BenchRow =>
-    benchRow({
-      bench,
-      case: 'the start of a host',
-      unit,
-      better: 'less',
-      ours: starts.map(of),
-      anchor: null,
-    });
-  yield row('processor ms', ({ processorMs }) => processorMs);
-  yield row('wall ms', ({ wallMs }) => wallMs);
-  yield row('MB', ({ megabytes }) => megabytes);
-}

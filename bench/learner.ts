@@ -1,16 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Objective } from '../core/algorithms/objective.ts';
+import { parameterCount } from '../core/model/config.ts';
+import type { ModelConfig } from '../core/model/config.ts';
+import { RandomStream } from '../core/random.ts';
 import { MODEL_DEFAULTS } from '../core/schema/model.ts';
-import type { Learner, TrainBatch, TrainSettings, TrainState } from '../engine/learner/contract.ts';
+import { packRows, positionsFor, rowLength } from '../engine/learner/batch/row-packing.ts';
+import type { Learner, TrainBatch } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
-import { packRows, positionsFor, rowLength } from '../engine/learner/batch/row-packing.ts';
-import { parameterCount, type ModelConfig } from '../core/model/config.ts';
-import { RandomStream } from '../core/random.ts';
-import type { BenchOptions } from './bench.ts';
-import { benchRow, type BenchRow } from './bench-row.ts';
-import { ADAM } from './adam.ts';
-import { GRPO } from './grpo-objective.ts';
+import { freshState } from '../test/support/engine/tiny.ts';
+import { inTurn, rowsOf } from './bench.ts';
+import type { Bench } from './bench.ts';
+import { ADAM, GRPO } from './specs.ts';
 
 /** 918,656 parameters. */
 const CONFIG: ModelConfig = {
@@ -20,19 +21,13 @@ const CONFIG: ModelConfig = {
   ropeTheta: 10_000,
   tieEmbeddings: false,
 };
-
 const OBJECTIVES: Objective[] = [{ kind: 'supervised' }, GRPO];
-
-const RUNS = 7;
-const SEQUENCES = 64;
-const QUICK_SEQUENCES = 8;
 
 /** Sequences that are all of 96 tokens, or of 40 to 96. */
 function batchOf(sequences: number, ragged: boolean): TrainBatch {
   const random = new RandomStream('bench', 'learner');
-  const lengths = Array.from({ length: sequences }, () => (ragged ? random.int(40, 96) : 96));
   const offsets = new Int32Array(sequences + 1);
-  lengths.forEach((length, i) => (offsets[i + 1] = offsets[i]! + length));
+  for (let i = 0; i < sequences; i++) offsets[i + 1] = offsets[i]! + (ragged ? random.int(40, 96) : 96);
   const total = offsets[sequences]!;
   const starts = new Set(offsets);
   return {
@@ -49,72 +44,52 @@ function batchOf(sequences: number, ragged: boolean): TrainBatch {
 }
 
 /** The part of the computed positions that holds a token: what packing leaves of padding. */
-export function packedShare(batch: TrainBatch): number {
-  const sequences = Array.from({ length: batch.offsets.length - 1 }, (_, i) => i);
-  const length = rowLength(batch.offsets, sequences);
-  const batches = packRows(batch.tokens, batch.offsets, sequences, length, positionsFor(CONFIG.vocabSize));
+function packedShare({ tokens, offsets }: TrainBatch): number {
+  const sequences = Array.from({ length: offsets.length - 1 }, (_, i) => i);
+  const longest = rowLength(offsets, sequences);
+  const batches = packRows(tokens, offsets, sequences, longest, positionsFor(CONFIG.vocabSize));
   const positions = batches.reduce((sum, { rows, length }) => sum + rows * length, 0);
-  return (batch.tokens.length - sequences.length) / positions;
+  return (tokens.length - sequences.length) / positions;
 }
 
-/** Tokens per second of a training step, the state read back included: one traced graph against op by op, interleaved. */
-export async function* learnerBench(options: BenchOptions): AsyncGenerator<BenchRow> {
-  const { quick, say, signal } = options;
-  const runs = options.runs ?? (quick ? 2 : RUNS);
-  const sequences = quick ? QUICK_SEQUENCES : SEQUENCES;
+/** Tokens per second of a training step, the state read back included: one traced graph against op by op. */
+export const learnerBench: Bench = async function* (options) {
+  const runs = options.runs ?? (options.quick ? 2 : 7);
+  const sequences = options.quick ? 8 : 64;
   const traced = await createLocalLearner({ mode: 'traced' });
   const eager = await createLocalLearner({ mode: 'eager' });
-  say(`learner: ${traced.backend}`);
+  options.say(`learner: ${traced.backend}`);
   try {
     for (const objective of OBJECTIVES) {
       for (const ragged of [false, true]) {
         const batch = batchOf(sequences, ragged);
-        const settings = { objective, optimizer: ADAM };
-        const time = timer(batch, settings);
-        const [ours, anchor]: [number[], number[]] = [[], []];
+        /** Steps one after another, each learner from its own last state. */
+        const stepping = (learner: Learner) => {
+          let state = freshState(CONFIG, initialWeights(CONFIG, 1));
+          return async (): Promise<number> => {
+            const started = performance.now();
+            ({ state } = await learner.step(state, batch, { objective, optimizer: ADAM }));
+            const seconds = (performance.now() - started) / 1000;
+            // Kernels are synchronous: this is where a Ctrl-C is heard.
+            await setImmediate();
+            return batch.tokens.length / seconds;
+          };
+        };
         // The first run traces.
-        for (let run = 0; run <= runs; run++) {
-          const speeds = [await time(traced), await time(eager)] as const;
-          // Kernels are synchronous: this is where a Ctrl-C is heard.
-          await setImmediate();
-          signal.throwIfAborted();
-          if (run === 0) continue;
-          ours.push(speeds[0]);
-          anchor.push(speeds[1]);
-          say(`  ${objective.kind}, run ${run} of ${runs}: ${speeds.map(Math.round).join(' vs ')} tokens/s`);
-        }
-        const share = Math.round(100 * packedShare(batch));
+        const { ours, anchor } = await inTurn(
+          objective.kind,
+          { ours: stepping(traced), anchor: stepping(eager) },
+          (speed) => `${Math.round(speed)} tokens/s`,
+          { ...options, runs },
+        );
         const shape = `${sequences} × ${ragged ? '40–96' : '96'}`;
-        yield benchRow({
-          bench: 'learner',
-          case: `${objective.kind}, ${parameterCount(CONFIG)} parameters, ${shape} tokens (${share} % not padding), traced vs eager`,
-          unit: 'tokens/s',
-          better: 'more',
-          ours,
-          anchor,
-        });
+        const share = Math.round(100 * packedShare(batch));
+        const name = `${objective.kind}, ${parameterCount(CONFIG)} parameters, ${shape} tokens (${share} % not padding), traced vs eager`;
+        yield rowsOf('learner')(name, 'tokens/s', 'more', ours, anchor);
       }
     }
   } finally {
     await traced.close();
     await eager.close();
   }
-}
-
-/** Steps one after another, each learner from its own last state. */
-function timer(batch: TrainBatch, settings: TrainSettings): (learner: Learner) => Promise<number> {
-  const states = new Map<Learner, TrainState>();
-  const fresh = (): TrainState => ({
-    config: CONFIG,
-    weights: initialWeights(CONFIG, 1),
-    firstMoments: new Map(),
-    secondMoments: new Map(),
-    updates: 0,
-  });
-  return async (learner) => {
-    const started = performance.now();
-    const { state } = await learner.step(states.get(learner) ?? fresh(), batch, settings);
-    states.set(learner, state);
-    return batch.tokens.length / ((performance.now() - started) / 1000);
-  };
-}
+};

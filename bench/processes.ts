@@ -1,64 +1,69 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { usageOfTree } from '../environments/sandbox/linux/process-tree.ts';
+
+// What the processes use that one has started, directly or not, and that still run. Linux only; 0 elsewhere.
+
+/** Without the one that they descend from. */
+const descendants = (of = process.pid): number[] => usageOfTree(of).pids.filter((pid) => pid !== of);
 
 /**
- * The sum of the most memory (resident set) that each process ever held which this process has started, directly or
- * not, and which still runs, bytes. At least what all held at once: their peaks need not fall together, and what they
- * share is counted for each. Linux only; 0 elsewhere.
+ * Most memory (resident set) that each of them ever held, in sum, bytes: at least what all held at once, since their
+ * peaks need not fall together, and what they share is counted for each.
  */
-export const peakBytesOfDescendants = (): number =>
-  sum(descendants().map(({ status }) => bytes(status, 'VmHWM')));
+export const peakBytesOfDescendants = (): number => sum(descendants().map((pid) => bytesOf(pid, 'VmHWM')));
 
 /** The same of what each holds now. */
-export const bytesOfDescendants = (): number =>
-  sum(descendants().map(({ status }) => bytes(status, 'VmRSS')));
+export const bytesOfDescendants = (): number => sum(descendants().map((pid) => bytesOf(pid, 'VmRSS')));
 
-/**
- * The memory of a process and of each that descends from it, bytes: of pages that several share, to each its part (PSS), so
- * that a sum counts them once. Linux only; nothing elsewhere.
- */
+/** Of a process and each of them, bytes: of pages that several share, to each its part (PSS), so that a sum counts them once. */
 export const shareBytesOfDescendants = (of: number): number[] =>
-  [of, ...descendants(of).map(({ pid }) => pid)]
-    .map((pid) => bytes(textOf(`/proc/${pid}/smaps_rollup`), 'Pss'))
+  usageOfTree(of)
+    .pids.map((pid) => bytesOf(pid, 'Pss', 'smaps_rollup'))
     .filter((share) => share > 0);
 
-/** Linux tells processor time in hundredths of a second. */
-const TICK_MS = 10;
-
-/**
- * Processor time that this process and those that it has started, directly or not, and which still run have had so far,
- * with all their threads, milliseconds: what work takes, and not what a busy machine withheld. Linux only; this process
- * alone elsewhere.
- */
+/** Processor time of this process and of them so far, with all threads, milliseconds: what work takes on a busy machine, too. */
 export function processorMs(): number {
   const { user, system } = process.cpuUsage();
-  return (user + system) / 1000 + sum(descendants().map(({ pid }) => ticks(pid))) * TICK_MS;
+  return (user + system) / 1000 + 1000 * sum(descendants().map(processorSeconds));
 }
 
-function ticks(pid: number): number {
-  // What follows the name of the program, which is in brackets and may hold anything.
+function processorSeconds(pid: number): number {
+  // What follows the name of the program, which is in brackets and may hold anything; in hundredths of a second.
   const fields = textOf(`/proc/${pid}/stat`).split(') ').at(-1)!.split(' ');
-  return Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / 100;
 }
 
-/** `status`: as Linux tells it. */
-function descendants(of = process.pid): { pid: number; status: string }[] {
-  if (process.platform !== 'linux') return [];
-  const statuses = new Map(
-    readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map((name) => [Number(name), textOf(`/proc/${name}/status`)]),
-  );
-  const isDescendant = (pid: number): boolean => {
-    const parent = /^PPid:\s+(\d+)/m.exec(statuses.get(pid) ?? '')?.[1];
-    return parent !== undefined && (Number(parent) === of || isDescendant(Number(parent)));
+export interface MemoryPeaks {
+  /** Most that processes which do the same ever held, bytes; of several in turn, the largest. */
+  byWork: Map<string, number>;
+  /** Of all together at one moment, of those looked at. */
+  together: number;
+}
+
+/** Watches all descendants, by `workOf` their command lines (undefined: it does not matter), until `stop`. */
+export function watchMemory(workOf: (commandLine: string[]) => string | undefined) {
+  const peaks: MemoryPeaks = { byWork: new Map(), together: 0 };
+  const timer = setInterval(() => {
+    const pids = descendants();
+    peaks.together = Math.max(peaks.together, sum(pids.map((pid) => bytesOf(pid, 'VmRSS'))));
+    for (const pid of pids) {
+      const work = workOf(textOf(`/proc/${pid}/cmdline`).split('\0').filter(Boolean));
+      if (work === undefined) continue;
+      peaks.byWork.set(work, Math.max(peaks.byWork.get(work) ?? 0, bytesOf(pid, 'VmHWM')));
+    }
+  }, 250);
+  return {
+    stop: (): MemoryPeaks => {
+      clearInterval(timer);
+      return peaks;
+    },
   };
-  return [...statuses].filter(([pid]) => isDescendant(pid)).map(([pid, status]) => ({ pid, status }));
 }
 
-const bytes = (status: string, key: string): number =>
-  1024 * Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+export const bytesOf = (pid: number, key: string, file = 'status'): number =>
+  1024 * Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(textOf(`/proc/${pid}/${file}`))?.[1] ?? 0);
 
-const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
+export const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
 /** Empty for a process that has just ended. */
 function textOf(file: string): string {

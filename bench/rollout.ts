@@ -1,19 +1,17 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import type { ModelConfig } from '../core/model/config.ts';
+import { randomKey, RandomStream, uniform } from '../core/random.ts';
+import type { RandomKey } from '../core/random.ts';
 import { MODEL_DEFAULTS } from '../core/schema/model.ts';
-import { normal, randomKey, RandomStream, uniform, type RandomKey } from '../core/random.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { Sampler } from '../engine/decoder/sampler.ts';
-import { weightShapes, type ModelConfig, type Weights } from '../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../engine/onnx/decoder-graph.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
-import type { BenchOptions } from './bench.ts';
-import { benchRow, type BenchRow } from './bench-row.ts';
+import { flat, randomWeights } from '../test/support/engine/random-model.ts';
+import { inTurn, rowsOf } from './bench.ts';
+import type { Bench } from './bench.ts';
 
-const EPISODES = 128;
-const QUICK_EPISODES = 32;
-const GROUP = 16;
-const PROMPT = 25;
-const RUNS = 7;
+const [EPISODES, QUICK_EPISODES, GROUP, PROMPT] = [128, 32, 16, 25];
 const sampling = { temperature: 1, topK: 0, topP: 1 };
 
 /** 0.85 M parameters. */
@@ -40,59 +38,29 @@ function episodes(count: number, shortest: number, longest: number): Episode[] {
   });
 }
 
-function randomWeights(): Weights {
-  const key = randomKey('weights');
-  let draws = 0;
-  return new Map(
-    weightShapes(config).map(([name, shape]) => {
-      const length = shape.reduce((a, b) => a * b, 1);
-      const value = () => (shape.length === 1 ? 1 : 0.08 * normal(key, draws++));
-      return [name, { shape, data: Float32Array.from({ length }, value) }];
-    }),
-  );
-}
-
 async function continuously(policy: LocalPolicy, all: readonly Episode[], run: number): Promise<void> {
   await Promise.all(
-    all.map(async ({ prefix, newTokens, key }, index) => {
+    all.map(async ({ prefix, newTokens: maxNewTokens, key }, index) => {
       const session = `${run}/${index}`;
-      await policy.sample({
-        session,
-        prefix,
-        continuation: [],
-        maxNewTokens: newTokens,
-        stopTokens: [],
-        sampling,
-        key,
-      });
+      const asked = { session, prefix, continuation: [], maxNewTokens, stopTokens: [], sampling, key };
+      await policy.sample(asked);
       policy.release(session);
     }),
   );
 }
 
-/** Group by group: the prompt is prefilled for each sample, and the group goes on until its longest episode ends. */
-async function groupByGroup(session: InferenceSession, all: readonly Episode[]): Promise<void> {
-  const sampler = new Sampler(config.vocabSize);
-  for (let start = 0; start < all.length; start += GROUP) {
-    await decodeGroup(session, sampler, all.slice(start, start + GROUP));
-  }
-}
-
+/** The prompt is prefilled for each sample, and the group goes on until its longest episode ends. */
 async function decodeGroup(
   session: InferenceSession,
   sampler: Sampler,
   group: readonly Episode[],
 ): Promise<void> {
-  const { keyValueHeads: K, headSize: D, vocabSize: V } = config;
+  const { keyValueHeads: K, headSize: D, vocabSize: V, layers } = config;
   const B = group.length;
-  const parts = Array.from({ length: config.layers }, (_, layer) => [
-    `${layer}.key`,
-    `${layer}.value`,
-  ]).flat();
+  const parts = Array.from({ length: layers }, (_, layer) => [`${layer}.key`, `${layer}.value`]).flat();
   const outputs = ['logits', ...parts.map((part) => `present.${part}`)];
-  const caches = new Map<string, Tensor>(
-    parts.map((part) => [part, new Tensor('float32', new Float32Array(0), [B, K, 0, D])]),
-  );
+  const nothing = (): Tensor => new Tensor('float32', new Float32Array(0), [B, K, 0, D]);
+  const caches = new Map<string, Tensor>(parts.map((part) => [part, nothing()]));
   let ids = Int32Array.from(group.flatMap(({ prefix }) => prefix));
   let length = 0;
   const steps = Math.max(...group.map(({ newTokens }) => newTokens));
@@ -119,16 +87,14 @@ async function decodeGroup(
  * Sampled tokens per second: a continuous batch of 128 episodes in groups of 16 against the same episodes decoded
  * group by group with plain onnxruntime-node and a growing cache, on as many cores.
  */
-export async function* rolloutBench(options: BenchOptions): AsyncGenerator<BenchRow> {
-  const { quick, say, signal } = options;
-  const runs = options.runs ?? (quick ? 2 : RUNS);
-  const count = quick ? QUICK_EPISODES : EPISODES;
-  const weights = randomWeights();
+export const rolloutBench: Bench = async function* (options) {
+  const runs = options.runs ?? (options.quick ? 2 : 7);
+  const count = options.quick ? QUICK_EPISODES : EPISODES;
+  const weights = randomWeights(config);
   const policy = createDecoder({ threads: 2 });
-  const flat = Float32Array.from(weightShapes(config).flatMap(([name]) => [...weights.get(name)!.data]));
   const session = await InferenceSession.create(buildDecoderGraph(config), {
     intraOpNumThreads: 2,
-    externalData: [{ path: WEIGHTS_FILE, data: new Uint8Array(flat.buffer) }],
+    externalData: [{ path: WEIGHTS_FILE, data: new Uint8Array(flat(config, weights).buffer) }],
   });
   try {
     await policy.load('bench', config, weights);
@@ -138,35 +104,27 @@ export async function* rolloutBench(options: BenchOptions): AsyncGenerator<Bench
     ] as const) {
       const all = episodes(count, shortest, longest);
       const tokens = all.reduce((sum, { newTokens }) => sum + newTokens, 0);
-      const speed = async (work: () => Promise<void>) => {
+      const speed = async (work: () => Promise<void>): Promise<number> => {
         const start = performance.now();
         await work();
         return (1000 * tokens) / (performance.now() - start);
       };
-      const ours: number[] = [];
-      const anchor: number[] = [];
-      // The first run of each warms up and does not count.
-      for (let run = 0; run <= runs; run++) {
-        signal.throwIfAborted();
-        const mine = await speed(() => continuously(policy, all, run));
-        const other = await speed(() => groupByGroup(session, all));
-        if (run > 0) {
-          ours.push(mine);
-          anchor.push(other);
-          say(`  ${name}, run ${run} of ${runs}: ${Math.round(mine)} vs ${Math.round(other)} tokens/s`);
-        }
-      }
-      yield benchRow({
-        bench: 'rollout',
-        case: `${count} episodes, ${name}, continuous batch vs group by group`,
-        unit: 'tokens/s',
-        better: 'more',
-        ours,
-        anchor,
-      });
+      const groupByGroup = async (): Promise<void> => {
+        const sampler = new Sampler(config.vocabSize);
+        for (let start = 0; start < count; start += GROUP)
+          await decodeGroup(session, sampler, all.slice(start, start + GROUP));
+      };
+      const { ours, anchor } = await inTurn(
+        name,
+        { ours: (run) => speed(() => continuously(policy, all, run)), anchor: () => speed(groupByGroup) },
+        (tokensPerSecond) => `${Math.round(tokensPerSecond)} tokens/s`,
+        { ...options, runs },
+      );
+      const what = `${count} episodes, ${name}, continuous batch vs group by group`;
+      yield rowsOf('rollout')(what, 'tokens/s', 'more', ours, anchor);
     }
   } finally {
     await session.release();
     await policy.close();
   }
-}
+};

@@ -2,22 +2,21 @@ import { Argument, Command, InvalidArgumentError } from 'commander';
 import { fail } from '../cli/fail.ts';
 import { untilInterrupted } from '../cli/until-interrupted.ts';
 import { alarmsBench } from './alarms/alarms.ts';
-import type { Bench } from './bench.ts';
-import { decodeBench, turnsBench } from './engine/decode.ts';
-import { grpoBench } from './engine/grpo.ts';
-import { handoverBench } from './engine/handover.ts';
-import { learnerEngineBench } from './engine/learner.ts';
-import { halfBillionBench } from './half-billion/half-billion.ts';
-import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
+import type { Bench, BenchOptions } from './bench.ts';
 import { dashboardBench } from './dashboard/dashboard.ts';
 import { demoBench } from './demo.ts';
-import { familiesBench } from './families/families.ts';
+import { grpoBench } from './engine/grpo.ts';
+import { handoverBench } from './engine/handover.ts';
+import { decodeBench, learnerEngineBench, turnsBench } from './engine/speed.ts';
+import { familiesBench } from './families.ts';
+import { buildsBench, clockBench, diskBench, queueBench, stepsBench } from './faults.ts';
 import { footprintBench } from './footprint.ts';
+import { halfBillionBench } from './half-billion/half-billion.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
+import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { learnerBench } from './learner.ts';
-import { claimsBench } from './methods/claims.ts';
-import { methodsBench } from './methods/methods.ts';
+import { claimsBench, methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { rolloutBench } from './rollout.ts';
 import { sandboxBench } from './sandbox.ts';
@@ -46,19 +45,18 @@ const BENCHES: Record<string, Bench> = {
   'engine:learner': learnerEngineBench,
   'engine:grpo': grpoBench,
   'engine:handover': handoverBench,
+  'faults:builds': buildsBench,
+  'faults:clock': clockBench,
+  'faults:disk': diskBench,
+  'faults:queue': queueBench,
+  'faults:steps': stepsBench,
 };
 const NAMES = Object.keys(BENCHES);
-/** Needs most of a machine's memory, so it runs where it is asked for by name. */
-const NOT_OF_ALL = 'half-billion';
+/** What needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
+const NOT_OF_ALL = /^(half-billion|faults:)/;
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
 
-interface Written {
-  runs?: number;
-  quick?: true;
-  only?: string[];
-  out?: string;
-  resume?: true;
-}
+type Written = Pick<BenchOptions, 'runs' | 'only' | 'out' | 'resume'> & { quick?: true };
 
 async function bench(name: string, options: Written): Promise<number> {
   const say = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -67,7 +65,7 @@ async function bench(name: string, options: Written): Promise<number> {
   signal.addEventListener('abort', () => say('\nstopping …'));
   void untilInterrupted().then(() => stopping.abort(new Error('stopped by a person')));
   const wanted = NAMES.filter(
-    (one) => (name === 'all' && one !== NOT_OF_ALL) || one === name || one.startsWith(`${name}:`),
+    (one) => (name === 'all' && !NOT_OF_ALL.test(one)) || one === name || one.startsWith(`${name}:`),
   );
   for (const one of wanted) {
     say(`— ${one}`);
@@ -76,7 +74,7 @@ async function bench(name: string, options: Written): Promise<number> {
         process.stdout.write(`${JSON.stringify(row)}\n`);
       }
     } catch (error) {
-      if (error !== signal.reason) throw error;
+      if (!signal.aborted) throw error;
       return 130;
     }
   }

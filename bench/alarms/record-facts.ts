@@ -1,29 +1,27 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
-import { createDecoder } from '../../engine/decoder/decoder.ts';
-import { createLocalLearner } from '../../engine/learner/local-learner.ts';
-import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';
+import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { readSteps } from '../../store/training/step-facts.ts';
-import { TestServer } from '../../test/support/store/server.ts';
+import { withEngine } from '../installations.ts';
 import { plainRun } from '../plain-run.ts';
+import { splitStages } from '../specs.ts';
 
 // Records what the diagnoses read of the first RL stage of a spec, trained in this process: a line a step, floats with
-// six digits. The stage is made small by options, and never ends before its last step.
+// six digits. The stage is made small by options, and never ends before its last step. `--rounds`: of warm start at most,
+// of which none has to succeed; `--module`: with environments, as `--environments` of a worker.
 //
 //   npx tsx bench/alarms/record-facts.ts examples/retail.json --steps 40 --groups 12 --to test/fixtures/step-facts/retail.json
 
+const text = { type: 'string' } as const;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    steps: { type: 'string' },
-    groups: { type: 'string' },
-    /** Rounds of warm start at most, of which none has to succeed. */
-    rounds: { type: 'string' },
-    /** Modules with environments, as `--environments` of a worker. */
-    module: { type: 'string', multiple: true, default: [] },
-    to: { type: 'string' },
+    steps: text,
+    groups: text,
+    rounds: text,
+    module: { ...text, multiple: true, default: [] },
+    to: text,
   },
 });
 const { steps, groups, rounds, module, to } = values;
@@ -32,28 +30,19 @@ if (positionals.length !== 1 || !steps || !groups || !to)
     'usage: record-facts.ts SPEC.json --steps N --groups N [--rounds N] [--module FILE] --to FILE',
   );
 
-interface Stage {
-  kind?: string;
-  name: string;
-  graduation: object;
-}
-
+type Stage = { name: string; graduation: object } | { kind: string; name: string; graduation: object };
 const written = JSON.parse(await readFile(positionals[0]!, 'utf8')) as {
   stages: Stage[];
   evaluation: object;
 };
-const rl = written.stages.find(({ kind }) => kind !== 'supervised')!;
+const [rl] = splitStages(written.stages).rl;
+const few = ({ graduation }: Stage) =>
+  rounds && { maxRounds: Number(rounds), graduation: { ...graduation, successAtLeast: 0 } };
 const spec = {
   ...written,
   evaluation: { ...written.evaluation, count: 20 },
   stages: [
-    ...written.stages
-      .slice(0, written.stages.indexOf(rl))
-      .map((stage) =>
-        rounds
-          ? { ...stage, maxRounds: Number(rounds), graduation: { ...stage.graduation, successAtLeast: 0 } }
-          : stage,
-      ),
+    ...written.stages.slice(0, written.stages.indexOf(rl!)).map((stage) => ({ ...stage, ...few(stage) })),
     {
       ...rl,
       maxSteps: Number(steps),
@@ -64,32 +53,21 @@ const spec = {
   ],
 };
 
-const server = await TestServer.start();
-try {
-  const store = await server.connect();
-  const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
-  const learner = await createLocalLearner();
-  const environments = inThisProcess((await loadEnvironments(module)).values());
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+const environments = inThisProcess((await loadEnvironments(module)).values());
+await withEngine({ quick: false, say, signal: new AbortController().signal }, async (engine) => {
   await plainRun(spec, {
-    store,
+    ...engine,
     environments,
-    policies,
-    learner,
     run: 'recorded',
-    onStep: ({ stage, stageStep, trainSuccess }) =>
-      process.stderr.write(`${stage} ${stageStep}: ${trainSuccess ?? ''}\n`),
+    onStep: ({ stage, stageStep, trainSuccess }) => say(`${stage} ${stageStep}: ${trainSuccess ?? ''}`),
   });
   const six = (_: string, value: unknown): unknown =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
-  const lines = (await readSteps(store, 'recorded'))
-    .filter(({ stage }) => stage === rl.name)
-    .map(({ stageStep, rollout, batch, learner: learnt, heldOut, estimates }) =>
-      JSON.stringify({ stageStep, rollout, batch, learner: learnt, heldOut, estimates }, six),
+  const lines = (await readSteps(engine.store, 'recorded'))
+    .filter(({ stage }) => stage === rl!.name)
+    .map(({ stageStep, rollout, batch, learner, heldOut, estimates }) =>
+      JSON.stringify({ stageStep, rollout, batch, learner, heldOut, estimates }, six),
     );
   await writeFile(to, `[\n${lines.join(',\n')}\n]\n`);
-  await learner.close();
-  await policies.close();
-  store.close();
-} finally {
-  await server.remove();
-}
+});

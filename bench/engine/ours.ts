@@ -1,124 +1,39 @@
 import { writeFile } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import { updatesOf } from '../../activities/training/updates.ts';
-import { messageOf } from '../../core/errors.ts';
-import type { Json } from '../../core/json/json.ts';
 import { randomKey } from '../../core/random.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
 import { loadHfDirectory } from '../../engine/hf-directory.ts';
-import type { HfModel } from '../../engine/hf-directory.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainBatch, TrainState } from '../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
-import { ADAM } from '../adam.ts';
+import { bytes, freshState } from '../../test/support/engine/tiny.ts';
+import { serve } from '../child.ts';
+import { ADAM } from '../specs.ts';
 
-// Our engines behind the same JSON lines as the anchors (anchors/protocol.py), in a process of their own as well.
+// Our engines with the operations of the anchors (anchors/*.py), in a process of their own as well.
 
-interface Loaded {
-  model: HfModel;
-  policy?: LocalPolicy;
-  learner?: Learner;
-  state?: TrainState;
-  precision: 'float32' | 'bfloat16';
-}
-let loaded: Loaded;
+let policy: LocalPolicy | undefined;
+let learner: Learner | undefined;
+let state: TrainState;
+let precision: 'float32' | 'bfloat16';
 let runs = 0;
 
-const sampled = (topP: number) => ({ temperature: topP > 0 ? 1 : 0, topK: 0, topP: topP > 0 ? topP : 1 });
+interface Asked {
+  prompts: number[][];
+  new_tokens: number;
+  top_p?: number;
+}
 
-const operations = {
-  async loadDecoder({ folder, threads }: { folder: string; threads: number }) {
-    const model = await loadHfDirectory(folder);
-    const policy = createDecoder({ threads });
-    await policy.load('bench', model.config, model.weights);
-    loaded = { model, policy, precision: 'float32' };
-    return { backend: backendName() };
-  },
-
-  async loadLearner({ folder, precision }: { folder: string; precision: 'float32' | 'bfloat16' }) {
-    const model = await loadHfDirectory(folder);
-    const learner = await createLocalLearner({ mode: 'traced' });
-    const { config, weights } = model;
-    const state = { config, weights, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
-    loaded = { model, learner, state, precision };
-    return { backend: learner.backend };
-  },
-
-  /** What a prompt is continued with, by itself or beside others, and how likely each token was. */
-  async logprobs({ prompts, new_tokens }: { prompts: number[][]; new_tokens: number }) {
-    const run = ++runs;
-    const sampled = await Promise.all(
-      prompts.map((prompt, i) => sample(`${run}/${i}`, prompt, [], new_tokens, 0)),
-    );
-    prompts.forEach((_, i) => loaded.policy!.release(`${run}/${i}`));
-    return {
-      tokens: sampled.map(({ tokens }) => [...tokens]),
-      logprobs: sampled.map(({ samplerLogprobs }) => [...samplerLogprobs]),
-    };
-  },
-
-  /** The weights as they are now, end to end, in a file. */
-  async writeWeights({ file }: { file: string }) {
-    const { weights } = loaded.state!;
-    await writeFile(file, Buffer.concat([...weights.values()].map(({ data }) => bytesOf(data))));
-    return {};
-  },
-
-  async greedy({ prompt, new_tokens }: { prompt: number[]; new_tokens: number }) {
-    const { tokens } = await sample(`greedy ${++runs}`, prompt, [], new_tokens, 0);
-    return { tokens };
-  },
-
-  async decode({ prompts, new_tokens, top_p }: { prompts: number[][]; new_tokens: number; top_p: number }) {
-    const run = ++runs;
-    await Promise.all(prompts.map((prompt, i) => sample(`${run}/${i}`, prompt, [], new_tokens, top_p)));
-    prompts.forEach((_, i) => loaded.policy!.release(`${run}/${i}`));
-    return { tokens: prompts.length * new_tokens };
-  },
-
-  async turns(request: {
-    prompt: number[];
-    samples: number;
-    results: number[][];
-    new_tokens: number;
-    top_p: number;
-  }) {
-    const { prompt, samples, results, new_tokens, top_p } = request;
-    const run = ++runs;
-    await Promise.all(
-      Array.from({ length: samples }, async (_, i) => {
-        const continuation: number[] = [];
-        const mask: number[] = [];
-        for (const result of results) {
-          const { tokens } = await sample(`${run}/${i}`, prompt, continuation, new_tokens, top_p, mask);
-          continuation.push(...tokens, ...result);
-          mask.push(...tokens.map(() => 1), ...result.map(() => 0));
-        }
-        loaded.policy!.release(`${run}/${i}`);
-      }),
-    );
-    return { tokens: samples * new_tokens * results.length };
-  },
-
-  /** One optimizer update for each batch [B, T], in one learner step. */
-  async steps({ tokens }: { tokens: number[][][] }) {
-    const { learner, state, precision } = loaded;
-    const rows = tokens.flat();
-    const minibatch = rows.length / tokens.length;
-    const { state: next, metrics } = await learner!.step(state!, batchOf(rows, minibatch), {
-      objective: { kind: 'supervised' },
-      optimizer: ADAM,
-      compute: { ...DEFAULT_COMPUTE, precision },
-    });
-    loaded.state = next;
-    return { losses: [metrics.loss] };
-  },
-};
-
-const bytesOf = (data: Float32Array): Uint8Array =>
-  new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+/** All prompts at once, greedily where there is no `top_p`. */
+async function continued({ prompts, new_tokens, top_p = 0 }: Asked) {
+  const run = ++runs;
+  const sessions = prompts.map((prompt, i) => sample(`${run}/${i}`, prompt, [], new_tokens, top_p));
+  const drawn = await Promise.all(sessions);
+  prompts.forEach((_, i) => policy!.release(`${run}/${i}`));
+  return drawn;
+}
 
 function sample(
   session: string,
@@ -128,18 +43,9 @@ function sample(
   topP: number,
   mask?: readonly number[],
 ) {
-  const key = randomKey(session);
-  const sampling = sampled(topP);
-  return loaded.policy!.sample({
-    session,
-    prefix,
-    continuation,
-    ...(mask && { mask }),
-    maxNewTokens,
-    stopTokens: [],
-    sampling,
-    key,
-  });
+  const sampling = { temperature: topP > 0 ? 1 : 0, topK: 0, topP: topP > 0 ? topP : 1 };
+  const asked = { session, prefix, continuation, ...(mask && { mask }), maxNewTokens, stopTokens: [] };
+  return policy!.sample({ ...asked, sampling, key: randomKey(session) });
 }
 
 /** Full rows, in which every token but the first is predicted. */
@@ -156,24 +62,80 @@ function batchOf(rows: readonly number[][], minibatch: number): TrainBatch {
   };
 }
 
-async function answer(line: string): Promise<{ [field: string]: unknown }> {
-  const { op, ...request } = JSON.parse(line) as { op: keyof typeof operations; [field: string]: Json };
-  const run = operations[op] as (request: object) => Promise<object>;
-  const started = performance.now();
-  try {
-    const result = await run(request);
-    return {
-      seconds: (performance.now() - started) / 1000,
-      peakBytes: process.resourceUsage().maxRSS * 1024,
-      ...result,
-    };
-  } catch (error) {
-    return { error: messageOf(error) };
-  }
-}
+await serve({
+  async loadDecoder({ folder, threads }: { folder: string; threads: number }) {
+    const { config, weights } = await loadHfDirectory(folder);
+    policy = createDecoder({ threads });
+    await policy.load('bench', config, weights);
+    return { backend: backendName() };
+  },
 
-for await (const line of createInterface({ input: process.stdin })) {
-  process.stdout.write(`${JSON.stringify(await answer(line))}\n`);
-}
-await loaded!.policy?.close();
-await loaded!.learner?.close();
+  async loadLearner(asked: { folder: string; precision: 'float32' | 'bfloat16' }) {
+    const { config, weights } = await loadHfDirectory(asked.folder);
+    learner = await createLocalLearner({ mode: 'traced' });
+    state = freshState(config, weights);
+    ({ precision } = asked);
+    return { backend: learner.backend };
+  },
+
+  /** What prompts are continued with, by themselves or beside others, and how likely each token was. */
+  async logprobs(asked: Asked) {
+    const drawn = await continued(asked);
+    return {
+      tokens: drawn.map(({ tokens }) => [...tokens]),
+      logprobs: drawn.map(({ samplerLogprobs }) => [...samplerLogprobs]),
+    };
+  },
+
+  async greedy({ prompt, new_tokens }: { prompt: number[]; new_tokens: number }) {
+    const [drawn] = await continued({ prompts: [prompt], new_tokens });
+    return { tokens: [...drawn!.tokens] };
+  },
+
+  async decode(asked: Asked) {
+    await continued(asked);
+    return {};
+  },
+
+  /** A group with a shared prompt; after each turn a tool's result is appended. */
+  async turns(asked: {
+    prompt: number[];
+    samples: number;
+    results: number[][];
+    new_tokens: number;
+    top_p: number;
+  }) {
+    const { prompt, samples, results, new_tokens, top_p } = asked;
+    const run = ++runs;
+    const episode = async (_: unknown, i: number): Promise<void> => {
+      const [continuation, mask]: [number[], number[]] = [[], []];
+      for (const result of results) {
+        const { tokens } = await sample(`${run}/${i}`, prompt, continuation, new_tokens, top_p, mask);
+        continuation.push(...tokens, ...result);
+        mask.push(...tokens.map(() => 1), ...result.map(() => 0));
+      }
+      policy!.release(`${run}/${i}`);
+    };
+    await Promise.all(Array.from({ length: samples }, episode));
+    return {};
+  },
+
+  /** One optimizer update for each batch [B, T], in one learner step. */
+  async steps({ tokens }: { tokens: number[][][] }) {
+    const rows = tokens.flat();
+    ({ state } = await learner!.step(state, batchOf(rows, rows.length / tokens.length), {
+      objective: { kind: 'supervised' },
+      optimizer: ADAM,
+      compute: { ...DEFAULT_COMPUTE, precision },
+    }));
+    return {};
+  },
+
+  /** The weights as they are now, end to end, in a file. */
+  async writeWeights({ file }: { file: string }) {
+    await writeFile(file, bytes(state.weights));
+    return {};
+  },
+});
+await policy?.close();
+await learner?.close();

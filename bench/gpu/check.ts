@@ -2,18 +2,9 @@ import { Command } from 'commander';
 import { fail } from '../../cli/fail.ts';
 import { messageOf } from '../../core/errors.ts';
 import { wantsGpu } from '../../infra/setup/tensorflow-native.ts';
-import type { Bench } from '../bench.ts';
-import type { Device } from './device.ts';
 
 // Everything that can only be known on a machine with a GPU: `npm run check:gpu`. Rows as a benchmark prints them; their
 // place is docs/log.md.
-
-// Loaded when there is something to check: they bring the whole engine along.
-const PARTS: Record<string, () => Promise<(device: Device) => Bench>> = {
-  learner: async () => (await import('./learner.ts')).learnerOnGpu,
-  decoder: async () => (await import('./decoder.ts')).decoderOnGpu,
-  calculator: async () => (await import('./calculator.ts')).calculatorOnGpu,
-};
 
 /** After the set-up, which downloads: what is not done by then is not done. */
 const LIMIT_MS = 600_000;
@@ -29,16 +20,17 @@ async function check({ rehearse, quick = false }: { rehearse?: true; quick?: boo
   }
   const { ensureOnnxCuda } = await import('../../infra/setup/onnxruntime-cuda.ts');
   const { untilInterrupted } = await import('../../cli/until-interrupted.ts');
-  const device: Device = rehearse ? { kind: 'cpu' } : { kind: 'gpu', libraries: await ensureOnnxCuda(say) };
+  // They bring the whole engine along.
+  const { GPU_BENCHES } = await import('./benches.ts');
+  const libraries = rehearse ? null : await ensureOnnxCuda(say);
   const stopping = new AbortController();
   void untilInterrupted().then(() => stopping.abort(new Error('stopped by a person')));
   const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(LIMIT_MS)]);
   let failed = 0;
-  for (const [name, load] of Object.entries(PARTS)) {
+  for (const [name, bench] of Object.entries(GPU_BENCHES)) {
     say(`— gpu:${name}`);
     try {
-      const part = await load();
-      for await (const row of part(device)({ quick, say, signal })) console.log(JSON.stringify(row));
+      for await (const row of bench(libraries)({ quick, say, signal })) console.log(JSON.stringify(row));
     } catch (error) {
       // The other parts are worth an hour on a machine with a GPU all the same.
       failed++;

@@ -1,7 +1,7 @@
 import molecules from '../../examples/molecules.json' with { type: 'json' };
 import { parseSpec } from '../../spec/parse-spec.ts';
 import type { EvaluationRequest } from '../../core/requests.ts';
-import { splitStages } from '../bench-specs.ts';
+import { splitStages } from '../specs.ts';
 import { builtInEnvironments } from '../../environments/families/index.ts';
 
 /** Whom an arm's training asks about its molecules. */

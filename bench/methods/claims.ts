@@ -1,9 +1,8 @@
-import type { BenchOptions } from '../bench.ts';
-import { benchRow, pairedDifference } from '../bench-row.ts';
-import type { BenchRow } from '../bench-row.ts';
-import { caseOf, MANY_TURNS, MOLECULES, paidForDiversity, quickly, SETTING, unmasked } from './cases.ts';
-import { chosen, compare, seedsOf } from './comparison.ts';
+import { caseOf, MANY_TURNS, MOLECULES, paidForDiversity, SETTING, unmasked } from './cases.ts';
 import type { Case, Setting, Trial } from './trial.ts';
+
+const success = ({ points }: Trial): number => points.at(-1)!.success;
+const distinct = ({ distinct: answers }: Trial): number => answers;
 
 /** `ours` is the side that is said to be better; both are names of cases. */
 interface Claim {
@@ -11,15 +10,16 @@ interface Claim {
   claim: string;
   ours: string;
   anchor: string;
-  /** Default: success. */
-  measure?: Measure;
+  measure: (trial: Trial) => number;
 }
 
-const MEASURES = {
-  success: ({ points }: Trial) => points.at(-1)!.success,
-  'distinct answers': ({ distinct }: Trial) => distinct,
-};
-type Measure = keyof typeof MEASURES;
+const claim = (name: string, ours: string, anchor: string, words: string, measure = success): Claim => ({
+  name,
+  claim: words,
+  ours,
+  anchor,
+  measure,
+});
 
 interface Group {
   name: string;
@@ -61,28 +61,13 @@ const ONE_CALL: Group = {
     caseOf('outcome-only', {}, { reward: OUTCOME_ONLY }),
   ],
   claims: [
-    { name: 'mask', claim: 'observations masked vs learnt from', ours: 'grpo', anchor: 'unmasked' },
-    { name: 'group-size', claim: 'groups of 16 vs 4', ours: 'G=16', anchor: 'G=4' },
-    {
-      name: 'filter',
-      claim: 'groups without variance left out vs in the mean',
-      ours: 'filtered',
-      anchor: 'grpo',
-    },
-    {
-      name: 'dynamic-sampling',
-      claim: 'dynamic sampling vs the filter alone',
-      ours: 'refilled',
-      anchor: 'filtered',
-    },
-    {
-      name: 'clip-higher',
-      claim: 'clip-higher vs symmetric clip',
-      ours: 'clip-higher',
-      anchor: 'clip-symmetric',
-    },
-    { name: 'kl', claim: 'with vs without KL', ours: 'kl', anchor: 'grpo' },
-    { name: 'shaping', claim: 'shaped reward vs outcome only', ours: 'shaped', anchor: 'outcome-only' },
+    claim('mask', 'grpo', 'unmasked', 'observations masked vs learnt from'),
+    claim('group-size', 'G=16', 'G=4', 'groups of 16 vs 4'),
+    claim('filter', 'filtered', 'grpo', 'groups without variance left out vs in the mean'),
+    claim('dynamic-sampling', 'refilled', 'filtered', 'dynamic sampling vs the filter alone'),
+    claim('clip-higher', 'clip-higher', 'clip-symmetric', 'clip-higher vs symmetric clip'),
+    claim('kl', 'kl', 'grpo', 'with vs without KL'),
+    claim('shaping', 'shaped', 'outcome-only', 'shaped reward vs outcome only'),
   ],
 };
 
@@ -96,13 +81,8 @@ const THREE_CALLS: Group = {
     caseOf('ppo', { algorithm: { kind: 'ppo' } }),
   ],
   claims: [
-    {
-      name: 'mask-three-calls',
-      claim: 'three calls: observations masked vs learnt from',
-      ours: 'grpo',
-      anchor: 'unmasked',
-    },
-    { name: 'critic', claim: 'three calls: group baseline vs critic', ours: 'grpo', anchor: 'ppo' },
+    claim('mask-three-calls', 'grpo', 'unmasked', 'three calls: observations masked vs learnt from'),
+    claim('critic', 'grpo', 'ppo', 'three calls: group baseline vs critic'),
   ],
 };
 
@@ -115,57 +95,15 @@ const DIVERSITY: Group = {
     caseOf('count', {}, { reward: paidForDiversity('count') }),
     caseOf('similarity', {}, { reward: paidForDiversity('similarity') }),
   ],
-  claims: (['count', 'similarity'] as const).flatMap((by): Claim[] => [
-    {
-      name: `diversity-${by}`,
-      claim: `molecules: different right ones, with a bonus by ${by} vs without`,
-      ours: by,
-      anchor: 'plain',
-      measure: 'distinct answers',
-    },
-    {
-      name: `success-${by}`,
-      claim: `molecules: success, with a bonus by ${by} vs without`,
-      ours: by,
-      anchor: 'plain',
-    },
-  ]),
+  claims: ['count', 'similarity'].flatMap((by) => {
+    const how = `with a bonus by ${by} vs without`;
+    return [
+      claim(`diversity-${by}`, by, 'plain', `molecules: different right ones, ${how}`, distinct),
+      claim(`success-${by}`, by, 'plain', `molecules: success, ${how}`),
+    ];
+  }),
 };
 
 /** What is measured together, in one setting. */
 export const GROUPS: readonly Group[] = [ONE_CALL, THREE_CALLS, DIVERSITY];
-
-/**
- * What is said of training agents (shared texts and the papers that they cite), at equal sampled tokens from the same warm
- * start: `ours` is success with what is recommended, `anchor` without, or what else a claim measures; medians over the seeds, and their paired difference.
- */
-export async function* claimsBench(options: BenchOptions): AsyncGenerator<BenchRow> {
-  const wanted = chosen(
-    GROUPS.flatMap((group) => group.claims),
-    options,
-  );
-  for (const group of GROUPS) {
-    const claims = group.claims.filter((claim) => wanted.includes(claim));
-    if (claims.length === 0) continue;
-    const trials = await compare(
-      {
-        ...group,
-        setting: options.quick ? quickly(group.setting) : group.setting,
-        only: new Set(claims.flatMap(({ ours, anchor }) => [ours, anchor])),
-        seeds: seedsOf(options),
-        panels: group.claims.map(({ claim, ours, anchor }) => ({ heading: claim, cases: [ours, anchor] })),
-      },
-      options,
-    );
-    for (const { claim, ours, anchor, measure = 'success' } of claims) {
-      const sides = { ours: after(trials, ours, measure), anchor: after(trials, anchor, measure) };
-      yield {
-        ...benchRow({ bench: 'claims', case: claim, unit: measure, better: 'more', ...sides }),
-        difference: pairedDifference(sides),
-      };
-    }
-  }
-}
-
-const after = (trials: readonly Trial[], name: string, measure: Measure): number[] =>
-  trials.filter((trial) => trial.case === name).map(MEASURES[measure]);
+export const unitOf = ({ measure }: Claim): string => (measure === distinct ? 'distinct answers' : 'success');

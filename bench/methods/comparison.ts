@@ -92,20 +92,6 @@ function pictureOf({ title, setting, seeds, panels }: Comparison, trials: readon
   return curvesPage({ title, lines }, panels, trials, setting.budget);
 }
 
-/** Those that were asked for by name. Throws for a name that none has. */
-export function chosen<T extends { name: string }>(all: readonly T[], { only }: BenchOptions): T[] {
-  const stranger = only?.find((name) => all.every((one) => one.name !== name));
-  if (stranger !== undefined)
-    throw new Error(`there is no case "${stranger}": ${all.map(({ name }) => name).join(', ')}`);
-  return all.filter(({ name }) => only?.includes(name) ?? true);
-}
-
-const RUNS = 3;
-
-/** The first seeds from 11 on. */
-export const seedsOf = ({ runs, quick }: BenchOptions): number[] =>
-  Array.from({ length: runs ?? (quick ? 1 : RUNS) }, (_, run) => 11 + run);
-
 /** Of all that a trial follows from, but for the code. */
 const digestOf = (setting: Setting, { alter, ...one }: Case, seed: number): string =>
   sha256Hex(new TextEncoder().encode(JSON.stringify({ setting, one, alter: String(alter), seed })));

@@ -1,39 +1,76 @@
-import type { BenchOptions } from '../bench.ts';
-import { benchRow, pairedDifference } from '../bench-row.ts';
-import type { BenchRow } from '../bench-row.ts';
+import { pairedDifference, rowsOf } from '../bench.ts';
+import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { LONG, METHOD_CASES, quickly } from './cases.ts';
-import { chosen, compare, seedsOf } from './comparison.ts';
+import { GROUPS, unitOf } from './claims.ts';
+import { compare } from './comparison.ts';
+import type { Trial } from './trial.ts';
+
+/** Those that were asked for by name. Throws for a name that none has. */
+function chosen<T extends { name: string }>(all: readonly T[], { only }: BenchOptions): T[] {
+  const stranger = only?.find((name) => all.every((one) => one.name !== name));
+  if (stranger !== undefined)
+    throw new Error(`there is no case "${stranger}": ${all.map(({ name }) => name).join(', ')}`);
+  return all.filter(({ name }) => only?.includes(name) ?? true);
+}
+
+/** The first seeds from 11 on. */
+const seedsOf = ({ runs, quick }: BenchOptions): number[] =>
+  Array.from({ length: runs ?? (quick ? 1 : 3) }, (_, run) => 11 + run);
+
+function paired(bench: string, name: string, unit: string, ours: number[], anchor: number[]): BenchRow {
+  const row = rowsOf(bench)(name, unit, 'more', ours, anchor);
+  return { ...row, difference: pairedDifference(ours, anchor) };
+}
 
 /**
  * Whether every method learns: from the same warm start, with as many sampled tokens, refills and greedy samples
  * included. `ours` is success on unseen tasks after, `anchor` before; medians over the seeds.
  */
-export async function* methodsBench(options: BenchOptions): AsyncGenerator<BenchRow> {
-  const cases = chosen(METHOD_CASES, options);
-  const trials = await compare(
-    {
-      name: 'methods',
-      title: 'What each method learns',
-      setting: options.quick ? quickly(LONG) : LONG,
-      cases: METHOD_CASES,
-      only: new Set(cases.map(({ name }) => name)),
-      seeds: seedsOf(options),
-      panels: METHOD_CASES.map(({ name }) => ({
-        heading: name,
-        cases: [name, ...(name === 'grpo' ? [] : ['grpo'])],
-      })),
-    },
-    options,
-  );
-  for (const { name } of cases) {
+export const methodsBench: Bench = async function* (options) {
+  const names = chosen(METHOD_CASES, options).map(({ name }) => name);
+  const comparison = {
+    name: 'methods',
+    title: 'What each method learns',
+    setting: options.quick ? quickly(LONG) : LONG,
+    cases: METHOD_CASES,
+    only: new Set(names),
+    seeds: seedsOf(options),
+    panels: METHOD_CASES.map(({ name }) => ({
+      heading: name,
+      cases: name === 'grpo' ? [name] : [name, 'grpo'],
+    })),
+  };
+  const trials = await compare(comparison, options);
+  for (const name of names) {
     const own = trials.filter((trial) => trial.case === name);
-    const sides = {
-      ours: own.map(({ points }) => points.at(-1)!.success),
-      anchor: own.map(({ points }) => points[0]!.success),
-    };
-    yield {
-      ...benchRow({ bench: 'methods', case: name, unit: 'success', better: 'more', ...sides }),
-      difference: pairedDifference(sides),
-    };
+    const at = (place: number): number[] => own.map(({ points }) => points.at(place)!.success);
+    yield paired('methods', name, 'success', at(-1), at(0));
   }
-}
+};
+
+/**
+ * What is said of training agents (shared texts and the papers that they cite), at equal sampled tokens from the same warm
+ * start: `ours` is success with what is recommended, `anchor` without, or what else a claim measures; medians over the seeds, and their paired difference.
+ */
+export const claimsBench: Bench = async function* (options) {
+  const all = GROUPS.flatMap((group) => group.claims);
+  const wanted = chosen(all, options);
+  for (const group of GROUPS) {
+    const claims = group.claims.filter((claim) => wanted.includes(claim));
+    if (claims.length === 0) continue;
+    const comparison = {
+      ...group,
+      setting: options.quick ? quickly(group.setting) : group.setting,
+      only: new Set(claims.flatMap(({ ours, anchor }) => [ours, anchor])),
+      seeds: seedsOf(options),
+      panels: group.claims.map(({ claim, ours, anchor }) => ({ heading: claim, cases: [ours, anchor] })),
+    };
+    const trials = await compare(comparison, options);
+    const of = (name: string, measure: (trial: Trial) => number): number[] =>
+      trials.filter((trial) => trial.case === name).map(measure);
+    for (const one of claims) {
+      const [ours, anchor] = [of(one.ours, one.measure), of(one.anchor, one.measure)];
+      yield paired('claims', one.claim, unitOf(one), ours, anchor);
+    }
+  }
+};

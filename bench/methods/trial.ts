@@ -3,23 +3,21 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
 import { succeeded } from '../../core/episode/reward.ts';
+import { percent } from '../../core/percent.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { trainStage } from '../../core/training/stage.ts';
-import { PolicyPool } from '../../activities/rollout/policy-pool.ts';
-import { createDecoder } from '../../engine/decoder/decoder.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { builtInEnvironments } from '../../environments/families/index.ts';
 import { putBatch, loadBatch } from '../../store/training/batches.ts';
 import { rolloutKey } from '../../store/keys.ts';
-import { ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
 import type { BenchOptions } from '../bench.ts';
-import { oneThreadedLearner } from '../one-threaded.ts';
+import { openEngine, withStore } from '../installations.ts';
 import { plainRun, plainTraining } from '../plain-run.ts';
 import type { PlainRunOptions } from '../plain-run.ts';
-import { withPlainStore } from '../plain-store.ts';
 
 /** What all cases of a comparison have in common. */
 export interface Setting {
@@ -99,22 +97,19 @@ export function withTrials<T>(
   options: BenchOptions,
   use: (lanes: RunTrial[]) => Promise<T>,
 ): Promise<T> {
-  return withPlainStore(options, async (settings) => {
-    const store = await ObjectStore.connect(settings.store);
+  return withStore(options, async (settings) => {
     const environments = inThisProcess(builtInEnvironments);
     const supervised = new Map<string, Promise<WarmStart>>();
-    const closing: (() => Promise<void>)[] = [async () => store.close()];
+    const once = (run: string, make: () => Promise<WarmStart>): Promise<WarmStart> => {
+      const made = supervised.get(run) ?? make();
+      supervised.set(run, made);
+      return made;
+    };
+    const closing: (() => Promise<void>)[] = [];
     const openLane = async (): Promise<RunTrial> => {
-      const policies = new PolicyPool(store, () => createDecoder({ threads: 1 }));
-      closing.unshift(() => policies.close());
-      const learner = await oneThreadedLearner();
-      closing.unshift(() => learner.close());
-      const plain = { store, environments, policies, learner };
-      const once = (run: string, make: () => Promise<WarmStart>): Promise<WarmStart> => {
-        const made = supervised.get(run) ?? make();
-        supervised.set(run, made);
-        return made;
-      };
+      const { close, ...engine } = await openEngine(settings, 1);
+      closing.push(close);
+      const plain = { ...engine, environments };
       return async (setting, one, seed) => {
         const shown = { setting, seed, plain, options };
         const name = `${setting.name}-${seed}`;
@@ -332,4 +327,3 @@ const common = (setting: Setting, seed: number) => ({
 });
 
 const seconds = (since: number): number => (performance.now() - since) / 1000;
-const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;

@@ -1,6 +1,7 @@
 import { lowerBound, upperBound } from '../statistics/binomial.ts';
 import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
+import { median } from '../statistics/median.ts';
 import type { ArmEstimates } from '../training/task-draw.ts';
 import { SIGNALS } from './signals.ts';
 import type { Signal, Signals } from './signals.ts';
@@ -137,12 +138,6 @@ export const withoutRecent = (series: Series): Series => ({
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const half = sorted.length / 2;
-  return (sorted[Math.ceil(half) - 1]! + sorted[Math.floor(half)]!) / 2;
-}
 
 /**
  * Of a step with few groups these are so coarse that their median jumps from end to end, so they are told by their mean:

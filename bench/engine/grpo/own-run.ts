@@ -1,11 +1,11 @@
 import path from 'node:path';
-import { importModel } from '../../../store/training/import-model.ts';
-import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { StepReport } from '../../../core/ports.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { importModel } from '../../../store/training/import-model.ts';
 import type { BenchOptions } from '../../bench.ts';
-import { durableRun, withInstallation } from '../../durable-run.ts';
 import { signalsOf } from '../../histories.ts';
+import { durableRun, withInstallation } from '../../installations.ts';
 import { peakBytesOfDescendants } from '../../processes.ts';
 import { rlSpec, warmStartSpec } from './specs.ts';
 
@@ -13,31 +13,19 @@ const FORMAT = { dtype: 'F32', maxShardBytes: Infinity, onnx: false } as const;
 const WARM = 'warm';
 
 /** Trains the warm start, and puts it into a new folder that everybody begins with. */
-export function trainWarmStart(folder: string, options: BenchOptions): Promise<void> {
-  return withInstallation(options, async (client, { settings }) => {
+export const trainWarmStart = (folder: string, options: BenchOptions): Promise<void> =>
+  withInstallation(options, async (client, { settings }) => {
     const { result } = await durableRun(client, warmStartSpec(options.quick), options);
     if (result.reference === null) throw new Error('the run ended before its warm start had');
     const store = await ObjectStore.connect(settings.store);
-    try {
-      await exportModel(store, result.reference, folder, FORMAT);
-    } finally {
-      store.close();
-    }
+    await exportModel(store, result.reference, folder, FORMAT).finally(() => store.close());
   });
-}
-
-/** A checkpoint of a run, as a folder. */
-export interface Snapshot {
-  step: number;
-  /** Wall seconds of training until it was there. */
-  seconds: number;
-  folder: string;
-}
 
 export interface OwnRun {
   /** Wall seconds of each RL step; the first from the start of the workflow. */
   stepSeconds: number[];
-  snapshots: Snapshot[];
+  /** Checkpoints as folders, and wall seconds of training until they were there. */
+  snapshots: { step: number; seconds: number; folder: string }[];
   /** Of servers and workers, all together. */
   peakBytes: number;
 }
@@ -58,12 +46,11 @@ export function ownRun(
       await importModel(store, warm, WARM);
       const { handle } = await durableRun(client, rlSpec(options.quick, WARM, steps, everySteps), options);
       const peakBytes = peakBytesOfDescendants() - others;
-      const history = await handle.fetchHistory();
-      const reports = signalsOf(history, 'stepReported').slice(0, steps);
+      const reports = signalsOf(await handle.fetchHistory(), 'stepReported').slice(0, steps);
       if (reports.length < steps) throw new Error(`the run did ${reports.length} of ${steps} steps`);
       const started = Number((await handle.describe()).startTime);
       const seconds = reports.map(({ at }) => (at - started) / 1000);
-      const snapshots: Snapshot[] = [];
+      const snapshots: OwnRun['snapshots'] = [];
       for (let step = everySteps; step <= steps; step += everySteps) {
         const { checkpoint } = reports[step - 1]!.value as StepReport;
         const target = path.join(folder, `step-${step}`);

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
-import { FAMILIES } from '../../../bench/families/cases.ts';
+import { FAMILIES } from '../../../bench/families.ts';
 import { builtInEnvironments } from '../../../environments/families/index.ts';
 
-test.each(FAMILIES)('$name is measured at levels that its environment has', ({ environment, played }) => {
-  const found = builtInEnvironments.find(({ name }) => name === environment);
-  expect(found?.levels).toEqual(expect.arrayContaining([...played]));
-});
+test.each(FAMILIES)(
+  '$name is measured at levels that its environment has',
+  ({ name: environment, played }) => {
+    const found = builtInEnvironments.find(({ name }) => name === environment);
+    expect(found?.levels).toEqual(expect.arrayContaining([...played]));
+  },
+);

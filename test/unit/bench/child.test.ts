@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from 'vitest';
-import { AnchorProcess } from '../../../../bench/engine/anchor-process.ts';
+import { Child } from '../../../bench/child.ts';
 
-const open: AnchorProcess[] = [];
+const open: Child[] = [];
 afterEach(() => Promise.all(open.splice(0).map((anchor) => anchor.close())));
 
 /** A program that runs `body` for each line that it is sent, with `say` to write one. */
-function anchor(body: string): AnchorProcess {
+function anchor(body: string): Child {
   const program = `const say = (text) => process.stdout.write(text + '\\n');
     require('node:readline').createInterface(process.stdin).on('line', (line) => { ${body} });`;
-  const started = new AnchorProcess('fake', process.execPath, ['-e', program]);
+  const started = new Child('fake', process.execPath, ['-e', program]);
   open.push(started);
   return started;
 }
@@ -29,7 +29,7 @@ test('an anchor that dies is told of with its last words, then and ever after', 
 });
 
 test('an anchor that cannot be started is told of', async () => {
-  const missing = new AnchorProcess('fake', '/nowhere/python', []);
+  const missing = new Child('fake', '/nowhere/python', []);
   await expect(missing.call('work')).rejects.toThrow(/could not be started/);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseSpec } from '../../../spec/parse-spec.ts';
-import { cutCalculator, sizeOf, WARM_START } from '../../../bench/bench-specs.ts';
+import { cutCalculator, sizeOf, WARM_START } from '../../../bench/specs.ts';
 import { loadEnvironments } from '../../../environments/families/index.ts';
 
 test('the cut main job is legal, keeps its shapes, and is a fixed amount of work', async () => {

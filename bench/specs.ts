@@ -1,3 +1,5 @@
+import type { ClippedObjective } from '../core/algorithms/objective.ts';
+import type { OptimizerSpec } from '../core/schema/optimizer.ts';
 import calculator from '../examples/calculator.json' with { type: 'json' };
 import { inOrder } from '../test/support/tiny-spec.ts';
 
@@ -11,15 +13,7 @@ export const WARM_START = 'warm-start';
  * The main job's shapes and sizes, cut to a fixed amount of work: one round of warm start, `steps` RL steps of the
  * first stage, and reports of `reports` tasks.
  */
-export function cutCalculator({
-  updates,
-  steps,
-  reports,
-}: {
-  updates: number;
-  steps: number;
-  reports: number;
-}) {
+export function cutCalculator({ updates, steps, reports }: Record<'updates' | 'steps' | 'reports', number>) {
   const { warmStart, rl } = splitStages(calculator.stages);
   const [stage] = rl;
   return {
@@ -50,3 +44,26 @@ export function sizeOf(spec: {
   const [, { maxSteps, groupsPerStep, numGenerations }] = spec.stages;
   return `${maxSteps} RL steps of ${groupsPerStep} × ${numGenerations} episodes`;
 }
+
+/** Adam where only the time and memory of a step are measured. */
+export const ADAM: OptimizerSpec = {
+  learningRate: 1e-4,
+  warmupUpdates: 0,
+  beta1: 0.9,
+  beta2: 0.999,
+  epsilon: 1e-8,
+  maxGradientNorm: 1,
+};
+
+/** GRPO where only those are. */
+export const GRPO: ClippedObjective = {
+  kind: 'clipped',
+  temperature: 1,
+  topK: 0,
+  clipRatioLow: 0.2,
+  clipRatioHigh: 0.28,
+  beta: 0,
+  aggregation: 'token',
+  maxCompletionTokens: 80,
+  importanceCap: 2,
+};

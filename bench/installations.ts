@@ -5,14 +5,22 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { progressLine } from '../cli/show-progress.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
 import type { Installation, InstallationOptions } from '../cli/stack-with-workers.ts';
-import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { messageOf } from '../core/errors.ts';
 import { QUEUES } from '../core/names.ts';
-import type { curriculum } from '../workflows/curriculum.ts';
+import type { CurriculumResult } from '../core/training/curriculum.ts';
+import { createDecoder } from '../engine/decoder/decoder.ts';
+import { createLearner } from '../engine/learner/process/remote-learner.ts';
+import { startObjectStore } from '../infra/dev/object-store.ts';
+import { ObjectStore } from '../store/objects/object-store.ts';
+import { readSettings } from '../workers/settings.ts';
+import type { WorkerSettings } from '../workers/settings.ts';
 import type { Progress } from '../workflows/control/messages.ts';
+import type { curriculum } from '../workflows/curriculum.ts';
+import { closing } from './bench.ts';
 import type { BenchOptions } from './bench.ts';
 
 /** Seldom, because a query takes time from what is measured. */
@@ -31,6 +39,64 @@ export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>
   }
 }
 
+/** An empty object store with an empty cache, as a plain run has them; gone when `use` has ended, whichever way. */
+export function withStore<T>(
+  { say, signal }: Pick<BenchOptions, 'say' | 'signal'>,
+  use: (settings: WorkerSettings) => Promise<T>,
+): Promise<T> {
+  return withTemporaryFolder(async (folder) => {
+    signal.throwIfAborted();
+    const store = await startObjectStore({
+      dataDir: path.join(folder, 'object-store'),
+      logFile: path.join(folder, 'object-store.log'),
+      supervise: true,
+      onEvent: say,
+    });
+    try {
+      return await use(
+        readSettings({
+          ...process.env,
+          GRADUS_BLOB_CACHE: path.join(folder, 'blob-cache'),
+          GRADUS_S3_URL: `http://${store.address}`,
+          GRADUS_S3_ACCESS_KEY: store.accessKey,
+          GRADUS_S3_SECRET_KEY: store.secretKey,
+        }),
+      );
+    } finally {
+      await store.stop();
+    }
+  });
+}
+
+/** What a plain run has of an engine: a store, decoders and a learner. `threads` of each; absent: as workers have them. */
+export async function openEngine(settings: WorkerSettings, threads?: number) {
+  const store = await ObjectStore.connect(settings.store);
+  const policies = new PolicyPool(store, () =>
+    createDecoder({ threads: threads ?? settings.decoderThreads }),
+  );
+  // A learner's threads are told by a variable, which it reads when it starts.
+  const before = process.env['GRADUS_LEARNER_THREADS'];
+  if (threads !== undefined) process.env['GRADUS_LEARNER_THREADS'] = String(threads);
+  const learner = await createLearner().finally(() => {
+    if (before === undefined) delete process.env['GRADUS_LEARNER_THREADS'];
+    else process.env['GRADUS_LEARNER_THREADS'] = before;
+  });
+  const close = async (): Promise<void> => {
+    await learner.close();
+    await policies.close();
+    store.close();
+  };
+  return { store, policies, learner, close };
+}
+export type Engine = Awaited<ReturnType<typeof openEngine>>;
+
+/** On a store of its own, with one thread each: threads that wait for each other leave small models' processors idle. */
+export const withEngine = <T>(options: BenchOptions, use: (engine: Engine) => Promise<T>): Promise<T> =>
+  withStore(options, async (settings) => {
+    const engine = await openEngine(settings, 1);
+    return closing(use(engine), engine.close);
+  });
+
 /** Servers and workers with empty stores and caches, gone when `use` has ended, whichever way. */
 export function withInstallation<T>(
   { say, signal, plugins, env }: BenchOptions & Pick<InstallationOptions, 'plugins' | 'env'>,
@@ -38,22 +104,14 @@ export function withInstallation<T>(
 ): Promise<T> {
   return withTemporaryFolder(async (stateDir) => {
     signal.throwIfAborted();
-    const installation = await startInstallation({
-      stateDir,
-      ui: false,
-      onEvent: say,
-      ...(plugins && { plugins }),
-      ...(env && { env }),
-    });
+    const more = { ...(plugins && { plugins }), ...(env && { env }) };
+    const installation = await startInstallation({ stateDir, ui: false, onEvent: say, ...more });
     try {
       signal.throwIfAborted();
       const { temporalAddress, namespace } = installation.settings;
       const connection = await Connection.connect({ address: temporalAddress });
-      try {
-        return await use(new Client({ connection, namespace }), installation);
-      } finally {
-        await connection.close();
-      }
+      const client = new Client({ connection, namespace });
+      return await closing(use(client, installation), () => connection.close());
     } finally {
       await installation.stop();
     }
