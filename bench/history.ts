@@ -2,8 +2,8 @@ import type { GroupResult } from '../core/requests.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import { rowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
-import { historiesFrom, payloadsIn, resultOf } from './histories.ts';
-import type { WorkflowHistory } from './histories.ts';
+import { historiesFrom, payloadsIn, resultOf } from '../test/support/histories.ts';
+import type { WorkflowHistory } from '../test/support/histories.ts';
 import { durableRun, withInstallation } from './installations.ts';
 import { cutCalculator, sizeOf } from './specs.ts';
 

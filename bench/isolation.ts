@@ -11,7 +11,7 @@ import { tinySpec } from '../test/support/tiny-spec.ts';
 import { inTurn, rowsOf } from './bench.ts';
 import type { Bench, BenchOptions } from './bench.ts';
 import { withEngine } from './installations.ts';
-import { plainRun } from './plain-run.ts';
+import { plainRun } from '../test/support/plain-run.ts';
 import { bytesOfDescendants, processorMs, sum } from './processes.ts';
 import { cutCalculator, sizeOf, WARM_START } from './specs.ts';
 

@@ -6,7 +6,7 @@ import { settingsToEnv } from '../workers/settings.ts';
 import { closing, inTurn, rowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { Child } from './child.ts';
-import { signalsOf } from './histories.ts';
+import { signalsOf } from '../test/support/histories.ts';
 import { durableRun, withInstallation, withStore } from './installations.ts';
 import type { PlainMeasurement } from './plain-process.ts';
 import { cutCalculator, sizeOf, WARM_START } from './specs.ts';

@@ -3,7 +3,7 @@ import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import { readSettings } from '../workers/settings.ts';
 import { serve } from './child.ts';
 import { openEngine } from './installations.ts';
-import { plainRun } from './plain-run.ts';
+import { plainRun } from '../test/support/plain-run.ts';
 import { WARM_START } from './specs.ts';
 
 // Plain runs in a process that is as new as the workers it is compared with, and described by the same variables.

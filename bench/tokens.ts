@@ -10,7 +10,7 @@ import { tinySpec } from '../test/support/tiny-spec.ts';
 import { rowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { withEngine } from './installations.ts';
-import { plainRun } from './plain-run.ts';
+import { plainRun } from '../test/support/plain-run.ts';
 
 /** Held-out success that is looked for. */
 const GOAL = 0.95;

@@ -4,7 +4,7 @@ import { loadEnvironments } from '../../environments/families/index.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { readSteps } from '../../store/training/step-facts.ts';
 import { withEngine } from '../installations.ts';
-import { plainRun } from '../plain-run.ts';
+import { plainRun } from '../../test/support/plain-run.ts';
 import { splitStages } from '../specs.ts';
 
 // Records what the diagnoses read of the first RL stage of a spec, trained in this process: a line a step, floats with

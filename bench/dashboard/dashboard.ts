@@ -8,9 +8,9 @@ import { closing, rowsOf } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { Child } from '../child.ts';
 import { withTemporaryFolder } from '../installations.ts';
-import { keepMadeRun } from './keep-made-run.ts';
-import { MADE_STAGE } from './made-run.ts';
-import type { MadeSize } from './made-run.ts';
+import { keepMadeRun } from '../../test/support/keep-made-run.ts';
+import { MADE_STAGE } from '../../test/support/made-run.ts';
+import type { MadeSize } from '../../test/support/made-run.ts';
 
 const RUN = 'made';
 const SIZES = {

@@ -14,7 +14,7 @@ import { closing, rowsOf } from '../bench.ts';
 import type { Bench, BenchRow } from '../bench.ts';
 import { Child } from '../child.ts';
 import { calculatorTokenizer } from '../engine/handover.ts';
-import { signalsOf } from '../histories.ts';
+import { signalsOf } from '../../test/support/histories.ts';
 import { durableRun, withInstallation, withTemporaryFolder } from '../installations.ts';
 import { watchMemory } from '../processes.ts';
 import type { Part } from './part-process.ts';

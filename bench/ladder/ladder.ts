@@ -17,7 +17,7 @@ import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { evaluation } from '../../workflows/training/evaluation.ts';
 import { rowsOf } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
-import { signalsOf } from '../histories.ts';
+import { signalsOf } from '../../test/support/histories.ts';
 import { durableRun, withInstallation } from '../installations.ts';
 import { ARMS, armSpec, judgedBy, warmSpec } from './arms.ts';
 import type { ArmName } from './arms.ts';

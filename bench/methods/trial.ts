@@ -16,8 +16,8 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
 import type { BenchOptions } from '../bench.ts';
 import { openEngine, withStore } from '../installations.ts';
-import { plainRun, plainTraining } from '../plain-run.ts';
-import type { PlainRunOptions } from '../plain-run.ts';
+import { plainRun, plainTraining } from '../../test/support/plain-run.ts';
+import type { PlainRunOptions } from '../../test/support/plain-run.ts';
 
 /** What all cases of a comparison have in common. */
 export interface Setting {

@@ -13,7 +13,7 @@ import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import type { BenchOptions } from '../../bench.ts';
 import { withStore } from '../../installations.ts';
-import { plainRollout } from '../../plain-run.ts';
+import { plainRollout } from '../../../test/support/plain-run.ts';
 import { THREADS } from '../engines.ts';
 
 /** What models are measured by: the first stage's levels, and the spec's seed, sampling and reward. */

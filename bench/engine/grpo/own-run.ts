@@ -4,7 +4,7 @@ import type { StepReport } from '../../../core/ports.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import type { BenchOptions } from '../../bench.ts';
-import { signalsOf } from '../../histories.ts';
+import { signalsOf } from '../../../test/support/histories.ts';
 import { durableRun, withInstallation } from '../../installations.ts';
 import { peakBytesOfDescendants } from '../../processes.ts';
 import { rlSpec, warmStartSpec } from './specs.ts';

@@ -9,7 +9,7 @@ import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
 import { checkpointThatSampled, storedEpisode } from '../../../activities/replay/stored-episode.ts';
 import type { EpisodePlace, StoredEpisode } from '../../../activities/replay/stored-episode.ts';
 import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
-import { plainRun } from '../../../bench/plain-run.ts';
+import { plainRun } from '../../support/plain-run.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';

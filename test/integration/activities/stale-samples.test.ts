@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
-import { plainRun } from '../../../bench/plain-run.ts';
+import { plainRun } from '../../support/plain-run.ts';
 import type { StepReport } from '../../../core/ports.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';

@@ -4,7 +4,7 @@ import { createRollout } from '../../../activities/rollout/rollout.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { createTools } from '../../../activities/rollout/tools.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
-import { historiesFrom, payloadsIn } from '../../../bench/histories.ts';
+import { historiesFrom, payloadsIn } from '../../support/histories.ts';
 import { ids } from '../../../core/names.ts';
 import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
 import { slowCalculatorEnvironment } from '../../../environments/families/calculator/environment.ts';

@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
 import { beforeAll, expect, test, vi } from 'vitest';
-import { madeGroup, madeSpec, MADE_STAGE } from '../../../bench/dashboard/made-run.ts';
+import { madeGroup, madeSpec, MADE_STAGE } from '../../support/made-run.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import { divergenceText } from '../../../runs/comparison/divergence-words.ts';

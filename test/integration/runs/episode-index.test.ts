@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
-import { MADE_EVALUATION, MADE_STAGE, madeGroup, madeSpec } from '../../../bench/dashboard/made-run.ts';
+import { keepMadeRun } from '../../support/keep-made-run.ts';
+import { MADE_EVALUATION, MADE_STAGE, madeGroup, madeSpec } from '../../support/made-run.ts';
 import { factsOf } from '../../../core/episode/facts.ts';
 import { EpisodeIndex } from '../../../runs/find/episode-index.ts';
 import type { FactsInStep, IndexedStep, Progress, Scanned } from '../../../runs/find/episode-index.ts';

@@ -4,14 +4,8 @@ import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keepMadeRun } from '../../../bench/dashboard/keep-made-run.ts';
-import {
-  MADE_EVALUATION,
-  MADE_STAGE,
-  madeEvaluation,
-  madeGroup,
-  madeSpec,
-} from '../../../bench/dashboard/made-run.ts';
+import { keepMadeRun } from '../../support/keep-made-run.ts';
+import { MADE_EVALUATION, MADE_STAGE, madeEvaluation, madeGroup, madeSpec } from '../../support/made-run.ts';
 import { factsOf } from '../../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../../core/episode/facts.ts';
 import { runCommand } from '../../../infra/setup/command.ts';

@@ -1,7 +1,7 @@
 import { Client } from '@temporalio/client';
 import { afterAll, beforeAll } from 'vitest';
 import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
-import { plainRun } from '../../../bench/plain-run.ts';
+import { plainRun } from '../../support/plain-run.ts';
 import { createApp } from '../../../dashboard/app.tsx';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';

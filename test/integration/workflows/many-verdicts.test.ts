@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { historiesFrom } from '../../../bench/histories.ts';
+import { historiesFrom } from '../../support/histories.ts';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { WriteLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { historiesFrom } from '../../../bench/histories.ts';
+import { historiesFrom } from '../../support/histories.ts';
 import type { Incident } from '../../../core/episode/incidents.ts';
 import { longStage, startStoppedStageLab } from '../../support/stopped-stage.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';

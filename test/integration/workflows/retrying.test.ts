@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
-import { historiesFrom, signalsOf } from '../../../bench/histories.ts';
+import { historiesFrom, signalsOf } from '../../support/histories.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { activityRetried } from '../../../workflows/control/messages.ts';
 import type { TrainRequest, VerifyRequest } from '../../../core/requests.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
-import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
+import { madeGroup, madeSpec } from '../../../support/made-run.ts';
 import type { RolloutGroup } from '../../../../core/episode/episode.ts';
 import { atifFile, atifOf } from '../../../../runs/exports/atif.ts';
 import type { FoundEpisode } from '../../../../runs/find/found-episodes.ts';

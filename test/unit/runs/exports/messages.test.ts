@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { madeGroup, madeSpec } from '../../../../bench/dashboard/made-run.ts';
+import { madeGroup, madeSpec } from '../../../support/made-run.ts';
 import type { Episode, Turn } from '../../../../core/episode/episode.ts';
 import { messagesLine, messagesOf, turnTextOf } from '../../../../runs/exports/messages.ts';
 

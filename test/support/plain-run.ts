@@ -1,20 +1,20 @@
 import { setMaxListeners } from 'node:events';
-import { createCurriculum } from '../activities/training/curriculum.ts';
-import type { Environments } from '../environments/host/environment-of.ts';
-import { createTraining } from '../activities/training/learner.ts';
-import type { PolicyPool } from '../activities/rollout/policy-pool.ts';
-import { createRollout } from '../activities/rollout/rollout.ts';
-import type { ObjectStore } from '../store/objects/object-store.ts';
-import { createVerification } from '../activities/verification/verifiers.ts';
-import { runCurriculum } from '../core/training/curriculum.ts';
-import type { CurriculumResult } from '../core/training/curriculum.ts';
-import { evaluate } from '../core/training/evaluation.ts';
-import type { StepReport, TrainingPorts } from '../core/ports.ts';
-import type { GroupRequest, GroupResult } from '../core/requests.ts';
-import { trainStage } from '../core/training/stage.ts';
-import { reportOf } from '../core/training/step-report.ts';
-import { superviseStage } from '../core/training/supervised-stage.ts';
-import type { Learner } from '../engine/learner/contract.ts';
+import { createCurriculum } from '../../activities/training/curriculum.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import { createTraining } from '../../activities/training/learner.ts';
+import type { PolicyPool } from '../../activities/rollout/policy-pool.ts';
+import { createRollout } from '../../activities/rollout/rollout.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { createVerification } from '../../activities/verification/verifiers.ts';
+import { runCurriculum } from '../../core/training/curriculum.ts';
+import type { CurriculumResult } from '../../core/training/curriculum.ts';
+import { evaluate } from '../../core/training/evaluation.ts';
+import type { StepReport, TrainingPorts } from '../../core/ports.ts';
+import type { GroupRequest, GroupResult } from '../../core/requests.ts';
+import { trainStage } from '../../core/training/stage.ts';
+import { reportOf } from '../../core/training/step-report.ts';
+import { superviseStage } from '../../core/training/supervised-stage.ts';
+import type { Learner } from '../../engine/learner/contract.ts';
 
 export interface PlainRunOptions {
   store: ObjectStore;

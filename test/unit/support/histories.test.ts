@@ -1,7 +1,7 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import { expect, test } from 'vitest';
-import { payloadsIn, resultOf, signalsOf } from '../../../bench/histories.ts';
-import type { History } from '../../../bench/histories.ts';
+import { payloadsIn, resultOf, signalsOf } from '../../support/histories.ts';
+import type { History } from '../../support/histories.ts';
 
 const payload = (value: unknown) => defaultPayloadConverter.toPayload(value);
 
