@@ -1,7 +1,7 @@
 import { percent } from '../core/percent.ts';
 import { rate } from '../core/statistics/intervals.ts';
-import { addTokens, taughtShare } from '../core/training/figures.ts';
-import type { TaughtTokens } from '../core/training/figures.ts';
+import { addTokens, trainedShare } from '../core/training/figures.ts';
+import type { TrainedTokens } from '../core/training/figures.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { builtInEnvironments } from '../environments/families/index.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
@@ -23,10 +23,10 @@ export const tokensBench: Bench = async function* (options) {
   const { quick, say, signal } = options;
   const environments = inThisProcess(builtInEnvironments);
   const reached: number[] = [];
-  const runs: TaughtTokens[] = [];
+  const runs: TrainedTokens[] = [];
   for (let seed = 1; seed <= (options.runs ?? 1); seed++) {
     say(`seed ${seed}`);
-    let tokens: TaughtTokens = { sampled: 0, taught: 0 };
+    let tokens: TrainedTokens = { sampled: 0, taught: 0 };
     let untilGoal: number | undefined;
     await withEngine(options, (engine) =>
       plainRun(quick ? { ...tinySpec(), seed } : { ...calculator, seed }, {
@@ -41,7 +41,7 @@ export const tokensBench: Bench = async function* (options) {
           if (heldOut === null) return;
           const success = rate(total(heldOut.arms));
           if (success >= GOAL) untilGoal ??= tokens.sampled;
-          const taught = percent(taughtShare(tokens) ?? 0);
+          const taught = percent(trainedShare(tokens) ?? 0);
           say(
             `${stage} ${stageStep}: ${percent(success)} held-out after ${tokens.sampled} tokens, ${taught} of them taught`,
           );
@@ -56,6 +56,6 @@ export const tokensBench: Bench = async function* (options) {
   if (reached.length > 0) yield row(goal, 'tokens', 'less', reached);
   const sampled = runs.map((tokens) => tokens.sampled);
   yield row('of the whole run', 'tokens', 'less', sampled);
-  const shares = runs.map((tokens) => taughtShare(tokens) ?? 0);
+  const shares = runs.map((tokens) => trainedShare(tokens) ?? 0);
   yield row('of which something was learnt from', 'share', 'more', shares);
 };

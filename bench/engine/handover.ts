@@ -16,7 +16,7 @@ import { calculatorEnvironment } from '../../environments/families/calculator/en
 import { describeTool } from '../../environments/host/facts.ts';
 import { inThisProcess } from '../../environments/host/hosted-environment.ts';
 import { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepBatch } from '../../store/training/batches.ts';
+import { putBatch } from '../../store/training/batches.ts';
 import { saveCheckpoint } from '../../store/training/checkpoints.ts';
 import { randomWeights } from '../../test/support/engine/random-model.ts';
 import { freshState } from '../../test/support/engine/tiny.ts';
@@ -126,7 +126,7 @@ function withSteps<T>(
           epochs: 1,
           seed: 1,
         });
-        const { ref: batch } = await keepBatch(theirs, `runs/bench/batches/${number}`, taught);
+        const { ref: batch } = await putBatch(theirs, `runs/bench/batches/${number}`, taught);
         const request = {
           run: 'bench',
           stage: 'bench',

@@ -6,7 +6,7 @@ import { createLearner } from '../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
 import { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepBatch } from '../../store/training/batches.ts';
+import { putBatch } from '../../store/training/batches.ts';
 import { loadPolicy } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { importModel } from '../../store/training/import-model.ts';
@@ -88,7 +88,7 @@ async function learn(): Promise<{ figures: Figure[] }> {
     return { tokens, mask: sampled(1), streams };
   });
   const packed = packBatch(sequences, { minibatch: 4, epochs: 1, seed: 1 });
-  const { ref: batch } = await keepBatch(store, `runs/${MODEL}/bench/batch`, packed);
+  const { ref: batch } = await putBatch(store, `runs/${MODEL}/bench/batch`, packed);
   const learner = await createLearner();
   let [updates, sent] = [0, 0];
   const watched: typeof learner = {
