@@ -58,6 +58,8 @@ interface Call {
   fail(error: Error): void;
 }
 
+/** How long a process may take until it begins with its module, milliseconds: a busy machine is slow, and no module is to blame. */
+const START_MS = 60_000;
 /** How often it is looked whether a host hangs, and what is added to what a call may take, milliseconds. */
 const WATCH_MS = 250;
 const GRACE_MS = 1000;
@@ -259,10 +261,9 @@ export class HostProcess {
         clearTimeout(timer);
         reject(error);
       };
-      const late = (): void => {
-        this.die('hung', `did not load in ${loadMs / 1000} s`);
-      };
-      let timer = setTimeout(late, loadMs);
+      const within = (ms: number): NodeJS.Timeout =>
+        setTimeout(() => this.die('hung', `did not load in ${ms / 1000} s`), ms);
+      let timer = within(START_MS);
       const ended = (): void => {
         const how = this.death?.message ?? 'ended';
         refuse(
@@ -279,7 +280,7 @@ export class HostProcess {
         if (message.is === 'loading') {
           this.loading = message.module;
           clearTimeout(timer);
-          timer = setTimeout(late, loadMs);
+          timer = within(loadMs);
         } else if (message.is === 'refused') {
           refuse(toError(message.error));
           void this.close();

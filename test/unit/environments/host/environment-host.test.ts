@@ -323,7 +323,7 @@ test('a number of tasks that is none is said where it is asked for', () => {
 
 test('a module that never ends loading is named', async () => {
   const module = path.resolve('test/support/never-loads.ts');
-  await expect(EnvironmentHost.open({ modules: [module], loadMs: 8000 })).rejects.toMatchObject({
+  await expect(EnvironmentHost.open({ modules: [module], loadMs: 1000 })).rejects.toMatchObject({
     boundary: 'environment',
     type: 'module',
     message: expect.stringContaining(module) as string,
