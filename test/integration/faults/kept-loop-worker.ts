@@ -8,19 +8,22 @@ import { notifySupervisor, whenToStop } from '../../../workers/supervisor.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import { watchedActivities } from '../../../workers/watched-activities.ts';
 
-// A worker whose one activity waits, and at its first attempt keeps the event loop.
+// A worker of the queue GRADUS_TEST_QUEUE whose one activity waits, and at its first attempt keeps the event loop.
 
+const cell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+
+/** In naps: it needs no processor, which the workers beside it have. */
 function keepForSeconds(seconds: number): void {
   const until = performance.now() + seconds * 1000;
-  while (performance.now() < until);
+  while (performance.now() < until) Atomics.wait(cell, 0, 0, 20);
 }
 
 const { temporalAddress, namespace } = readSettings();
-const watch = new LoopWatch({ temporalAddress, namespace, endAfterSeconds: 20 });
+const watch = new LoopWatch({ temporalAddress, namespace, endAfterSeconds: 15 });
 const worker = await Worker.create({
   connection: await NativeConnection.connect({ address: temporalAddress }),
   namespace,
-  taskQueue: 'kept-loop',
+  taskQueue: process.env['GRADUS_TEST_QUEUE']!,
   workflowsPath: fileURLToPath(new URL('kept-loop-workflow.ts', import.meta.url)),
   interceptors: { activity: [watchedActivities(watch)] },
   activities: durable(

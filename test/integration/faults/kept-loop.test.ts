@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { defaultPayloadConverter } from '@temporalio/common';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { TestContext } from 'vitest';
 import { TYPESCRIPT } from '../../../engine/own-module.ts';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
@@ -18,7 +19,8 @@ import { settingsToEnv } from '../../../workers/settings.ts';
 import { onFreePorts } from '../../support/free-ports.ts';
 import { RunClient, until } from '../../support/run-client.ts';
 
-// What becomes of activities when a worker is slow, stands still or is killed.
+// What becomes of activities when a worker is slow, stands still or is killed. Tests wait, most of their time, and so they
+// do at once, each with a queue and workers of its own; only the one that stops the server is alone.
 
 let stateDir: string;
 let stack: Stack;
@@ -34,25 +36,32 @@ afterAll(async () => {
   await rm(stateDir, { recursive: true, force: true });
 });
 
-const workers: ChildProcess[] = [];
-afterEach(() => {
-  for (const worker of workers.splice(0)) worker.kill('SIGKILL');
+const envOf = (queue: string): NodeJS.ProcessEnv => ({
+  PATH: process.env['PATH'],
+  HOME: process.env['HOME'],
+  GRADUS_TEST_QUEUE: queue,
+  ...settingsToEnv(settingsFor(stack)),
 });
 
-function startWorker(): { worker: ChildProcess; said: () => string } {
+/** Gone when the test is over. */
+function startWorker(
+  queue: string,
+  { onTestFinished }: TestContext,
+): { worker: ChildProcess; said: () => string } {
   const worker = spawn(process.execPath, ['--import', TYPESCRIPT, 'kept-loop-worker.ts'], {
     cwd: import.meta.dirname,
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...settingsToEnv(settingsFor(stack)) },
+    env: envOf(queue),
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
-  workers.push(worker);
+  onTestFinished(() => void worker.kill('SIGKILL'));
   let text = '';
   worker.stderr!.on('data', (more) => (text += String(more)));
   return { worker, said: () => text };
 }
 
-const start = (workflowId: string, request: { seconds: number; waits?: number; heartbeat?: number }) =>
-  runs.client.workflow.start('keepsLoop', { workflowId, taskQueue: 'kept-loop', args: [request] });
+/** Under the name of its queue. */
+const start = (queue: string, request: { seconds: number; waits?: number; heartbeat?: number }) =>
+  runs.client.workflow.start('keepsLoop', { workflowId: queue, taskQueue: queue, args: [request] });
 
 const begun = (said: () => string): Promise<true> =>
   until(
@@ -61,36 +70,32 @@ const begun = (said: () => string): Promise<true> =>
     () => 'the activity did not begin',
   );
 
-test('an activity that keeps the loop for longer than its heartbeat time-out is late, and not tried again', async () => {
-  const { said } = startWorker();
-  const handle = await start('nine-seconds', { seconds: 9, heartbeat: 6 });
-  expect(await handle.result()).toBe(1);
-  expect(said()).toMatch(/its event loop is kept since 5 s, while running keepLoop of nine-seconds/);
-});
+test.concurrent(
+  'an activity that keeps the loop for longer than its heartbeat time-out is late, and not tried again',
+  async (context) => {
+    const { said } = startWorker('nine-seconds', context);
+    const handle = await start('nine-seconds', { seconds: 9, heartbeat: 6 });
+    expect(await handle.result()).toBe(1);
+    expect(said()).toMatch(/its event loop is kept since 5 s, while running keepLoop of nine-seconds/);
+  },
+);
 
-test('a worker that gets no processor for nine seconds goes on, and its activity is not tried again', async () => {
-  const { worker, said } = startWorker();
-  const handle = await start('starved', { seconds: 0, waits: 3 });
-  await begun(said);
-  worker.kill('SIGSTOP');
-  await delay(9000);
-  worker.kill('SIGCONT');
-  expect(await handle.result()).toBe(1);
-});
+test.concurrent(
+  'a worker that gets no processor for nine seconds goes on, and its activity is not tried again',
+  async (context) => {
+    const { worker, said } = startWorker('starved', context);
+    const handle = await start('starved', { seconds: 0, waits: 3 });
+    await begun(said);
+    worker.kill('SIGSTOP');
+    await delay(9000);
+    worker.kill('SIGCONT');
+    expect(await handle.result()).toBe(1);
+  },
+);
 
-test('a server that stands still for nine seconds takes no worker for dead', async () => {
-  const { said } = startWorker();
-  const handle = await start('server-stalls', { seconds: 0, waits: 3 });
-  await begun(said);
-  process.kill(stack.temporal.pid, 'SIGSTOP');
-  await delay(9000);
-  process.kill(stack.temporal.pid, 'SIGCONT');
-  expect(await handle.result()).toBe(1);
-});
-
-test('heartbeats of the thread carry the details that the activity gave last', async () => {
-  const { worker, said } = startWorker();
-  const handle = await start('details', { seconds: 18, waits: 2 });
+test.concurrent('heartbeats of the thread carry the details that the activity gave last', async (context) => {
+  const { worker, said } = startWorker('details', context);
+  const handle = await start('details', { seconds: 14, waits: 2 });
   await begun(said);
   await until(
     async () => (said().includes('its event loop is kept since 5 s') ? true : undefined),
@@ -113,67 +118,87 @@ test('heartbeats of the thread carry the details that the activity gave last', a
   await handle.terminate('seen enough');
 });
 
-test('a worker whose supervisor is gone finishes what it has, and ends in order', async () => {
-  const { worker, said } = startWorker();
-  const handle = await start('no-supervisor', { seconds: 0, waits: 5 });
-  await begun(said);
-  const ended = once(worker, 'exit');
-  worker.disconnect();
-  expect(await ended).toEqual([0, null]);
-  expect(said()).not.toContain('ERR_IPC_CHANNEL_CLOSED');
-  // The workflow needs a worker; the attempt was not lost.
-  startWorker();
-  expect(await handle.result()).toBe(1);
-});
+test.concurrent(
+  'a worker whose supervisor is gone finishes what it has, and ends in order',
+  async (context) => {
+    const { worker, said } = startWorker('no-supervisor', context);
+    const handle = await start('no-supervisor', { seconds: 0, waits: 5 });
+    await begun(said);
+    const ended = once(worker, 'exit');
+    worker.disconnect();
+    expect(await ended).toEqual([0, null]);
+    expect(said()).not.toContain('ERR_IPC_CHANNEL_CLOSED');
+    // The workflow needs a worker; the attempt was not lost.
+    startWorker('no-supervisor', context);
+    expect(await handle.result()).toBe(1);
+  },
+);
 
-test('an attempt whose supervised worker is killed is tried again at once, and says why', async () => {
-  const settings = settingsFor(stack);
-  const supervised = new SupervisedProcess(
-    {
-      title: 'the worker for kept loops',
-      spawn: () =>
-        fork(path.join(import.meta.dirname, 'kept-loop-worker.ts'), [], {
-          execArgv: ['--import', TYPESCRIPT],
-          env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...settingsToEnv(settings) },
-          stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-        }),
-      whenReady: (child, ready) =>
-        child.on('message', (message) => {
-          if ('descriptions' in (message as object)) ready([]);
-        }),
-      onMessage: (child, heard) => child.on('message', (message) => heard(message as WorkerMessage)),
-    },
-    { onLost: lostAttemptsReporter(settings, (problem) => events.push(problem)) },
-  );
-  const events: string[] = [];
-  try {
-    await supervised.up();
-    const handle = await start('killed', { seconds: 0, waits: 5 });
-    await until(
-      async () => ((await handle.describe()).raw.pendingActivities?.[0]?.heartbeatDetails ? true : undefined),
-      120_000,
-      () => 'the activity did not begin',
+test.concurrent(
+  'an attempt whose supervised worker is killed is tried again at once, and says why',
+  async () => {
+    const settings = settingsFor(stack);
+    const supervised = new SupervisedProcess(
+      {
+        title: 'the worker for kept loops',
+        spawn: () =>
+          fork(path.join(import.meta.dirname, 'kept-loop-worker.ts'), [], {
+            execArgv: ['--import', TYPESCRIPT],
+            env: envOf('killed'),
+            stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+          }),
+        whenReady: (child, ready) =>
+          child.on('message', (message) => {
+            if ('descriptions' in (message as object)) ready([]);
+          }),
+        onMessage: (child, heard) => child.on('message', (message) => heard(message as WorkerMessage)),
+      },
+      { onLost: lostAttemptsReporter(settings, (problem) => events.push(problem)) },
     );
-    process.kill(supervised.pid!, 'SIGKILL');
-    expect(await handle.result()).toBe(2);
-    const { events: history } = await handle.fetchHistory();
-    const started = history!.flatMap((event) => event.activityTaskStartedEventAttributes ?? []);
-    expect(started.map(({ lastFailure }) => lastFailure?.message)).toEqual([
-      'the worker for kept loops died (SIGKILL)',
-    ]);
-    expect(events).toEqual([]);
-  } finally {
-    await supervised.stop();
-  }
-});
+    const events: string[] = [];
+    try {
+      await supervised.up();
+      const handle = await start('killed', { seconds: 0, waits: 5 });
+      await until(
+        async () =>
+          (await handle.describe()).raw.pendingActivities?.[0]?.heartbeatDetails ? true : undefined,
+        120_000,
+        () => 'the activity did not begin',
+      );
+      process.kill(supervised.pid!, 'SIGKILL');
+      expect(await handle.result()).toBe(2);
+      const { events: history } = await handle.fetchHistory();
+      const started = history!.flatMap((event) => event.activityTaskStartedEventAttributes ?? []);
+      expect(started.map(({ lastFailure }) => lastFailure?.message)).toEqual([
+        'the worker for kept loops died (SIGKILL)',
+      ]);
+      expect(events).toEqual([]);
+    } finally {
+      await supervised.stop();
+    }
+  },
+);
 
-test('one that keeps it for ever ends its process, named with the function, and the next attempt goes on', async () => {
-  const { worker, said } = startWorker();
-  const ended = once(worker, 'exit');
-  const handle = await start('for-ever', { seconds: 1e9 });
-  expect(await ended).toEqual([null, 'SIGKILL']);
-  expect(said()).toMatch(/at keepForSeconds \(.*kept-loop-worker\.ts\)/);
-  expect(said()).toContain('while running keepLoop of for-ever (attempt 1); it is ended');
-  startWorker();
-  expect(await handle.result()).toBe(2);
+test.concurrent(
+  'one that keeps it for ever ends its process, named with the function, and the next attempt goes on',
+  async (context) => {
+    const { worker, said } = startWorker('for-ever', context);
+    const ended = once(worker, 'exit');
+    const handle = await start('for-ever', { seconds: 1e9, heartbeat: 6 });
+    expect(await ended).toEqual([null, 'SIGKILL']);
+    expect(said()).toMatch(/at keepForSeconds \(.*kept-loop-worker\.ts\)/);
+    expect(said()).toContain('while running keepLoop of for-ever (attempt 1); it is ended');
+    startWorker('for-ever', context);
+    expect(await handle.result()).toBe(2);
+  },
+);
+
+test('a server that stands still for nine seconds takes no worker for dead', async (context) => {
+  const { said } = startWorker('server-stalls', context);
+  const handle = await start('server-stalls', { seconds: 0, waits: 3 });
+  await begun(said);
+  process.kill(stack.temporal.pid, 'SIGSTOP');
+  await delay(9000);
+  process.kill(stack.temporal.pid, 'SIGCONT');
+  expect(await handle.result()).toBe(1);
 });
