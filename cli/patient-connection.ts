@@ -20,6 +20,8 @@ export interface PatienceOptions {
   say: (text: string) => void;
   /** How long a call is tried; 10 unless given. A laptop that sleeps does not use them up. */
   minutes?: number;
+  /** Of gRPC, beside what Temporal's client has it be: how soon a server that stands still is given up, for one. */
+  channelArgs?: Record<string, number>;
 }
 
 /**
@@ -28,7 +30,9 @@ export interface PatienceOptions {
  * It and its calls throw GradusError('infra', 'temporal-unreachable') when the minutes are over.
  */
 export async function connectPatiently(address: string, options: PatienceOptions): Promise<Connection> {
-  const connection = await new Patience(address, options).call(() => Connection.connect({ address }));
+  const connection = await new Patience(address, options).call(() =>
+    Connection.connect({ address, ...(options.channelArgs && { channelArgs: options.channelArgs }) }),
+  );
   return patiently(connection, address, options);
 }
 

@@ -9,6 +9,8 @@ import { once } from 'node:events';
 export class StallingProxy {
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
+  /** Connections that there have been. */
+  opened = 0;
   private stall: { head: RegExp; after: number; reached: () => void } | undefined;
 
   private constructor(target: { host: string; port: number }) {
@@ -42,6 +44,7 @@ export class StallingProxy {
   }
 
   private connect(client: Socket, target: { host: string; port: number }): void {
+    this.opened++;
     const upstream = createConnection(target);
     let left: number | undefined;
     for (const socket of [client, upstream]) {
