@@ -38,6 +38,9 @@ export async function startTestInstallation(options: InstallationOptions = {}): 
   const runs = await RunClient.connect(installation.settings);
   const remove = async (): Promise<void> => {
     await runs.close();
+    await installation.workers.stop();
+    // To end in order takes the server a second, and nobody reads what it would write.
+    installation.stack.temporal.kill();
     await installation.stop();
     await rm(stateDir, { recursive: true, force: true });
     const { busyMs, wallMs } = installation.workers.longestBlock('orchestrator');
