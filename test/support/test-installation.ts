@@ -17,6 +17,12 @@ export interface TestInstallation extends Installation {
   remove(): Promise<void>;
 }
 
+/** Of a Temporal server: it deletes what has ended once its queues have moved on, which is every half a minute otherwise. */
+export const DELETES_SOON = {
+  'history.transferProcessorUpdateAckInterval': '1s',
+  'history.visibilityProcessorUpdateAckInterval': '1s',
+};
+
 /** By processor time: a busy machine does not make it longer. */
 const LONGEST_BLOCK_MS = 200;
 

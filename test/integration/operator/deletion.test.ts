@@ -7,11 +7,11 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { pinCheckpoints } from '../../../store/training/retention.ts';
 import { keepForgottenRun } from '../../support/forgotten-run.ts';
 import { until } from '../../support/run-client.ts';
-import { startTestInstallation } from '../../support/test-installation.ts';
+import { DELETES_SOON, startTestInstallation } from '../../support/test-installation.ts';
 
 // Deletions that are killed, made twice, or too late.
 
-const installation = await startTestInstallation({ processes: [] });
+const installation = await startTestInstallation({ processes: [], dynamicConfig: DELETES_SOON });
 afterAll(() => installation.remove());
 const { client } = installation.runs;
 const store = await ObjectStore.connect(installation.settings.store);

@@ -17,13 +17,15 @@ import { whyOf } from '../../../runs/overview/why.ts';
 import type { Reason, Why } from '../../../runs/overview/why.ts';
 import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
-import { putChange, readChanges } from '../../../store/run/changes.ts';
+import { keepChange, readChanges } from '../../../store/run/changes.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { COMMAND, gradusCommand } from '../../support/gradus-command.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { digest, hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
+import { DELETES_SOON } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 
@@ -50,51 +52,54 @@ let store: ObjectStore;
 let sources: Sources;
 let alerting: ReturnType<typeof startAlerting> | undefined;
 let gradus: ReturnType<typeof gradusCommand>;
+/** Hollow ones, but for what the runs above make of them. */
+async function activities({ runs, settings }: TestInstallation) {
+  const { verifier, learner, rollout, orchestrator, ...others } = hollowActivities(runs);
+  store = await ObjectStore.connect(settings.store);
+  return {
+    ...others,
+    orchestrator: {
+      ...orchestrator,
+      keepChange: ({ run, made }: ChangeRequest) => putChange(store, run, made),
+    },
+    rollout: {
+      ...rollout,
+      dueCalls: (request: DueCallsRequest) => {
+        const calls = rollout.dueCalls(request);
+        const alone = lonely.has(request.group.run) && request.group.stage === 'rl';
+        return calls.map((call) => (alone ? { ...call, queue: 'gradus-nobody' } : call));
+      },
+    },
+    verifier: {
+      ...verifier,
+      recallVerdict: () => null,
+      keepVerdict: ({ answer }: { answer: unknown }) => ({ answer, lost: null }),
+      verifyGroup: async (request: VerifyRequest) => {
+        const gate = slow.get(request.group.run);
+        if (gate && request.group.stage === 'rl') await heldUp(gate);
+        return verifier.verifyGroup(request);
+      },
+    },
+    learner: {
+      trainStep: async (request: TrainRequest) => {
+        const { run } = request;
+        if (failing.has(run) && !failing.get(run)!.isOpen)
+          throw new GradusError(
+            'store',
+            'disk-full',
+            `no room\u001b[31m on the disk, key ${lab.settings.store.secretKey}`,
+            { retryable: true },
+          );
+        if (damaged.delete(run))
+          throw ApplicationFailure.nonRetryable('runs/x/batch is gone', 'gradus.store.missing-object');
+        return learner.trainStep(request);
+      },
+    },
+  };
+}
+
 beforeAll(async () => {
-  lab = await startWorkflowLab(async ({ runs, settings }) => {
-    const { verifier, learner, rollout, orchestrator, ...others } = hollowActivities(runs);
-    store = await ObjectStore.connect(settings.store);
-    return {
-      ...others,
-      orchestrator: {
-        ...orchestrator,
-        keepChange: ({ run, made }: ChangeRequest) => putChange(store, run, made),
-      },
-      rollout: {
-        ...rollout,
-        dueCalls: (request: DueCallsRequest) => {
-          const calls = rollout.dueCalls(request);
-          const alone = lonely.has(request.group.run) && request.group.stage === 'rl';
-          return calls.map((call) => (alone ? { ...call, queue: 'gradus-nobody' } : call));
-        },
-      },
-      verifier: {
-        ...verifier,
-        recallVerdict: () => null,
-        keepVerdict: ({ answer }: { answer: unknown }) => ({ answer, lost: null }),
-        verifyGroup: async (request: VerifyRequest) => {
-          const gate = slow.get(request.group.run);
-          if (gate && request.group.stage === 'rl') await heldUp(gate);
-          return verifier.verifyGroup(request);
-        },
-      },
-      learner: {
-        trainStep: async (request: TrainRequest) => {
-          const { run } = request;
-          if (failing.has(run) && !failing.get(run)!.isOpen)
-            throw new GradusError(
-              'store',
-              'disk-full',
-              `no room\u001b[31m on the disk, key ${lab.settings.store.secretKey}`,
-              { retryable: true },
-            );
-          if (damaged.delete(run))
-            throw ApplicationFailure.nonRetryable('runs/x/batch is gone', 'gradus.store.missing-object');
-          return learner.trainStep(request);
-        },
-      },
-    };
-  });
+  lab = await startWorkflowLab(activities, { dynamicConfig: DELETES_SOON });
   gradus = gradusCommand(lab.stack);
   sources = { store, temporal: lab.runs.client };
 }, 120_000);
@@ -374,7 +379,6 @@ test('a run is started once, says its name, and a spec that the workers refuse i
   expect(await gradus('decide', 'unwanted', 'stop', '--yes', 'unwanted')).toMatchObject({ code: 0 });
   await expect(unwanted.result()).resolves.toMatchObject({ end: 'stopped' });
 
-  // Temporal takes half a minute to delete what has only just ended.
   const { workflow } = lab.runs.client;
   await until(
     () =>
