@@ -72,7 +72,8 @@ describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
   );
 });
 
-describe.skipIf(!bubblewrap)(`what a policy runs beside us${LEFT_OUT}`, () => {
+// At once: some of them wait until a limit is reached.
+describe.skipIf(!bubblewrap).concurrent(`what a policy runs beside us${LEFT_OUT}`, () => {
   const place: Place = {
     style: 'plain',
     sourceRoots: [''],
