@@ -122,14 +122,14 @@ describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, 
   });
 
   test('does not wait for what a command has left running, and collects no file through a link', async () => {
-    const { seconds, stdout, files } = await sandbox.run({
-      argv: shell('sleep 50 & ln -s /etc/passwd out; echo said'),
+    const { ended, stdout, files } = await sandbox.run({
+      argv: shell('sleep 3600 & ln -s /etc/passwd out; echo said'),
       collect: ['out'],
       limits: { wallSeconds: 40 },
     });
     expect(stdout).toBe('said\n');
     expect(files.size).toBe(0);
-    expect(seconds).toBeLessThan(30);
+    expect(ended).toBe('exit');
   });
 
   test('tells a signal from an exit, and is called off', async () => {
