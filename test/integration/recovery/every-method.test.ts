@@ -12,8 +12,8 @@ import { DONE } from '../../support/ended.ts';
 // same weights when workers are killed while a critic's values are scored, while it is updated, while a step is refilled,
 // and while a tree grows.
 
-/** Long enough to be hit, in one step or another. */
-const HIT = { groupsPerStep: 24, maxSteps: 7 };
+/** Long enough to be hit, in one step or another: three workflows of groups a step. */
+const HIT = { groupsPerStep: 12, groupsPerWorkflow: 4, maxSteps: 5 };
 const LONG = ['ppo', 'dapo', 'agentq'];
 /** A teacher is a run of its own: `opd` is in teachers-and-hindsight.test.ts. */
 const KINDS = METHOD_KINDS.filter((kind) => kind !== 'opd');

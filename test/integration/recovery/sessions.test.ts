@@ -75,6 +75,7 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   await (await installation.runs.start('warm', warm)).result();
+  pinned = await killedInLongCall();
 }, 900_000);
 afterAll(async () => {
   store?.close();
@@ -83,13 +84,14 @@ afterAll(async () => {
 });
 
 const comingBack = specOf(COMING_BACK, 3);
-/** Of the run `alone`, which nothing happens to. */
-let undisturbed: ReturnType<Awaited<ReturnType<RunClient['start']>>['result']>;
+type Handle = Awaited<ReturnType<RunClient['start']>>;
+/** It takes a minute until its worker counts as gone, in which nothing else has to wait. */
+let pinned: Handle;
 
-test('a session that is pinned has its long calls on its worker, and is failed when that is gone', async () => {
+/** The first step of it is left alone, in the second the worker goes while calls wait for it. */
+async function killedInLongCall(): Promise<Handle> {
   const { runs, workers } = installation;
   const handle = await runs.start('pinned', specOf(['pin-slow', 'fold'], 2));
-  // The first step is left alone, in the second the worker goes while calls wait for it.
   const page = ids.page('pinned', 'rl', 2, 0, 0);
   await until(
     async () => {
@@ -100,9 +102,27 @@ test('a session that is pinned has its long calls on its worker, and is failed w
     () => 'no long call began',
   );
   await killAndReplace(workers, 'rollout');
-  // It takes a minute until that worker counts as gone, in which nothing else has to wait.
-  undisturbed = (await runs.start('alone', comingBack)).result();
-  const result = await handle.result();
+  return handle;
+}
+
+test('a run whose rollout worker is killed in the middle of sessions ends with the same weights', async () => {
+  const { runs, workers } = installation;
+  const alone = await (await runs.start('alone', comingBack)).result();
+  expect(alone.after!.outcomes).toMatchObject({ failed: 0 });
+  const handle = await runs.start('killed', comingBack);
+  const group = (step: number): string => ids.group('killed', 'rl', step, 0);
+  await killInActivity({ workers, runs }, group, 'advance', 'rollout');
+  const killed = await handle.result();
+  expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
+  const shown = await shownIn('alone');
+  expect(shown.length, 'images that were shown').toBeGreaterThan(0);
+  expect(await shownIn('killed')).toEqual(shown);
+  expect(server.houses.houses.size, 'houses left on the server').toBe(0);
+}, 900_000);
+
+test('a session that is pinned has its long calls on its worker, and is failed when that is gone', async () => {
+  const { runs } = installation;
+  const result = await pinned.result();
   expect(result.steps).toBe(2);
   const outcomes = async (step: number) => {
     const { trajectories } = (await runs.client.workflow
@@ -120,21 +140,6 @@ test('a session that is pinned has its long calls on its worker, and is failed w
   expect((await outcomes(2)).map(({ outcome }) => outcome)).toContainEqual(
     expect.objectContaining({ kind: 'failed', boundary: 'infra' }),
   );
-}, 900_000);
-
-test('a run whose rollout worker is killed in the middle of sessions ends with the same weights', async () => {
-  const { runs, workers } = installation;
-  const alone = await undisturbed;
-  expect(alone.after!.outcomes).toMatchObject({ failed: 0 });
-  const handle = await runs.start('killed', comingBack);
-  const group = (step: number): string => ids.group('killed', 'rl', step, 0);
-  await killInActivity({ workers, runs }, group, 'advance', 'rollout');
-  const killed = await handle.result();
-  expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
-  const shown = await shownIn('alone');
-  expect(shown.length, 'images that were shown').toBeGreaterThan(0);
-  expect(await shownIn('killed')).toEqual(shown);
-  expect(server.houses.houses.size, 'houses left on the server').toBe(0);
 }, 900_000);
 
 /** References of all images of a run, each of which must be there. */
