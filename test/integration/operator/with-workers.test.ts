@@ -17,7 +17,7 @@ import { whyOf } from '../../../runs/overview/why.ts';
 import type { Reason, Why } from '../../../runs/overview/why.ts';
 import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
-import { keepChange, readChanges } from '../../../store/run/changes.ts';
+import { putChange, readChanges } from '../../../store/run/changes.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { COMMAND, gradusCommand } from '../../support/gradus-command.ts';
 import { ROOT } from '../../support/markdown.ts';
