@@ -12,7 +12,7 @@ export const tidyWork = judge({
 Score 1: one such call, and the answer is what the tool gave.
 Score 0.5: the answer is what the tool gave, after needless or repeated calls.
 Score 0: the answer is not what the tool gave, or the tool was not called.`,
-  // Three judges with seeds of their own; two must agree, or nobody has said anything.
+  // Three judges with seeds of their own; two must agree, or the verdict is an abstention.
   samples: 3,
   // What needs no judge is decided first. Pure; null where only the judge can tell.
   rule: ({ task, answer }) =>
