@@ -21,8 +21,8 @@ export const STATE_DIR = 'GRADUS_STATE_DIR';
 export function withConnectionFlags(command: Command): Command {
   return command.option(
     '--state-dir <dir>',
-    `the folder of the servers that \`${commandLine('dev')}\` holds up (default: ${STATE_DIR}, or .gradus in ${IN_CHECKOUT ? 'the checkout' : 'this folder'}); ` +
-      'where GRADUS_S3_URL is set, the environment says where they are instead',
+    `the state folder of \`${commandLine('dev')}\` (default: ${STATE_DIR}, or .gradus in ${IN_CHECKOUT ? 'the checkout' : 'this folder'}); ` +
+      'where GRADUS_S3_URL is set, environment variables name the servers instead',
   );
 }
 

@@ -52,10 +52,10 @@ export function reportRun(
   }
   const equal = progress.step?.equalGroups ?? 0;
   if (equal >= MOSTLY)
-    say(`in the last step ${percent(equal)} of the groups had equal rewards, which teach nothing (σ = 0)`);
+    say(`in the last step ${percent(equal)} of the groups had equal rewards, and so no advantage (σ = 0)`);
   for (const [stage, tokens] of Object.entries(progress.tokens ?? {}))
     say(
-      `stage ${stage} sampled ${tokens.sampled} tokens, of which ${percent(trainedShare(tokens) ?? 0)} taught`,
+      `stage ${stage} sampled ${tokens.sampled} tokens; ${percent(trainedShare(tokens) ?? 0)} of them are trained tokens`,
     );
   for (const { stage, ...alarm } of progress.alarms ?? []) {
     say(`step ${alarm.stageStep} of ${stage}: ${heededText(alarm)}`);

@@ -8,12 +8,11 @@ import { ownManifest } from './own-manifest.ts';
 
 const COMMANDS: Record<string, { description: string; load: () => Promise<() => Command> }> = {
   init: {
-    description: 'Writes an environment, a spec and a test into this folder, to begin with.',
+    description: 'Writes an example environment, its spec and a test into this folder.',
     load: async () => (await import('./commands/init.ts')).init,
   },
   check: {
-    description:
-      'Looks whether environments do what training relies on, and plays episodes of their experts.',
+    description: 'Checks that environments do what training relies on, and plays episodes of their experts.',
     load: async () => (await import('./commands/check.ts')).check,
   },
   environments: {
@@ -25,20 +24,20 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     load: async () => (await import('./commands/train.ts')).train,
   },
   dev: {
-    description: 'Holds servers and workers up until Ctrl-C.',
+    description: 'Runs servers and workers until Ctrl-C.',
     load: async () => (await import('./commands/dev.ts')).dev,
   },
   dashboard: {
-    description: 'Serves the pages that show runs, against any Temporal and bucket.',
+    description: 'Serves the dashboard for any Temporal and bucket.',
     load: async () => (await import('./commands/dashboard.ts')).dashboard,
   },
   setup: {
     description:
-      'Brings in what the package alone does not have: servers, libtensorflow, Python environments.',
+      'Installs what the package alone does not have: servers, libtensorflow, Python environments.',
     load: async () => (await import('./commands/setup.ts')).setup,
   },
   start: {
-    description: 'Starts a run, which workers that are up go on with.',
+    description: 'Starts a run on workers that are already running.',
     load: async () => (await import('./commands/start.ts')).start,
   },
   runs: {
@@ -46,31 +45,31 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     load: async () => (await import('./commands/runs.ts')).runs,
   },
   why: {
-    description: 'Says what a run waits for: a person, a verdict, a worker that is not there, a retry.',
+    description: 'Shows what a run waits for: a person, a verdict, a missing worker, a retry.',
     load: async () => (await import('./commands/why.ts')).why,
   },
   decide: {
-    description: 'Answers the question that a run waits with, or shows it.',
+    description: 'Shows the question that a run has for a person, or answers it.',
     load: async () => (await import('./commands/steer.ts')).decide,
   },
   pause: {
-    description: 'Lets a run wait after the step in flight.',
+    description: 'Pauses a run after the step in flight.',
     load: async () => (await import('./commands/steer.ts')).signal('pause'),
   },
   resume: {
-    description: 'Lets a run that is paused go on.',
+    description: 'Resumes a paused run.',
     load: async () => (await import('./commands/steer.ts')).signal('resume'),
   },
   stop: {
-    description: 'Ends a run after the step in flight, after asking.',
+    description: 'Stops a run after the step in flight, after a confirmation.',
     load: async () => (await import('./commands/steer.ts')).signal('stop'),
   },
   set: {
-    description: 'Changes budgets and limits of a run that goes on.',
+    description: 'Changes budgets and limits of a running run.',
     load: async () => (await import('./commands/set.ts')).set,
   },
   delete: {
-    description: 'Deletes all that Temporal and the store have of a run, after asking.',
+    description: 'Deletes all that Temporal and the store have of a run, after a confirmation.',
     load: async () => (await import('./commands/delete.ts')).deleteCommand,
   },
   checkpoints: {
@@ -78,31 +77,32 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     load: async () => (await import('./commands/checkpoints.ts')).checkpoints,
   },
   metrics: {
-    description: 'Shows what every step of a run has left behind, and exports it.',
+    description: 'Shows the facts and figures of every step of a run, and exports them.',
     load: async () => (await import('./commands/metrics.ts')).metrics,
   },
   find: {
-    description: 'Finds episodes of a run by what became of them, and exports what was found.',
+    description: 'Finds episodes of a run by outcome, reward and other facts, and exports them.',
     load: async () => (await import('./commands/find.ts')).find,
   },
   episode: {
-    description: 'Shows what one episode said, called, saw and was rewarded for.',
+    description: 'Shows one episode: turns, calls, observations and rewards.',
     load: async () => (await import('./commands/episode.ts')).episode,
   },
   timeline: {
-    description: 'Shows the attempts that an episode is made of: what a fault cost, what was not repeated.',
+    description: 'Shows the attempts of an episode: what a fault cost, and what was not repeated.',
     load: async () => (await import('./commands/timeline.ts')).timeline,
   },
   operations: {
-    description: 'Shows what is under way in all runs, who serves the queues, and what the store holds.',
+    description:
+      'Shows activities under way in all runs, the workers of each queue, and what the store holds.',
     load: async () => (await import('./commands/operations.ts')).operations,
   },
   compare: {
-    description: 'Shows what two runs or more differ in, what came of it, and where they part.',
+    description: 'Compares two to four runs: their specs, their results, and where they part.',
     load: async () => (await import('./commands/compare.ts')).compare,
   },
   reweigh: {
-    description: 'Shows what a step would have taught by another reward.',
+    description: 'Computes what a step would have trained under another reward.',
     load: async () => (await import('./commands/reweigh.ts')).reweigh,
   },
   ledger: {
@@ -110,20 +110,19 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     load: async () => (await import('./commands/ledger.ts')).ledger,
   },
   review: {
-    description: 'Verdicts that people give.',
+    description: 'Reviews, in which people give verdicts.',
     load: async () => (await import('./commands/review.ts')).review,
   },
   generate: {
-    description: 'Talks to a checkpoint; every line is a task of its own, as in training.',
+    description: 'Samples answers of a checkpoint; every line is a task of its own, as in training.',
     load: async () => (await import('./commands/generate.ts')).generateCommand,
   },
   replay: {
-    description:
-      'Samples a stored episode again, token by token, or goes another way from one of its tokens.',
+    description: 'Samples a stored episode again, token by token, or forks it at one of its tokens.',
     load: async () => (await import('./commands/replay.ts')).replay,
   },
   reverify: {
-    description: 'Judges the stored episodes of a run anew, without rolling them out again.',
+    description: 'Judges stored episodes of a run by another verifier, without rolling them out again.',
     load: async () => (await import('./commands/reverify.ts')).reverify,
   },
   harbor: {
@@ -131,7 +130,7 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     load: async () => (await import('./commands/harbor.ts')).harborCommand,
   },
   import: {
-    description: 'Brings in a Hugging Face folder; a spec begins with it by {"model": {"from": "NAME"}}.',
+    description: 'Imports a Hugging Face folder; a spec begins with it by {"model": {"from": "NAME"}}.',
     load: async () => (await import('./commands/import.ts')).importCommand,
   },
   export: {
@@ -141,11 +140,11 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
 };
 
 const program = new Command('gradus')
-  .description('Trains agents that use tools, looks into runs, and moves models in and out.')
+  .description('Trains agents that use tools, inspects and steers runs, imports and exports models.')
   .version(ownManifest().version, '-V, --version', 'shows the version')
   // `reverify RUN --version 1` is the verifier's.
   .enablePositionalOptions()
-  .showHelpAfterError('(--help says what there is)');
+  .showHelpAfterError('(--help lists commands and options)');
 for (const [name, { description, load }] of Object.entries(COMMANDS)) {
   const command = process.argv.includes(name) ? (await load())() : new Command(name);
   inherit(command, program);

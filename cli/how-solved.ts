@@ -18,7 +18,7 @@ const ROWS: [string, (howSolved: HowSolved) => string][] = [
   ['calls of a solved task', (howSolved) => few(effortOf(howSolved).calls)],
   ['sampled tokens of a solved task', (howSolved) => few(effortOf(howSolved).tokens)],
   [
-    'solved after an error, of the solved',
+    'solved after an error, of solved tasks',
     (howSolved) => (howSolved.solved ? percent(rate(selfCorrected(howSolved))) : '–'),
   ],
   ['instruction following', (howSolved) => share(dimensionsOf(howSolved).instruction)],

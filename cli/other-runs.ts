@@ -34,12 +34,12 @@ export async function otherRuns(
         'stop',
       ];
       lines.push(
-        `also going on: ${run.workflowId}${step === undefined ? '' : ` (step ${step})`}; to stop it after the step in flight: ` +
+        `also running: ${run.workflowId}${step === undefined ? '' : ` (step ${step})`}; to stop it after the step in flight: ` +
           [...temporal, ...signal].map(asTyped).join(' '),
       );
     }
   } catch (error) {
-    lines.push(`which other runs go on cannot be said: ${messageOf(error)}`);
+    lines.push(`other runs that go on could not be listed: ${messageOf(error)}`);
   }
   return lines;
 }

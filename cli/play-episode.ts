@@ -31,7 +31,7 @@ export async function playEpisode(
     throw new GradusError(
       'policy',
       'bad-request',
-      `${environment.name} has tasks that begin in a state, which a prompt of yours has not: play its tasks in a run`,
+      `${environment.name} has tasks that begin in a state, which your own prompt lacks: play its tasks in a run`,
     );
   }
   const { policy, tokenizer, config } = lease;

@@ -53,7 +53,7 @@ const textOf = (tokens: readonly ReplayedToken[]): string => tokens.map(({ text 
 function forkLines({ at, tokens, turns, status, outcome, stopped }: Forked): string[] {
   const first = turns.findIndex(({ end }) => end > at);
   return [
-    `forked at ${at}: nothing of it is kept`,
+    `forked at ${at}: nothing of it is stored`,
     ...turns.slice(Math.max(0, first)).flatMap(({ text, observation, start, end }, n) => {
       const before = n === 0 && at > start ? textOf(tokens.slice(start, at)) : '';
       const said = n === 0 && before !== '' ? `${before} ⟦${textOf(tokens.slice(at, end))}⟧` : text;

@@ -8,7 +8,7 @@ const SUBJECT = 200;
 
 /** What a reviewer needs to choose among reviews: whose it is, what is judged, what is known, and until when. */
 export function reviewLines({ id, run, startedAt, state, runOver }: OpenReview, now: number): string[] {
-  const over = runOver ? ', which is over (a verdict is kept for other runs)' : '';
+  const over = runOver ? ', which is over (a verdict is stored for other runs)' : '';
   const asked = run === null ? '' : `of ${run}${over}, `;
   if (state === null)
     return [id, `  ${asked}open for ${howLong(now - startedAt)}; no worker says what is judged`];

@@ -112,7 +112,7 @@ async function servers(options: RunSpecOptions) {
   const joined = options.join === true ? await joinInstallation(options.stateDir) : undefined;
   if (joined !== undefined) {
     say(
-      `using the servers and workers that process ${joined.holder} holds up, with the environments that it has`,
+      `using the servers and workers of process ${joined.holder}, with the environments that it has loaded`,
     );
     return { ...joined, stop: async () => undefined };
   }
@@ -146,8 +146,8 @@ export async function startOrGoOn(
   throw new GradusError(
     'spec',
     'changed',
-    `${workflowId} was interrupted and goes on with the spec that it was started with, which is not this one. ` +
-      'Put the old one back to let it go on. For a run with this one give the file another name, or the servers ' +
-      'another folder (--state-dir).',
+    `${workflowId} was interrupted and goes on with the spec that it was started with, which differs from this one. ` +
+      'To go on, put the old spec back. To run this one, give the file another name, or the servers another folder ' +
+      '(--state-dir).',
   );
 }

@@ -16,8 +16,8 @@ export function withStackFlags(command: Command): Command {
   return command
     .showHelpAfterError(
       IN_CHECKOUT
-        ? '(--help says what there is; npm hands on flags only behind a "--": npm run demo -- --json)'
-        : '(--help says what there is)',
+        ? '(--help lists options; npm passes flags on only after a "--": npm run demo -- --json)'
+        : '(--help lists options)',
     )
     .option(
       '--state-dir <dir>',
@@ -25,12 +25,12 @@ export function withStackFlags(command: Command): Command {
     )
     .option('--temporal-port <port>', 'port of the Temporal server (default: 7233, or a free one)', parsePort)
     .option('--ui-port <port>', 'port of the Temporal UI (default: 8233, or a free one)', parsePort)
-    .option('--no-ui', "leave Temporal's own web interface out")
+    .option('--no-ui', "run without Temporal's own web interface")
     .option('--s3-port <port>', 'port of the object store (default: 9000, or a free one)', parsePort)
     .option(
       '--alert-webhook <url>',
       'post alerts there as JSON, besides printing them (default: GRADUS_ALERT_WEBHOOK)',
     )
     .option('--dashboard <port>', 'port of the dashboard (default: 8234, or a free one)', parsePort)
-    .option('--no-dashboard', 'leave the dashboard out');
+    .option('--no-dashboard', 'run without the dashboard');
 }

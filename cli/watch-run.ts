@@ -38,7 +38,7 @@ export async function watch(
     if (!accepted && progress.phase !== 'spec') {
       accepted = true;
       const below = process.stdout.isTTY && last !== '' ? '\n' : '';
-      say(`${below}workflow ${handle.workflowId} is running; kill what you like, it goes on\n`);
+      say(`${below}workflow ${handle.workflowId} is running; kill any process, the run goes on\n`);
     }
     const line = progressLine(progress, process.stdout.isTTY ? process.stdout.columns || 80 : Infinity);
     const question = progress.question === null ? '' : waiting(progress.question);

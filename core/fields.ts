@@ -60,9 +60,9 @@ const limits = {
 export const budget = z
   .strictObject({
     ...limits,
-    perStep: count(1e6, BUDGET).optional().describe('The same of one step at most.'),
+    perStep: count(1e6, BUDGET).optional().describe('The most that one step may spend of it.'),
   })
-  .describe('What may be spent in each stage; what is left out has no limit.');
+  .describe('What may be spent in each stage; a limit that is left out does not apply.');
 /** Of something that runs by itself: one that names no limit would have none. */
 export const wholeBudget = z
   .strictObject(limits)
@@ -74,7 +74,7 @@ const DAY = 24 * 3600;
 export const concurrency = count(1000, 'more in flight at once than any tier has workers for');
 export const deadlineSeconds = positive(
   30 * DAY,
-  'a verdict that takes more than 30 days comes late all the same',
+  'a verdict that takes more than 30 days is late in any case',
 );
 
 /** The fields that were written. */

@@ -50,8 +50,8 @@ export function createApp(context: Context, access: Access): App {
   app.use(
     patiently(app, (c, seconds) =>
       notNow(c, {
-        title: 'This page is still being made',
-        problem: `It is not there after ${seconds} s: the store or Temporal is slow, or much is read for it. It is made on meanwhile, and shown here as soon as it is there.`,
+        title: 'This page is still loading',
+        problem: `It is not ready after ${seconds} s: the store or Temporal is slow, or the page reads a lot. It is still being made, and is shown here as soon as it is ready.`,
         again: STILL_MADE_SECONDS,
       }),
     ),
@@ -124,12 +124,12 @@ function notNow(
     <Layout title={title} problem={problem} again={isPage ? again : null}>
       <p>
         {isPage
-          ? `This page is asked for again every ${again} s, by itself.`
-          : 'What you asked for may yet be done. Look before you ask again.'}
+          ? `The browser requests this page again every ${again} s, by itself.`
+          : 'Your change may still be made. Look before you repeat it.'}
         {back !== null && (
           <>
             {' '}
-            <a href={back}>Back to where you asked</a>
+            <a href={back}>Back to the page before</a>
           </>
         )}
       </p>
@@ -147,11 +147,11 @@ function sentFrom(c: Request): string | null {
 }
 
 const TITLES = {
-  400: 'That cannot be asked',
+  400: 'This request is not valid',
   404: 'Not here',
   409: 'That was refused',
   500: 'This page could not be made',
-  503: 'Something that this page needs is away',
+  503: 'A server that this page needs is unavailable',
 } as const;
 
 /** What the person who asked can do about it decides, not where it was thrown. */

@@ -61,4 +61,4 @@ const TEXTS: Record<Asked['kind'], string> = {
 };
 
 export const askedText = ({ kind }: Asked): string =>
-  `${TEXTS[kind]}, and has not said so yet: what is shown here is from before. This note goes when it has.`;
+  `${TEXTS[kind]}, and has not confirmed that yet: this page shows the state before. The note goes away when it has.`;

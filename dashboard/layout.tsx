@@ -126,10 +126,10 @@ export const Layout: FC<LayoutProps> = ({
                 <Text value={problem} max={500} />
                 {problem.endsWith('.') ? ' ' : '. '}
                 {asOf === null ? (
-                  'What only it knows is not shown.'
+                  'Facts that only it has are not shown.'
                 ) : (
                   <>
-                    What it says here is as of <Time at={asOf} /> UTC.
+                    Its facts here are as of <Time at={asOf} /> UTC.
                   </>
                 )}
               </p>

@@ -91,7 +91,7 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       },
     },
     {
-      heading: 'Cut off, and groups that teach nothing',
+      heading: 'Cut off, and groups without advantages',
       chart: {
         ...along,
         ...share,

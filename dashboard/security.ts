@@ -72,7 +72,7 @@ export function admission({ hosts, password }: Access): MiddlewareHandler {
     // Others may link to pages. What they embed or fetch they could not read, and it would cost what it costs.
     const fromElsewhere = ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '');
     if (fromElsewhere && c.req.header('sec-fetch-mode') !== 'navigate')
-      return c.text('Pages of this dashboard are asked for by themselves alone.\n', 403);
+      return c.text('Only pages of this dashboard may request its pages.\n', 403);
     if (!['GET', 'HEAD', 'POST'].includes(c.req.method)) return c.text('GET, HEAD or POST\n', 405);
     return next();
   };
@@ -98,7 +98,7 @@ export function changes({ actions, formToken }: Pick<Context, 'actions' | 'formT
   return async (c, next) => {
     if (c.req.method !== 'POST') return next();
     if (!actions) {
-      return c.text('This dashboard only shows. Start it with --actions to steer runs from it.\n', 403);
+      return c.text('This dashboard is read-only. Start it with --actions to steer runs from it.\n', 403);
     }
     const { origin, host } = { origin: c.req.header('origin'), host: c.req.header('host') };
     const site = c.req.header('sec-fetch-site');
@@ -112,10 +112,7 @@ export function changes({ actions, formToken }: Pick<Context, 'actions' | 'formT
     }
     const { token } = await c.req.parseBody();
     if (typeof token !== 'string' || !isSame(token, formToken)) {
-      return c.text(
-        'This page is older than the dashboard: load it again, and repeat what you wanted.\n',
-        403,
-      );
+      return c.text('This page is older than the dashboard: load it again, and repeat your change.\n', 403);
     }
     return next();
   };

@@ -136,7 +136,7 @@ export function assertVerifier(
     'verifier',
     'version',
     verifier
-      ? `${environment.name} has version ${verifier.version} of ${name}, not ${version}: name that one, or start the verifier worker with the module that has ${version}`
+      ? `${environment.name} has version ${verifier.version} of ${name}, not ${version}: give that version, or start the verifier worker with the module that has ${version}`
       : `${environment.name} has no verifier "${name}"${didYouMean(name, names)}`,
   );
 }

@@ -45,7 +45,7 @@ export function createSweep({ store }: { store: ObjectStore }) {
       throw refusal('the sweep', [
         {
           path: ['verifier'],
-          message: `no rung of "${sweep.run}" has this verifier${didYouMean(verifier, higher)}`,
+          message: `no tier of "${sweep.run}" has this verifier${didYouMean(verifier, higher)}`,
         },
       ]);
     },

@@ -168,7 +168,7 @@ function assertReachable(
   if (acts.length === 0) return;
   if (resume === 'pin' || resume === 'reattach') {
     throw refuse(
-      `${name} keeps its sessions where they cannot be had twice (${resume}): fork in turn ${acts[0]!.turn}, of the first call, or before it`,
+      `${name} keeps its sessions where they cannot be opened a second time (${resume}): fork in turn ${acts[0]!.turn}, of the first call, or before it`,
     );
   }
   const once = acts.find(({ call }) => tools.find((tool) => tool.name === call.name)?.effect === 'once');
@@ -198,7 +198,7 @@ function guard(environment: HostedEnvironment, tools: readonly ToolFacts[]): Gua
         if (tools.find(({ name }) => name === call.name)?.effect === 'once') {
           const refusal = await environment.refusalOf(call, context, known);
           if (refusal) return { observation: refusal };
-          guarded.stopped = `${call.name} has an effect that must not be had a second time: a fork does not call it`;
+          guarded.stopped = `${call.name} must be called once only: a fork does not call it`;
           throw new GradusError('tool', 'fork', guarded.stopped);
         }
         return environment.call(call, context, known);
@@ -286,7 +286,7 @@ class ForkingPolicy implements Policy {
       throw new GradusError(
         'policy',
         'fork',
-        `token ${token} has no probability at all at ${at}: no text of the model has it there`,
+        `token ${token} has no probability at all at ${at}: the model cannot sample it there`,
       );
     }
     const finish = request.stopTokens.includes(token) ? 'stop' : 'length';

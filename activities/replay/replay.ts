@@ -56,7 +56,7 @@ export async function replay(
       'environment',
       'unknown',
       `${ref.environment}, which a fork goes on in, is not known here${suggestion(ref.environment, names) || '.'} ` +
-        'One of your own is known where GRADUS_ENVIRONMENTS or package.json names its module',
+        'To use one of your own, name its module in GRADUS_ENVIRONMENTS or package.json',
     );
   }
   const checkpoint = await checkpointThatSampled(store, stored, { signal });

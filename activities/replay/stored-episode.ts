@@ -52,7 +52,7 @@ export async function storedEpisode(
     throw new GradusError(
       'store',
       'no-group',
-      `no group ${place.group} of step ${step} of ${stage} of ${run} is kept: its groups are numbered from 0`,
+      `no group ${place.group} of step ${step} of ${stage} of ${run} is stored: its groups are numbered from 0`,
     );
   }
   const episode = group.episodes[place.episode];
@@ -71,7 +71,7 @@ export async function storedEpisode(
     throw new GradusError(
       'store',
       'not-sampled',
-      `what ${name} of ${run} was sampled by is not kept with it: an older version of Gradus wrote it, and it cannot be sampled again`,
+      `what ${name} of ${run} was sampled by is not stored with it: an older version of Gradus wrote it, and it cannot be sampled again`,
     );
   }
   const sampleAt = await drawnBy(store, place, group, episode, options);
@@ -114,7 +114,7 @@ async function drawnBy(
       throw new GradusError(
         'store',
         'not-sampled',
-        `the sample ${sample} that this episode branches off is kept in no group of its step: it cannot be sampled again`,
+        `the sample ${sample} that this episode branches off is stored in no group of its step: it cannot be sampled again`,
       );
     }
     parts.push({ from: parent.inherited?.tokens ?? 0, sample });
@@ -165,7 +165,7 @@ export async function checkpointThatSampled(
     'no-checkpoint',
     `the weights that sampled this episode (${weights.slice(0, 12)}) are no longer in the store: the retention of ${run} ` +
       `(keepLast ${keepLast}, keepBest ${keepBest}, keepEvery ${keepEvery}) has removed their checkpoint. "keepEvery": 1 ` +
-      `in the spec's retention keeps them all. Episodes can be replayed of the checkpoints that are left, of ` +
-      `the steps ${there.join(', ') || 'none'}`,
+      `in the spec's retention keeps them all. Episodes of these checkpoints ` +
+      `can be replayed, by step: ${there.join(', ') || 'none'}`,
   );
 }

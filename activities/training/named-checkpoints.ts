@@ -73,11 +73,13 @@ export async function assertSameTokens(
         `its vocabulary has ${config.vocabSize} tokens, and the model's ${vocabSize}: distributions over other tokens cannot be compared`,
       );
     if (textOf(files, 'tokenizer.json') !== textOf(model.files, 'tokenizer.json'))
-      throw refuse('its tokenizer.json is another: begin both with the same checkpoint or import');
+      throw refuse('its tokenizer.json differs: begin both with the same checkpoint or import');
     if (config.maxPositions < maxPositions)
       throw refuse(`it holds ${config.maxPositions} positions, and the model ${maxPositions}`);
     const spoken = [files, model.files].map(tokenizerConfigOf);
     if (speaking.includes(name) && !isDeepStrictEqual(spoken[0], spoken[1]))
-      throw refuse('its tokenizer_config.json is another: its turns would not be ones that the model writes');
+      throw refuse(
+        'its tokenizer_config.json differs, so its turns would not be those that the model writes',
+      );
   }
 }

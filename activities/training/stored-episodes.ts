@@ -41,7 +41,7 @@ export async function assertStored(
     if (!spec || source?.kind !== 'rl') {
       const names = (spec?.stages ?? []).filter(({ kind }) => kind === 'rl').map(({ name }) => name);
       throw refused(
-        `${stage.name} learns from ${from} of ${run}, which is no stage that rolls out to learn${didYouMean(from, names)}`,
+        `${stage.name} learns from ${from} of ${run}, which is no stage that collects rollouts${didYouMean(from, names)}`,
       );
     }
     const learns = `${stage.name} learns from episodes of ${run}, which were`;
@@ -216,7 +216,7 @@ export async function assertSameTokenizer(
   throw new GradusError(
     'spec',
     'invalid',
-    `the episodes of ${run} are of other tokens than the model of this run has: begin with a checkpoint of ${run}`,
+    `the episodes of ${run} are of another tokenizer than that of this run's model: begin with a checkpoint of ${run}`,
   );
 }
 

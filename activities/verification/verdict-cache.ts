@@ -50,7 +50,7 @@ export async function putHeardVerdict(
   const key = verdictKey(verifier, version, digest);
   const answer = await store.find(key, verdicts, { signal });
   if (answer === null) {
-    throw new GradusError('store', 'no-verdict', `${key} was told of and is gone: bring it back`);
+    throw new GradusError('store', 'no-verdict', `${key} was reported and is now missing: restore it`);
   }
   await store.putIfAbsent(heardKey(run, verifier, version, digest), verdicts, answer, { signal });
 }
@@ -71,7 +71,7 @@ export async function putVerdict(
     throw new GradusError(
       'verifier',
       'bad-answer',
-      `${asked.verifier} ${asked.version} ${problem}: mend its worker`,
+      `${asked.verifier} ${asked.version} ${problem}: fix its worker`,
     );
   }
   if (answer.kind === 'abstained' && isPassing(answer.type)) return answer;

@@ -25,11 +25,11 @@ interface CheckOptions {
 export function check(): Command {
   return new Command('check')
     .argument('[files...]', 'modules of environments (default: those of the project, from package.json)')
-    .option('--environment <name>', 'look at this one alone; may be given several times', eachOf)
-    .option('--tasks <n>', 'look at so many tasks of each split and level', wholeFrom(1), 200)
+    .option('--environment <name>', 'check only this environment; may be given several times', eachOf)
+    .option('--tasks <n>', 'check this many tasks of each split and level', wholeFrom(1), 200)
     .option('--seconds <n>', 'how long one environment may take, or a module to be loaded', wholeFrom(1), 60)
-    .option('--perform-once', "call tools with effect 'once', too, once in each episode of the expert")
-    .option('--json', 'one JSON object; what is being done goes to stderr')
+    .option('--perform-once', "also call tools with effect 'once', once in each episode of the expert")
+    .option('--json', 'one JSON object; progress goes to stderr')
     .action(async (files: string[], { environment, tasks, seconds, performOnce, json }: CheckOptions) => {
       for (const file of files) await assertModule(file);
       const modules =
@@ -77,7 +77,7 @@ export async function assertModule(name: string, folder = process.cwd()): Promis
   );
   const others = (await projectModules(folder)).files.map((file) => path.relative(folder, file));
   const what = builtIn.includes(name)
-    ? `${name} is built in, and no file: modules are checked`
+    ? `${name} is built in, and gradus check takes files of modules`
     : `there is no file ${name}${didYouMean(name, [...others, ...READY, ...builtIn])}`;
   throw new GradusError('environment', 'module', what);
 }
@@ -102,7 +102,7 @@ function linesOf(environment: CheckedEnvironment): string[] {
   const once = Object.entries(onceCalls).map(
     ([tool, { performed, stubbed }]) => `${tool} ${performed} performed, ${stubbed} stubbed`,
   );
-  if (levels.length === 0) return [`${name}: nothing was seen of it`];
+  if (levels.length === 0) return [`${name}: nothing of it was checked`];
   return [
     `${name}: levels ${levels.join(', ')}; tools ${tools.join(', ') || 'none'}; verifiers ${verifiers.join(', ') || 'none'}`,
     `  ${tasks} tasks made in two processes, ${episodes} episodes of the expert played (${turns} turns)`,

@@ -21,10 +21,7 @@ const CONFIDENCE = 0.95;
 export function compare(): Command {
   return withConnectionFlags(new Command('compare'))
     .argument('<runs...>', 'two to four runs')
-    .option(
-      '--episodes',
-      'looks for the parting in every stored episode, not only where the facts of a step differ',
-    )
+    .option('--episodes', 'compares every stored episode, not only those of steps whose facts differ')
     .option('--json', 'everything, as one JSON object')
     .action(
       (
@@ -77,14 +74,14 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
     ),
   );
   if (tasks?.tasks.length === 0) {
-    print(`No task of ${tasks.at.stage}/${tasks.at.step} was asked of all of them.`);
+    print(`No task of ${tasks.at.stage}/${tasks.at.step} was given to all of them.`);
   } else if (tasks?.solved) {
     const { both, first, second, neither } = tasks.solved;
     print(
       `Of these tasks ${both} are solved by both, ${first} by ${names[0]} alone, ${second} by ${names[1]} alone, ${neither} by neither.`,
     );
   }
-  if (spec === null) print('What their specs differ in is not known.');
+  if (spec === null) print('How their specs differ is not known.');
   else if (spec.length === 0) print('Their specs are the same.');
   else {
     print(

@@ -17,20 +17,20 @@ interface DashboardFlags extends ConnectionOptions {
 /** `gradus dashboard`: the pages, against any Temporal and bucket. */
 export function dashboard(): Command {
   return withConnectionFlags(new Command('dashboard'))
-    .option('--actions', 'let pages steer runs: pause, decide, give verdicts. Without it they only show')
+    .option('--actions', 'let pages steer runs: pause, decide, give verdicts; read-only otherwise')
     .option('--port <port>', 'default: 8234, or a free one', parsePort)
     .option(
       '--host <address>',
-      'listen there and not on loopback alone; every request then needs the token in GRADUS_DASHBOARD_TOKEN',
+      'listen on this address instead of loopback; every request then needs the token in GRADUS_DASHBOARD_TOKEN',
     )
     .option(
       '--allow-host <name...>',
-      'NAME or NAME:PORT by which browsers come, such as that of a proxy before it',
+      'NAME or NAME:PORT that browsers may use, such as that of a proxy in front of it',
     )
     .action(async ({ actions = false, host, port, allowHost, ...options }: DashboardFlags) => {
       const password = dashboardToken();
       if (host === undefined && password !== null)
-        note('GRADUS_DASHBOARD_TOKEN is set: it is asked for on loopback, too');
+        note('GRADUS_DASHBOARD_TOKEN is set: loopback needs it, too');
       const interrupted = untilInterrupted();
       const settings = {
         ...(await settingsOf(options)),
@@ -45,7 +45,7 @@ export function dashboard(): Command {
         ...(allowHost !== undefined && { allowedHosts: allowHost }),
       });
       print(
-        `${opened.url}   ${actions ? 'it can steer runs' : 'it only shows (--actions lets it steer)'}; Ctrl-C ends it`,
+        `${opened.url}   ${actions ? 'it can steer runs' : 'it is read-only (--actions lets it steer)'}; Ctrl-C ends it`,
       );
       await interrupted;
       await opened.close();

@@ -11,8 +11,8 @@ const SLOW_MS = 3000;
 /** `gradus delete RUN`: all that Temporal and the store have of a run, after asking. */
 export function deleteCommand(): Command {
   return withConnectionFlags(new Command('delete'))
-    .argument('<run>', 'its name in the store, or the id of a workflow that was refused one')
-    .option('--yes <run>', "do not ask: the run's name once more")
+    .argument('<run>', 'its name in the store, or the id of a workflow that got no name')
+    .option('--yes <run>', "the run's name again, to confirm without a prompt")
     .action((run: string, { yes, ...options }: ConnectionOptions & { yes?: string }) =>
       withSources(
         options,
@@ -33,7 +33,7 @@ export function deleteCommand(): Command {
           } finally {
             clearTimeout(slow);
           }
-          print(`${run} is deleted; verdicts of dearer tiers are for all runs, and stay`);
+          print(`${run} is deleted; verdicts of higher tiers are for all runs, and stay`);
         },
         { patient: true },
       ),

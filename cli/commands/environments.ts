@@ -52,7 +52,7 @@ async function needsOf(environment: Environment): Promise<readonly Need[]> {
     return [...((await environment.needs?.()) ?? []), ...(await Promise.all(tiers))];
   } catch (error) {
     return [
-      { what: `what its needs() says, which failed: ${messageOf(error)}`, present: false, setUp: 'mend it' },
+      { what: `unknown, because its needs() failed: ${messageOf(error)}`, present: false, setUp: 'fix it' },
     ];
   }
 }

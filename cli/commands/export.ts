@@ -23,7 +23,7 @@ interface ExportOptions extends ConnectionOptions {
 export function exportCommand(): Command {
   return withConnectionFlags(new Command('export'))
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
-    .requiredOption('--to <dir>', 'a folder that is not there yet, or empty')
+    .requiredOption('--to <dir>', 'a new or empty folder')
     .addOption(
       new Option('--dtype <dtype>', 'how the weights are stored')
         .choices(Object.keys(DTYPES))

@@ -36,11 +36,11 @@ export function find(): Command {
   const more = (one: string, all: string[] = []): string[] => [...all, one];
   for (const name of QUERY_NAMES) command.option(`--${name} <${name.split('-').at(-1)!}>`, WORDS[name], more);
   return command
-    .option('--limit <n>', 'rows that are printed', wholeFrom(1), 20)
-    .option('--json', 'the facts of each, one JSON object a line')
-    .option('--parquet <file>', 'writes a Parquet file with a row for each that was found')
-    .option('--jsonl <file>', "writes them as conversations in the form of OpenAI's API, one a line")
-    .option('--atif <dir>', 'writes each as a trajectory of ATIF, a file of its own')
+    .option('--limit <n>', 'rows to print', wholeFrom(1), 20)
+    .option('--json', 'the facts of each episode, one JSON object a line')
+    .option('--parquet <file>', 'writes a Parquet file with a row for each episode')
+    .option('--jsonl <file>', "writes the episodes as conversations in the form of OpenAI's API, one a line")
+    .option('--atif <dir>', 'writes each episode as an ATIF trajectory, in a file of its own')
     .action((run: string, options: FindOptions) =>
       withStore(options, async (store) => {
         const query = queryIn(options);
@@ -71,7 +71,7 @@ function sayProgress(): (at: { done: number; total: number }) => void {
   return ({ done, total }) => {
     if (performance.now() - said < 2000) return;
     said = performance.now();
-    note(`${done} of ${total} steps are read; what is read once is kept`);
+    note(`${done} of ${total} steps are read; later searches reuse them`);
   };
 }
 

@@ -25,13 +25,23 @@ interface GenerateOptions extends ConnectionOptions, PlaySettings {
 export function generateCommand(): Command {
   return withConnectionFlags(new Command('generate'))
     .argument('<run>', 'RUN, its last checkpoint, or RUN@STEP', parseCheckpointName)
-    .option('--prompt <text>', 'answer this one and end (otherwise: what is typed or piped in, line by line)')
-    .option('--environment <name>', 'give it the tools of this environment; they really run')
-    .option('--temperature <t>', '0 takes the likeliest token', numberFrom(0, 100), 1)
-    .option('--top-k <k>', 'of the k likeliest tokens; 0 of all', wholeFrom(0), 0)
-    .option('--top-p <p>', 'of the likeliest tokens that have this probability together', numberFrom(0, 1), 1)
-    .option('--max-tokens <n>', 'tokens after the prompt, those of tools included', wholeFrom(1), 256)
-    .option('--max-turns <n>', 'turns of the policy', wholeFrom(1), 8)
+    .option('--prompt <text>', 'answer only this prompt (default: standard input, line by line)')
+    .option('--environment <name>', 'offer the tools of this environment, which really run')
+    .option('--temperature <t>', 'sampling temperature; 0 takes the likeliest token', numberFrom(0, 100), 1)
+    .option('--top-k <k>', 'sample among the k likeliest tokens; 0: among all', wholeFrom(0), 0)
+    .option(
+      '--top-p <p>',
+      'sample among the likeliest tokens that have this probability together',
+      numberFrom(0, 1),
+      1,
+    )
+    .option(
+      '--max-tokens <n>',
+      'at most this many tokens after the prompt, those of tools included',
+      wholeFrom(1),
+      256,
+    )
+    .option('--max-turns <n>', 'at most this many turns of the policy', wholeFrom(1), 8)
     .option('--seed <n>', 'the same seed samples the same answer', wholeFrom(0), 0)
     .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
       withStore(
@@ -89,7 +99,7 @@ function withoutTools(): HostedEnvironment {
       taskCounts: { train: {}, heldout: {}, test: {} },
     },
     {
-      ask: () => Promise.reject(new Error('nobody is there to be asked')),
+      ask: () => Promise.reject(new Error('nobody can be asked here')),
     },
   );
 }
@@ -104,7 +114,7 @@ async function environmentOf(name: string | undefined): Promise<HostedEnvironmen
   throw new GradusError(
     'environment',
     'unknown',
-    `no environment "${name}"${suggestion(name, names) || '.'} There are: ${names.join(', ')}. One of your own is known here when ` +
+    `no environment "${name}"${suggestion(name, names) || '.'} There are: ${names.join(', ')}. An environment of your own is known here when ` +
       'GRADUS_ENVIRONMENTS or package.json names its module, as for dev',
   );
 }

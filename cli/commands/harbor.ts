@@ -13,7 +13,7 @@ export function harborCommand(): Command {
     .argument('<folder>', 'where the task folders are written')
     .addOption(new Option('--split <split>').choices(['train', 'heldout', 'test']).default('test'))
     .option('--level <level>', 'only this level', integer)
-    .option('--count <count>', 'at most so many a level', integer)
+    .option('--count <count>', 'at most this many a level', integer)
     .action(async (folder: string, options: { split: Split; level?: number; count?: number }) => {
       const environment = swePackagesEnvironment();
       const levels = environment.levels.filter((level) => level === (options.level ?? level));

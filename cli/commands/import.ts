@@ -27,10 +27,10 @@ export function importCommand(): Command {
   return withConnectionFlags(new Command('import'))
     .argument(
       '<dir>',
-      'has config.json, tokenizer.json and the weights in safetensors; or an adapter in the layout of PEFT',
+      "a folder with config.json, tokenizer.json and weights in safetensors, or an adapter in PEFT's layout",
     )
-    .option('--base <model>', 'of a LoRA adapter: the folder, RUN or RUN@STEP that it is for')
-    .option('--as <name>', "what it is called in the store (default: the folder's name)", parseName)
+    .option('--base <model>', 'for a LoRA adapter: the folder, RUN or RUN@STEP of its base model')
+    .option('--as <name>', "its name in the store (default: the folder's name)", parseName)
     .action((folder: string, options: ImportOptions) =>
       withWritableStore(options, async (store) => {
         const name = options.as ?? parseName(path.basename(path.resolve(folder)));
@@ -59,7 +59,7 @@ export function dialectLines({ byItself, all }: DialectsSpoken): string[] {
     ...(others.length === 0
       ? []
       : [
-          `it can be taught ${others.join(', ')}: {"model": {"from": …, "dialect": {"name": "${others[0]}"}}}`,
+          `it can be trained to speak ${others.join(', ')}: {"model": {"from": …, "dialect": {"name": "${others[0]}"}}}`,
         ]),
     ...all.flatMap(({ name, missing }) => (missing === null ? [] : [`not ${name}: ${missing}`])),
   ];
@@ -75,7 +75,7 @@ async function baseOf(
     throw new GradusError('store', 'adapter-base', `${folder} ${why}`);
   };
   if (!isAdapterFolder(folder)) {
-    return base === undefined ? undefined : refuse('has no LoRA adapter alone: leave out --base');
+    return base === undefined ? undefined : refuse('is no LoRA adapter: leave out --base');
   }
   if (base === undefined) {
     const stated = await statedBase(folder);

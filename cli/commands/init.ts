@@ -20,7 +20,7 @@ interface Manifest {
 /** `gradus init [NAME]`: writes into the working directory, over nothing that is there. */
 export function init(): Command {
   return new Command('init')
-    .argument('[name]', "of the environment (default: the folder's)")
+    .argument('[name]', "name of the environment (default: the folder's)")
     .action(async (given: string | undefined) => {
       const name = nameFrom(given ?? path.basename(process.cwd()));
       const written = await writeProject(process.cwd(), name);

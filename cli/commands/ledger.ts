@@ -56,7 +56,7 @@ export function ledger(): Command {
                   'after the run',
                   'lost',
                   's',
-                  'people asked, s',
+                  'reviews open, s',
                   'US$',
                 ],
                 rows,

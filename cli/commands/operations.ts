@@ -22,10 +22,10 @@ interface Flags extends ConnectionOptions {
 /** `gradus operations`: what is under way in all runs, and who serves the queues. */
 export function operations(): Command {
   return withConnectionFlags(new Command('operations'))
-    .option('--json', 'all that is known, as one JSON object')
+    .option('--json', 'everything, as one JSON object')
     .option(
       '--bytes [run]',
-      'what the bucket holds, or a run of it, by prefix: one request for every thousand objects',
+      'what the bucket holds, or one run in it, by prefix; takes a request for every thousand objects',
     )
     .action(async ({ json = false, bytes, ...options }: Flags) => {
       if (bytes !== undefined) {

@@ -25,11 +25,11 @@ const SAY_MS = 2000;
 /** `gradus replay PLACE`: an episode token by token from its checkpoint, or another one from one of its tokens. */
 export function replay(): Command {
   return withConnectionFlags(new Command('replay'))
-    .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE, as pages and other commands write it')
-    .option('--top-k <k>', 'so many of the likeliest tokens beside each, 64 at most', mostOf(64), 5)
+    .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE, as pages and other commands print it')
+    .option('--top-k <k>', 'show this many of the likeliest tokens beside each, at most 64', mostOf(64), 5)
     .option(
       '--fork <position[=id]>',
-      'go on from this token of the episode, with the token of that id in its place, or with other draws',
+      'go on from this token of the episode, with the token ID in its place, or with other draws',
       parseFork,
     )
     .option(
@@ -38,7 +38,7 @@ export function replay(): Command {
       wholeFrom(0),
     )
     .option('--json', 'one JSON object, with every token')
-    .option('--time-limit <seconds>', 'give up then', numberFrom(1, 1e6), 3600)
+    .option('--time-limit <seconds>', 'stop after this many seconds', numberFrom(1, 1e6), 3600)
     .action(async (text: string, { topK, fork, seed, json, timeLimit, ...options }: ReplayOptions) => {
       const place = parsePlace(text);
       const settings = { ...(await settingsOf(options)), environmentModules: (await projectModules()).files };

@@ -12,8 +12,8 @@ import { print } from '../printable.ts';
 export function reverify(): Command {
   return withConnectionFlags(new Command('reverify'))
     .argument('<run>')
-    .requiredOption('--verifier <name>', 'the one that judges')
-    .requiredOption('--version <version>', 'the one that the workers have')
+    .requiredOption('--verifier <name>', 'the verifier that judges')
+    .requiredOption('--version <version>', 'the version that the workers have')
     .option('--stage <name>', 'only of this stage; "before" and "after" are the report\'s (default: all)')
     .action((run: string, options: ConnectionOptions & Omit<ReverifyInput, 'run'>) =>
       withTemporal(options, async (client) => {

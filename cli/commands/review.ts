@@ -21,7 +21,7 @@ export function review(): Command {
 
 const list = (): Command =>
   withConnectionFlags(new Command('list'))
-    .description('Lists the reviews that are open, those with the nearest deadline first.')
+    .description('Lists open reviews, those with the nearest deadline first.')
     .option('--json', 'one JSON object a line')
     .action((options: ConnectionOptions & { json?: boolean }) =>
       withSources(options, async ({ temporal }) => {
@@ -39,7 +39,7 @@ const list = (): Command =>
 
 const show = (): Command =>
   withConnectionFlags(new Command('show'))
-    .description('Shows what is to be judged, and what has been said.')
+    .description('Shows the subject of a review, and the opinions so far.')
     .argument('<review>', 'as `gradus review list` prints it')
     .action((id: string, options: ConnectionOptions) =>
       withSources(options, async ({ temporal }) => {
@@ -78,9 +78,9 @@ const submit = (): Command =>
 
 const withdraw = (): Command =>
   withConnectionFlags(new Command('withdraw'))
-    .description('Takes back what a reviewer has said, while the review is open.')
+    .description("Withdraws a reviewer's verdict, while the review is open.")
     .argument('<review>')
-    .requiredOption('--reviewer <name>', 'whose verdict it is, or who takes the review back')
+    .requiredOption('--reviewer <name>', 'whose verdict it is, or who closes the review')
     .option('--reason <text>')
     .option('--all', 'close the whole review without a verdict')
     .action(
@@ -104,14 +104,16 @@ const withdraw = (): Command =>
           print(
             all === true
               ? 'the review is closed without a verdict'
-              : `taken back: ${answeredText(opinions, reviewers)}`,
+              : `withdrawn: ${answeredText(opinions, reviewers)}`,
           );
         }),
     );
 
 const close = (): Command =>
   withConnectionFlags(new Command('close'))
-    .description('Closes the open reviews of a run that is over, but for those that somebody else waits for.')
+    .description(
+      'Closes the open reviews of a run that is over, except those that other runs or sweeps wait for.',
+    )
     .argument('<run>', 'its name in the store')
     .requiredOption('--reviewer <name>', 'who closes them')
     .option('--reason <text>')

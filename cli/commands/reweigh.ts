@@ -25,13 +25,13 @@ interface ReweighOptions extends ConnectionOptions {
 /** Rows of a table at most; `--json` has all. */
 const MOST_ROWS = 40;
 
-/** `gradus reweigh RUN/STAGE/STEP`: what a step would have taught by another reward. */
+/** `gradus reweigh RUN/STAGE/STEP`: what a step would have trained under another reward. */
 export function reweigh(): Command {
   return withConnectionFlags(new Command('reweigh'))
     .argument('<step>', 'RUN/STAGE/STEP')
     .option(
       '--set <field=value>',
-      'a field of the reward, such as format.weight=0.5, format.gatedBy=none, truncated=mask; may be given again. Without it the fields are listed',
+      'a field of the reward, such as format.weight=0.5, format.gatedBy=none, truncated=mask; may be given several times. Without it the fields are listed',
       (one: string, all: string[] | undefined) => [...(all ?? []), one],
     )
     .option('--json', 'everything, as one JSON object')
@@ -68,7 +68,7 @@ function printDone(step: ReweighedStep): void {
   print(reproductionText(step));
   for (const line of [...summaryOf(step), ...step.limits]) print(line);
   const touched = step.tasks.filter(({ episodes }) => episodes.some(isOther));
-  if (touched.length > 0) print(tableOf(['task', 'σ', 'teaches', 'rewards', 'flipped'], touched.map(rowOf)));
+  if (touched.length > 0) print(tableOf(['task', 'σ', 'trained', 'rewards', 'flipped'], touched.map(rowOf)));
   const flipped = step.tasks.flatMap(({ episodes }) => episodes.filter((one) => one.flipped > 0));
   if (flipped.length > 0)
     print(

@@ -11,7 +11,7 @@ import { printJson } from '../json/print-json.ts';
 /** `gradus runs`: what runs there are, those that wait for a person first. */
 export function runs(): Command {
   return withConnectionFlags(new Command('runs'))
-    .option('--limit <number>', 'so many at most', wholeFrom(1), 50)
+    .option('--limit <number>', 'at most this many runs', wholeFrom(1), 50)
     .option('--json', 'one JSON object a line')
     .action((options: ConnectionOptions & { limit: number; json?: boolean }) =>
       withSources(options, async (sources) => {

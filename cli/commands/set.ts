@@ -19,8 +19,8 @@ export function set(): Command {
       addBudget,
       {},
     )
-    .option('--max-steps <stage=steps>', 'steps that a stage takes at most', addSteps, {})
-    .option('--reason <text>', 'why; kept with the change')
+    .option('--max-steps <stage=steps>', 'the most steps that a stage may take', addSteps, {})
+    .option('--reason <text>', 'the reason, stored with the change')
     .action(
       (
         run: string,
@@ -41,7 +41,7 @@ export function set(): Command {
           ...(reason !== undefined && { reason }),
         };
         if (change.budgets === undefined && change.maxSteps === undefined)
-          throw new GradusError('spec', 'change', 'nothing is to be changed: give --budget or --max-steps');
+          throw new GradusError('spec', 'change', 'no change was given: use --budget or --max-steps');
         return withRunning(options, run, async (client, workflowId) => {
           const { changeRun } = await import('../../runs/control/change.ts');
           const { number, stage, step } = await answered(client, workflowId, () =>

@@ -17,13 +17,12 @@ const PARTS: Record<string, Part> = {
     PLUGINS.map(({ name, setUp: description, loadSetUp: load }) => [name, { description, load }]),
   ),
   sandbox: {
-    description: 'bubblewrap, in which programs run that a policy wrote',
-    takes: (command) =>
-      command.option('--gvisor', 'gVisor, too, which is built with Go where it is not there'),
+    description: 'bubblewrap, the sandbox for programs that a policy wrote',
+    takes: (command) => command.option('--gvisor', 'gVisor, too; built with Go if it is missing'),
     load: () => import('../setup/setup-sandbox.ts'),
   },
   python: {
-    description: 'the Python packages of environments, by name; without a name, which there are',
+    description: 'the Python packages of environments, by name; without a name, lists them',
     takes: (command) => command.argument('[names...]'),
     load: () => import('../setup/setup-python.ts'),
   },

@@ -22,7 +22,7 @@ export function start(): Command {
     .option('--watch', 'show progress until the end, and what the run waits for')
     .option(
       '--no-check',
-      'leave names of environments to the workers, which may have others than this project',
+      'let only the workers check names of environments, which they may have and this project not',
     )
     .action(async (file: string, { id, watch, check, ...options }: StartOptions) => {
       const spec = await readSpec(file);
@@ -38,7 +38,7 @@ export function start(): Command {
       await withTemporal(options, async (temporal) => {
         await startRun(temporal, workflowId, spec);
         const run = await claimedName(temporal, workflowId);
-        if (run === null) note('it has not begun yet: what it is called in the store is not known');
+        if (run === null) note('it has not begun yet, so its name in the store is not known');
         else print(run);
         if (watch !== true) note(`"${commandLine(`why ${run ?? workflowId}`)}" says what it is at`);
       });

@@ -14,7 +14,7 @@ import { print } from '../printable.ts';
 
 const RUN = 'its name in the store, or the id of its workflow';
 
-const YES = "do not ask back: the run's name once more";
+const YES = "the run's name again, to confirm without a prompt";
 
 const confirmStop = (run: string, yes: string | undefined): Promise<void> =>
   confirmName(run, yes, `${run} ends after the step in flight, for good.`);
@@ -43,8 +43,8 @@ export const signal = (name: keyof typeof DONE) => (): Command => {
 export function decide(): Command {
   return withConnectionFlags(new Command('decide'))
     .argument('<run>', RUN)
-    .argument('[answer]', `one of those that the question has: ${DECISIONS.join(', ')}`)
-    .option('--question <id>', 'answer this question or none: somebody else may have been quicker')
+    .argument('[answer]', `one of the answers to the question: ${DECISIONS.join(', ')}`)
+    .option('--question <id>', "the question's id; the answer is refused if the open question is another one")
     .option('--yes <run>', `of the answer "stop", ${YES}`)
     .action(
       (

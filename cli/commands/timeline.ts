@@ -13,8 +13,8 @@ import { textTable } from '../../runs/text-table.ts';
 export function timeline(): Command {
   return withConnectionFlags(new Command('timeline'))
     .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE; an evaluation has its name for a stage')
-    .option('--group', 'of all episodes of the group')
-    .option('--json', 'all that is known, as one JSON object')
+    .option('--group', 'show all episodes of the group')
+    .option('--json', 'everything, as one JSON object')
     .action((text: string, options: ConnectionOptions & { group?: boolean; json?: boolean }) =>
       withSources(options, async (sources) => {
         const place = parsePlace(text);

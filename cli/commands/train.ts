@@ -20,7 +20,7 @@ export function train(): Command {
     .argument('<spec>', 'the curriculum, a JSON file')
     .option(
       '--id <id>',
-      "the run's workflow id (default: the file's name); the same one goes on with a run that was interrupted",
+      "the run's workflow id (default: the file's name); the id of an interrupted run resumes it",
     )
     .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
     .action(async (spec: string, { id, ...options }: TrainOptions) => {

@@ -3,7 +3,7 @@ import { count, strings } from './parts.ts';
 
 const finding = z.strictObject({
   is: z.enum(['error', 'warning']),
-  environment: z.string().nullable().describe('null: of a module as a whole'),
+  environment: z.string().nullable().describe('null for a module as a whole'),
   what: z.string(),
   remedy: z.string(),
 });
@@ -14,7 +14,7 @@ export const checkOutput = z.strictObject({
       name: z.string(),
       file: z.string(),
       outcome: z.enum(['nothing-found', 'warnings', 'errors', 'not-looked-at']),
-      why: z.string().nullable().describe('why it was not looked at; null where it was'),
+      why: z.string().nullable().describe('why it was not checked; null where it was'),
       seconds: z.number(),
       levels: z.array(z.int()),
       tools: strings,

@@ -60,7 +60,7 @@ export const episodeOutput = z.strictObject({
   reward: z.number().nullable(),
   scores: z.record(z.string(), z.number().nullable()),
   answer: z.string().nullable(),
-  turns: strings.describe('to the letter, as they were sampled'),
+  turns: strings.describe('exactly as they were sampled'),
 });
 
 const token = z.strictObject({ id: count, text: z.string(), logprob: z.number() });
@@ -75,7 +75,7 @@ const at = { turn: count, position: count };
 export const replayOutput = z.strictObject({
   place,
   checkpoint: z.strictObject({ key: z.string(), step: count, weights: z.string() }),
-  stored: record('how the stored episode ended, and what it was judged to be'),
+  stored: record('how the stored episode ended, and its outcome'),
   decoder: z.string(),
   replay: z
     .strictObject({
@@ -107,7 +107,7 @@ export const replayOutput = z.strictObject({
       tokens: z.array(replayedToken),
       turns: z.array(record('a turn of an episode')),
       status: record('how the fork ended'),
-      outcome: record('what it was judged to be; null where it was stopped'),
+      outcome: record('its outcome; null where it was stopped'),
       stopped: z.string().nullable(),
     })
     .nullable(),

@@ -53,7 +53,7 @@ export const runStatus = z
 export const spent = z.strictObject({
   seconds: z.number(),
   usd: z.number(),
-  openSeconds: z.number().describe('how long reviews that people have answered were open in all'),
+  openSeconds: z.number().describe('how long answered reviews were open in total'),
 });
 
 export const fault = z.strictObject({

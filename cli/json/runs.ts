@@ -65,7 +65,9 @@ export const trainOutput = z.strictObject({
   equalGroups: record('the share of groups with equal rewards in the last step; null where it is not known'),
   tokens: z
     .record(z.string(), z.strictObject({ sampled: count, taught: count }))
-    .describe('by stage: sampled to learn from, and of those in samples whose advantage was not zero'),
+    .describe(
+      'by stage: tokens sampled for training, and trained tokens (those in samples whose advantage was not zero)',
+    ),
   seconds: z.record(z.string(), z.number()).describe('of the whole run, by part'),
   sinceStart: z.number().describe('seconds since this start'),
   learner: z.string().nullable(),
@@ -82,11 +84,11 @@ export const metricsOutput = z.strictObject({
   backend: z.string().nullable(),
   rollout: record('what was rolled out; null where nothing was'),
   batch: record('what the learner was given; null where nothing was'),
-  learner: record('what the learner measured; null where nothing was learnt'),
+  learner: record('what the learner measured; null where there was no update'),
   heldOut: record('held-out success; null where it was not measured'),
   estimates: record('success by environment and level'),
   change: count.optional(),
-  adjusted: record('by what the step differed from the spec'),
+  adjusted: record("how the step's settings differed from the spec"),
   alarms: z.array(record('an alarm')),
   standing: z.array(z.string()).optional(),
   decision: record('what was decided after the step'),
@@ -103,6 +105,6 @@ export const reviewOutput = z.strictObject({
   id: z.string(),
   run: z.string().nullable(),
   startedAt: moment,
-  state: record('what is asked, and what has been said; null where nobody answers'),
+  state: record('the question and the opinions so far; null where the workflow does not answer'),
   runOver: z.boolean().describe('whether all runs that wait for it are over'),
 });

@@ -28,13 +28,13 @@ const schema = z.strictObject({
     .describe('How strongly the reference holds.'),
   alpha: fraction
     .default(1)
-    .describe('What the rewards of samples count for; the rest is the own reward of the turn.'),
+    .describe('Weight of the rewards of samples; the rest is that of the turn’s own reward.'),
   margin: amount(100, 'no pair would be left')
     .default(0.5)
     .describe('Two actions make a pair where their values differ by more, in units of reward.'),
   pairsPerTask: count(2048, 'a task has no more pairs')
     .default(8)
-    .describe('Pairs that are learnt of a task, at most.'),
+    .describe('The most pairs of a task that are trained on.'),
   ...passes,
 });
 

@@ -18,16 +18,14 @@ export const criticShape = {
     .describe('Of the critic; the policy has its own.'),
   valueClip: amount(1000, '0 leaves it out')
     .default(0.2)
-    .describe(
-      'How far a value counts as moved from the one before the step, in units of reward; 0: no clip.',
-    ),
+    .describe('Clip of a value’s change from the one before the step, in units of reward; 0: no clip.'),
   pretrainingSteps: count(1e6, 'the policy would learn nothing', 0)
     .default(0)
     .describe('Steps at the beginning of the stage that train the critic alone.'),
 };
 
 export const criticFields = {
-  klCoefficient: amount(100, 'lower it: nothing but the KL would be learnt')
+  klCoefficient: amount(100, 'lower it: the policy would follow the KL alone')
     .default(0)
     .describe('Weight of each token’s KL (k1) to the warm start in its reward; 0 leaves it out.'),
   whitenAdvantages: z
@@ -37,9 +35,7 @@ export const criticFields = {
   critic: z
     .strictObject(criticShape)
     .prefault({})
-    .describe(
-      'A network of its own that predicts what is still to come; the rest of its Adam is the stage’s.',
-    ),
+    .describe('A network of its own that predicts returns; the other settings of its Adam are the stage’s.'),
 };
 
 /** The scores that such a method asks for, beside others of its own. */

@@ -29,7 +29,7 @@ const schema = z.strictObject({
     .enum(['correctness', 'reward'])
     .default('correctness')
     .describe(
-      'Groups that are learnt from. correctness: some samples succeed and some fail. reward: rewards differ, be it by shaping alone.',
+      'Groups that are trained on. correctness: some samples succeed and some fail. reward: rewards differ, even if only by shaping.',
     ),
   ...clip,
   ...entropyBonus,

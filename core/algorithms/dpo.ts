@@ -31,7 +31,7 @@ const schema = z.strictObject({
     .describe('How often a preference is taken to be wrong (conservative DPO); sigmoid only.'),
   pairsPerTask: count(2048, 'a group has no more pairs')
     .default(2)
-    .describe('Pairs that are learnt of a task, at most.'),
+    .describe('The most pairs of a task that are trained on.'),
   ...passes,
 });
 

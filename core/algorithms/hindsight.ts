@@ -23,7 +23,7 @@ const schema = z.strictObject({
   kind: z
     .literal('hindsight')
     .describe(
-      'Imitates samples that had a hint as if they had none, and samples relabelled with what they did reach.',
+      'Imitates samples with a hint as if they had none, and samples relabelled with the task that they solved.',
     ),
   corrections: count(4096, 'ask a better teacher instead', 0)
     .default(4)
@@ -37,7 +37,7 @@ const schema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Failed episodes are learnt as successes of the tasks that they did solve, as the environment says.',
+      'Train on failed episodes as successes of other tasks that they solved, as the environment relabels them.',
     ),
   ownSuccesses: z
     .boolean()
@@ -76,14 +76,11 @@ export const hindsight: Method<typeof schema> = {
   refuse: ({ corrections, teacher, relabel }, { relabels }) => {
     const refused = (field: string, message: string) => [{ field, message }];
     if (corrections === 0 && teacher !== undefined)
-      return refused('teacher', 'is asked for nothing where corrections = 0: leave it out');
+      return refused('teacher', 'has no effect where corrections = 0: leave it out');
     if (corrections === 0 && !relabel)
       return refused('corrections', 'of 0 without relabel is no hindsight: rft imitates successes alone');
     if (relabel && !relabels)
-      return refused(
-        'relabel',
-        'no environment of the stage says what other task an episode solved: leave it out',
-      );
+      return refused('relabel', 'no environment of the stage has a relabel(): leave it out');
     return [];
   },
 };

@@ -90,12 +90,12 @@ export function refuseAlgorithm(
 ): { field: string; message: string }[] {
   const method = methodOf(spec);
   if (context.late && !method.perGroup) {
-    const message = `${spec.kind} cannot make good what a late verdict changes: set verification.offerLateFor to 0`;
+    const message = `${spec.kind} cannot correct for late verdicts: set verification.offerLateFor to 0`;
     return [{ field: 'kind', message }];
   }
   if (context.stored && !method.offPolicy) {
     const others = OFF_POLICY.filter((kind) => !OFF_POLICY_WEIGHTED.includes(kind));
-    const message = `${spec.kind} learns from what the policy itself has just sampled: choose ${others.join(', ')}, or with an importanceCap (2, say) ${OFF_POLICY_WEIGHTED.join(', ')}, or leave out collect`;
+    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${OFF_POLICY_WEIGHTED.join(', ')}, or leave out collect`;
     return [{ field: 'kind', message }];
   }
   if (context.stored && 'maxRefills' in spec && spec.maxRefills > 0)

@@ -71,7 +71,7 @@ export const kto: Method<typeof schema> = {
       ? [
           {
             field: 'desirableWeight',
-            message: 'is 0 as undesirableWeight is, and nothing would be learnt: give one of them more',
+            message: 'and undesirableWeight are both 0, so nothing would be trained: raise one of them',
           },
         ]
       : [],

@@ -32,7 +32,7 @@ const schema = z.strictObject({
         ),
         weight: positive(1e6, 'weigh the others less')
           .optional()
-          .describe('What its distribution counts for among those of all teachers. Default 1.'),
+          .describe('Weight of its distribution among those of all teachers. Default 1.'),
         environments: z
           .array(givenName)
           .nonempty()
@@ -120,7 +120,7 @@ function refuseTeachers({ teachers }: Spec, { environments: used, beginsWith }: 
     );
   if (names.every((name) => name === beginsWith))
     return refused(
-      `${beginsWith} is what the stage begins with (model.from), and a student at no distance from its teacher learns nothing: name another checkpoint`,
+      `${beginsWith} is what the stage begins with (model.from), and a student learns nothing from a teacher that is the same: name another checkpoint`,
     );
   const named = teachers.flatMap(({ environments }) => environments ?? []);
   if (named.length === 0) return [];

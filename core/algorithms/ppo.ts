@@ -37,7 +37,7 @@ const schema = z.strictObject({
       lambda: fraction.default(1).describe('Of GAE, from turn to turn.'),
     })
     .optional()
-    .describe('Discount and λ from turn to turn (bi-level GAE); absent: the tokens’ go through.'),
+    .describe('Discount and λ from turn to turn (bi-level GAE); absent: only from token to token.'),
   ...criticFields,
   ...clip,
   clipRatioHigh: clip.clipRatioHigh.default(0.2),

@@ -32,7 +32,7 @@ const schema = z.strictObject({
   over: z.enum(['group', 'turn']).default('group').describe('What the reward of a turn is compared with.'),
   outcomeShare: z
     .number()
-    .min(0.5, 'must be at least 0.5: what the turns look like must not outweigh what comes of them')
+    .min(0.5, 'must be at least 0.5: rewards of turns must not outweigh the outcome')
     .max(1)
     .default(0.5)
     .describe('Weight of the outcome; the rest is that of the turns.'),

@@ -27,12 +27,12 @@ const schema = z.strictObject({
     .enum(['none', 'group'])
     .default('group')
     .describe('What a reward is compared with: all of the batch, or first with its own group.'),
-  klCoefficient: amount(100, 'lower it: nothing but the KL would be learnt')
+  klCoefficient: amount(100, 'lower it: the policy would follow the KL alone')
     .default(0)
     .describe('Weight of each token’s KL (k1) to the reference in its reward; for baseline none.'),
   ...clip,
   clipRatioHigh: clip.clipRatioHigh.default(0.2),
-  beta: amount(100, 'lower it: nothing but the KL would be learnt')
+  beta: amount(100, 'lower it: the policy would follow the KL alone')
     .default(0)
     .describe('Weight of the KL to the warm start in the loss; 0 leaves it out.'),
   klEstimator: z

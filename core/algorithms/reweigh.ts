@@ -129,7 +129,7 @@ export function reweigh(
   return { tasks, unscored, otherwiseComposed };
 }
 
-const UNSCORED: Outcome = { kind: 'abstained', reason: 'nobody has scored its tokens' };
+const UNSCORED: Outcome = { kind: 'abstained', reason: 'its tokens were not scored' };
 
 /** Judged by another reward, and likewise what it was judged to be when it was last learnt from. */
 function judgedBy(episode: Episode, rewards: { from: RewardSpec; to: RewardSpec }): Episode {

@@ -27,7 +27,7 @@ const schema = z.strictObject({
     .boolean()
     .default(true)
     .describe('Samples of a task that are the same to the token count once, and not each.'),
-  negatives: amount(1, 'what is avoided must not outweigh what is imitated')
+  negatives: amount(1, 'failures must not outweigh the imitated successes')
     .default(0)
     .describe('Weight of samples that fail; 0 leaves them out.'),
   ...passes,

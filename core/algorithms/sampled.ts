@@ -33,7 +33,7 @@ export function overCompletion({ mask }: Pick<Sample, 'mask'>, values: readonly 
 /** What the plan had scored [T]. Throws RangeError where it has not. */
 export function scoreOf({ scores }: Sample, name: keyof Sample['scores']): ArrayLike<number> {
   const values = scores[name];
-  if (!values) throw new RangeError(`the method needs ${name}, and nobody has scored them`);
+  if (!values) throw new RangeError(`the method needs ${name}, and these were not scored`);
   return values;
 }
 

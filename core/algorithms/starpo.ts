@@ -28,7 +28,7 @@ const schema = z.strictObject({
   keepGroups: positive(1, 'that keeps all')
     .default(0.5)
     .describe(
-      'Share of the groups that is learnt from: those whose rewards deviate most; rounded down, but one at least. Groups with fewer than two rewards are not counted.',
+      'Share of the groups that is trained on: those whose rewards deviate most; rounded down, but at least one. Groups with fewer than two rewards are not counted.',
     ),
   gamma: fraction.default(1).describe('Discount from token to token.'),
   lambda: fraction.default(1).describe('Of GAE, from token to token.'),

@@ -28,7 +28,7 @@ export const clip = {
 };
 
 export const klToReference = {
-  beta: amount(100, 'lower it: nothing but the KL would be learnt')
+  beta: amount(100, 'lower it: the policy would follow the KL alone')
     .default(0)
     .describe('Weight of the K3 KL to the warm start; 0 leaves it out.'),
 };
@@ -53,7 +53,7 @@ export const importance = {
 };
 
 export const entropyBonus = {
-  entropyBonus: amount(10, 'nothing but chance would be learnt')
+  entropyBonus: amount(10, 'lower it: the policy would become random')
     .default(0)
     .describe('Weight of the mean entropy, in nats, which the loss is lowered by; 0 leaves it out.'),
 };
@@ -103,15 +103,15 @@ export function refuseImportance(
   const refused = (message: string) => [{ field: 'importanceCap', message }];
   if (stored && importanceCap === 0)
     return refused(
-      'stored episodes are of another policy than the one that learns: set a cap above 0 (2, say), or leave out collect',
+      'stored episodes were sampled by another policy than the one that is trained: set a cap above 0 (2, say), or leave out collect',
     );
   if (late && importanceCap === 0)
     return refused(
-      'late verdicts bring episodes of an earlier policy before the learner: set a cap above 0 (2, say), or verification.offerLateFor to 0',
+      'late verdicts train on episodes of an earlier policy: set a cap above 0 (2, say), or verification.offerLateFor to 0',
     );
   if (importanceCap > 0 && importanceCap < 1)
     return refused(
-      'below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+      'below 1 also weighs down tokens of the policy itself: give 1 or more, or 0 to leave the weight out',
     );
   if (importanceCap === 1 && importanceRule === 'mask')
     return refused(

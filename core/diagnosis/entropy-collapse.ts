@@ -14,7 +14,7 @@ const FALL = 0.1;
  */
 export const entropyCollapse: Diagnosis = {
   remedy:
-    'Raise the temperature or the entropy bonus, raise clipRatioHigh or beta, lower the learning rate; what is gone comes back only with an earlier checkpoint.',
+    'Raise the temperature or the entropy bonus, raise clipRatioHigh or beta, lower the learning rate; lost entropy comes back only with an earlier checkpoint.',
   find(series) {
     const [first, last] = [before(series, 'entropy'), now(series, 'entropy')];
     if (first === null || last === null || last > FALL * first || hasMastered(series)) return null;

@@ -17,7 +17,7 @@ const FOLLOWS = 12;
  */
 export const lengthExplosion: Diagnosis = {
   remedy:
-    'Look whether the reward grows with length. Add a length penalty (overlong shaping), lower maxTurns or maxCompletionTokens, or mask truncated episodes.',
+    'Check whether the reward grows with length. Add a length penalty (overlong shaping), lower maxTurns or maxCompletionTokens, or mask truncated episodes.',
   find(series) {
     for (const then of [atFirst(series), ...lately(series)]) {
       const evidence = grownInVain(series, then);

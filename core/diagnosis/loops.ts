@@ -16,7 +16,7 @@ const TOKENS = { rise: 0.2, least: 0.3, most: 0.7 };
  */
 export const loops: Diagnosis = {
   remedy:
-    'Let repeated calls cost something (tool-shaping) and lower maxTurns; raise the temperature or give calls an ε; look whether the tool’s answers are any use to the policy.',
+    'Let repeated calls cost something (tool-shaping) and lower maxTurns; raise the temperature or give calls an ε; check whether the tool’s answers are of use to the policy.',
   find(series) {
     const evidence = [
       repeated(

@@ -20,7 +20,7 @@ export const missingMask: Diagnosis = {
     const learnt = known(series, 'learnt').at(-1);
     const more: Evidence[] =
       learnt !== undefined && learnt > 1 && !lateEpisodes
-        ? [{ what: 'learnt tokens for each sampled one', now: learnt, before: null, limit: 1 }]
+        ? [{ what: 'trained tokens for each sampled one', now: learnt, before: null, limit: 1 }]
         : [];
     const gaps = known(series, 'gap').slice(-STEPS);
     const least = Math.min(...gaps);

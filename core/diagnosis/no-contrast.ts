@@ -14,7 +14,7 @@ const SOLVED = 0.1;
  */
 export const noContrast: Diagnosis = {
   remedy:
-    'Where all fail, take easier levels or a longer warm start; where some succeed, look whether the verifier says the same of everything; else sample more generations of a task, or filter groups by their variance.',
+    'Where all fail, take easier levels or a longer warm start; where some succeed, check whether the verifier scores everything alike; otherwise sample more generations of a task, or filter groups by their variance.',
   find(series, { contrast }) {
     const equal = now(series, 'equal');
     if (

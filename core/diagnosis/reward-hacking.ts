@@ -23,7 +23,7 @@ export const boundError = ({ look }: Pick<Setting, 'look'>): number => partOf(lo
  */
 export const rewardHacking: Diagnosis = {
   remedy:
-    'Read the episodes with the highest reward. Mend the verifier, gate bonuses by the outcome, or take the least of several verifiers; go back to the checkpoint with the best held-out success.',
+    'Read the episodes with the highest reward. Fix the verifier, gate bonuses by the outcome, or take the minimum of several verifiers; go back to the checkpoint with the best held-out success.',
   find: (series, setting) => inTraining(series, setting) ?? onHeldOutTasks(series),
 };
 

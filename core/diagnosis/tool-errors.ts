@@ -10,6 +10,6 @@ const LIMITS = { grown: 0.3, rise: 0.2, lasting: 0.5, severe: 0.5 };
  */
 export const toolErrors: Diagnosis = {
   remedy:
-    'Read some episodes: which error is it? Warm-start on demonstrations of the call format, describe the tools and their arguments in the prompt, and look whether the tool itself is broken or its time limit too short.',
+    'Read some episodes: which error is it? Warm-start on demonstrations of the call format, describe the tools and their arguments in the prompt, and check whether the tool itself is broken or its time limit too short.',
   find: (series) => tooHigh(series, 'errors', LIMITS, 'part of turns that ended in an error'),
 };

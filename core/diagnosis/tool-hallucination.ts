@@ -9,6 +9,6 @@ const LIMITS = { grown: 0.05, rise: 0.04, lasting: 0.05, severe: 0.5 };
  */
 export const toolHallucination: Diagnosis = {
   remedy:
-    'Warm-start on demonstrations that name the tools, with negatives (Agent-FLAN), and let unknown tools cost something (tool-shaping); look whether the prompt lists the tools.',
+    'Warm-start on demonstrations that name the tools, with negatives (Agent-FLAN), and let unknown tools cost something (tool-shaping); check whether the prompt lists the tools.',
   find: (series) => tooHigh(series, 'unknown', LIMITS, 'part of calls to unknown tools'),
 };

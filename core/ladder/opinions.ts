@@ -24,7 +24,8 @@ export function refuseOpinion(
   reviewers: number,
 ): string | null {
   const { reviewer, score } = opinion;
-  if (typeof reviewer !== 'string' || reviewer.trim() === '') return 'say who reviews: "reviewer" is missing';
+  if (typeof reviewer !== 'string' || reviewer.trim() === '')
+    return 'name the reviewer: "reviewer" is missing';
   if (typeof score !== 'number' || !(score >= 0 && score <= 1)) {
     return `the score ${JSON.stringify(score)} is not in [0, 1]: 0 is a clear no, 1 a clear yes`;
   }
@@ -44,13 +45,13 @@ export function refuseWithdrawal(
 ): string | null {
   const { reviewer, reason, all } = withdrawal ?? {};
   if (typeof reviewer !== 'string' || reviewer.trim() === '')
-    return 'say whose opinion is taken back, or who takes the review back: "reviewer" is missing';
+    return 'name the reviewer whose verdict is withdrawn, or who closes the review: "reviewer" is missing';
   if (reason !== undefined && typeof reason !== 'string') return '"reason" must be a text';
   if (all !== undefined && typeof all !== 'boolean') return '"all" must be true or false';
   if (isDecided(before, reviewers)) return 'this review is decided: its verdict is being written down';
   if (all || before.some((other) => other.reviewer === reviewer)) return null;
   const given = before.map((other) => other.reviewer).join(', ');
-  return `${reviewer} has given no verdict here${given === '' ? '' : `; given were those of ${given}`}. To take the whole review back, say "all": true`;
+  return `${reviewer} has given no verdict here${given === '' ? '' : `; given were those of ${given}`}. To close the whole review, give "all": true`;
 }
 
 /** Nothing that anybody could add would count: one side has its majority, or all have spoken. */

@@ -82,21 +82,21 @@ export function decide(
     reason: why,
   });
   if (next < 0) {
-    if (basis < 0) return at('reject', -1, 0, 0, 'no rung could judge it');
+    if (basis < 0) return at('reject', -1, 0, 0, 'no tier could judge it');
     const { verifier, passAtLeast } = tiers[basis]!;
     const silent = silentAbove(scores);
     if (passed && silent >= 0) {
       const how = `${verifier} said ${show(score)}; ${tiers[silent]!.verifier} could not judge it`;
       return at('reject', basis, score, 0, how);
     }
-    const how = `${verifier} said ${show(score)}, ${passed ? 'at least' : 'below'} ${passAtLeast}; no rung is above`;
+    const how = `${verifier} said ${show(score)}, ${passed ? 'at least' : 'below'} ${passAtLeast}; no tier is above`;
     return at(passed ? 'accept' : 'reject', basis, score, 0, how);
   }
   const onwards = (value: number, uncertainty: number, why: string): LadderDecision =>
     roomAt(next)
       ? at('escalate', next, value, uncertainty, why)
       : at('defer', next, value, uncertainty, `${why}; the budget of ${tiers[next]!.verifier} is spent`);
-  if (basis < 0) return onwards(0.5, 0.5, 'no cheaper rung could judge it');
+  if (basis < 0) return onwards(0.5, 0.5, 'no lower tier could judge it');
 
   // Between rungs that are not neighbours, one of which abstained, the line of the upper pair has no say.
   const { mean, deviation } = predict(calibrations[basis]!, score);

@@ -19,9 +19,9 @@ export const collectSchema = z
   .discriminatedUnion('kind', [
     z
       .strictObject({
-        kind: z.literal('on-policy').describe('Sample with the policy that learns. The default.'),
+        kind: z.literal('on-policy').describe('Sample with the policy that is trained. The default.'),
       })
-      .describe('The policy that learns samples them.'),
+      .describe('The policy that is trained samples them.'),
     z
       .strictObject({
         kind: z.literal('stored').describe('Take episodes that are in the store.'),
@@ -30,13 +30,13 @@ export const collectSchema = z
         steps: z
           .strictObject({
             from: step.default(1).describe('The first step.'),
-            to: step.optional().describe('The last step. Default: the last that there is.'),
+            to: step.optional().describe('The last step. Default: the last one stored.'),
           })
           .optional()
           .describe('Both included. Default: all.'),
       })
       .describe(
-        "Episodes of the stage's tasks that an earlier stage or another run has left, in an order drawn by the seed, again and again. Nothing is sampled: numGenerations, groupsPerWorkflow and retryFailures say nothing then.",
+        "Episodes of the stage's tasks that an earlier stage or another run has left, in an order drawn by the seed, again and again. Nothing is sampled then, and numGenerations, groupsPerWorkflow and retryFailures have no effect.",
       ),
     z
       .strictObject({
@@ -55,11 +55,11 @@ export const collectSchema = z
         exploration: amount(1000, 'rewards would count for nothing')
           .default(0.5)
           .describe(
-            'How much a turn that was seldom tried is preferred to one that brought more, in units of reward; 0 follows the rewards alone.',
+            'How much a rarely tried turn is preferred to one with a higher reward, in units of reward; 0 follows the rewards alone.',
           ),
       })
       .describe(
-        'The policy that learns samples them, and those of a task form a tree over turns: a part of them goes on from where another one stood.',
+        'The policy that is trained samples them. The samples of a task form a tree over turns: some of them go on from a turn of another one.',
       ),
   ])
   .prefault({ kind: 'on-policy' })
@@ -144,12 +144,12 @@ export function checkCollect(
     if (sampling.maxTurns === 1)
       refuse(
         [...at, 'kind'],
-        'an episode of one turn has nothing to branch off: raise sampling.maxTurns, or leave it out',
+        'an episode of one turn has nothing to branch off from: raise sampling.maxTurns, or leave it out',
       );
     if (refills > 0 && collect.roots === 1)
       refuse(
         [...at, 'roots'],
-        'a single sample tells no task apart, and algorithm.maxRefills goes by the roots: give 2 or more, or set maxRefills to 0',
+        'algorithm.maxRefills compares the roots of a task, and one root has no contrast: give 2 or more, or set maxRefills to 0',
       );
     const compares = rules.find(isOfGroup);
     if (compares)
@@ -160,13 +160,12 @@ export function checkCollect(
     if ((verification?.offerLateFor ?? 0) > 0)
       refuse(
         at,
-        'late verdicts are made good in groups of their own, and a tree grows over several: set verification.offerLateFor to 0, or leave out collect',
+        'late verdicts are corrected within one group, and a tree has several: set verification.offerLateFor to 0, or leave out collect',
       );
     return;
   }
   if (collect.kind !== 'stored') return;
-  if (verification)
-    refuse(at, 'stored episodes climb no ladder of verifiers: leave it out, or leave out verification');
+  if (verification) refuse(at, 'stored episodes are not escalated: leave it out, or leave out verification');
   const { run, stage, steps } = collect;
   if (steps?.to !== undefined && steps.to < steps.from)
     refuse([...at, 'steps', 'to'], `is before from = ${steps.from}`);

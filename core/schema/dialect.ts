@@ -10,7 +10,7 @@ export const dialectSchema = z
       .enum(DIALECTS)
       .describe('The form of tool calls and answers, by the model family or paper that it comes from.'),
     thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
-    date: z.iso.date().optional().describe('The day that the chat template is told, YYYY-MM-DD.'),
+    date: z.iso.date().optional().describe('The date that the chat template reads, YYYY-MM-DD.'),
     tool: givenName
       .optional()
       .describe('search-r1 and retool: the tool that the tag calls. Needed where there are several.'),
@@ -18,7 +18,7 @@ export const dialectSchema = z
       .optional()
       .describe('search-r1 and retool: its text argument. Needed where it has several.'),
   })
-  .describe('How the policy calls tools and answers. Default: what the checkpoint says.');
+  .describe('How the policy calls tools and answers. Default: the dialect of the checkpoint.');
 
 type WrittenDialect = z.output<typeof dialectSchema>;
 
@@ -49,7 +49,7 @@ export function checkDialect(
   };
   for (const [field, names] of Object.entries(readBy)) {
     if (dialect[field as keyof typeof readBy] !== undefined && !names.includes(dialect.name)) {
-      refuse([...at, field], `does nothing for ${dialect.name}; ${names.join(', ')} read it`);
+      refuse([...at, field], `has no effect for ${dialect.name}; ${names.join(', ')} read it`);
     }
   }
 }

@@ -13,7 +13,9 @@ export const evaluationSchema = z
     count: count(MOST_TASKS, MEASURED).default(1000).describe(`Test tasks. ${FEWER}`),
     samples: count(MOST_SAMPLES, 'take more tasks')
       .default(1)
-      .describe('Of each task: with several there are pass@k and pass^k, and what other attempts are worth.'),
+      .describe(
+        'Samples of each task; with several the report has pass@k, pass^k and the value of further attempts.',
+      ),
     confidence: z
       .number()
       .min(0.5)
@@ -21,7 +23,7 @@ export const evaluationSchema = z
       .default(0.95)
       .describe('Two-sided, of the printed intervals.'),
   })
-  .describe('The evaluation before and after the run, on test tasks that no decision has seen.');
+  .describe('The evaluation before and after the run, on test tasks that no decision has used.');
 
 type WrittenEvaluation = z.output<typeof evaluationSchema>;
 

@@ -18,8 +18,8 @@ export const explorationSchema = z
     toolChoice: fraction
       .optional()
       .describe(
-        'Probability that the first turn of an episode begins with a call of a tool drawn at random, each as likely. The policy writes the arguments; what it did not sample is not learnt.',
+        'Probability that the first turn of an episode begins with a call of a tool drawn at random, each as likely. The policy writes the arguments; tokens that it did not sample are not trained.',
       ),
   })
   .optional()
-  .describe('How the stage samples otherwise than `sampling` says.');
+  .describe('How the stage samples differently from `sampling`.');

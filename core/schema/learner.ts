@@ -15,7 +15,9 @@ export const learnerSchema = z
       .min(0)
       .max(2 ** 24, `must be at most ${2 ** 24}: 0 computes as many as are fast`)
       .default(0)
-      .describe('Positions that are computed at once, padding included; gradients add up. 0: what is fast.'),
+      .describe(
+        'Positions of a micro-batch, padding included; the gradients of micro-batches add up. 0: a fast size.',
+      ),
   })
   .prefault({})
   .describe('How the learner computes.');

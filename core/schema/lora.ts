@@ -7,7 +7,7 @@ export const loraSchema = z
     rank: z.int().min(1).max(1024).default(8).describe('Rank of the low-rank matrices.'),
     alpha: positive(65_536, 'lower it, or raise the rank')
       .default(16)
-      .describe('What the adapter adds counts for alpha / rank.'),
+      .describe('The adapter’s product is scaled by alpha / rank.'),
     targetModules: z
       .array(z.enum(LORA_MODULES))
       .nonempty()

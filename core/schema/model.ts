@@ -59,9 +59,7 @@ export const modelSchema = z
     lora: loraSchema,
   })
   .prefault({})
-  .describe(
-    'A decoder-only transformer: of the Llama family and trained from scratch, or one that is there already.',
-  );
+  .describe('A decoder-only transformer: of the Llama family and trained from scratch, or a checkpoint.');
 
 export type WrittenModel = z.output<typeof modelSchema>;
 

@@ -37,7 +37,7 @@ export const optimizerSchema = (learningRate: number) =>
 /** The default of its learning rate is that of the stage's method. */
 export const methodsOptimizerSchema = z
   .strictObject({
-    learningRate: rate.optional().describe('0.0003 where it is not written, and 0.0001 for kto.'),
+    learningRate: rate.optional().describe('Default 0.0003, and 0.0001 for kto.'),
     ...others,
   })
   .prefault({})

@@ -9,7 +9,7 @@ import type { SamplingSpec } from './sampling.ts';
 
 // What may be added to a reward besides verdicts; each is computed by the file of its name in `core/reward/`.
 
-const weight = positive(1000, 'weigh the others less').describe('What it adds or takes off at most.');
+const weight = positive(1000, 'weigh the others less').describe('The most that it adds or takes off.');
 const GATE = 'Counts only where this verifier gave the full score.';
 const gatedBy = givenName.nullable().default(null).describe(GATE);
 const tokens = (what: string) => count(1e6, 'no episode has so many tokens').describe(what);
@@ -18,7 +18,7 @@ const linearLength = z
   .strictObject({
     kind: z.literal('linear-length').describe('A penalty that grows linearly with the length.'),
     target: tokens('Sampled tokens up to which nothing is taken off.'),
-    limit: tokens('Sampled tokens from which the whole weight is.'),
+    limit: tokens('Sampled tokens from which on the whole weight is taken off.'),
     weight,
     gatedBy,
   })
@@ -92,7 +92,7 @@ const process = z
       .enum(['minimum', 'product', 'mean', 'turns'])
       .default('minimum')
       .describe(
-        'What of the scores of its turns is paid. turns: each turn has a reward of its own, weight × its score, for methods that give credit by turns; the reward of the episode stays.',
+        'How the scores of its turns are combined. turns: each turn has a reward of its own, weight × its score, for methods that give credit by turns; the reward of the episode stays.',
       ),
     weight,
     gatedBy,
@@ -181,7 +181,7 @@ export function checkRules(
         if (!verifiers.includes(rule.verifier)) {
           refuse(
             [...path, 'verifier'],
-            `"${rule.verifier}" is no component of one verifier${didYouMean(rule.verifier, verifiers)}; give it a weight of 0 if it is only to score steps`,
+            `"${rule.verifier}" is no component of one verifier${didYouMean(rule.verifier, verifiers)}; give it a weight of 0 if it should only score steps`,
           );
         }
         break;

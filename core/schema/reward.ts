@@ -37,7 +37,7 @@ export const rewardSchema = z
     ensembles: z
       .array(
         z.strictObject({
-          name: givenName.describe('What a component calls it by.'),
+          name: givenName.describe('The name by which a component refers to it.'),
           verifiers: z
             .array(givenName)
             .min(2)
@@ -54,23 +54,25 @@ export const rewardSchema = z
       )
       .max(16, 'has at most 16 ensembles')
       .optional()
-      .describe('Fast verifiers that speak as one; where one of them abstains, all do.'),
+      .describe(
+        'Several fast verifiers that give one score; where one of them abstains, the ensemble abstains.',
+      ),
     rules: z
       .array(rewardRuleSchema)
       .max(16, 'has at most 16 rules')
       .optional()
-      .describe('What is added besides verdicts, in training only.'),
+      .describe('Rules that add to or take from the reward, in training only.'),
     normalization: z
       .literal('environment')
       .optional()
       .describe(
-        'environment: advantages are of (reward − mean) / deviation over the step within each environment. Absent: of rewards as they are.',
+        'environment: advantages are of (reward − mean) / deviation over the step within each environment. Absent: of the rewards as they are.',
       ),
     shapingMayDominate: z
       .boolean()
       .optional()
       .describe(
-        'All that is not the outcome may weigh more than it. Otherwise that is refused: a failure could be worth more than a success.',
+        'Everything but the outcome may together weigh more than it. Without this, such weights are refused: a failure could be worth more than a success.',
       ),
     truncated: z
       .enum(['train', 'mask'])
@@ -180,7 +182,7 @@ export function checkReward(
   if (reward.normalization && stages.every(({ algorithm }) => ignoresScale(algorithm))) {
     refuse(
       ['reward', 'normalization'],
-      'does nothing where all stages divide by the deviation of the group, or only ask which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
+      'does nothing where all stages divide by the deviation of the group, or only compare which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
     );
   }
 }
@@ -241,7 +243,7 @@ function checkBalance(
   if (dominates && !shapingMayDominate) {
     refuse(
       ['reward'],
-      `all that is not the outcome weighs ${shown(shaping)}, more than its ${shown(outcome.weight)}: a failure could be worth more than a success; lower the weights, or say "shapingMayDominate": true`,
+      `all other components and rules weigh ${shown(shaping)}, more than its ${shown(outcome.weight)}: a failure could be worth more than a success; lower the weights, or set "shapingMayDominate": true`,
     );
   }
   if (!dominates && shapingMayDominate) {

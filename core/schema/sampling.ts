@@ -12,15 +12,17 @@ export const temperature = z
 export const samplingSchema = z
   .strictObject({
     temperature: temperature.default(1).describe('Logits are divided by it, in sampling and in the loss.'),
-    topK: count(MOST_KEPT, 'what each token is sampled among is kept with it; 0 keeps all tokens', 0)
+    topK: count(MOST_KEPT, 'the sampling mask of each token is stored with it; 0 samples among all tokens', 0)
       .default(0)
       .describe(
-        'Sample among the k likeliest tokens, and learn from the softmax over the same ones; 0: among all.',
+        'Sample among the k likeliest tokens, and train with the softmax over the same ones (the sampling mask); 0: among all.',
       ),
-    topP: positive(1, '1 keeps all tokens')
+    topP: positive(1, '1 samples among all tokens')
       .default(1)
-      .describe('Of the topK likeliest, those that have this probability together; 1: all of them.'),
-    maxTurns: count(1000, 'each turn of each episode is kept')
+      .describe(
+        'Sample among those of the topK likeliest that have this probability together; 1: all of them.',
+      ),
+    maxTurns: count(1000, 'each turn of each episode is stored')
       .default(8)
       .describe('Policy turns per episode.'),
     maxCompletionTokens: count(MOST_POSITIONS, 'no model has room for more')
@@ -40,8 +42,8 @@ export function checkSampling({ topK, topP }: SamplingSpec, refuse: Refuse): voi
   if (topP < 1 && topK === 0)
     refuse(
       ['sampling', 'topP'],
-      `may keep the whole vocabulary, and what is kept is written down with each token: give a topK of 2 to ${MOST_KEPT} besides`,
+      `may leave the whole vocabulary in the sampling mask, which is stored with each token: also give a topK of 2 to ${MOST_KEPT}`,
     );
   if (topK === 1)
-    refuse(['sampling', 'topK'], 'of 1 leaves nothing to choose and nothing to learn: give 2 or more');
+    refuse(['sampling', 'topK'], 'of 1 leaves nothing to choose and nothing to train: give 2 or more');
 }

@@ -56,8 +56,8 @@ export function checkNames(
 }
 
 const NAMING =
-  'One of your own is known where its module is named: in package.json, as ' +
-  '"gradus": {"environments": ["./my-environment.ts"]}, or in GRADUS_ENVIRONMENTS, which goes before it. ' +
+  'To use one of your own, name its module in package.json, as ' +
+  '"gradus": {"environments": ["./my-environment.ts"]}, or in GRADUS_ENVIRONMENTS, which takes precedence. ' +
   `Where "${commandLine('dev')}" runs, start it again then`;
 
 /** Levels that an environment lacks, and arms that are named twice. Names are checked before. */
@@ -103,7 +103,7 @@ export const unjudgedSchema = z
   .max(MOST_UNJUDGED)
   .default(0.02)
   .describe(
-    "Part of each level's held-out tasks that may stay without a judgement; whatever else is not judged counts as a failure.",
+    "Part of each level's held-out tasks that may stay unjudged; further unjudged tasks count as failures.",
   );
 
 /** Tasks that a section asks a split for: of all arms together in equal parts, or of each one. */

@@ -14,62 +14,68 @@ export const verificationSchema = z
       .array(
         z.strictObject({
           verifier: givenName.describe('A verifier of the environment; its tier says where it runs.'),
-          passAtLeast: fraction.describe('A score from which on a candidate climbs to the next rung.'),
+          passAtLeast: fraction.describe(
+            'The score from which on a candidate is escalated to the next tier.',
+          ),
           escalate: z
             .strictObject({
               valueAtLeast: fraction
                 .default(1)
-                .describe('Score that the next rung is expected to give, at least.'),
-              uncertaintyAtLeast: amount(1, 'of a score in [0, 1]; 1 asks for nothing')
+                .describe('The least score that the next tier is expected to give.'),
+              uncertaintyAtLeast: amount(1, 'of a score in [0, 1]; more is impossible')
                 .default(1)
-                .describe('Standard deviation of that expectation, at least.'),
+                .describe('The least standard deviation of that expectation.'),
             })
             .prefault({})
             .describe(
-              'A candidate that fails climbs all the same when the next rung is expected to say so much, with so large a standard deviation.',
+              'A candidate that does not pass is escalated all the same if the next tier is expected to give it this score, with this standard deviation.',
             ),
-          wait: z.boolean().default(true).describe('A step waits for the verdicts of this rung.'),
+          wait: z.boolean().default(true).describe('A step waits for the verdicts of this tier.'),
           deadlineSeconds: deadlineSeconds.default(3600).describe('How long it waits at most.'),
           missing: z
             .enum(['cheaper', 'pending'])
             .default('cheaper')
-            .describe('Without a verdict that is due: the cheaper one stands, or the episode is pending.'),
+            .describe(
+              'While a verdict is missing: the verdict of the tier below stands, or the episode is pending.',
+            ),
           abstains: z
             .enum(ABSTENTION_RULES)
             .default(ABSTENTION_RULES[0])
             .describe(
-              'What an episode is worth that the rung below passed and that this one cannot judge. zero: nothing, where the abstention is about the subject, else it teaches nothing; expected: what the dearest rung is expected to say; abstained: it teaches nothing, which a policy may learn to prefer.',
+              'What an episode is worth that the tier below passed and that this one cannot judge. zero: nothing (a transient abstention leaves it without a reward). expected: the score that the highest tier is expected to give. abstained: it has no reward, which a policy may learn to prefer.',
             ),
           budget: budget.prefault({}),
           concurrency: concurrency.default(16).describe('Computations in flight at once.'),
-          reviewers: count(99, 'so many people will not agree to review')
+          reviewers: count(99, 'more people will not agree to review')
             .default(1)
-            .describe('People whose majority is the verdict, where people give it.'),
+            .describe('How many people review, where people give the verdict; more than half must agree.'),
         }),
       )
       .min(2)
-      .max(8, 'has at most 8 rungs')
-      .describe('Verifiers in the order in which a candidate meets them, the cheapest first.'),
+      .max(8, 'has at most 8 tiers')
+      .describe('The tiers in the order in which candidates are escalated, the cheapest first.'),
     offerLateFor: z
       .int()
       .min(0)
       .max(32)
       .default(0)
-      .describe('For so many steps a late verdict brings its episodes before the learner again; 0: never.'),
+      .describe(
+        'Steps within which a late verdict brings its stale group into a batch again, with reward corrections; 0: never.',
+      ),
     counts: z
       .enum(['verdicts', 'computations'])
       .default('verdicts')
       .describe(
-        "What a budget's count counts. verdicts: those that the run asks for, known or not, so that it ends the same in any store; computations: those that are made for it, and what is known is free.",
+        "What a budget's count counts. verdicts: those that the run asks for, known or not, so that it ends the same in any store. computations: those that are made for the run; known verdicts are free.",
       ),
     evaluateBy: givenName
       .optional()
       .describe(
-        'The rung that judges every held-out answer which the lowest one passes; otherwise the dearest rung that steps wait for and that has no budget.',
+        'The tier that judges every held-out answer which the lowest one passes. Default: the highest tier that steps wait for and that has no budget.',
       ),
   })
   .describe(
-    'The ladder that candidates climb, cheapest verifier first. The reward names its dearest verdict "ladder".',
+    'The verification ladder, cheapest tier first. In the reward, "ladder" names the verdict of its highest tier.',
   );
 
 export type WrittenVerification = z.output<typeof verificationSchema>;
@@ -116,11 +122,11 @@ export function checkVerification(
   }
   const { evaluateBy } = verification;
   if (evaluateBy !== undefined && !names.includes(evaluateBy)) {
-    refuse(['verification', 'evaluateBy'], `no rung has this verifier${didYouMean(evaluateBy, names)}`);
+    refuse(['verification', 'evaluateBy'], `no tier has this verifier${didYouMean(evaluateBy, names)}`);
   }
   verification.rungs.forEach(({ verifier: name }, i) => {
     const at = ['verification', 'rungs', i, 'verifier'];
-    if (names.indexOf(name) !== i) refuse(at, `"${name}" is already a rung`);
+    if (names.indexOf(name) !== i) refuse(at, `"${name}" is already a tier`);
     for (const environment of environments) {
       const known = environment.verifiers.find((other) => other.name === name);
       if (!known) {
@@ -129,8 +135,8 @@ export function checkVerification(
         continue;
       }
       if (i === 0 && known.tier !== 'fast')
-        refuse(at, `is of tier ${known.tier}; the lowest rung must be a fast one`);
-      if (i > 0 && known.tier === 'fast') refuse(at, 'is a fast verifier; only the lowest rung may be one');
+        refuse(at, `is of tier ${known.tier}; the lowest one must be fast`);
+      if (i > 0 && known.tier === 'fast') refuse(at, 'is a fast verifier; only the lowest tier may be one');
       const below = environment.verifiers.find((other) => other.name === names[i - 1]);
       if (below && TIERS.indexOf(known.tier) < TIERS.indexOf(below.tier)) {
         refuse(

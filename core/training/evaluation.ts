@@ -105,7 +105,8 @@ function verifyAbove(
   request: EvaluationRequest,
   groups: readonly GroupResult[],
 ): Promise<GroupResult[]> {
-  if (!verifyAbove) throw new Error(`${request.verification!.evaluateBy} cannot be asked without workflows`);
+  if (!verifyAbove)
+    throw new Error(`${request.verification!.evaluateBy} needs workflows, and there are none here`);
   return verifyAbove(request, groups);
 }
 

@@ -84,14 +84,14 @@ const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: str
         <Subject subject={asked.request.subject} presentation={presentation} />
       ) : (
         <p class="note">
-          This run has not asked about it itself: the verdict was known already, and what was asked is not
-          kept with the run.
+          This run did not ask about it itself: the verdict was known already, and the request is not stored
+          with the run.
         </p>
       )}
       <h2>Verdicts and their price</h2>
       <p>
         This run paid {duration(computing)} and {dollars(paid.reduce((sum, one) => sum + one.usd, 0))} for it
-        {open > 0 && `; people were asked for ${duration(open)}, which is no working time`}.
+        {open > 0 && `; reviews were open for ${duration(open)}, which is not working time`}.
       </p>
       <Scroll label="verdicts">
         <table>
@@ -208,14 +208,14 @@ export const Answer: FC<{ of: TierAnswer }> = ({ of }) => {
 };
 
 const WORDS: Record<Extract<LedgerEntry, { kind: 'decision' }>['decision'], string> = {
-  escalate: 'sent up to',
+  escalate: 'escalated to',
   defer: 'deferred, for',
   accept: 'accepted by',
   reject: 'rejected by',
 };
 
 const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry } }) => {
-  const by: Child = writer !== 'run' && <small> (heard by {writer.replace(/-[0-9a-f-]{8,}$/, '')})</small>;
+  const by: Child = writer !== 'run' && <small> (received by {writer.replace(/-[0-9a-f-]{8,}$/, '')})</small>;
   switch (entry.kind) {
     case 'decision':
       return (
@@ -270,7 +270,7 @@ const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry 
     default:
       return (
         <>
-          <strong>learnt from again</strong>: step {entry.step} of <Text value={entry.stage} max={100} /> had{' '}
+          <strong>trained on again</strong>: step {entry.step} of <Text value={entry.stage} max={100} /> had{' '}
           {amount(entry.episodes, 'episode')} of step {entry.fromStep} once more, with the verdicts that came
           late
         </>

@@ -50,13 +50,13 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
     return c.html(
       <Layout title="Spec" crumbs={crumbsOf(run)}>
         {spec === null ? (
-          <p>This is a model that was brought in: it has no spec.</p>
+          <p>This is an imported model: it has no spec.</p>
         ) : (
           <Block value={JSON.stringify(spec, null, 2)} max={200_000} label="spec" />
         )}
         {changes.length > 0 && (
           <>
-            <h2>Changed while it went on</h2>
+            <h2>Changed while it ran</h2>
             <ol>
               {changes.map((change) => (
                 <li>
@@ -76,7 +76,7 @@ const Table: FC<{ checkpoints: readonly FoundCheckpoint[] }> = ({ checkpoints })
   return (
     <Scroll>
       <table>
-        <caption>Newest first. Retention deletes those that nothing needs any more.</caption>
+        <caption>Newest first. Retention deletes those that are no longer needed.</caption>
         <thead>
           <tr>
             <th scope="col" class="number">

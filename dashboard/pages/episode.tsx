@@ -107,10 +107,10 @@ export function episodePage(
             <TokenLegend by={by} />
           </>
         )}
-        {learnt === null && <p class="note">Its step has not learnt from it: there is no advantage.</p>}
+        {learnt === null && <p class="note">Its step did not train on it: there is no advantage.</p>}
         {learnt?.advantages === null && <p class="note">Its method gives tokens no advantage.</p>}
         {texts === null && (
-          <p class="note">No checkpoint of the run is left that knows its tokens: turns are shown as text.</p>
+          <p class="note">No checkpoint of the run is left with its tokenizer: turns are shown as text.</p>
         )}
         <Turns place={place} episode={episode} page={page} texts={texts} learnt={learnt} by={by} />
         <Pages

@@ -85,7 +85,7 @@ export function findPage(app: App, context: Context): void {
           {search ? (
             <Hits search={search} asked={asked} context={context} />
           ) : query.text !== undefined ? (
-            <p>A text is looked for in trajectories, which only the store has.</p>
+            <p>A text is searched in trajectories, which only the store has.</p>
           ) : (
             <Rows asked={asked} findings={findings} />
           )}

@@ -120,7 +120,7 @@ const Samples: FC<{
       <TaskOf task={of} weights={group.weights} />
       {common > 0 && (
         <>
-          <h2>What all samples begin with</h2>
+          <h2>The beginning that all samples share</h2>
           <Block
             value={texts ? firstText(shown[0]!.episode.tokens.slice(0, common), texts) : `${common} tokens`}
             label="tokens that all samples have in common"
@@ -172,7 +172,7 @@ const TaskOf: FC<{ task: GroupTask; weights: string }> = ({ task, weights }) => 
     <p>
       <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
       {task.ref.index}
-      {task.retried && '; drawn again because it had been failed'}; sampled by{' '}
+      {task.retried && '; drawn again because samples had failed it'}; sampled by{' '}
       <code>{weights.slice(0, 12)}</code>
     </p>
     <h2>Prompt</h2>

@@ -28,10 +28,7 @@ export function ladderPage(app: App, { ladder }: Context & { ladder: LadderObser
         live={view?.budgetsFrom === 'workflow'}
       >
         {view === null ? (
-          <p>
-            This run has no verification ladder: its rewards are what fast verifiers say, and nothing was
-            asked of dearer ones.
-          </p>
+          <p>This run has no verification ladder: fast verifiers alone judge its episodes.</p>
         ) : (
           <Ladder view={view} />
         )}
@@ -51,7 +48,7 @@ const Ladder: FC<{ view: LadderView }> = ({ view }) => (
     </Live>
     <Live id="calibration">
       <h2>Calibration</h2>
-      {view.calibrations.length === 0 && <p>There is one rung only: nothing is compared.</p>}
+      {view.calibrations.length === 0 && <p>There is only one tier, so nothing is compared.</p>}
       <div class="figures">
         {view.calibrations.map((one) => (
           <Calibrated of={one} />

@@ -56,7 +56,7 @@ export function operationsPage(app: App, context: Context): void {
 /** What is counted by now, in words why it is not. */
 async function soon(report: Promise<UsageReport>): Promise<UsageReport | string> {
   const later = new Promise<string>((resolve) =>
-    setTimeout(() => resolve('It is being counted. Look again in a while.'), COUNT_MS).unref(),
+    setTimeout(() => resolve('It is being counted. Load the page again in a while.'), COUNT_MS).unref(),
   );
   return Promise.race([report, later]).catch((error: unknown) => `It cannot be counted: ${messageOf(error)}`);
 }
@@ -137,7 +137,7 @@ const Activities: FC<{ operations: Operations; filter: Filter; context: Context 
                 </th>
                 <th scope="col">for</th>
                 <th scope="col">last sign of life</th>
-                <th scope="col">what it says</th>
+                <th scope="col">its heartbeat</th>
                 <th scope="col">worker</th>
                 <th scope="col">run</th>
                 <th scope="col">workflow</th>
@@ -201,7 +201,7 @@ const Queues: FC<{ operations: Operations }> = ({ operations: { queues, asOf } }
   <div class="scroll" tabindex={0} role="region" aria-label="workers by queue">
     <table>
       <caption>
-        Workers that have asked for work within the last five minutes: one that was killed is among them for
+        Workers that polled within the last five minutes: one that was killed is among them for
         so long, and one that is busy in all its places is not
       </caption>
       <thead>

@@ -49,7 +49,7 @@ export function replayPage(app: App, context: Context): void {
       token: fieldOf(form, 'with'),
       seed: fieldOf(form, 'seed'),
     };
-    if (fork.at < 0) throw wrong('say at which position the episode forks');
+    if (fork.at < 0) throw wrong('give the position at which the episode forks');
     if (fork.token === null && fork.seed === null)
       throw wrong('a fork needs another token, by its id, or the seed of other draws');
     const job = replays.start({ place, alternatives: 5, fork });
@@ -122,7 +122,7 @@ const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, l
         </nav>
       )}
       <p class="note">
-        {!context.actions && 'This dashboard only shows; started with --actions it can replay. '}
+        {!context.actions && 'This dashboard is read-only; started with --actions it can replay. '}
         In a terminal: <code class="command">{commandLine(`replay ${placeOf(place)}`)}</code>
       </p>
     </Layout>

@@ -53,7 +53,7 @@ export function reviewsPage(app: App, context: Context): void {
           {last && <Inbox reviews={reviews} more={last.more} drawn={drawn} />}
           {actions && run !== null && reviews.some(({ runOver }) => runOver) && (
             <p>
-              <a href={closeAllAt(run)}>Close those that nobody waits for …</a>
+              <a href={closeAllAt(run)}>Close those that nothing waits for …</a>
             </p>
           )}
         </Live>
@@ -84,7 +84,7 @@ export function reviewsPage(app: App, context: Context): void {
   app.post('/reviews-of/:run/close', async (c) => {
     const run = c.req.param('run');
     const by = withdrawalIn(await c.req.parseBody());
-    if (by.reviewer === '') throw new GradusError('spec', 'invalid-form', 'reviewer: say who closes them');
+    if (by.reviewer === '') throw new GradusError('spec', 'invalid-form', 'reviewer: name who closes them');
     const { closed, left } = await closeReviewsOf(temporal, run, by, { patienceMs: PATIENCE_MS });
     if (left.length === 0) return c.redirect(reviewsOf(run), 303);
     throw new GradusError(

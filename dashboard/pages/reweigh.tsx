@@ -64,7 +64,7 @@ const Page: FC<{ step: ReweighedStep }> = ({ step }) => {
         </p>
       ) : (
         <>
-          <h2>What would have been otherwise</h2>
+          <h2>What would differ</h2>
           <ul>
             {changes.map(({ field, from, to }) => (
               <li>
@@ -145,7 +145,7 @@ const Rewards: FC<{ tasks: readonly ReweighedTask[] }> = ({ tasks }) => {
   return (
     <div class="figures">
       {figure('Rewards as they are', of('before'))}
-      {figure('Rewards by the change', of('after'))}
+      {figure('Rewards after the change', of('after'))}
     </div>
   );
 };
@@ -182,7 +182,7 @@ const Flipped: FC<{ step: ReweighedStep; episodes: readonly ReweighedEpisode[] }
                 <th scope="col" class="number">
                   tokens of the other sign
                 </th>
-                <th scope="col">what its reward is made of</th>
+                <th scope="col">components of its reward</th>
               </tr>
             </thead>
             <tbody>
@@ -249,7 +249,7 @@ const Tasks: FC<{ step: ReweighedStep; tasks: readonly ReweighedTask[] }> = ({ s
   const ranked = tasks.toSorted((a, b) => Number(turns(b)) - Number(turns(a)));
   return (
     <>
-      <h2>Tasks whose rewards or advantages are other ones</h2>
+      <h2>Tasks whose rewards or advantages differ</h2>
       {tasks.length === 0 ? (
         <p>There is none.</p>
       ) : (
@@ -262,7 +262,7 @@ const Tasks: FC<{ step: ReweighedStep; tasks: readonly ReweighedTask[] }> = ({ s
                   <th scope="col" class="number">
                     σ of its rewards
                   </th>
-                  <th scope="col">teaches</th>
+                  <th scope="col">trained</th>
                   <th scope="col" class="number">
                     other rewards
                   </th>

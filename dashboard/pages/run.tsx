@@ -98,7 +98,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
         <Standing view={view} last={last} context={context} />
         {why !== null && why.length > 0 && (
           <>
-            <h2>What it is at</h2>
+            <h2>What it is doing</h2>
             <ul>
               {why.map((sentence) => (
                 <li>
@@ -119,7 +119,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
         {reviews > 0 && execution.value?.closedAt !== null && (
           <p class="warning">
             {amount(reviews, 'review')} that this run asked for {reviews === 1 ? 'is' : 'are'} still open,
-            though it is over: verdicts are kept for other runs, and change nothing in this one.{' '}
+            though it is over: verdicts are stored for other runs, and change nothing in this one.{' '}
             <a href={reviewsOf(run)}>
               Look at {reviews === 1 ? 'it' : 'them'}, or close {reviews === 1 ? 'it' : 'them'}
             </a>

@@ -182,7 +182,7 @@ const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ r
         {row.spend === null ? '–' : `${duration(row.spend.seconds)}, US$ ${row.spend.usd.toFixed(2)}`}
         {(row.spend?.openSeconds ?? 0) > 0 && (
           <div>
-            <small>people were asked for {duration(row.spend!.openSeconds)}</small>
+            <small>reviews were open for {duration(row.spend!.openSeconds)}</small>
           </div>
         )}
       </td>

@@ -71,7 +71,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
         {facts && <Facts run={run} facts={facts} evaluated={evaluated.length > 0} />}
         {facts?.rollout && view.spec && (
           <p>
-            <a href={reweighAt({ run, stage, step })}>Weigh its reward otherwise</a>
+            <a href={reweighAt({ run, stage, step })}>Re-weigh its reward</a>
           </p>
         )}
         <Rewards rows={rows} truncated={truncated} />

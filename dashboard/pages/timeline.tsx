@@ -91,7 +91,7 @@ const Drawn: FC<{ timeline: Timeline; context: Context }> = ({ timeline, context
         })}
       >
         <ul class="legend bars">
-          <li class="bar-key-done">an attempt that counts</li>
+          <li class="bar-key-done">a successful attempt</li>
           <li class="bar-key-lost">within this time attempts were lost</li>
           <li class="bar-key-waited">waited for a worker</li>
         </ul>
@@ -103,11 +103,11 @@ const Drawn: FC<{ timeline: Timeline; context: Context }> = ({ timeline, context
         </p>
       )}
       <p class="note">
-        Temporal keeps of an activity its last attempt, how many there were before, and how the last of those
-        ended; neither their begin nor their worker. So what was lost is drawn as the time within which it
-        lies, and its cost has a lower bound (the silence after which a worker counts as lost, and the pause
-        before the next attempt) and an upper one (until the attempt that counts began). All activities of the
-        group: <WorkflowLink context={context} workflowId={workflowId} runId={runId} />
+        Of an activity, Temporal keeps the last attempt, the number of attempts before it, and how the last of
+        those ended, but neither when they began nor on which worker. So a lost attempt is drawn as the time
+        within which it lies. Its cost has a lower bound (the silence after which a worker counts as lost, and
+        the pause before the next attempt) and an upper one (until the successful attempt began). All
+        activities of the group: <WorkflowLink context={context} workflowId={workflowId} runId={runId} />
       </p>
     </>
   );
@@ -132,7 +132,7 @@ const Activities: FC<{ activities: readonly TimelineActivity[]; from: number; as
 }) => (
   <div class="scroll" tabindex={0} role="region" aria-label="activities">
     <table>
-      <caption>Seconds since the group began; “waited” is from being asked for to the last attempt</caption>
+      <caption>Seconds since the group began; “waited” is from scheduling to the last attempt</caption>
       <thead>
         <tr>
           <th scope="col">activity</th>

@@ -27,7 +27,7 @@ export const OutcomeLine: FC<{ outcome: Outcome | undefined }> = ({ outcome }) =
   );
 };
 
-/** What the reward is made of. */
+/** Components of the reward. */
 export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }> = ({
   outcome,
   evidence = true,
@@ -36,7 +36,7 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
   return (
     <Scroll>
       <table>
-        <caption>What the reward is made of</caption>
+        <caption>Components of the reward</caption>
         <thead>
           <tr>
             <th scope="col">verifier or rule</th>

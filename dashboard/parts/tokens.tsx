@@ -33,7 +33,7 @@ function titleOf({ logprob, advantage, masked }: ShownToken): string {
   const said = [
     logprob === null ? null : `p ${Math.exp(logprob).toPrecision(3)}, log-prob ${decimals(logprob, 4)}`,
     advantage === null ? null : `advantage ${advantage.toPrecision(3)}`,
-    masked ? 'not learnt from' : null,
+    masked ? 'not trained on' : null,
   ];
   return said.filter((one) => one !== null).join('; ');
 }
@@ -64,6 +64,6 @@ export const TokenLegend: FC<{ by: Colouring }> = ({ by }) => (
         <span class="t down">negative</span>.
       </span>
     )}{' '}
-    <span class="masked">Hatched</span>: nothing is learnt from it. A token's title has its numbers.
+    <span class="masked">Hatched</span>: it is not trained on. A token's title has its numbers.
   </p>
 );

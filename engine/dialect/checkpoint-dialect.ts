@@ -41,7 +41,7 @@ function jsonObject(files: Files, name: string): TokenizerConfig {
   try {
     json = parseForeignJson(bytes);
   } catch (cause) {
-    throw new GradusError('policy', 'dialect', `${name} is not JSON (${messageOf(cause)}): mend it`, {
+    throw new GradusError('policy', 'dialect', `${name} is not JSON (${messageOf(cause)}): fix it`, {
       cause,
     });
   }
@@ -111,8 +111,4 @@ export function namedSpecialTokens(config: TokenizerConfig): Record<string, stri
 }
 
 const unknown = (why: string): GradusError =>
-  new GradusError(
-    'policy',
-    'dialect',
-    `${why}: say in model.dialect which it speaks (${DIALECTS.join(', ')}).`,
-  );
+  new GradusError('policy', 'dialect', `${why}: name its dialect in model.dialect (${DIALECTS.join(', ')}).`);

@@ -60,7 +60,7 @@ export interface Checked {
 }
 
 const REMEDY =
-  'Mend the module, then check again. Where it only takes long, --seconds gives it more, or --tasks fewer.';
+  'Fix the module, then check again. If it only takes long, give it more --seconds or fewer --tasks.';
 const SAY_SECONDS = 5;
 
 /**

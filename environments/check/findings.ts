@@ -55,7 +55,8 @@ function* countsFound({ counts, levels }: Seen): Generator<Found> {
       } else if (count === 0) {
         yield { is: 'error', what: `${where} is 0`, remedy: 'Each split needs tasks at each level.' };
       } else if (count !== 'endless' && count < FEW_TASKS) {
-        const remedy = 'Few tasks are learnt by heart and measured badly: make more, if there are any.';
+        const remedy =
+          'A policy memorizes few tasks, and they measure success badly: add more, if there are any.';
         yield { is: 'warning', what: `${where} is ${count}`, remedy };
       }
     }
@@ -88,9 +89,8 @@ function* changedTasks(seen: Seen, other: Seen): Generator<Found> {
       : `prompt: ${quote(task.prompt)}, then ${quote(twin.prompt)}`;
   yield {
     is: 'error',
-    what: `task(${at(first)}) is another one in another process (${how})${more(changed.length)}`,
-    remedy:
-      'Make a task from its coordinates alone: no Math.random, no clock, nothing that was counted before.',
+    what: `task(${at(first)}) differs in another process (${how})${more(changed.length)}`,
+    remedy: 'Make a task from its coordinates alone: no Math.random, no clock, no counters of earlier calls.',
   };
 }
 
@@ -110,7 +110,7 @@ function* sharedTasks({ tasks }: Seen): Generator<Found> {
     is: 'error',
     what: `${at(pair[0])} and ${at(pair[1])} are the same task, ${quote(prompt)}${more(shared.length)}`,
     remedy:
-      'What is measured on must not be trained on: give each split tasks of its own, by index modulo say.',
+      'Held-out and test tasks must not be trained on: give each split tasks of its own, by index modulo say.',
   };
 }
 
@@ -138,7 +138,7 @@ function* brokenPlays({ plays }: Seen): Generator<Found> {
   yield {
     is: 'error',
     what: `the expert's episode of ${wayOf(first)} cannot be played: ${(first.play as Broken).broken}${more(broken.length)}`,
-    remedy: 'A supervised stage would fail here: mend demonstrate(), or the tool or verifier that is named.',
+    remedy: 'A supervised stage would fail here: fix demonstrate(), or the tool or verifier that is named.',
   };
 }
 
@@ -149,7 +149,7 @@ function* untoldCalls({ plays }: Seen): Generator<Found> {
   const [name] = (first.play as Played).untold;
   yield {
     is: 'error',
-    what: `the expert calls ${name}, which a supervised stage does not call, without saying what it answers (${wayOf(first)})${more(untold.length)}`,
+    what: `the expert calls ${name}, which a supervised stage does not call, without an \`observation\` (${wayOf(first)})${more(untold.length)}`,
     remedy:
       'A supervised stage calls inline tools of sessions and pure inline tools: give the turn its `observation`.',
   };
@@ -182,9 +182,9 @@ function* changedPlays(seen: Seen, other: Seen): Generator<Found> {
   if (first === undefined) return;
   yield {
     is: 'error',
-    what: `the expert's episode of ${wayOf(first)} goes another way in another process${more(changed.length)}`,
+    what: `the expert's episode of ${wayOf(first)} takes another course in another process${more(changed.length)}`,
     remedy:
-      'Demonstrations, inline tools, sessions and fast verifiers must do the same each time: they are run again after a kill, and a resumed run would differ.',
+      'Demonstrations, inline tools, sessions and fast verifiers must do the same each time. They run again after a kill, and a resumed run would differ.',
   };
 }
 
@@ -195,7 +195,7 @@ function* disturbedPlays({ disturbed }: Seen): Generator<Found> {
     is: 'error',
     what: `${first.broken}${more(disturbed.length)}`,
     remedy:
-      'Episodes are played many at a time: keep what one has changed in its session, not in a variable of the module or a file of all.',
+      'Many episodes run at a time: keep the state of each in its session, not in a variable of the module or a shared file.',
   };
 }
 
@@ -216,14 +216,14 @@ function* poorPlays({ plays }: Seen): Generator<Found> {
     yield unknown
       ? {
           is: 'error',
-          what: `the expert calls a tool that there is not ${shown}`,
+          what: `the expert calls an unknown tool ${shown}`,
           remedy: "Let demonstrate() call tools by the names of the environment's tools, or of the task's.",
         }
       : {
           is: 'warning',
-          what: `a tool refuses what the expert writes ${shown}`,
+          what: `a tool refuses the arguments of the expert ${shown}`,
           remedy:
-            'An expert that errs on purpose is fine; otherwise let demonstrate() write what the tool takes.',
+            'An expert that errs on purpose is fine; otherwise let demonstrate() write arguments that the tool accepts.',
         };
   }
   const said = good.flatMap((one) =>
@@ -248,8 +248,7 @@ function* poorPlays({ plays }: Seen): Generator<Found> {
     yield {
       is: poor.length === all.length ? 'error' : 'warning',
       what: `${verifier} ${score} of the expert's episode of ${wayOf(worst.one)} (${worst.why})${more(poor.length)}`,
-      remedy:
-        'What is shown as an example should be a success: mend demonstrate(), task.answer or the verifier.',
+      remedy: 'A demonstration should be a success: fix demonstrate(), task.answer or the verifier.',
     };
   }
 }
@@ -262,7 +261,7 @@ function* brokenPresentations({ presentations }: Seen): Generator<Found> {
   yield {
     is: 'warning',
     what: `a subject of ${verifier} cannot be shown (train, level ${level}, index ${index}): ${first.broken}${more(broken.length)}`,
-    remedy: 'Mend present(): until then people are shown the JSON of what they judge.',
+    remedy: 'Fix present(): until then people see the JSON of what they judge.',
   };
 }
 

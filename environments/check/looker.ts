@@ -24,7 +24,7 @@ export type Looked = { seen: Seen } | { failed: Failure };
 /** What takes as long as it may without keeping its process says so itself, in this time, seconds. */
 const GRACE_S = 1;
 const KEPT_REMEDY =
-  'A run would end the process, with the other episodes in it: end the loop, or await what takes long.';
+  'A run would end the process, with the other episodes in it: end the loop, or await long work.';
 
 /**
  * One process that looks at environments, one after the other. Where it dies, or has to be ended, another one goes on with
@@ -123,7 +123,7 @@ export class Looker {
       if (heard !== undefined) resolve({ heard });
       clearTimeout(silence);
       if (mayKeep === undefined) return;
-      const how = `kept its process for longer than ${mayKeep} s`;
+      const how = `blocked its process for longer than ${mayKeep} s`;
       silence = setTimeout(() => end(how, KEPT_REMEDY), (mayKeep + GRACE_S) * 1000);
     };
     const exited = (code: number | null, by: string | null): void =>

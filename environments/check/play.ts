@@ -53,7 +53,7 @@ export async function playDemonstration(
     const again = await playThrough({ ...play, id: `${id}/again`, letGo: true, first: false });
     const other = otherwise(episode, again);
     if (other !== null) {
-      throw disagrees(`its session was let go of and came back as another one: ${other}`);
+      throw disagrees(`its session was closed and came back as another one: ${other}`);
     }
   }
   const fast = environment.verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name);
@@ -125,7 +125,7 @@ export async function playTogether(
         : `what could be played alone could not be: ${wordsOf(then.reason)}`;
     if (differs === null) continue;
     throw disagrees(
-      `two episodes that are played by turns disturb each other: in that of ${playing.where} ${differs} beside that of ${pair[1 - n]!.playing.where}`,
+      `two episodes that are played alternately disturb each other: in that of ${playing.where} ${differs} beside that of ${pair[1 - n]!.playing.where}`,
     );
   }
 }

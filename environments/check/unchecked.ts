@@ -14,9 +14,7 @@ export function uncheckedOf({ plays, resume, demonstrates }: Seen): string[] {
     );
   }
   if (demonstrates && (resume === 'pin' || resume === 'reattach')) {
-    unchecked.push(
-      `whether sessions see what others have changed: with ${resume} no episode is played a second time`,
-    );
+    unchecked.push(`whether sessions share state: with ${resume} no episode is played a second time`);
   }
   return unchecked;
 }

@@ -282,7 +282,7 @@ export class EnvironmentHost {
   }
 
   private diedOver({ kind, environment }: Ask, name: string, how: string, retryable: boolean): ErrorOfHost {
-    const message = `${name} of ${environment} (${this.fileOf(environment)}) ${how}: mend it`;
+    const message = `${name} of ${environment} (${this.fileOf(environment)}) ${how}: fix it`;
     return { boundary: boundaryOf(kind), type: DIED, message, retryable };
   }
 

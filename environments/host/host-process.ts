@@ -270,7 +270,7 @@ export class HostProcess {
           new GradusError(
             'environment',
             'module',
-            `${this.loading || 'The host of environments'} ${how} while it was loaded: mend it`,
+            `${this.loading || 'The host of environments'} ${how} while it was loaded: fix it`,
             { retryable: this.loading === '' },
           ),
         );
@@ -392,7 +392,7 @@ function deathOf(how: string, said: string, outOfHeap: boolean, memoryBytes: num
   if (changed !== undefined) {
     return new HostDied(
       'crashed',
-      `changed ${changed}, which all code in its process uses: let it do so when its module is loaded, or in prepare()`,
+      `changed ${changed}, which all code in its process uses: do that when its module is loaded, or in prepare()`,
     );
   }
   if (said.includes(TOO_MUCH_MEMORY)) return new HostDied('memory', `took more than ${limit} of memory`);

@@ -96,7 +96,7 @@ export class HostedEnvironment {
     throw new GradusError(
       'environment',
       'task-count',
-      `taskCount(${split}, ${level}) of ${this.name} (${this.file}) ${count.broken}: mend it, and start the workers again`,
+      `taskCount(${split}, ${level}) of ${this.name} (${this.file}) ${count.broken}: fix it, and start the workers again`,
     );
   }
 

@@ -105,7 +105,7 @@ const environmentShape = z
           path: ['verify'],
         })
         .refine(({ tier, subject, served, cost }) => tier === 'fast' || (subject && served && cost), {
-          message: "a verifier of a dearer tier needs 'subject', 'served' and 'cost'",
+          message: "a verifier of a higher tier needs 'subject', 'served' and 'cost'",
           path: ['served'],
         })
         .refine(({ tier, served }) => served?.by !== 'people' || tier === 'world', {

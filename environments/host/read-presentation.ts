@@ -55,7 +55,8 @@ function readBlock(said: unknown, i: number): SubjectBlock {
     }
     case 'svg': {
       const alt = textOf(block['alt'], `the alt of ${at}`, LONGEST_ALT);
-      if (alt.trim() === '') throw new NotShown(`gave no words in the alt of ${at}, for who cannot see it`);
+      if (alt.trim() === '')
+        throw new NotShown(`gave no words in the alt of ${at}, for people who cannot see it`);
       const svg = textOf(block['svg'], `the svg of ${at}`, LONGEST_SVG);
       if (!SVG.test(svg)) {
         throw new NotShown(
@@ -65,7 +66,7 @@ function readBlock(said: unknown, i: number): SubjectBlock {
       return { kind: 'svg', svg, alt };
     }
     default:
-      throw new NotShown(`gave ${at} of no kind that there is: text, table or svg`);
+      throw new NotShown(`gave ${at} of an unknown kind: the kinds are text, table and svg`);
   }
 }
 

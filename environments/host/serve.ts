@@ -198,7 +198,7 @@ async function answerTo(
       });
       const found = readFinding(said);
       if ('value' in found) return found.value;
-      throw new GradusError('verifier', 'bad-answer', `the verifier ${name} ${found.fault}: mend it`);
+      throw new GradusError('verifier', 'bad-answer', `the verifier ${name} ${found.fault}: fix it`);
     }
     case 'presentations':
       return promised(
@@ -385,7 +385,7 @@ async function verdictOf(
   }
   const { version } = verifier;
   if (verifier.tier !== 'fast') {
-    const evidence = `${verifier.tier} verifiers are rungs of a ladder, not components of a reward`;
+    const evidence = `${verifier.tier} verifiers are tiers of a ladder, not components of a reward`;
     return { verifier: name, version, score: null, evidence };
   }
   try {

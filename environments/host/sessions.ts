@@ -369,8 +369,8 @@ function assertSame(
   throw new GradusError(
     'environment',
     'replay-differs',
-    `${name} does not do the same twice: call ${n + 1} of ${id}, ${shown(call)}, brought ${shown(observation)}, and ` +
-      `${shown(now)} when it was made again: make it a function of task and calls, or declare another way to resume`,
+    `${name} does not repeat: call ${n + 1} of ${id}, ${shown(call)}, brought ${shown(observation)}, and ` +
+      `${shown(now)} when it was made again. Make it a function of task and calls, or declare another \`resume\``,
   );
 }
 
@@ -468,5 +468,5 @@ const lost = (name: string, id: string, why: string, retryable = false): GradusE
 
 function promised<T>(name: string, read: Read<T>): T {
   if ('value' in read) return read.value;
-  throw new GradusError('environment', 'session', `a session of ${name} ${read.fault}: mend it`);
+  throw new GradusError('environment', 'session', `a session of ${name} ${read.fault}: fix it`);
 }

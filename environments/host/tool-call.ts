@@ -59,7 +59,7 @@ export async function runTool(tool: Tool, call: ToolCall, context: ToolContext):
   }
   const read = readActed({ text: said.text, images: 'images' in said ? said.images : undefined });
   if ('value' in read) return read.value;
-  throw new GradusError('tool', 'not-text', `the tool ${tool.name} ${read.fault}: mend its run()`);
+  throw new GradusError('tool', 'not-text', `the tool ${tool.name} ${read.fault}: fix its run()`);
 }
 
 /** What a call did, as the policy reads it and as it is kept. */

@@ -43,8 +43,8 @@ export function refuseChange(
       return 'the run has no ladder, and so no budgets: its spec has no "verification"';
     const [lowest, ...tiers] = verification.rungs.map((tier) => tier.verifier);
     if (verifier === lowest)
-      return `"${verifier}" is the lowest rung, which judges every candidate: a budget of it limits nothing`;
-    if (!tiers.includes(verifier)) return `there is no rung ${nearest(verifier, tiers)}`;
+      return `"${verifier}" is the lowest tier, which judges every candidate: a budget for it limits nothing`;
+    if (!tiers.includes(verifier)) return `there is no tier ${nearest(verifier, tiers)}`;
     if (!left.some(({ kind }) => kind === 'rl')) return 'no stage is left that could spend anything';
   }
   for (const [name, most] of Object.entries<number>(maxSteps as Record<string, number>)) {

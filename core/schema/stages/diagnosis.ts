@@ -11,15 +11,15 @@ const actions = (what: string) =>
 
 /** What a stage does about each alarm, in `core/diagnosis/act.ts`'s words. */
 export const diagnosisSchema = z.strictObject({
-  'missing-mask': actions('Tokens are learnt that the policy did not sample.'),
+  'missing-mask': actions('Tokens that the policy did not sample are trained.'),
   'no-contrast': actions('The samples of nearly all tasks earn the same (σ = 0).'),
   'echo-trap': actions('Variance and entropy fall, gradients or repetition rise, before the reward falls.'),
   'entropy-collapse': actions('A tenth of the entropy is left.'),
   'kl-blow-up': actions('The policy runs away from the reference, or its updates are clipped.'),
   'reward-hacking': actions('The reward rises and success falls.'),
-  'length-explosion': actions('Episodes grow, and it is no use.'),
+  'length-explosion': actions('Episodes grow longer without more success.'),
   truncation: actions('Half of the episodes are cut off by a limit, and it gets no better.'),
-  'tool-hallucination': actions('Calls of tools that there are not.'),
+  'tool-hallucination': actions('Calls of unknown tools.'),
   'tool-errors': actions('Half of the turns end in an error, and it gets no better.'),
   loops: actions('Episodes repeat their calls or their words.'),
   temperatureFactor: z.number().min(1).max(2).default(1.2).describe('Of `explore`, each time.'),
@@ -33,7 +33,7 @@ export const diagnosisSchema = z.strictObject({
   keepGroups: positive(1, 'that keeps all')
     .default(0.5)
     .describe(
-      'Of `filter`: part of the groups that is learnt from, those whose rewards deviate most. Groups with fewer than two rewards are not counted.',
+      'Of `filter`: part of the groups that is trained on, those whose rewards deviate most. Groups with fewer than two rewards are not counted.',
     ),
 });
 
@@ -42,13 +42,13 @@ export type WhyNot = Partial<Record<Action, string>>;
 /** What late verdicts, which are of groups of earlier steps, cannot go with. */
 export const NOT_WITH_LATE: WhyNot = {
   explore:
-    'changes the temperature, and late verdicts bring episodes before the learner that another one sampled: leave it out, or set verification.offerLateFor to 0',
+    'changes the temperature, and late verdicts train on episodes of another temperature: leave it out, or set verification.offerLateFor to 0',
   filter:
-    'leaves groups out, and of one that was left out late verdicts would teach a difference to what was never taught: leave it out, or set verification.offerLateFor to 0',
+    'leaves groups out, and a late verdict needs the advantages that its group had: leave it out, or set verification.offerLateFor to 0',
 };
 
 export const NOT_WITH_STORED: WhyNot = {
-  explore: 'raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
+  explore: 'raises the sampling temperature, and stored episodes are sampled already: leave it out',
 };
 
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */

@@ -76,7 +76,9 @@ export const rlStageSchema = z
           .describe('The latest evaluations: their second half is compared with their first.'),
         minImprovement: fraction
           .default(0.05)
-          .describe('A plateau is where so large a gain of held-out success can be ruled out.'),
+          .describe(
+            'The stage is on a plateau when a gain of held-out success of this size can be ruled out.',
+          ),
         confidence: confidence(
           0.9,
           'Probability that none of the evaluations of the stage finds a plateau where there is that gain.',
@@ -87,7 +89,7 @@ export const rlStageSchema = z
           .describe('Go on with the next stage, end the run, or ask a person.'),
       })
       .prefault({})
-      .describe('What is done when the stage no longer gets better.'),
+      .describe('What to do when the stage no longer gets better.'),
     collapse: z
       .strictObject({
         successBelowBest: fraction
@@ -114,18 +116,21 @@ export const rlStageSchema = z
           .describe('After these a person is asked.'),
       })
       .prefault({})
-      .describe('What is done when the policy has become much worse.'),
+      .describe('What to do when the policy has become much worse.'),
     diagnosis: diagnosisSchema
       .prefault({})
-      .describe('What is done about what goes wrong, by its name; see docs/diagnosis.md.'),
-    budgets: z.record(givenName, budget).optional().describe("By verifier, in place of the rung's own."),
+      .describe('Actions for each alarm, by its name; see docs/diagnosis.md.'),
+    budgets: z
+      .record(givenName, budget)
+      .optional()
+      .describe("By verifier, in place of the tier's own budget."),
     retryFailures: fraction
       .default(0.125)
-      .describe("Part of each step's tasks drawn again from those that samples failed lately."),
+      .describe("Share of each step's tasks that is drawn from tasks which samples failed recently."),
     mostTries: count(20, 'a task that no sample solves rests for 2, 4, 8, … steps')
       .default(6)
       .describe(
-        'Tries after which a task that samples still fail is let go; one that no sample solves rests before each other try, for 2, 4, 8, … steps.',
+        'Tries after which a task that samples still fail is dropped; one that no sample solves rests before each other try, for 2, 4, 8, … steps.',
       ),
   })
   .describe('Reinforcement learning on groups of samples, until the policy graduates.');
@@ -183,13 +188,13 @@ export function checkRlStage(
       [...at, 'exploration', 'temperature', 'to'],
       schedule.to === sampling.temperature
         ? 'is the same as from and as sampling.temperature: leave the schedule out'
-        : 'is the same as from, and nothing changes over the steps: give another one, or set sampling.temperature',
+        : 'is the same as from, so nothing changes over the steps: give another one, or set sampling.temperature',
     );
   const { critic } = stage.algorithm as { critic?: CriticPlan };
   if (critic && critic.pretrainingSteps >= stage.maxSteps) {
     refuse(
       [...at, 'algorithm', 'critic', 'pretrainingSteps'],
-      `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps`,
+      `${critic.pretrainingSteps} of ${stage.maxSteps} steps train the critic alone, so the policy would never be updated: lower it, or raise maxSteps`,
     );
   }
   if (stage.collect.kind === 'tree') {
@@ -198,7 +203,7 @@ export function checkRlStage(
       if (resume === null || branches(resume)) return;
       refuse(
         [...at, 'tasks', i, 'environment'],
-        `the sessions of "${environment}" come back by ${resume}, and one beginning cannot be had by two samples: collect otherwise than by a tree`,
+        `the sessions of "${environment}" come back by ${resume}, so two samples cannot share a beginning: use another collect than tree`,
       );
     });
   }
@@ -219,7 +224,7 @@ export function checkRlStage(
   const tiers = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {
     if (!tiers.includes(verifier))
-      refuse([...at, 'budgets', verifier], `no rung has this verifier${didYouMean(verifier, tiers)}`);
+      refuse([...at, 'budgets', verifier], `no tier has this verifier${didYouMean(verifier, tiers)}`);
   }
   const { tasks, confidence, successAtLeast } = stage.graduation;
   const looks = plannedLooks(stage);

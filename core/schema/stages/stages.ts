@@ -72,7 +72,7 @@ export function checkStages(
   if (ofTurns >= 0 && !isRead) {
     refuse(
       ['reward', 'rules', ofTurns, 'by'],
-      `no stage reads what single turns are paid: choose a method that does (${READ_TURNS.join(', ')}), or minimum, product or mean`,
+      `no stage reads rewards of single turns: choose a method that does (${READ_TURNS.join(', ')}), or minimum, product or mean`,
     );
   }
   const context = {
@@ -93,7 +93,7 @@ export function checkStages(
       );
     }
     if (RESERVED.includes(name) || name.endsWith(HELD_OUT)) {
-      refuse([...at, 'name'], `"${stage.name}" is what every run calls a part of its own; choose another`);
+      refuse([...at, 'name'], `"${stage.name}" is reserved for a part of every run; choose another`);
     }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
     else

@@ -38,7 +38,7 @@ export const supervisedStageSchema = z
     graduation: z
       .strictObject({
         successAtLeast: fraction.describe(
-          'Held-out success that every level must reach: what is never sampled is never reinforced.',
+          'Held-out success that every level must reach: RL cannot reinforce what is never sampled.',
         ),
         tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe(`Held-out tasks per level. ${FEWER}`),
         unjudgedAtMost: unjudgedSchema,

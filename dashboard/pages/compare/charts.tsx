@@ -11,7 +11,7 @@ const CURATED: [name: string, heading: string][] = [
   ['success/held-out', 'Held-out success'],
   ['success/train', 'Success in training'],
   ['reward/mean', 'Reward'],
-  ['reward/equal-groups', 'Groups that teach nothing'],
+  ['reward/equal-groups', 'Groups without advantages'],
   ['policy/entropy', 'Entropy, nats a token'],
   ['learner/kl', 'KL, nats'],
   ['learner/gradient-norm', 'Gradient norm'],

@@ -10,7 +10,7 @@ import { Heads } from './table.tsx';
 
 export const Overview: FC<{ compared: Comparison }> = ({ compared: { runs, heldOut } }) => (
   <>
-    <h2>What came of them</h2>
+    <h2>Results</h2>
     <Scroll label="runs">
       <table>
         <Heads first="" runs={runs.map(({ run }) => run)} />

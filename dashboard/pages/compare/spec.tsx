@@ -6,11 +6,11 @@ import { Heads, MOST_ROWS } from './table.tsx';
 
 export const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } }) => (
   <>
-    <h2>What their specs differ in</h2>
+    <h2>Differences of their specs</h2>
     {spec === null ? (
-      <p>That is not known: not all of them can be read.</p>
+      <p>Not known: not all of the specs can be read.</p>
     ) : spec.length === 0 ? (
-      <p>In nothing but the run's name.</p>
+      <p>They differ in the run's name only.</p>
     ) : (
       <Scroll label="spec differences">
         <table>

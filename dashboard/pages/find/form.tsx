@@ -29,7 +29,7 @@ export const Form: FC<{ asked: Asked; findings: Findings; stages: string[] }> = 
     <Between legend="sampled tokens" names={['min-tokens', 'max-tokens']} query={query} />
     <Between legend="turns" names={['min-turns', 'max-turns']} query={query} />
     <Choice label="called the tool" name="tool" query={query} of={there.tools} />
-    <Choice label="was told of an error" name="error" query={query} of={[ANY_ERROR, ...OBSERVED_ERRORS]} />
+    <Choice label="got an error" name="error" query={query} of={[ANY_ERROR, ...OBSERVED_ERRORS]} />
     <label>
       text in it (every trajectory is read)
       <input name="text" value={query.text ?? ''} maxlength={200} />

@@ -24,11 +24,11 @@ export const Hits: FC<{ search: TextSearch; asked: Asked; context: Context }> = 
         {state === 'goes on' && `${at.done} of ${at.total} groups are read. `}
         {state === 'done' &&
           (full ? `The first ${MOST_HITS} are shown. ` : `All ${at.total} groups are read. `)}
-        {state === 'ended' && `Nobody waited for it, so it ended after ${at.done} of ${at.total} groups. `}
+        {state === 'ended' &&
+          `Nobody had the page open, so the search ended after ${at.done} of ${at.total} groups. `}
         {state === 'failed' && (
           <>
-            It came to an end after {at.done} of {at.total} groups:{' '}
-            <Text value={problem ?? ''} max={500} />{' '}
+            It ended after {at.done} of {at.total} groups: <Text value={problem ?? ''} max={500} />{' '}
           </>
         )}
         {state !== 'done' && <a href={linkTo('/find', asked)}>Look again</a>}

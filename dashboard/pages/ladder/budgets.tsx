@@ -14,23 +14,23 @@ export const Budgets: FC<{ view: LadderView }> = ({
       <h2>Budgets</h2>
       <p class="note">
         {stage === null ? (
-          'Nothing has climbed yet.'
+          'No candidate was escalated yet.'
         ) : (
           <>
             Of the stage <Text value={stage} max={100} />.
           </>
         )}{' '}
         {budgetsFrom === 'ledger'
-          ? "The ladder's workflow does not answer, so this is what the ledger says was spent; what is promised to computations under way is not known."
+          ? "The ladder's workflow does not answer, so spending is that of the ledger. What is promised to computations under way is not known."
           : `${amount(waiting ?? 0, 'computation')} ${waiting === 1 ? 'has' : 'have'} been asked for and ${waiting === 1 ? 'has' : 'have'} not answered.`}
         {tiers.some(({ totals }) => totals.openSeconds > 0) &&
-          ' The time of people is that for which their reviews were open.'}
+          ' For people, time is how long their reviews were open.'}
       </p>
       <Scroll label="budgets">
         <table>
           <thead>
             <tr>
-              <th scope="col">rung</th>
+              <th scope="col">tier</th>
               <th scope="col">of</th>
               <th scope="col" class="number">
                 limit

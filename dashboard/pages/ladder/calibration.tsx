@@ -39,7 +39,7 @@ export const Calibrated: FC<{ of: LadderCalibration }> = ({
           </li>
         )}
       </ul>
-      <p class="note">Dashed: both say the same.</p>
+      <p class="note">Dashed: both give the same score.</p>
     </Figure>
   );
 };

@@ -11,11 +11,11 @@ export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rung
     <h2>Deferred</h2>
     {tiers.some(({ totals }) => totals.deferred > 0) && <p>{deferredText(tiers, deferred)}</p>}
     {deferred.count === 0 ? (
-      <p>Nothing waits in the archive for a budget.</p>
+      <p>No candidate waits in the archive for a budget.</p>
     ) : (
       <Listing
-        caption={`What no budget had room for and nobody has judged since: the best ${deferred.best.length} of ${deferred.count} by what the rung is expected to say. A sweep works through them in this order.`}
-        columns={['expected', 'rung', 'subject', 'rests on']}
+        caption={`Candidates that no budget had room for and that were not judged since: the best ${deferred.best.length} of ${deferred.count} by the score that their tier is expected to give. A sweep works through them in this order.`}
+        columns={['expected', 'tier', 'subject', 'rests on']}
       >
         {deferred.best.map(({ value, verifier, digest, basis }) => (
           <tr data-item>
@@ -28,8 +28,8 @@ export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rung
             </td>
             <td>
               {basis === null
-                ? 'no rung could judge it'
-                : `${tiers.find(({ rung: tier }) => tier === basis.tierSpec)?.verifier ?? `rung ${basis.tierSpec}`} said ${basis.score.toFixed(3)}`}
+                ? 'no tier could judge it'
+                : `${tiers.find(({ rung: tier }) => tier === basis.tierSpec)?.verifier ?? `tier ${basis.tierSpec}`} said ${basis.score.toFixed(3)}`}
             </td>
           </tr>
         ))}

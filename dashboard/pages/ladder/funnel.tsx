@@ -15,7 +15,7 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
   const tiers = rungs.map((tier) => tierOf(tier, ledger.episodes));
   const height = funnelHeight(tiers.length);
   const parts = funnelChart(FUNNEL_WIDTH, height, {
-    heading: 'Who was judged and sent up, what was answered, and what it cost',
+    heading: 'Candidates judged and escalated, verdicts, and their cost',
     note: 'pale: episodes; full: those that go on, then subjects that were answered; logarithmic',
     tiers,
   });
@@ -24,19 +24,20 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
     <>
       <h2>Funnel</h2>
       <div class="funnel">
-        <Figure heading="By rung" svg={figure(label, FUNNEL_WIDTH, height, parts)} wide />
+        <Figure heading="By tier" svg={figure(label, FUNNEL_WIDTH, height, parts)} wide />
       </div>
-      <Scroll label="rungs">
+      <Scroll label="tiers">
         <table>
           <caption>
-            Episodes are those that the lowest rung judged, and that were sent up to the others. Deferred,
-            accepted and rejected are decisions about episodes; subjects are what a verifier was asked about,
-            each once. Computed: for this run; shared: computed for another one, or before. People were asked
-            for as long as their reviews were open, which is no working time and in no other figure.
+            Episodes: for the lowest tier those that it judged, for the others those that were escalated to
+            it. Deferred, accepted and rejected are decisions about episodes; each subject that a verifier was
+            asked about counts once. Computed: for this run; shared: computed for another one, or before. For
+            people, the time that their reviews were open is shown; it is not working time and in no other
+            figure.
           </caption>
           <thead>
             <tr>
-              <th scope="col">rung</th>
+              <th scope="col">tier</th>
               {COLUMNS.map(([name]) => (
                 <th scope="col" class="number">
                   {name}
@@ -49,7 +50,7 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
               <tr>
                 <th scope="row">
                   <Text value={tier.verifier} max={100} />{' '}
-                  <small class="whole">{tier.tier ?? 'no rung: measured or swept'}</small>
+                  <small class="whole">{tier.tier ?? 'no tier: measured or swept'}</small>
                 </th>
                 {COLUMNS.map(([name, value]) => (
                   <td class="number">
@@ -84,14 +85,14 @@ function tierOf(
     return {
       ...about,
       reached: count(judged, 'episodes'),
-      passed: count(escalated, 'to go on'),
+      passed: count(escalated, 'to be escalated'),
       cost: '',
       details,
     };
   }
   return {
     ...about,
-    reached: count(totals.escalated, 'sent up'),
+    reached: count(totals.escalated, 'escalated'),
     passed: count(answered, 'answered'),
     cost: `${totals.computed.toLocaleString('en')} computed, ${duration(totals.seconds)}, ${dollars(totals.usd)}`,
     details: detailsOf(totals),
@@ -131,6 +132,6 @@ const COLUMNS: readonly (readonly [name: string, value: (tier: TierRow) => strin
   ['accepted', ({ totals }) => String(totals.accepted)],
   ['rejected', ({ totals }) => String(totals.rejected)],
   ['time', ({ totals }) => duration(totals.seconds)],
-  ['people asked for', ({ totals }) => (totals.openSeconds === 0 ? '–' : duration(totals.openSeconds))],
+  ['reviews open', ({ totals }) => (totals.openSeconds === 0 ? '–' : duration(totals.openSeconds))],
   ['cost', ({ totals }) => dollars(totals.usd)],
 ];

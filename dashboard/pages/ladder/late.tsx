@@ -8,7 +8,7 @@ import { Verdicts } from './verdicts.tsx';
 /** One that came when the run was over is not late: nothing waited for it. */
 export function lateText(late: number, afterRun: number): string {
   const parts = [
-    ...(late > 0 ? [`${amount(late, 'verdict')} came after the step that asked had gone on`] : []),
+    ...(late > 0 ? [`${amount(late, 'verdict')} came after their step had gone on`] : []),
     ...(afterRun > 0 ? [`${amount(afterRun, 'verdict')} came after the end of the run`] : []),
   ];
   return `${parts.join('; ')}.`;
@@ -27,8 +27,8 @@ export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs: tie
           <p>
             {lateText(late.count - afterRun, afterRun)}{' '}
             {offered.count === 0
-              ? 'None changed a reward that was learnt from again.'
-              : `They changed rewards of ${amount(offered.episodes, 'episode')}, learnt from again in ${amount(offered.count, 'offer')}.`}
+              ? 'None changed a reward that was trained on again.'
+              : `They changed rewards of ${amount(offered.episodes, 'episode')}, trained on again in ${amount(offered.count, 'offer')}.`}
           </p>
           <Verdicts
             run={run}
@@ -37,7 +37,7 @@ export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs: tie
           />
           {offered.newest.length > 0 && (
             <Listing
-              caption="What was learnt from again"
+              caption="What was trained on again"
               columns={['in step', 'episodes of step', 'episodes']}
             >
               {offered.newest.toReversed().map(({ stage, step, fromStep, episodes }) => (

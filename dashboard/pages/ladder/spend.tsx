@@ -18,11 +18,11 @@ export const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
         caption="By stage or evaluation"
         columns={[
           'stage',
-          'rung',
+          'tier',
           'computed',
           'shared',
           'time',
-          'people asked for',
+          'reviews open',
           'cost',
           'lost attempts took',
         ]}

@@ -8,7 +8,7 @@ export const Newest: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => (
   <>
     <h2>Newest verdicts</h2>
     {ledger.newest.length === 0 ? (
-      <p>Nobody has answered yet.</p>
+      <p>There is no verdict yet.</p>
     ) : (
       <Verdicts
         run={run}

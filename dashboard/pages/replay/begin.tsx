@@ -16,7 +16,7 @@ export const Begin: FC<{ place: Place; looked: Looked; context: Context }> = ({ 
         <input type="number" name="alternatives" value="5" min="0" max={MOST_ALTERNATIVES} required />
       </label>
     </Action>
-    <h2 id="fork">Go another way</h2>
+    <h2 id="fork">Fork</h2>
     <p>
       From a token that the policy sampled: with another one in its place and otherwise the same draws, or
       with other draws. Tools are really called, the run's fast verifiers judge it, and nothing of it is kept

@@ -30,7 +30,7 @@ export const Fork: FC<{
         The episode as it was: <OutcomeLine outcome={stored.outcome} />
       </p>
       <Components outcome={fork.outcome ?? undefined} />
-      <p class="note">Nothing of it is kept in the run.</p>
+      <p class="note">Nothing of it is stored in the run.</p>
       <ol class="turns" start={first}>
         {turns.slice(first - 1).map(({ text, observation }, i) => (
           <li>

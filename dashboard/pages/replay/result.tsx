@@ -23,7 +23,11 @@ export const Result: FC<{ place: Place; job: ReplayJob; replay: Replayed; looked
     <section aria-labelledby="result">
       <h2 id="result">{replay.equal ? 'The same' : 'Not the same'}</h2>
       <p class={replay.equal ? 'good' : 'bad'}>{verdictOf(replay)}</p>
-      {unread && <p class="note">Its environment is not known here: what it read was taken as it is.</p>}
+      {unread && (
+        <p class="note">
+          Its environment is not known here, so the recorded observations were used unchecked.
+        </p>
+      )}
       {differences.length > 0 && (
         <ul>
           {differences.slice(0, MOST_DIFFERENCES).map((difference) => (

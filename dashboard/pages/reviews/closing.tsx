@@ -4,7 +4,7 @@ import { Action } from '../../parts/action.tsx';
 import { LONGEST_COMMENT, LONGEST_NAME } from './form.ts';
 
 export const ReadOnly: FC = () => (
-  <p class="note">This dashboard only shows: it was started without --actions.</p>
+  <p class="note">This dashboard is read-only: it was started without --actions.</p>
 );
 
 export const Who: FC<{ label: string; name: string; value?: string }> = ({ label, name, value = '' }) => (

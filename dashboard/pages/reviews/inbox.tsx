@@ -15,7 +15,7 @@ export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: D
   more,
   drawn,
 }) => {
-  if (reviews.length === 0) return <p>No review is open: nobody waits for a person.</p>;
+  if (reviews.length === 0) return <p>No review is open.</p>;
   return (
     <Scroll label="open reviews">
       <table>
@@ -28,7 +28,7 @@ export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: D
             <th scope="col">review</th>
             <th scope="col">run</th>
             <th scope="col">what</th>
-            <th scope="col">cheaper verdicts</th>
+            <th scope="col">verdicts of lower tiers</th>
             <th scope="col">opinions</th>
             <th scope="col">deadline, UTC</th>
           </tr>
@@ -43,7 +43,7 @@ export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: D
               </td>
               <td>
                 {run === null ? 'not known' : <RunLink run={run} />}
-                {runOver && <div class="warn">is over: a verdict is kept for other runs</div>}
+                {runOver && <div class="warn">is over: a verdict is stored for other runs</div>}
               </td>
               {state === null ? (
                 <td colspan={4}>

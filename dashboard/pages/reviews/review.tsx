@@ -48,12 +48,14 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
         <dd>
           {run === null ? 'not known' : <RunLink run={run} />}
           {forOthers && (
-            <div class="warn">is over: a verdict is kept for other runs, and changes nothing in this one</div>
+            <div class="warn">
+              is over: a verdict is stored for other runs, and changes nothing in this one
+            </div>
           )}
         </dd>
         {run !== null && (
           <>
-            <dt>its way so far</dt>
+            <dt>its history</dt>
             <dd>
               <a href={candidateAt(run, verifier, digest)}>every decision and verdict</a>
             </dd>
@@ -77,7 +79,7 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
           <Deadline of={state} />
         </dd>
       </dl>
-      <h2>Cheaper verdicts</h2>
+      <h2>Verdicts of lower tiers</h2>
       {(ask.cheaper ?? []).length === 0 && <p>None is known of it here.</p>}
       {(ask.cheaper ?? []).map((one) => (
         <div class="card">
@@ -106,7 +108,7 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
         ))}
         {withdrawn.map(({ reviewer, reason }) => (
           <li class="muted">
-            <Text value={reviewer} max={LONGEST_NAME} /> took it back
+            <Text value={reviewer} max={LONGEST_NAME} /> withdrew it
             {reason !== undefined && (
               <>
                 {': '}

@@ -31,7 +31,7 @@ export const Forms: FC<{ id: string; state: ReviewState; token: string; typed: O
         />
       </label>
       <label>
-        Comment, if there is something to say
+        Comment (optional)
         <textarea name="comment" rows={4} maxlength={LONGEST_COMMENT}>
           {typed?.comment ?? ''}
         </textarea>
@@ -40,8 +40,8 @@ export const Forms: FC<{ id: string; state: ReviewState; token: string; typed: O
     </form>
     {state.opinions.length > 0 && (
       <>
-        <h2>Take an opinion back</h2>
-        <Action to={`${reviewAt(id)}/withdraw`} token={token} label="Take it back">
+        <h2>Withdraw a verdict</h2>
+        <Action to={`${reviewAt(id)}/withdraw`} token={token} label="Withdraw it">
           <label>
             Whose
             <select name="reviewer">

@@ -11,7 +11,7 @@ export const Arms: FC<{ step: StoredStep }> = ({ step }) => (
     <Scroll>
       <table>
         <caption>
-          What stage {step.stage} believes of each environment and level, by which it draws tasks
+          How stage {step.stage} estimates each environment and level, which decides how it draws tasks
         </caption>
         <thead>
           <tr>

@@ -19,7 +19,7 @@ export const Happened: FC<{ run: string; steps: readonly StoredStep[] }> = ({ ru
       <HappenedIn run={run} steps={notable.slice(-MOST_NOTABLE).toReversed()} />
       {notable.length > MOST_NOTABLE && (
         <details>
-          <summary>What happened before</summary>
+          <summary>Earlier ones</summary>
           {before.length > MOST_BEFORE && (
             <p>
               The last {MOST_BEFORE} of {before.length} steps.

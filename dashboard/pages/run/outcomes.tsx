@@ -22,7 +22,7 @@ export const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
       <h2>Outcomes</h2>
       <Scroll>
         <table>
-          <caption>Episodes that were rolled out to learn from</caption>
+          <caption>Episodes that were rolled out for training</caption>
           <thead>
             <tr>
               <th scope="col">outcome</th>
@@ -51,7 +51,7 @@ export const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
       </Scroll>
       {Object.keys(failures).length > 0 && (
         <p class="note">
-          Failed by where:{' '}
+          Failed, by boundary:{' '}
           {Object.entries(failures)
             .map(([boundary, count]) => `${boundary} ${count}`)
             .join(', ')}

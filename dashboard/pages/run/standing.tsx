@@ -67,7 +67,7 @@ export const Standing: FC<{ view: RunView; last: StoredStep | undefined; context
           <dt>not told</dt>
           <dd class="muted">
             by its workflow, which is over and does not answer: <Text value={progress.problem} max={300} />{' '}
-            What is here is from the store.
+            These facts are from the store.
           </dd>
         </>
       )}
@@ -99,7 +99,7 @@ export const Standing: FC<{ view: RunView; last: StoredStep | undefined; context
       )}
       <dt>sampled</dt>
       <dd>
-        <Num value={sampled} /> tokens to learn from
+        <Num value={sampled} /> tokens for training
       </dd>
       {equal !== null && (
         <>

@@ -35,14 +35,14 @@ export function steerPages(app: App, context: Context & { observer: RunObserver 
     workflowOf(view);
     return c.html(
       <Layout title={`Stop ${run}?`} crumbs={[{ href: runAt(run), label: run }]}>
-        <p>The run ends after the step in flight, with its checkpoint. It cannot be gone on with.</p>
+        <p>The run ends after the step in flight, with its checkpoint. It cannot be continued.</p>
         {context.actions ? (
           <Action to={`${runAt(run)}/stop`} token={context.formToken} label="Stop the run" danger />
         ) : (
-          <p class="note">This dashboard only shows: it was started without --actions.</p>
+          <p class="note">This dashboard is read-only: it was started without --actions.</p>
         )}
         <p>
-          <a href={runAt(run)}>Leave it going</a>
+          <a href={runAt(run)}>Let it go on</a>
         </p>
       </Layout>,
     );

@@ -52,7 +52,7 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
         )}
         {batch && (
           <>
-            <dt>learnt from</dt>
+            <dt>trained on</dt>
             <dd>
               {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
               tokens; {amount(batch.degenerateGroups, 'group')} without contrast

@@ -24,7 +24,7 @@ export const Groups: FC<{
   const groups = comparedSamples(rows, truncated, { greedy }).toSorted(
     (a, b) => (b.deviation ?? -1) - (a.deviation ?? -1),
   );
-  if (groups.length === 0) return <p>No episode of this step is kept.</p>;
+  if (groups.length === 0) return <p>No episode of this step is stored.</p>;
   const shown = shownOf(paged, groups);
   const silent = groups.filter(({ deviation }) => deviation === null || deviation === 0);
   return (
@@ -63,7 +63,7 @@ export const Groups: FC<{
                 </th>
                 <td class="number">
                   <Num value={deviation} />
-                  {!taught && <span class="warn"> teaches nothing</span>}
+                  {!taught && <span class="warn"> no advantages</span>}
                 </td>
                 <td class="number">
                   <Num value={mean} />

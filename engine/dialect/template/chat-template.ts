@@ -117,7 +117,7 @@ function refused(why: string, cause?: unknown): GradusError {
   return new GradusError(
     'policy',
     'chat-template',
-    `The checkpoint's chat template ${why}. Mend chat_template in its tokenizer_config.json, or choose another model.dialect.`,
+    `The checkpoint's chat template ${why}. Fix chat_template in its tokenizer_config.json, or choose another model.dialect.`,
     { cause },
   );
 }

@@ -117,6 +117,6 @@ function cannotSplit(why: string): GradusError {
   return new GradusError(
     'policy',
     'chat-template',
-    `The checkpoint's chat template ${why}, so tool results cannot be appended to sampled turns: set model.dialect to search-r1 or retool, which do not need it, or mend chat_template in its tokenizer_config.json.`,
+    `The checkpoint's chat template ${why}, so tool results cannot be appended to sampled turns: set model.dialect to search-r1 or retool, which do not need it, or fix chat_template in its tokenizer_config.json.`,
   );
 }

@@ -263,8 +263,8 @@ class Connection {
     return new GradusError(
       'learner',
       'process-died',
-      `The learner process ended (${how}) before its answer. It starts anew with the next step; if that dies too, ` +
-        `look for a lack of memory.${words === '' ? '' : `\nIts last words: ${words}`}`,
+      `The learner process ended (${how}) before its answer. It starts again with the next step; if that dies too, ` +
+        `check whether there is too little memory.${words === '' ? '' : `\nIts last words: ${words}`}`,
       { retryable: true },
     );
   }

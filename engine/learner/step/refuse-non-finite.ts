@@ -8,6 +8,6 @@ export function refuseNonFinite(values: Float32Array, whose: string, what = 'log
     'learner',
     'diverged',
     `the ${what} of token ${bad} of the batch is ${values[bad]} under ${whose}: ` +
-      'these weights are broken, or hold for impossible what was sampled. Go back to an earlier checkpoint, or lower the learning rate.',
+      'these weights are broken, or give the sampled token no probability. Go back to an earlier checkpoint, or lower the learning rate.',
   );
 }

@@ -89,7 +89,7 @@ async function loadNative(addon: string, wantGpu: boolean): Promise<Backend> {
       'learner',
       'backend-missing',
       `The learner's TensorFlow (${addon}) cannot be loaded. Run \`${commandLine('setup')}\`, which builds it, ` +
-        `or set GRADUS_LEARNER_BACKEND=wasm to learn some 50 times slower without it.\n${messageOf(error)}`,
+        `or set GRADUS_LEARNER_BACKEND=wasm to train without it, some 50 times slower.\n${messageOf(error)}`,
       { cause: error },
     );
   }

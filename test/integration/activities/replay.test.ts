@@ -316,7 +316,7 @@ describe('a fork', () => {
     const pinned = await find(of('house-pin', 'pinned'));
     const { turns } = pinned.episode;
     await expect(forked(pinned, { at: turns.at(-1)!.start, token: null, seed: 1 })).rejects.toThrow(
-      /cannot be had twice \(pin\)/,
+      /cannot be opened a second time \(pin\)/,
     );
     const { stopped, outcome } = await forked(pinned, { at: turns[0]!.start, token: null, seed: 1 });
     expect(stopped).toBeNull();
@@ -361,7 +361,7 @@ describe('a fork', () => {
       { at, token: tokens[at]!, seed: null },
       options,
     );
-    expect([stopped, outcome]).toEqual([expect.stringContaining('go has an effect'), null]);
+    expect([stopped, outcome]).toEqual([expect.stringContaining('go must be called once only'), null]);
     const behind = { at: turns[went + 1]!.start, token: null, seed: 1 };
     await expect(forkEpisode(stored, lease, behind, options)).rejects.toThrow(
       /go in turn \d+ must not be made/,

@@ -133,7 +133,7 @@ test('episodes of another run are taken where they are of the same tokens', asyn
   const different = { ...same, run: 'different', checkpoint };
   await expect(curriculum.collectStored(different, signal)).rejects.toMatchObject({
     boundary: 'spec',
-    message: expect.stringContaining('the episodes of source are of other tokens') as string,
+    message: expect.stringContaining('the episodes of source are of another tokenizer') as string,
   });
 });
 
@@ -198,7 +198,7 @@ test('episodes of another run that are not there, or of other tokens, are refuse
   await expect(open('harder', learns(harder))).rejects.toMatchObject(none);
   const others = {
     boundary: 'spec',
-    message: expect.stringContaining('the episodes of rolled-out are of other tokens') as string,
+    message: expect.stringContaining('the episodes of rolled-out are of another tokenizer') as string,
   };
   await saved('other-tokens', tokenizerJson.replace('"version"', '"version" '));
   await expect(open('unlike-it', learns(offline({}), 'other-tokens'))).rejects.toMatchObject(others);

@@ -113,6 +113,6 @@ test.each(['before', 'after', 'rl.held-out', 'warm-start'])(
     const collect = { kind: 'stored', run: 'source', stage };
     await expect(
       open(`from-${stage}`, { name: 'offline', algorithm: { kind: 'rft' }, collect }),
-    ).rejects.toThrow(`learns from ${stage} of source, which is no stage that rolls out to learn`);
+    ).rejects.toThrow(`learns from ${stage} of source, which is no stage that collects rollouts`);
   },
 );

@@ -34,8 +34,8 @@ test('each other run that goes on is named, with how far it is and the command t
     30_000,
     () => `other runs: ${lines.join('\n')}`,
   );
-  const line = lines.find((one) => one.startsWith("also going on: ann's spec (step 5); to stop it"));
-  expect(lines.some((one) => one.startsWith('also going on: new; to stop it'))).toBe(true);
+  const line = lines.find((one) => one.startsWith("also running: ann's spec (step 5); to stop it"));
+  expect(lines.some((one) => one.startsWith('also running: new; to stop it'))).toBe(true);
 
   const command = /to stop it after the step in flight: (.*)$/.exec(line!)![1]!;
   const { code, stdout, stderr } = await runCommand('bash', ['-c', command], {

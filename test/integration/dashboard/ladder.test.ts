@@ -65,7 +65,7 @@ async function send(at: string, to: string, fields: Record<string, string>) {
 /** By their buttons: the page that each is on, where it goes, and what nobody types. */
 const FORMS = {
   'Submit verdict': { on: '', to: 'submit', hidden: {} },
-  'Take it back': { on: '', to: 'withdraw', hidden: {} },
+  'Withdraw it': { on: '', to: 'withdraw', hidden: {} },
   'Close the review': { on: '/close', to: 'withdraw', hidden: { all: 'true' } },
 };
 
@@ -173,7 +173,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   const at = (await openReviews()).find((one) => one.includes('expert'))!;
   const asked = await textOf(at);
   expect(asked).toContain(candidateAt(RUN, 'expert', digestIn(at)));
-  expect(asked).toMatch(/Cheaper verdicts[\s\S]*near[\s\S]*Opinions/);
+  expect(asked).toMatch(/Verdicts of lower tiers[\s\S]*near[\s\S]*Opinions/);
   const refused = await send(at, 'submit', { reviewer: 'ann', score: '2', comment: 'can <b>be</b> made' });
   expect(refused.status).toBe(409);
   expect(refused.body).toContain('the score 2 is not in [0, 1]');
@@ -185,8 +185,8 @@ test('people give verdicts from the page, take them back, are told what is refus
   expect((await send(at, 'submit', { reviewer: 'ann', score: '0.1' })).body).toContain(
     'ann has given a verdict already',
   );
-  await fill(at, 'Take it back', { reviewer: 'ann', reason: 'a mistake' });
-  expect(await textOf(at)).toMatch(/ann took it back: a mistake/);
+  await fill(at, 'Withdraw it', { reviewer: 'ann', reason: 'a mistake' });
+  expect(await textOf(at)).toMatch(/ann withdrew it: a mistake/);
   for (const [reviewer, score] of [
     ['ann', '0.9'],
     ['bob', '1'],
@@ -218,7 +218,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   const page = await textOf(life);
   expect(page).toContain('US$ 5.00');
   expect(page).toContain('ann: 0.9');
-  expect(page).toMatch(/sent up to[\s\S]*near[\s\S]*sent up to[\s\S]*expert/);
+  expect(page).toMatch(/escalated to[\s\S]*near[\s\S]*escalated to[\s\S]*expert/);
   expect(page).toContain('class="drawing"');
   const [, episode] = /href="([^"]+\/episodes\/[^"]+)"/.exec(page)!;
   const found = await get(episode!);
@@ -253,7 +253,7 @@ test('the page of the ladder has funnel, budgets with promises, calibration, wha
   expect(page).toMatch(/computations have been asked for and have not answered/);
   expect(page).toMatch(/is-number → near/);
   expect(page).toMatch(/[1-9]\d* pairs counted, [1-9]\d* of them drawn/);
-  expect(page).toMatch(/What no budget had room for/);
+  expect(page).toMatch(/Candidates that no budget had room for/);
   expect(page).toMatch(/1 verdict came after/);
   const links = [...page.matchAll(/href="(\/runs\/judged\/candidates\/[^"]+)"/g)].map(([, at]) => at!);
   expect(new Set(links.map((at) => at.split('/')[4]))).toEqual(new Set(['near', 'expert']));
@@ -288,7 +288,7 @@ test('reviews of a run that is over are told, and closed together, but for those
   const [, count] = /(\d+) reviews? that this run asked for (?:is|are) still open/.exec(page)!;
   expect(page).toContain(`href="${reviewsOf(RUN)}"`);
   const inbox = await textOf(reviewsOf(RUN));
-  expect(inbox.match(/is over: a verdict is kept for other runs/g)).toHaveLength(Number(count));
+  expect(inbox.match(/is over: a verdict is stored for other runs/g)).toHaveLength(Number(count));
   expect(inbox).not.toContain(stranger);
   expect(inbox).toContain(closeAllAt(RUN));
   // It asks back, and names who did it.

@@ -239,7 +239,7 @@ describe('refuses', () => {
       };
       expect(
         await answerTo(headers, { at: guarded.url, path: `/runs/${WAITS}/pause`, body: 'token=x' }),
-      ).toBe('This page is older than the dashboard: load it again, and repeat what you wanted.\n');
+      ).toBe('This page is older than the dashboard: load it again, and repeat your change.\n');
     } finally {
       await guarded.close();
     }

@@ -75,7 +75,7 @@ test.each([
   [
     'a verifier of no rung',
     { run: 'my-run', verifier: 'dfft', budget },
-    'verifier: no rung of "my-run" has this verifier; did you mean "dft"?',
+    'verifier: no tier of "my-run" has this verifier; did you mean "dft"?',
   ],
   ['a name that is no part of a key', { run: '../x', budget }, 'run: use letters, digits'],
   [

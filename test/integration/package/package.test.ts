@@ -92,7 +92,7 @@ test('what is wrong with an environment is found, and the exit code says so', as
   const source = await readFile(file, 'utf8');
   await writeFile(file, source.replace('`The code is ', '`${Math.random()} The code is '));
   expect(await ran('npx', ['gradus', 'check', 'environment.ts'], project, 1)).toContain(
-    'is another one in another process',
+    'differs in another process',
   );
   await writeFile(file, source);
 });

@@ -314,7 +314,7 @@ test('pages say that Temporal is away, and show what the store has', async () =>
   try {
     const [status, page] = await get(ladderAt('climbs'));
     expect(status).toBe(200);
-    expect(page).toContain('what is promised to computations under way is not known');
+    expect(page).toContain('What is promised to computations under way is not known');
     const [found, life] = await get(candidateAt('climbs', 'near', NEAR));
     expect(found).toBe(200);
     expect(life).toContain('off by one');

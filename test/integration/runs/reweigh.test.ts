@@ -126,7 +126,7 @@ test('the figures of a step are what its stored episodes come to', async () => {
   }
   const page = await pagesOf(store)(`/runs/${run}`);
   const all = sum(told.map(({ rollout }) => (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0)));
-  expect(page.text).toContain(`sampled ${shortNumber(all)} tokens to learn from`);
+  expect(page.text).toContain(`sampled ${shortNumber(all)} tokens for training`);
 
   // A greedy sample of each task is what the others are compared with, and no group that does not teach.
   const remax = await pagesOf(store)(`/runs/${run}/steps/remax/1`);
@@ -303,7 +303,7 @@ test('a page has the form, what flips and which tasks begin or stop to teach', a
   const { text } = await ask(`${at}?${new URLSearchParams(CHANGES).toString()}`);
   expect(text).toContain('rule:linear-length.target: 4 → 12');
   expect(text).toMatch(/\d+ of 16 rewards are other ones/);
-  expect(text).toContain('Tasks whose rewards or advantages are other ones');
+  expect(text).toContain('Tasks whose rewards or advantages differ');
   expect(await ask(`${at}?fromat.weight=1`)).toMatchObject({
     status: 400,
     text: expect.stringContaining('did you mean "format.weight"?'),

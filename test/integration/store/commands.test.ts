@@ -62,5 +62,5 @@ test.each([
 ])('gradus %s, which lacks something or is none, says where help is', async (args) => {
   const { code, stderr } = await gradus(...args.split(' '));
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^error: .*\n\(--help says what there is\)/);
+  expect(stderr).toMatch(/^error: .*\n\(--help lists commands and options\)/);
 });

@@ -101,7 +101,7 @@ test('groups that teach nothing, and a stage that did not graduate, stand in the
   reportRun({ ...result, stages: [stage] }, shown, 0.95, 281, (line) => lines.push(line));
   expect(lines).toContain('stage rl did not graduate: 40 steps are done');
   expect(lines.join('\n')).toContain('in the last step 95.0 % of the groups had equal rewards');
-  expect(lines).toContain('stage rl sampled 4000 tokens, of which 14.0 % taught');
+  expect(lines).toContain('stage rl sampled 4000 tokens; 14.0 % of them are trained tokens');
   expect(summarizeRun(result, shown, 0.95, 281)).toMatchObject({
     tokens: { rl: { sampled: 4000, taught: 560 } },
     standing: ['no-contrast'],

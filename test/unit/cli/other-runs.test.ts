@@ -10,7 +10,7 @@ test('a list of other runs that cannot be had is said, and ends nothing', async 
   const client = { workflow: { list } } as unknown as Client;
   const settings = { temporalAddress: '127.0.0.1:7233' };
   expect(await otherRuns(client, 'mine', { stateDir: '/state', settings })).toEqual([
-    expect.stringMatching(/^also going on: a \(step 3\); to stop it/u),
-    'which other runs go on cannot be said: no visibility store',
+    expect.stringMatching(/^also running: a \(step 3\); to stop it/u),
+    'other runs that go on could not be listed: no visibility store',
   ]);
 });

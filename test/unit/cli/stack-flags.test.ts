@@ -20,7 +20,7 @@ test.each([
 ])('%s is refused, and where flags go is said', (_, given, error) => {
   const said = refusalOf(...given);
   expect(said).toMatch(error);
-  expect(said).toMatch(/--help says .* npm run demo -- --json/);
+  expect(said).toMatch(/--help lists .* npm run demo -- --json/);
 });
 
 test("Temporal's own web interface is there unless it is left out", () => {

@@ -12,7 +12,7 @@ test('decisions to defer and the subjects that are listed are brought together i
 
 test('verdicts that came when the run was over are not counted as late', () => {
   expect(lateText(1, 6)).toBe(
-    '1 verdict came after the step that asked had gone on; 6 verdicts came after the end of the run.',
+    '1 verdict came after their step had gone on; 6 verdicts came after the end of the run.',
   );
   expect(lateText(0, 1)).toBe('1 verdict came after the end of the run.');
 });

@@ -33,7 +33,7 @@ describe('a run that begins with a checkpoint', () => {
   });
 
   test.each<[string, () => void, string]>([
-    ['speaks nothing that is known', speaks({}, 'calculator'), 'say in model.dialect which it speaks'],
+    ['speaks nothing that is known', speaks({}, 'calculator'), 'name its dialect in model.dialect'],
     [
       'cannot call one of several tools by a tag',
       speaks(qwen, 'library', { name: 'search-r1' }),

@@ -43,8 +43,8 @@ describe('what could not be carried out is refused, with what to do:', () => {
     ['steps without end', { stage: { maxSteps: 1e15 } }, 'stages[1].maxSteps: must be at most 1000000'],
     ['a name with two dots in a row', { stage: { name: 'a..b' } }, 'stages[1].name: use letters'],
     ['a name that ends with a dot', { stage: { name: 'rl.' } }, 'stages[1].name: use letters'],
-    ['a stage called ladder', { stage: { name: 'ladder' } }, '"ladder" is what every run calls a part'],
-    ['a stage called Report', { stage: { name: 'Report' } }, 'is what every run calls a part'],
+    ['a stage called ladder', { stage: { name: 'ladder' } }, '"ladder" is reserved for a part'],
+    ['a stage called Report', { stage: { name: 'Report' } }, 'is reserved for a part'],
     [
       'two stages of one name',
       { stage: { name: 'Warm' } },

@@ -58,12 +58,12 @@ describe('refuses', () => {
     [
       'a method that must sample itself, with those that need not',
       { algorithm: { kind: 'ppo' } },
-      'stages[2].algorithm.kind: ppo learns from what the policy itself has just sampled: choose vtrace, rft, dpo, agentq, kto, opd, or with an importanceCap (2, say) grpo, dapo, rloo, reinforce++, gigpo, process, or leave out collect',
+      'stages[2].algorithm.kind: ppo is on-policy and needs fresh samples: choose vtrace, rft, dpo, agentq, kto, opd, or with an importanceCap (2, say) grpo, dapo, rloo, reinforce++, gigpo, process, or leave out collect',
     ],
     [
       'a method without the weight that it needs',
       { algorithm: { kind: 'grpo' } },
-      'stages[2].algorithm.importanceCap: stored episodes are of another policy than the one that learns: set a cap above 0 (2, say), or leave out collect',
+      'stages[2].algorithm.importanceCap: stored episodes were sampled by another policy than the one that is trained: set a cap above 0 (2, say), or leave out collect',
     ],
     [
       'a penalty of the policy that sampled',
@@ -78,7 +78,7 @@ describe('refuses', () => {
     [
       'an alarm that raises the temperature of what nobody samples',
       { diagnosis: { loops: ['note', 'explore'] } },
-      'stages[2].diagnosis.loops[1]: raises the temperature of what is sampled, and stored episodes are sampled already: leave it out',
+      'stages[2].diagnosis.loops[1]: raises the sampling temperature, and stored episodes are sampled already: leave it out',
     ],
     [
       'more tasks than one event can name',
@@ -134,7 +134,7 @@ describe('refuses', () => {
     [
       'refills by roots that are alone',
       { collect: { kind: 'tree', roots: 1 }, algorithm: { kind: 'dapo' } },
-      'stages[2].collect.roots: a single sample tells no task apart',
+      'stages[2].collect.roots: algorithm.maxRefills compares the roots of a task',
     ],
     [
       'agentq without a tree',

@@ -54,7 +54,7 @@ describe('what single turns are paid', () => {
   test('must be read by a method of the run', () => {
     expect(problems({ algorithm: { kind: 'gigpo' } }, [ofTurns])).toEqual([]);
     expect(problems({ algorithm: { kind: 'grpo' } }, [ofTurns])[0]).toMatch(
-      /^reward\.rules\[0\]\.by: no stage reads what single turns are paid: choose a method that does \(.*gigpo.*\)/,
+      /^reward\.rules\[0\]\.by: no stage reads rewards of single turns: choose a method that does \(.*gigpo.*\)/,
     );
   });
 
@@ -69,7 +69,7 @@ describe('what single turns are paid', () => {
 test('a critic that is trained alone to the end of the stage is refused', () => {
   const graduation = { ...rl.graduation, successAtLeast: 0.5 };
   expect(problems({ maxSteps: 5, graduation, algorithm: { kind: 'vapo' } })).toEqual([
-    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, and the policy would learn nothing: lower it, or raise maxSteps (it is not written, and 5 by default)',
+    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, so the policy would never be updated: lower it, or raise maxSteps (it is not written, and 5 by default)',
   ]);
   expect(problems({ maxSteps: 6, graduation, algorithm: { kind: 'vapo' } })).toEqual([]);
 });

@@ -297,8 +297,8 @@ describe('a spec is refused, with the path and what to write,', () => {
       'for an environment like no other',
       withAt(['stages', 0, 'tasks', 0, 'environment'], 'browser'),
       `stages[0].tasks[0].environment: no environment "browser"; valid: ${[...environments.keys()].join(', ')}. ` +
-        'One of your own is known where its module is named: in package.json, as "gradus": {"environments": ' +
-        '["./my-environment.ts"]}, or in GRADUS_ENVIRONMENTS, which goes before it. Where "npm run dev" runs, start it again then',
+        'To use one of your own, name its module in package.json, as "gradus": {"environments": ' +
+        '["./my-environment.ts"]}, or in GRADUS_ENVIRONMENTS, which takes precedence. Where "npm run dev" runs, start it again then',
     ],
     [
       'for a level that the environment lacks',
@@ -328,22 +328,22 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a cut of the sampling that no bound is known of',
       withAt(['sampling', 'topP'], 0.9),
-      'sampling.topP: may keep the whole vocabulary, and what is kept is written down with each token: give a topK of 2 to 64 besides',
+      'sampling.topP: may leave the whole vocabulary in the sampling mask, which is stored with each token: also give a topK of 2 to 64',
     ],
     [
       'for a cut of the sampling that keeps too much to write down',
       withAt(['sampling', 'topK'], 65),
-      'sampling.topK: must be at most 64: what each token is sampled among is kept with it; 0 keeps all tokens',
+      'sampling.topK: must be at most 64: the sampling mask of each token is stored with it; 0 samples among all tokens',
     ],
     [
       'for a cut of the sampling that leaves no choice',
       withAt(['sampling', 'topK'], 1),
-      'sampling.topK: of 1 leaves nothing to choose and nothing to learn: give 2 or more',
+      'sampling.topK: of 1 leaves nothing to choose and nothing to train: give 2 or more',
     ],
     [
       'for an importance weight that is never 1',
       withAt(['stages', 1, 'algorithm'], { importanceCap: 0.5 }),
-      'stages[1].algorithm.importanceCap: below 1 weighs down also what was sampled by the very policy: give 1 or more, or 0 to leave the weight out',
+      'stages[1].algorithm.importanceCap: below 1 also weighs down tokens of the policy itself: give 1 or more, or 0 to leave the weight out',
     ],
     [
       'for an importance weight that masks what differs by rounding',
@@ -408,12 +408,12 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a stage named like a phase',
       withAt(['stages', 1, 'name'], 'initialize'),
-      'stages[1].name: "initialize" is what every run calls a part of its own; choose another',
+      'stages[1].name: "initialize" is reserved for a part of every run; choose another',
     ],
     [
       "for a stage named like another one's evaluation",
       withAt(['stages', 1, 'name'], 'easy.held-out'),
-      'stages[1].name: "easy.held-out" is what every run calls a part of its own; choose another',
+      'stages[1].name: "easy.held-out" is reserved for a part of every run; choose another',
     ],
   ])('%s', (_, written, problem) => {
     expect(problemsOf(written)).toEqual([problem]);

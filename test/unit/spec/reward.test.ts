@@ -78,7 +78,7 @@ describe('the outcome keeps at least half', () => {
   const bonus = (weight: number) => ({ verifier: 'format', role: 'bonus', weight });
   const penalty = (weight: number) => ({ verifier: 'tool-shaping', role: 'penalty', weight });
   const tooMuch =
-    'reward: all that is not the outcome weighs 1.1, more than its 1: a failure could be worth more than a success; lower the weights, or say "shapingMayDominate": true';
+    'reward: all other components and rules weigh 1.1, more than its 1: a failure could be worth more than a success; lower the weights, or set "shapingMayDominate": true';
 
   test('of bonuses, penalties and rules together', () => {
     expect(refusalOf({ components: [OUTCOME, bonus(0.7), penalty(0.3)] })).toEqual([]);
@@ -171,7 +171,7 @@ describe('a reward is refused, with the path and what to write,', () => {
     [
       'for steps of what is no component',
       rule({ kind: 'process', verifier: 'sub-goals' }),
-      'reward.rules[0].verifier: "sub-goals" is no component of one verifier; valid: exact-match; give it a weight of 0 if it is only to score steps',
+      'reward.rules[0].verifier: "sub-goals" is no component of one verifier; valid: exact-match; give it a weight of 0 if it should only score steps',
     ],
     [
       'for a length that falls before it begins',
@@ -231,7 +231,7 @@ describe('a reward is refused, with the path and what to write,', () => {
     [
       'for a normalization that is divided away',
       { normalization: 'environment' },
-      'reward.normalization: does nothing where all stages divide by the deviation of the group, or only ask which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
+      'reward.normalization: does nothing where all stages divide by the deviation of the group, or only compare which sample is better: leave it out, or set algorithm.scaleRewards to "none"',
     ],
   ])('%s', (_, reward, problem) => {
     expect(refusalOf(reward)).toEqual([problem]);

@@ -50,7 +50,7 @@ describe('a ladder', () => {
 
   test('is refused, with the path and what to write', () => {
     expect(refused({ rungs: ladder, evaluateBy: 'dftt' })).toThrow(
-      /verification\.evaluateBy: no rung has this verifier.*"dft"/,
+      /verification\.evaluateBy: no tier has this verifier.*"dft"/,
     );
     expect(refused({ rungs: [ladder[0], { ...ladder[1], verifier: 'xbt' }] })).toThrow(
       /verification\.rungs\[1\]\.verifier: .*"xtb"/,
@@ -58,8 +58,8 @@ describe('a ladder', () => {
     expect(refused({ rungs: [ladder[0], ladder[2], ladder[1]] })).toThrow(
       /rungs\[2\]\.verifier: of tier simulation lies above "dft" of tier high-fidelity/,
     );
-    expect(refused({ rungs: [ladder[1], ladder[2]] })).toThrow(/rungs\[0\].*lowest rung must be a fast one/);
-    expect(refused({ rungs: [ladder[0], ladder[1], ladder[1]] })).toThrow(/"xtb" is already a rung/);
+    expect(refused({ rungs: [ladder[1], ladder[2]] })).toThrow(/rungs\[0\].*lowest one must be fast/);
+    expect(refused({ rungs: [ladder[0], ladder[1], ladder[1]] })).toThrow(/"xtb" is already a tier/);
     expect(refused({ rungs: [ladder[0]] })).toThrow(/verification\.rungs/);
     const other = { components: [{ verifier: 'molecule', role: 'outcome' }] };
     expect(refused({ rungs: ladder }, { reward: other })).toThrow(/does nothing unless reward\.components/);

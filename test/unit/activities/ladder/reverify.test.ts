@@ -15,6 +15,6 @@ test('a re-verification by a misspelt verifier is told the nearest name, and one
     'words has no verifier "exact-mach"; did you mean "exact-match"?',
   );
   expect(() => assertVerifier(environment, 'exact-match', '1')).toThrow(
-    'words has version 2 of exact-match, not 1: name that one, or start',
+    'words has version 2 of exact-match, not 1: give that version, or start',
   );
 });

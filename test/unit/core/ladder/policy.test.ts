@@ -83,7 +83,7 @@ test('a rung that abstains is passed over; the verdict below it still counts', (
   expect(decide(['abstained', undefined, undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
     tierOf: 1,
-    reason: 'no cheaper rung could judge it',
+    reason: 'no lower tier could judge it',
   });
   expect(decide(['abstained', 'passing', 'abstained'], tiers, none, () => true)).toMatchObject({
     kind: 'reject',

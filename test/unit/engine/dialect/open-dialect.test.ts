@@ -42,7 +42,7 @@ describe('the dialect of a checkpoint', () => {
 
   test('follows from its special tokens where it has no chat template', () => {
     expect(dialectOf(own, {})).toEqual({ name: 'gradus' });
-    expect(() => dialectOf(qwen, {})).toThrow('say in model.dialect which it speaks (gradus, hermes');
+    expect(() => dialectOf(qwen, {})).toThrow('name its dialect in model.dialect (gradus, hermes');
   });
 
   test.each([

@@ -23,7 +23,7 @@ test('of an environment without mistakes nothing is said', () => {
 });
 
 test.each([
-  ['by-chance', 'error: task(train, level 1, index 0) is another one in another process'],
+  ['by-chance', 'error: task(train, level 1, index 0) differs in another process'],
   ['leaks', 'error: train, level 1, index 0 and heldout, level 1, index 0 are the same task, "Repeat 0."'],
   ['ends-early', 'error: task(train, level 1, index 41) failed: no such row'],
   ['few', "error: taskCount('test', 1) is 0"],
@@ -32,17 +32,14 @@ test.each([
     'bad-expert',
     "error: exact-match says 0 of the expert's episode of train, level 1, index 0, way 0 (I do not",
   ],
-  [
-    'unknown-tool',
-    'error: the expert calls a tool that there is not (train, level 1, index 0, way 0): "look {}"',
-  ],
+  ['unknown-tool', 'error: the expert calls an unknown tool (train, level 1, index 0, way 0): "look {}"'],
   [
     'told-unknown-tool',
-    'error: the expert calls a tool that there is not (train, level 1, index 0, way 0): "look {}"',
+    'error: the expert calls an unknown tool (train, level 1, index 0, way 0): "look {}"',
   ],
   [
     'wrong-arguments',
-    'warning: a tool refuses what the expert writes (train, level 1, index 0, way 0): "count {\\"to\\":3}"',
+    'warning: a tool refuses the arguments of the expert (train, level 1, index 0, way 0): "count {\\"to\\":3}"',
   ],
   [
     'pays-ten',
@@ -50,7 +47,7 @@ test.each([
   ],
   [
     'shares',
-    'error: two episodes that are played by turns disturb each other: in that of train, level 1, index 7, way 0 call 2 gave "call 2", then "call 3" beside that of train, level 1, index 0, way 0',
+    'error: two episodes that are played alternately disturb each other: in that of train, level 1, index 7, way 0 call 2 gave "call 2", then "call 3" beside that of train, level 1, index 0, way 0',
   ],
   ['waits', 'the tool wait took longer than 0.5 s: raise limits.timeoutSeconds or make it faster'],
   [
@@ -90,7 +87,7 @@ test('what keeps the process is named by tool, call and task, and has the time o
     {
       is: 'error',
       environment: 'never-answers',
-      what: "the tool turn (call 1 of the expert's episode of train, level 1, index 0, way 0) kept its process for longer than 1 s",
+      what: "the tool turn (call 1 of the expert's episode of train, level 1, index 0, way 0) blocked its process for longer than 1 s",
       remedy: expect.stringContaining('end the loop') as string,
     },
   ]);

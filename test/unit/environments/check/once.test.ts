@@ -47,7 +47,7 @@ describe('a tool that must be called once only', () => {
 
   test('that a demonstration calls without its observation is an error: a supervised stage would stop there', () => {
     expect(said('mails')).toEqual([
-      'error: the expert calls send, which a supervised stage does not call, without saying what it answers (train, level 1, index 0, way 0) (and 15 more)',
+      'error: the expert calls send, which a supervised stage does not call, without an `observation` (train, level 1, index 0, way 0) (and 15 more)',
     ]);
     expect(said('told-mails')).toEqual([]);
     expect(said('orders')).toEqual([]);

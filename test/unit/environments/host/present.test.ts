@@ -71,7 +71,7 @@ describe('blocks', () => {
     ['a cell that is no text', [table({ rows: [['1', {}]] })], 'no text as a cell'],
     ['too many rows', [table({ rows: Array.from({ length: 201 }, () => ['1', 2]) })], '201 rows'],
     ['a drawing without words', [{ kind: 'svg', svg: '<svg/>', alt: ' ' }], 'no words in the alt'],
-    ['HTML', [{ kind: 'html', html: '<b>' }], 'of no kind that there is'],
+    ['HTML', [{ kind: 'html', html: '<b>' }], 'of an unknown kind'],
     [
       'more than a page holds',
       Array.from({ length: 6 }, () =>

@@ -23,7 +23,7 @@ test.each([
 test('a review of a run that is over is listed as one', () => {
   const review = { id: 'verdict/expert/1/0', run: 'shop', startedAt: 0, state: null };
   expect(reviewLines({ ...review, runOver: true }, 1000).join('\n')).toContain(
-    'of shop, which is over (a verdict is kept for other runs)',
+    'of shop, which is over (a verdict is stored for other runs)',
   );
   expect(reviewLines({ ...review, runOver: false }, 1000).join('\n')).not.toContain('over');
 });
