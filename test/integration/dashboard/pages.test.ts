@@ -453,7 +453,7 @@ describe.runIf(hasChromium())('in a browser', () => {
         expect(await shownAs(page)).toMatch(/^(paused|The answer was sent)/);
         await isSo('paused');
         await enter(page, 'Stop …');
-        await enter(page, 'Leave it going');
+        await enter(page, 'Let it go on');
         await isSo('paused');
         await enter(page, 'Resume');
         expect(await shownAs(page)).not.toBe('paused');
