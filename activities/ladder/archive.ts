@@ -28,7 +28,7 @@ export async function readArchive(
   for (const [name, wish] of deferred) {
     const { verifier: asked, version, digest } = wish.ask.request;
     if (await store.head(heardKey(run, asked, version, digest), { signal })) continue;
-    const known = wish.basis && calibrations?.[wish.basis.tierSpec];
+    const known = wish.basis && calibrations?.[wish.basis.rung];
     open.push([name, known ? { ...wish, value: predict(known, wish.basis!.score).mean } : wish]);
   }
   return open.toSorted(([a, x], [b, y]) => y.value - x.value || (a < b ? -1 : 1)).map(([, wish]) => wish);

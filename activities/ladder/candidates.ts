@@ -242,7 +242,7 @@ export function decisionEntry(
     verifier,
     decision: kind,
     basis:
-      tier < 0 ? null : { tierSpec: tier, verifier: tiers[tier]!.verifier, score: scores[tier] as number },
+      tier < 0 ? null : { rung: tier, verifier: tiers[tier]!.verifier, score: scores[tier] as number },
     value,
     uncertainty,
     reason,

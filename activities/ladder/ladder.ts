@@ -159,5 +159,5 @@ async function decidePlan(
 
 function basisFor({ scores }: LadderCandidate): Wish['basis'] {
   const tier = basisOf(scores);
-  return tier < 0 ? null : { tierSpec: tier, score: scores[tier] as number };
+  return tier < 0 ? null : { rung: tier, score: scores[tier] as number };
 }

@@ -12,7 +12,7 @@ export type LedgerEntry =
       verifier: string;
       decision: LadderDecision['kind'];
       /** The dearest verdict that there was, which the decision rests on; null where no rung had judged. */
-      basis: { tierSpec: number; verifier: string; score: number } | null;
+      basis: { rung: number; verifier: string; score: number } | null;
       value: number;
       uncertainty: number;
       reason: string;

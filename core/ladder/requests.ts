@@ -81,7 +81,7 @@ export interface Wish {
   ask: Ask;
   value: number;
   /** The verdict that the value was predicted from; null where no rung could judge. */
-  basis: { tierSpec: number; score: number } | null;
+  basis: { rung: number; score: number } | null;
 }
 
 export interface PlanResult {

@@ -59,7 +59,7 @@ export class DeferredBook {
           judged.add(name);
           continue;
         }
-        const line = one.basis && calibrations?.[one.basis.tierSpec];
+        const line = one.basis && calibrations?.[one.basis.rung];
         const value = line ? predict(line, one.basis!.score).mean : one.value;
         open.set(name, { ...one, value });
       }

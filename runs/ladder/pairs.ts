@@ -39,12 +39,12 @@ export class PairBook {
     this.last.delete(candidate);
     this.last.set(candidate, basis);
     if (this.last.size > MOST_CANDIDATES) this.last.delete(this.last.keys().next().value!);
-    if (before === undefined || basis.tierSpec !== before.tierSpec + 1) return;
+    if (before === undefined || basis.rung !== before.rung + 1) return;
     const name = JSON.stringify([before.verifier, basis.verifier]);
     const pair = this.pairs.get(name) ?? {
       from: before.verifier,
       to: basis.verifier,
-      rung: before.tierSpec,
+      rung: before.rung,
       count: 0,
       points: new Map<string, Point>(),
     };

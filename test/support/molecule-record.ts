@@ -60,7 +60,7 @@ export function moleculeRecord(options: { steps: number; perStep: number; report
         candidate: design.id,
         verifier,
         decision: defer ? 'defer' : 'escalate',
-        basis: { tierSpec: tier - 1, verifier: TIERS[tier - 1]!.verifier, score: below },
+        basis: { rung: tier - 1, verifier: TIERS[tier - 1]!.verifier, score: below },
         value: below,
         uncertainty: 0.2,
         reason: 'passed',

@@ -29,7 +29,7 @@ export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rung
             <td>
               {basis === null
                 ? 'no tier could judge it'
-                : `${tiers.find(({ rung: tier }) => tier === basis.tierSpec)?.verifier ?? `tier ${basis.tierSpec}`} said ${basis.score.toFixed(3)}`}
+                : `${tiers.find(({ rung: tier }) => tier === basis.rung)?.verifier ?? `tier ${basis.rung}`} said ${basis.score.toFixed(3)}`}
             </td>
           </tr>
         ))}

@@ -40,7 +40,7 @@ const decision = (
   candidate: CANDIDATE,
   verifier: 'near',
   decision: 'escalate',
-  basis: { tierSpec: 0, verifier: 'is-number', score: 0.6 },
+  basis: { rung: 0, verifier: 'is-number', score: 0.6 },
   value: 0.6,
   uncertainty: 0.3,
   reason: 'is-number passed it with 0.6',
@@ -66,7 +66,7 @@ const wish = (verifier: string, digest: string, score: number): Wish => ({
     served: { by: 'queue', queue: 'q' },
   },
   value: score,
-  basis: { tierSpec: 0, score },
+  basis: { rung: 0, score },
 });
 const tierSpec = (verifier: string, tier: string, budget = {}) => ({
   verifier,
@@ -108,11 +108,11 @@ beforeAll(async () => {
   await page(2, [verdict('near', NEAR)]);
   await store.putIfAbsent(calibrationKey('climbs', 'run', 3), calibrationLists, [line, noCalibration()]);
   await page(3, [
-    decision({ verifier: 'exact', digest: EXACT, basis: { tierSpec: 1, verifier: 'near', score: 0.9 } }),
+    decision({ verifier: 'exact', digest: EXACT, basis: { rung: 1, verifier: 'near', score: 0.9 } }),
   ]);
   await store.putIfAbsent(asksKey('climbs', 'run', 3), wishes, [wish('exact', EXACT, 0.9)]);
   await page(4, [
-    decision({ decision: 'accept', basis: { tierSpec: 1, verifier: 'near', score: 0.9 }, value: 0.9 }),
+    decision({ decision: 'accept', basis: { rung: 1, verifier: 'near', score: 0.9 }, value: 0.9 }),
   ]);
   await page(5, [
     {
@@ -132,7 +132,7 @@ beforeAll(async () => {
       verifier: 'exact',
       decision: 'reject',
       digest: EXACT,
-      basis: { tierSpec: 2, verifier: 'exact', score: 0 },
+      basis: { rung: 2, verifier: 'exact', score: 0 },
     }),
     { kind: 'offered', stage: 'rl', step: 2, fromStep: 1, episodes: 4 },
   ]);

@@ -12,7 +12,7 @@ const decision = (candidate: string, tier: number | null, score = 0, digest = ca
   candidate,
   verifier: 'near',
   decision: 'escalate',
-  basis: tier === null ? null : { tierSpec: tier, verifier: NAMES[tier]!, score },
+  basis: tier === null ? null : { rung: tier, verifier: NAMES[tier]!, score },
   value: 0,
   uncertainty: 0,
   reason: '',
