@@ -241,8 +241,7 @@ export function decisionEntry(
     candidate: id,
     verifier,
     decision: kind,
-    basis:
-      tier < 0 ? null : { rung: tier, verifier: tiers[tier]!.verifier, score: scores[tier] as number },
+    basis: tier < 0 ? null : { rung: tier, verifier: tiers[tier]!.verifier, score: scores[tier] as number },
     value,
     uncertainty,
     reason,
