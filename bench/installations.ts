@@ -14,6 +14,7 @@ import { QUEUES } from '../core/names.ts';
 import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { createLearner } from '../engine/learner/process/remote-learner.ts';
+import type { RemoteLearner } from '../engine/learner/process/remote-learner.ts';
 import { startObjectStore } from '../infra/dev/object-store.ts';
 import { ObjectStore } from '../store/objects/object-store.ts';
 import { readSettings } from '../workers/settings.ts';
@@ -87,6 +88,20 @@ export async function openEngine(settings: WorkerSettings, threads?: number) {
     store.close();
   };
   return { store, policies, learner, close };
+}
+
+/** A learner that tells of its last step: seconds of its updates, and when its answer was there (`performance.now()`). */
+export function watchedLearner(learner: RemoteLearner) {
+  const last = { updates: 0, seconds: 0, returned: 0 };
+  const step: RemoteLearner['step'] = async (...args) => {
+    const wanted = performance.now();
+    const result = await learner.step(...args);
+    last.returned = performance.now();
+    last.seconds = (last.returned - wanted) / 1000;
+    last.updates = result.metrics.seconds;
+    return result;
+  };
+  return { learner: { ...learner, step }, last };
 }
 export type Engine = Awaited<ReturnType<typeof openEngine>>;
 

@@ -22,7 +22,7 @@ import { randomWeights } from '../../test/support/engine/random-model.ts';
 import { freshState } from '../../test/support/engine/tiny.ts';
 import { inTurn, rowsOf } from '../bench.ts';
 import type { Bench, BenchOptions } from '../bench.ts';
-import { openEngine, withStore } from '../installations.ts';
+import { openEngine, watchedLearner, withStore } from '../installations.ts';
 import { sum } from '../processes.ts';
 import { ADAM, GRPO } from '../specs.ts';
 import { MODELS, THREADS } from './engines.ts';
@@ -92,18 +92,8 @@ function withSteps<T>(
     // As two workers on a machine have it: a connection each, and the folder of blobs in common.
     const theirs = await ObjectStore.connect(settings.store);
     const { policies, learner, close } = await openEngine({ ...settings, decoderThreads: THREADS });
-    let [updates, wanted, returned] = [0, 0, 0];
-    const watched: typeof learner = {
-      ...learner,
-      step: async (...args) => {
-        wanted = performance.now();
-        const result = await learner.step(...args);
-        returned = performance.now();
-        updates = result.metrics.seconds;
-        return result;
-      },
-    };
-    const training = createTraining({ store: theirs, learner: watched });
+    const watched = watchedLearner(learner);
+    const training = createTraining({ store: theirs, learner: watched.learner });
     const config = MODELS[size];
     try {
       let checkpoint = await saveCheckpoint(theirs, {
@@ -146,10 +136,11 @@ function withSteps<T>(
         const loaded = performance.now();
         await turn(lease.policy, `first/${number}`, scripts[0]!.prefix, [], [], 1);
         const answered = performance.now();
+        const { updates, seconds, returned } = watched.last;
         return {
           rollout: (rolledOut - begun) / 1000,
           updates,
-          returned: (returned - wanted) / 1000 - updates,
+          returned: seconds - updates,
           written: (written - returned) / 1000,
           loaded: (loaded - written) / 1000,
           firstToken: (answered - loaded) / 1000,

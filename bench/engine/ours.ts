@@ -27,8 +27,7 @@ interface Asked {
 }
 
 /** All prompts at once, greedily where there is no `top_p`. */
-async function continued({ prompts, new_tokens, top_p = 0 }: Asked) {
-  const run = ++runs;
+async function continued({ prompts, new_tokens, top_p = 0 }: Asked, run = String(++runs)) {
   const sessions = prompts.map((prompt, i) => sample(`${run}/${i}`, prompt, [], new_tokens, top_p));
   const drawn = await Promise.all(sessions);
   prompts.forEach((_, i) => policy!.release(`${run}/${i}`));
@@ -80,7 +79,8 @@ await serve({
 
   /** What prompts are continued with, by themselves or beside others, and how likely each token was. */
   async logprobs(asked: Asked) {
-    const drawn = await continued(asked);
+    // A greedy token has no log-prob, and drawn ones are the same where their keys are.
+    const drawn = await continued({ ...asked, top_p: 1 }, 'logprobs');
     return {
       tokens: drawn.map(({ tokens }) => [...tokens]),
       logprobs: drawn.map(({ samplerLogprobs }) => [...samplerLogprobs]),

@@ -12,6 +12,7 @@ import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { importModel } from '../../store/training/import-model.ts';
 import { readSettings } from '../../workers/settings.ts';
 import { serve } from '../child.ts';
+import { watchedLearner } from '../installations.ts';
 import { ADAM, GRPO } from '../specs.ts';
 import { LEARNER, LORA, MODEL } from './spec.ts';
 
@@ -90,18 +91,8 @@ async function learn(): Promise<{ figures: Figure[] }> {
   const packed = packBatch(sequences, { minibatch: 4, epochs: 1, seed: 1 });
   const { ref: batch } = await putBatch(store, `runs/${MODEL}/bench/batch`, packed);
   const learner = await createLearner();
-  let [updates, sent] = [0, 0];
-  const watched: typeof learner = {
-    ...learner,
-    step: async (...args) => {
-      const start = performance.now();
-      const result = await learner.step(...args);
-      updates = result.metrics.seconds;
-      sent = (performance.now() - start) / 1000 - updates;
-      return result;
-    },
-  };
-  const training = createTraining({ store, learner: watched });
+  const watched = watchedLearner(learner);
+  const training = createTraining({ store, learner: watched.learner });
   for (const [i, what] of ['with loading, sending and tracing', 'again', 'and again'].entries()) {
     const name = `LoRA step of 4 × 128 tokens, ${what}`;
     const request = {
@@ -122,11 +113,12 @@ async function learn(): Promise<{ figures: Figure[] }> {
     const start = performance.now();
     ({ checkpoint: parent } = await training.trainStep(request, new AbortController().signal));
     const whole = (performance.now() - start) / 1000;
+    const { updates, seconds } = watched.last;
     figures.push(
       [`${name}, updates`, updates],
-      [`${name}, to the learner's process and back`, sent],
+      [`${name}, to the learner's process and back`, seconds - updates],
       [`${name}, whole`, whole],
-      [`${name}, parent and batch from the store and checkpoint into it`, whole - updates - sent],
+      [`${name}, parent and batch from the store and checkpoint into it`, whole - seconds],
     );
   }
   await learner.close();
