@@ -4,7 +4,7 @@ import { startHeartbeats } from './heartbeats.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
 /** What an activity does, told apart from how it is kept alive: a function of a request that honours a signal. */
-export type Operation<Request = never, Result = unknown> = (
+type Operation<Request = never, Result = unknown> = (
   request: Request,
   signal: AbortSignal,
   /** Gives what heartbeats tell from then on, as it stands when each is sent. Absent: nobody looks. */

@@ -12,13 +12,13 @@ const NARROW_BAR = 10;
 
 export const interval = ({ low, high }: Interval): string => `${percent(low)} – ${percent(high)}`;
 
-export function bar(part: number, width = BAR_WIDTH): string {
+function bar(part: number, width = BAR_WIDTH): string {
   const full = Math.round(Math.min(1, Math.max(0, part)) * width);
   return '█'.repeat(full) + '░'.repeat(width - full);
 }
 
 /** `L1 98.0 %  L2 91.0 %` for the arms of one environment, with its name before where there are several. */
-export function showArms(arms: readonly ArmTally[]): string {
+function showArms(arms: readonly ArmTally[]): string {
   const several = new Set(arms.map(({ arm }) => arm.environment)).size > 1;
   return arms
     .map(

@@ -22,7 +22,7 @@ const LETTERS =
  * A name that becomes part of object keys and workflow ids. No two dots in a row and none at its end: `.held-out` and
  * `.2` are put behind names, and a key with `..` in it is none.
  */
-export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
 export const name = z
   .string()
   .max(100, 'has at most 100 characters')

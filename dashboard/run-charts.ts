@@ -193,7 +193,7 @@ function heldOutOf(steps: readonly StepFacts[]): Series[] {
 }
 
 /** The stages of a run, as far as they have steps. */
-export function stretchesOf(steps: readonly StepFacts[]): Stretch[] {
+function stretchesOf(steps: readonly StepFacts[]): Stretch[] {
   const found: Stretch[] = [];
   for (const { stage, step } of steps) {
     const last = found.at(-1);

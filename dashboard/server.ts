@@ -25,7 +25,7 @@ export interface Dashboard {
 }
 
 /** Next to that of Temporal's own pages. */
-export const USUAL_PORT = 8234;
+const USUAL_PORT = 8234;
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 

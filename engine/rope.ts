@@ -30,7 +30,7 @@ export function rotaryTables(
 }
 
 /** Radians per position of each pair of dimensions, [D/2]. */
-export function rotaryFrequencies({
+function rotaryFrequencies({
   headSize,
   ropeTheta,
   ropeScaling,

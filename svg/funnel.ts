@@ -15,7 +15,7 @@ export interface FunnelTier {
 const LEFT = 16;
 const TOP = 72;
 /** Height of one tier, pixels. */
-export const FUNNEL_BLOCK = 84;
+const FUNNEL_BLOCK = 84;
 /** Height of a chart with so many tiers and its axis, pixels. */
 export const funnelHeight = (tiers: number): number => TOP + tiers * FUNNEL_BLOCK + 28;
 

@@ -1,7 +1,7 @@
 import { escapeXml, line, rect, text } from './elements.ts';
 
 /** What a bar of a timeline is: `lost` is hatched, `waited` a thin line before the work. */
-export type BarLook = 'done' | 'failed' | 'lost' | 'waited' | 'running';
+type BarLook = 'done' | 'failed' | 'lost' | 'waited' | 'running';
 
 /** From and to are in milliseconds, of whatever clock. */
 export interface LaneBar {

@@ -215,7 +215,7 @@ function fastScore({ outcome }: Episode): TierScore {
 }
 
 /** What a rung above the lowest has said, as the ladder's policy needs it. */
-export function scoreOf(view: TierView | null): TierScore {
+function scoreOf(view: TierView | null): TierScore {
   if (view === null) return 'nothing to ask';
   const { answer, meaning } = view;
   if (answer === null) return undefined;

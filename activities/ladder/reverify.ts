@@ -21,7 +21,7 @@ import { findVerdict } from '../verification/verdict-cache.ts';
 export type ReverifyActivities = Durable<ReturnType<typeof createReverify>>;
 
 /** One stored episode, judged anew. `score` is null where the verifier abstained or has not answered. */
-export interface Reverified {
+interface Reverified {
   rollout: string;
   task: number;
   sample: number;

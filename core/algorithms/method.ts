@@ -100,7 +100,7 @@ export interface CriticPlan {
   pretrainingSteps: number;
 }
 
-export interface HindsightPlan {
+interface HindsightPlan {
   /** Samples of each failed task with a hint; 0: none. */
   corrections: number;
   /** Who is given it, as the spec names checkpoints; null: the policy itself. */

@@ -33,12 +33,12 @@ export interface ImportanceCorrection {
 }
 
 /** `entropyBonus` · the mean entropy of the distributions (nats) is taken off the loss (Mnih et al. 2016); 0 or absent: not. */
-export interface EntropyBonus {
+interface EntropyBonus {
   entropyBonus?: number | undefined;
 }
 
 /** Negative log-likelihood of the masked tokens; negative examples by unlikelihood, −log(1 − p) (Welleck et al. 2020). */
-export interface SupervisedObjective {
+interface SupervisedObjective {
   kind: 'supervised';
 }
 

@@ -26,7 +26,7 @@ export interface Sample extends Pick<Episode, 'tokens' | 'samplerLogprobs' | 'ke
   truncated: boolean;
 }
 
-export interface SampleTurn {
+interface SampleTurn {
   /** First sampled token, and one past the last. */
   start: number;
   end: number;

@@ -37,7 +37,7 @@ export interface Alarm {
 const figure = (x: number): string => String(Number(x.toPrecision(3)));
 
 /** One figure in words: `entropy, nats a token: 0.31 (at first 1.3, limit 0.65)`. */
-export function evidenceText({ what, now, before, limit }: Evidence): string {
+function evidenceText({ what, now, before, limit }: Evidence): string {
   const first = before === null ? '' : `at first ${figure(before)}, `;
   return `${what}: ${figure(now)} (${first}limit ${figure(limit)})`;
 }

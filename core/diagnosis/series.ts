@@ -10,11 +10,11 @@ import type { Signal, Signals } from './signals.ts';
 // not move, of values that are known; where too few are, nothing can be said, and nothing is.
 
 /** Known values that the stage begins with. */
-export const REFERENCE = 8;
+const REFERENCE = 8;
 /** Steps that "now" is told of. */
 export const WINDOW = 8;
 /** Known values among them that are needed. */
-export const ENOUGH = 5;
+const ENOUGH = 5;
 
 /** A value of so many steps ago, or up to twice as many, says which way a signal is going. */
 export const AGO = 20;
@@ -41,10 +41,10 @@ export interface Series {
 }
 
 /** What the signals were in the median, and the gain so far. */
-export type Mark = Record<Signal, number | null> & { gain?: number | null };
+type Mark = Record<Signal, number | null> & { gain?: number | null };
 
 /** Success on held-out tasks with its exact bounds, and the training reward at that time: the median of the latest steps. */
-export interface Look {
+interface Look {
   stageStep: number;
   success: number;
   low: number;
@@ -192,5 +192,5 @@ export function past(series: Series, signal: Signal): { value: number; isFirst: 
 }
 
 /** Whether the policy can do what it is asked: then few groups have contrast and little is left to explore. */
-export const MASTERED = 0.9;
+const MASTERED = 0.9;
 export const hasMastered = (series: Series): boolean => (now(series, 'success') ?? 0) >= MASTERED;

@@ -99,7 +99,7 @@ export type EpisodeStatus =
   | { kind: 'failed'; boundary: 'policy' | 'tool' | 'environment' | 'infra'; reason: string };
 
 /** A tool as it is kept with a task that has its own. */
-export interface TaskTool {
+interface TaskTool {
   name: string;
   placement: 'inline' | 'long';
   effect: 'pure' | 'idempotent' | 'once';

@@ -6,7 +6,7 @@ import { succeeded } from './reward.ts';
 
 /** What a policy can be told that it did wrong, by kind. */
 export const OBSERVED_ERRORS = ['malformed-call', 'unknown-tool', 'invalid-arguments', 'tool-error'] as const;
-export type ObservedError = NonNullable<Observation['error']>;
+type ObservedError = NonNullable<Observation['error']>;
 
 /** One episode in numbers. What is not known of it is null. */
 export interface EpisodeFacts {

@@ -133,7 +133,7 @@ export interface TierPlan {
  * What a computation is worth: the values of all candidates that it serves together. In an order of their own, so that
  * the sum does not depend on the order in which they come.
  */
-export const worthOf = (values: readonly number[]): number =>
+const worthOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b).reduce((sum, value) => sum + value, 0);
 
 /**

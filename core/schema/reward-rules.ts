@@ -114,7 +114,7 @@ export type LinearLength = z.output<typeof linearLength>;
 export type SigmoidLength = z.output<typeof sigmoidLength>;
 export type Overlong = z.output<typeof overlong> & { limit: number };
 export type AgreementRule = z.output<typeof agreement>;
-export type ConfidenceRule = z.output<typeof confidence>;
+type ConfidenceRule = z.output<typeof confidence>;
 export type DiversityRule = z.output<typeof diversity> & { gatedBy: string | null };
 export type ProcessRule = z.output<typeof process>;
 

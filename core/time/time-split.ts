@@ -1,7 +1,7 @@
 import type { Span } from '../requests.ts';
 import { PARTS } from './spans.ts';
 
-export type Part = Span['part'];
+type Part = Span['part'];
 /** Wall seconds by part. */
 export type TimeSplit = Record<Part | 'orchestration', number>;
 

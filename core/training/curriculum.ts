@@ -34,7 +34,7 @@ export interface CurriculumState {
   stages: FinishedStage[];
 }
 
-export interface FinishedStage {
+interface FinishedStage {
   name: string;
   kind: StageSpec['kind'];
   end: StageEnd;

@@ -168,7 +168,7 @@ const succeededOnce = ({ estimates, history }: StageState): boolean =>
   (history.best?.success ?? 0) > 0 || Object.values(estimates).some(({ successes }) => successes > 0);
 
 /** Back to an earlier checkpoint, more carefully: cold moments and a smaller learning rate. */
-export function rollBack(input: StageInput, state: StageState, why: StageDecision['kind']): StageState {
+function rollBack(input: StageInput, state: StageState, why: StageDecision['kind']): StageState {
   const { checkpoint } = rollbackTarget(input, state, why);
   const learningRateFactor = state.adjusted.learningRateFactor * input.stage.collapse.learningRateFactor;
   return {

@@ -185,7 +185,7 @@ export interface StepAnswer {
 }
 
 /** What another execution of the same step may have otherwise: a comparison leaves it out. */
-export interface Circumstances {
+interface Circumstances {
   /** Epoch milliseconds. */
   endedAt: number;
   /** Wall seconds of the step by part. */

@@ -189,7 +189,7 @@ const Row: FC<{ activity: ActivityInFlight; asOf: number; context: Context }> = 
 };
 
 /** How long it has run, or has waited; of one whose next attempt is not due yet, when it is. */
-export function ageInWords({ state, since }: ActivityInFlight, asOf: number): string {
+function ageInWords({ state, since }: ActivityInFlight, asOf: number): string {
   if (since === null) return state;
   const seconds = (asOf - since) / 1000;
   if (seconds < 0) return `tried again in ${duration(-seconds)}`;
@@ -201,8 +201,8 @@ const Queues: FC<{ operations: Operations }> = ({ operations: { queues, asOf } }
   <div class="scroll" tabindex={0} role="region" aria-label="workers by queue">
     <table>
       <caption>
-        Workers that polled within the last five minutes: one that was killed is among them for
-        so long, and one that is busy in all its places is not
+        Workers that polled within the last five minutes: one that was killed is among them for so long, and
+        one that is busy in all its places is not
       </caption>
       <thead>
         <tr>

@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import { piecesOf } from '../../core/printable.ts';
 
 /** Characters of a text that a page shows before it is asked for more. */
-export const USUAL_LENGTH = 4000;
+const USUAL_LENGTH = 4000;
 
 /**
  * What a model, a tool, a person or a server wrote. It becomes text nodes alone; characters that would hide or reorder

@@ -21,7 +21,7 @@ export type ToThread =
   | { type: 'release'; session: string }
   | { type: 'close' };
 
-export interface ThreadFailure {
+interface ThreadFailure {
   boundary: Boundary;
   type: string;
   message: string;

@@ -4,7 +4,7 @@ import type { SampleRequest } from '../policy.ts';
 /** Backends take it as an int32: a fraction or more would be another number to them. */
 const MOST_TOP_K = 2 ** 31 - 1;
 /** They are for people, who read no more. */
-export const MOST_ALTERNATIVES = 64;
+const MOST_ALTERNATIVES = 64;
 
 /** Why a request makes no sense to a model, or undefined. */
 export function problemOf(

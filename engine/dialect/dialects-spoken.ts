@@ -9,7 +9,7 @@ import { SPECIAL_TOKENS } from './gradus/special-tokens.ts';
 import { openDialect } from './open-dialect.ts';
 
 /** A dialect, and what keeps a model's files from speaking it; null where nothing does. */
-export interface Spoken {
+interface Spoken {
   name: DialectName;
   missing: string | null;
 }

@@ -1,8 +1,8 @@
 import protobuf from 'protobufjs';
 
 /** Element types of ONNX tensors (`TensorProto.DataType`). */
-export const dataType = { float32: 1, int32: 6, int64: 7 } as const;
-export type DataType = keyof typeof dataType;
+const dataType = { float32: 1, int32: 6, int64: 7 } as const;
+type DataType = keyof typeof dataType;
 
 /** An attribute of a node; a bare number cannot say whether it is an int or a float. */
 export type Attribute = { int: number } | { float: number } | { ints: readonly number[] };

@@ -28,7 +28,7 @@ export interface TokenizerJson {
   };
 }
 
-export interface AddedTokenJson {
+interface AddedTokenJson {
   id: number;
   content: string;
   single_word: false;

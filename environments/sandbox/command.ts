@@ -21,7 +21,7 @@ export function limitsOf(command: Pick<Command, 'limits'>): Limits {
 }
 
 /** Refuses what is no path below the work folder, such as `../x`, `/x`, `a//b` or the empty one. */
-export function checkWorkPath(what: string, given: string): string {
+function checkWorkPath(what: string, given: string): string {
   const inside =
     given !== '' &&
     !given.includes('\0') &&

@@ -7,7 +7,7 @@ import { messageOf } from '../../core/errors.ts';
 // the last look and the cut is lost without being counted.
 
 /** How long a log may get, bytes; as much again is in the older one. */
-export const LOG_LIMIT_BYTES = 32 * 2 ** 20;
+const LOG_LIMIT_BYTES = 32 * 2 ** 20;
 const LOOK_EVERY_MS = 1000;
 
 export interface BoundedLogs {

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { databaseOf } from '../setup/temporal-server.ts';
 import { LOOPBACK } from './ports.ts';
 
-export const TEMPORAL_SERVICES = ['frontend', 'history', 'matching', 'worker'] as const;
+const TEMPORAL_SERVICES = ['frontend', 'history', 'matching', 'worker'] as const;
 
 /** One gRPC and one membership port for each of the four services that the server consists of. */
 export type TemporalPorts = Record<
@@ -81,7 +81,7 @@ export function temporalConfig(dataDir: string, ports: TemporalPorts): object {
   };
 }
 
-export const DYNAMIC_CONFIG: Readonly<Record<string, unknown>> = {
+const DYNAMIC_CONFIG: Readonly<Record<string, unknown>> = {
   'history.transferProcessorMaxPollRPS': 500,
   'system.enableActivityEagerExecution': true,
   'system.namespaceCacheRefreshInterval': '500ms',

@@ -18,7 +18,7 @@ import {
 } from './temporal-config.ts';
 import type { TemporalPorts } from './temporal-config.ts';
 
-export const DEFAULT_NAMESPACE = 'default';
+const DEFAULT_NAMESPACE = 'default';
 const USUAL_PORT = 7233;
 const USUAL_UI_PORT = 8233;
 export const TEMPORAL_PORT = { title: 'the Temporal server', setting: '--temporal-port' };

@@ -25,7 +25,7 @@ export const MOST_RUNS = 4;
 export const ALONG = ['step', 'tokens', 'time'] as const;
 export type Along = (typeof ALONG)[number];
 
-export interface ComparedRun {
+interface ComparedRun {
   run: string;
   steps: number;
   /** After the last step that is known. */
@@ -34,12 +34,12 @@ export interface ComparedRun {
   seconds: number;
 }
 
-export interface Curve {
+interface Curve {
   run: string;
   points: [x: number, y: number | null][];
 }
 
-export interface HeldOutLevel {
+interface HeldOutLevel {
   arm: Arm;
   /** Of each run, its newest measurement, and the step of the run that it was made after; null where there is none. */
   of: ({ step: number; successes: number; trials: number } | null)[];
@@ -87,7 +87,7 @@ export async function compareRuns(
   };
 }
 
-export function assertRuns(runs: readonly string[]): void {
+function assertRuns(runs: readonly string[]): void {
   if (runs.length >= 2 && runs.length <= MOST_RUNS && new Set(runs).size === runs.length) return;
   throw new GradusError(
     'spec',
@@ -154,7 +154,7 @@ export interface CommonEpisode {
   reward: number | null;
 }
 
-export interface CommonTask {
+interface CommonTask {
   ref: TaskRef;
   prompt: string;
   /** Of each run, its samples. */

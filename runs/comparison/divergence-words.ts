@@ -5,8 +5,7 @@ import type { FirstOther } from './episode-difference.ts';
 
 // Where two runs part, in words, for terminal and page.
 
-export const stepText = ({ stage, stageStep, step }: StepOfRun): string =>
-  `step ${step} (${stage}/${stageStep})`;
+const stepText = ({ stage, stageStep, step }: StepOfRun): string => `step ${step} (${stage}/${stageStep})`;
 
 /** In sentences: whether they part, where, by what, and what could not be looked at. */
 export function divergenceText(divergence: Divergence): string[] {

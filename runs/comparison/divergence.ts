@@ -54,7 +54,7 @@ export interface Parting {
   batch: string | null;
 }
 
-export interface GroupCounts {
+interface GroupCounts {
   groups: number;
   /** Groups that are not the same, but for how long something took. */
   other: number;

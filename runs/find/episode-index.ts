@@ -27,7 +27,7 @@ const STEPS_AT_RISK = 8;
 const STEPS_AT_ONCE = 1;
 
 /** Characters of what a policy answered, and of why an episode failed, that are kept here. */
-export const ANSWER_KEPT = 200;
+const ANSWER_KEPT = 200;
 const REASON_KEPT = 300;
 
 /** Facts of an episode of a step. */

@@ -106,7 +106,7 @@ export function matches(
   );
 }
 
-export const successOf = (success: boolean | null): (typeof SUCCESS)[number] =>
+const successOf = (success: boolean | null): (typeof SUCCESS)[number] =>
   success === null ? 'unknown' : success ? 'yes' : 'no';
 
 const isAmong = <T>(wanted: readonly T[], value: T): boolean => wanted.length === 0 || wanted.includes(value);

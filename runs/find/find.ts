@@ -4,7 +4,7 @@ import { suggestion } from '../../core/did-you-mean.ts';
 import { matches } from './find-query.ts';
 import type { Query, Sort } from './find-query.ts';
 
-export interface Found extends FactsInStep {
+interface Found extends FactsInStep {
   stage: string;
   step: number;
 }

@@ -76,7 +76,7 @@ function hitIn({ place, task, episode }: FoundEpisode, look: Finder): TextHit | 
 type Finder = (text: string) => Pick<TextHit, 'before' | 'text' | 'after'> | null;
 
 /** Some letters change their number when their case is folded: where it stands is then told by the folded text. */
-export function finder(wanted: string): Finder {
+function finder(wanted: string): Finder {
   const folded = wanted.toLowerCase();
   return (text) => {
     const lower = text.toLowerCase();

@@ -27,7 +27,7 @@ export interface TierBook {
   answered: number;
 }
 
-export interface Came {
+interface Came {
   verdicts: number;
   /** Those of them that were computed, or tried in vain, for this run. */
   charged: number;

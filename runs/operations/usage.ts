@@ -2,7 +2,7 @@ import { runPrefix } from '../../store/keys.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What lies below a prefix. */
-export interface Usage {
+interface Usage {
   prefix: string;
   objects: number;
   bytes: number;

@@ -10,7 +10,7 @@ import type { BusyQueues, Reason } from './why.ts';
 
 // What somebody should know who does not look: each thing is told once, and once more when it is over.
 
-export type AlertKind = 'question' | 'failed' | 'review' | 'retry' | 'no-worker';
+type AlertKind = 'question' | 'failed' | 'review' | 'retry' | 'no-worker';
 
 /** Something that is so just now. */
 export interface Notice {
@@ -134,7 +134,7 @@ export async function* watchAlerts(
 const RUNNING = 'WorkflowType = "curriculum" AND ExecutionStatus = "Running"';
 
 /** What is so now, and which runs have failed since. Throws what Temporal throws while it is away. */
-export async function observeNow(temporal: Client, since: number): Promise<Observation> {
+async function observeNow(temporal: Client, since: number): Promise<Observation> {
   const at = Date.now();
   const failed = `WorkflowType = "curriculum" AND ExecutionStatus IN ("Failed", "TimedOut") AND CloseTime >= "${new Date(since).toISOString()}"`;
   const [running, over, reviews] = await Promise.all([

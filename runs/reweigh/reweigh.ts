@@ -41,7 +41,7 @@ export interface ReweighedStep {
   totals: ReweighedTotals;
 }
 
-export interface ReweighedTotals {
+interface ReweighedTotals {
   tasks: number;
   episodes: number;
   /** Episodes whose trainable reward is another one, or that have one only before or only after. */

@@ -15,7 +15,7 @@ const STATUS = {
   7: 'timed-out',
   8: 'paused',
 } as const;
-export type ExecutionStatus = (typeof STATUS)[keyof typeof STATUS] | 'unknown';
+type ExecutionStatus = (typeof STATUS)[keyof typeof STATUS] | 'unknown';
 
 export interface Execution {
   workflowId: string;

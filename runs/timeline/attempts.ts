@@ -30,7 +30,7 @@ export interface AttemptedActivity {
  * Attempts that came to nothing. A history has their number and how the last of them ended, and neither when they began
  * nor on which worker: what follows from that is given as bounds.
  */
-export interface LostAttempts {
+interface LostAttempts {
   attempts: number;
   /** How the last of them ended. */
   fault: Fault;
@@ -51,7 +51,7 @@ export interface LostAttempts {
   open: boolean;
 }
 
-export interface LiveActivity {
+interface LiveActivity {
   /** Of the last sign of life. */
   beat: number | null;
   /** What it said last, in this attempt or in a lost one; undefined where it has said nothing that can be read. */

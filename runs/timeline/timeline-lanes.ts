@@ -93,7 +93,7 @@ function keptInWords(kept: TimelineActivity['kept']): string {
 }
 
 /** `6.2 to 6.8 s`; one number where both are the same. */
-export function between({ atLeast, atMost }: { atLeast: number; atMost: number }): string {
+function between({ atLeast, atMost }: { atLeast: number; atMost: number }): string {
   const [least, most] = [secondsInWords(atLeast), secondsInWords(atMost)];
   return least === most ? most : `${least.replace(/ s$/, '')} to ${most}`;
 }

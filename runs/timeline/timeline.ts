@@ -28,7 +28,7 @@ export interface TimelineActivity extends Omit<AttemptedActivity, 'input' | 'res
 }
 
 /** What had been finished, and was not done again when attempts at a later activity were lost. */
-export interface NotRepeated {
+interface NotRepeated {
   /** Long calls of the same episodes, or of the one that was asked for, and what they had taken, seconds. */
   calls: number;
   callSeconds: number;

@@ -14,7 +14,7 @@ const spent = z.looseObject({ seconds: z.number().min(0), usd: z.number().min(0)
 
 const named = { verifier: z.string(), version: z.string(), digest: z.string().regex(DIGEST_FORM) };
 
-export const wish = z.looseObject({
+const wish = z.looseObject({
   ask: z.looseObject({
     request: z.looseObject({ format: z.literal('gradus.verify/1'), ...named, subject: z.json() }),
     environment: z.string(),
@@ -36,7 +36,7 @@ export const wish = z.looseObject({
 /** What a plan asks, and what it had no budget for. */
 export const wishes = jsonCodec<Wish[]>('an array of asks', z.array(wish));
 
-export const ledgerEntry = z.looseObject({
+const ledgerEntry = z.looseObject({
   kind: z.enum(['decision', 'verdict', 'lost', 'withdrawn', 'offered']),
   stage: z.string(),
 });
@@ -50,7 +50,7 @@ const agreement = z.looseObject({
   failFail: z.int(),
 });
 
-export const calibration = z.looseObject({
+const calibration = z.looseObject({
   n: z.int(),
   x: z.number(),
   y: z.number(),

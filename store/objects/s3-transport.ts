@@ -7,7 +7,7 @@ type Transport = NonNullable<ClientOptions['transport']>;
 type RequestArguments = Parameters<Transport['request']>;
 
 /** A 5xx answer. The client would drop its body, which says why (a full disk, say). */
-export class ServerFault extends Error {
+class ServerFault extends Error {
   readonly status: number;
   readonly code: string;
 

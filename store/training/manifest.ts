@@ -26,8 +26,8 @@ export const CREATED_BY = 'gradus 0.1.0';
  * What every checkpoint has. Beside these it has the other small files of its model, such as a chat template, and its
  * weights: `model.safetensors`, or PEFT's two files of an adapter.
  */
-export const CHECKPOINT_FILES = ['config.json', 'tokenizer.json', 'optimizer.safetensors'] as const;
-export type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
+const CHECKPOINT_FILES = ['config.json', 'tokenizer.json', 'optimizer.safetensors'] as const;
+type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
 
 const fields = z.strictObject({
   format: z.literal('gradus.checkpoint/1'),

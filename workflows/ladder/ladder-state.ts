@@ -9,7 +9,7 @@ import type { TierSpec } from '../../core/schema/verification.ts';
 import type { Spent } from '../../core/tier-contract.ts';
 
 /** A computation that was asked for and has not answered. */
-export interface Asked {
+interface Asked {
   rung: number;
   stage: string;
   cost: Spent;
@@ -21,7 +21,7 @@ export interface Asked {
 }
 
 /** Asks of a plan that wait for a free place. */
-export interface Queued {
+interface Queued {
   plan: number;
   rung: number;
   stage: string;

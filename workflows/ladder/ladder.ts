@@ -46,7 +46,7 @@ import {
 import { rootMessage } from '../ports.ts';
 import { damageOf } from '../control/retry-after-repair.ts';
 
-export const ladderStatus = defineQuery<LadderStatus>('ladder');
+const ladderStatus = defineQuery<LadderStatus>('ladder');
 
 export interface LadderInput {
   run: string;

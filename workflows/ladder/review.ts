@@ -23,14 +23,14 @@ import { askShape } from '../control/message-shapes.ts';
 import { checked } from '../control/refuse.ts';
 import { Waiting } from '../verification/verdict.ts';
 
-export const reviewState = defineQuery<ReviewState>('review');
+const reviewState = defineQuery<ReviewState>('review');
 /** `temporal workflow update execute --name submitVerdict --input '{"reviewer": "…", "score": 1}'` */
-export const submitVerdict = defineUpdate<ReviewState, [Opinion]>('submitVerdict');
+const submitVerdict = defineUpdate<ReviewState, [Opinion]>('submitVerdict');
 /**
  * `temporal workflow update execute --name withdraw --input '{"reviewer": "…"}'`: a reviewer takes back what they said,
  * and may say something else; with `"all": true` the review is closed, as an abstention for those who wait for it.
  */
-export const withdraw = defineUpdate<ReviewState, [Withdrawal]>('withdraw');
+const withdraw = defineUpdate<ReviewState, [Withdrawal]>('withdraw');
 
 /** Withdrawals that are shown. */
 const MOST_WITHDRAWN = 20;

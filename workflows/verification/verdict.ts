@@ -19,7 +19,7 @@ import { askShape } from '../control/message-shapes.ts';
 import { verdictArrived } from '../control/messages.ts';
 
 /** By signal-with-start, of the workflow that wants to know. */
-export const verdictWanted = defineSignal<[string]>('verdictWanted');
+const verdictWanted = defineSignal<[string]>('verdictWanted');
 
 /**
  * One computation, for everyone who asks for it: its id names verifier, version and subject. What is known already is

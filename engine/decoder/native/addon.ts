@@ -62,7 +62,7 @@ export interface FeedRequest {
   logits: Float32Array;
 }
 
-export interface BindRequest {
+interface BindRequest {
   parts: readonly Float32Array[];
   tokens: Int32Array;
   lengths: Int32Array;

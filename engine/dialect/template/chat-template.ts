@@ -17,7 +17,7 @@ export interface Rendering {
 }
 
 /** What `strftime_now` tells where nobody says a day: a prompt is a function of the run, not of the clock. */
-export const DEFAULT_DATE = '2024-07-26';
+const DEFAULT_DATE = '2024-07-26';
 
 /** Of a template; the longest that models come with have some 20,000. */
 const MOST_LETTERS = 200_000;

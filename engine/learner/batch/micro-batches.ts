@@ -24,7 +24,7 @@ export interface MicroBatches {
   ): Promise<UpdateGradient>;
 }
 
-export interface UpdateGradient {
+interface UpdateGradient {
   /** In the order of the weights; the caller disposes them. Empty when nothing was packed. */
   gradients: Tensor[];
   loss: number;

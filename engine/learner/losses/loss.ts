@@ -68,7 +68,7 @@ export interface CoupledLoss extends LossFacts {
   compute(batch: TrainBatch, sequences: readonly number[], inputs: CoupledInputs): CoupledResult;
 }
 
-export interface CoupledInputs extends Partial<Record<TokenInput, Float32Array>> {
+interface CoupledInputs extends Partial<Record<TokenInput, Float32Array>> {
   logprobs: Float32Array;
 }
 
@@ -82,7 +82,7 @@ export interface CoupledResult {
 }
 
 /** How the policy orders what is preferred or desirable, and what is not; null where an update has no such. */
-export interface Preference {
+interface Preference {
   /** Mean reward β log(π / π_ref) of the former less that of the latter. */
   margin: number | null;
   /** Share of pairs, or of sequences, on the right side. */

@@ -37,7 +37,7 @@ export interface StepRequest extends Request {
   next: number;
 }
 
-export type ScoredModel = Parameters<Learner['score']>[0];
+type ScoredModel = Parameters<Learner['score']>[0];
 
 export interface ScoringRequest extends Request {
   /** A state that is held, or a model whose weights may be. */

@@ -31,7 +31,7 @@ export type SplitBy =
   | { column: string; train: readonly string[]; heldout: readonly string[]; test: readonly string[] }
   | { hash?: string; heldout: number; test: number };
 
-export const DEFAULT_SPLIT: SplitBy = { heldout: 0.1, test: 0.1 };
+const DEFAULT_SPLIT: SplitBy = { heldout: 0.1, test: 0.1 };
 
 const SPLITS: readonly Split[] = ['train', 'heldout', 'test'];
 

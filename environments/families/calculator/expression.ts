@@ -12,7 +12,7 @@ export interface Operation {
 }
 
 /** Largest magnitude of an operand and of a result. */
-export const NUMBER_LIMIT = 10n ** 15n;
+const NUMBER_LIMIT = 10n ** 15n;
 const TEXT_LIMIT = 100;
 
 const PRECEDENCE: Record<Operator, number> = { '+': 1, '-': 1, '*': 2, '/': 2 };
@@ -90,7 +90,7 @@ export interface Step {
 }
 
 /** The leftmost operation whose operands are both numbers, done; undefined when nothing is left to do. */
-export function nextStep(expression: Expression): Step | undefined {
+function nextStep(expression: Expression): Step | undefined {
   if (typeof expression === 'bigint') return undefined;
   const { operator, left, right } = expression;
   const inLeft = nextStep(left);

@@ -39,7 +39,7 @@ export interface MoleculeFacts {
   bonds: BondFacts[];
 }
 
-export interface AtomFacts {
+interface AtomFacts {
   element: string;
   hydrogens: number;
   aromatic: boolean;
@@ -47,7 +47,7 @@ export interface AtomFacts {
   rings: number[];
 }
 
-export interface BondFacts {
+interface BondFacts {
   atoms: [number, number];
   /** 1, 2 or 3; aromatic rings as alternating bonds. */
   order: number;

@@ -7,7 +7,7 @@ export interface RoughEstimate {
 }
 
 /** Counts of what moves the frontier orbitals and the charges, in the order of the coefficients. */
-export function featuresOf({ atoms, bonds, heavyAtoms }: MoleculeFacts): number[] {
+function featuresOf({ atoms, bonds, heavyAtoms }: MoleculeFacts): number[] {
   const unsaturated = new Set(bonds.filter(({ order }) => order > 1).flatMap((bond) => bond.atoms));
   const pair = (bond: (typeof bonds)[number]) =>
     bond.atoms

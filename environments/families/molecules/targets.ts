@@ -18,7 +18,7 @@ export interface Target {
 }
 
 /** The split that a target belongs to, decided by the target itself, so that no two splits share one. */
-export function splitOf(target: Target): Split {
+function splitOf(target: Target): Split {
   return splitOfProblem('molecules', promptOf(target));
 }
 

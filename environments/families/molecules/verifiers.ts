@@ -39,7 +39,7 @@ export const XTB_SCALE: Scales = {
 /** What has no arrangement in space is no molecule, whatever its valences say. */
 const FAULTS = { embedding: 0, geometry: 0 };
 
-export const targetOf = (candidate: Candidate): Target => candidate.task.info as unknown as Target;
+const targetOf = (candidate: Candidate): Target => candidate.task.info as unknown as Target;
 
 /** 1 for a molecule within the task's limits; below that for one outside, and 0 for what is no molecule. */
 export function moleculeVerifier(): FastVerifier {

@@ -181,7 +181,7 @@ function offers({ shop, catalogue }: Goal, message: string, write: Write): boole
 }
 
 /** Whether a message has these words as a whole, in any case. */
-export function mentions(message: string, words: string): boolean {
+function mentions(message: string, words: string): boolean {
   const plain = (text: string): string =>
     ` ${text
       .toLowerCase()

@@ -2,7 +2,7 @@ import { ToolRefusal } from '../../contract/environment.ts';
 
 // The shop's database and what can be done to it, as pure functions: each makes a new shop and leaves the old one.
 
-export interface Variant {
+interface Variant {
   id: string;
   /** Such as `red, large`. */
   options: string;

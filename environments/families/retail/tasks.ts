@@ -18,7 +18,7 @@ const SIZES = ['small', 'medium', 'large'];
 const FORBIDDEN = 0.8;
 
 /** The split that an order's id belongs to: no order of one split is in a task of another. */
-export const splitOf = (order: string): Split => splitOfProblem('retail', order);
+const splitOf = (order: string): Split => splitOfProblem('retail', order);
 
 /** What is behind a task; the same for the same coordinates. */
 export function goalAt({ split, level, index }: TaskRef): Goal {

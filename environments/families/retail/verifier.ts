@@ -10,7 +10,7 @@ const MORE_TOLD = 1;
 const KINDS = [/\$\d+/gu, /\bT\d+\b/gu];
 
 /** The shop as the customer wants it. */
-export const wantedShop = ({ shop, catalogue, customer, wishes }: Goal): Shop =>
+const wantedShop = ({ shop, catalogue, customer, wishes }: Goal): Shop =>
   wishes.reduce(
     (now, { write }) => (write === null ? now : applyWrite(now, catalogue, customer, write)),
     shop,

@@ -8,7 +8,7 @@ import { LEVELS, passagesOf, type Level } from './levels.ts';
 import { RELATIONS, type Relation, type Synset } from './wordnet.ts';
 
 /** A fact that stands in a passage: what the passage is about is so related to what it mentions by this name. */
-export interface Hop {
+interface Hop {
   /** What to search for. */
   from: string;
   relation: Relation;

@@ -1,7 +1,7 @@
 import type { Tree } from './tree.ts';
 
 /** How tests are run: by pytest, or by calling the functions `test_…` of a file, in a fiftieth of the time. */
-export type TestStyle = 'pytest' | 'plain';
+type TestStyle = 'pytest' | 'plain';
 
 /** A tree with a bug, and what tells whether it was mended. */
 export interface Bug {

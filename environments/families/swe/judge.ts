@@ -116,7 +116,7 @@ async function judged(bug: Bug, tree: Tree, sources: Tree): Promise<Judged<Judge
 const askedBy = ({ failToPass, apart }: Bug): string[] => failToPass.filter((test) => apart.includes(test));
 
 /** Tests by whether they share a process with the code, and the canaries of those that do. */
-export function partsOf({ failToPass, passToPass, apart, canaries }: Bug) {
+function partsOf({ failToPass, passToPass, apart, canaries }: Bug) {
   const tests = [...failToPass, ...passToPass];
   const alone = new Set(apart);
   return {

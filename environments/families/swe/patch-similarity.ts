@@ -35,7 +35,7 @@ export function patchSimilarity(
 }
 
 /** The state of a session is the patch that its calls have made; empty before the first. */
-export function patchOf({ episode }: Parameters<FastVerifier['verify']>[0]): string {
+function patchOf({ episode }: Parameters<FastVerifier['verify']>[0]): string {
   const state = episode.session?.state as { patch?: string } | undefined;
   return state?.patch ?? '';
 }

@@ -4,7 +4,7 @@ import { ToolRefusal } from '../../contract/environment.ts';
 import { foldersOf, hasHalfLetter, isTreePath, withFiles, type Tree } from './tree.ts';
 
 /** Longest patch, characters as JSON: it is the state of a session, which passes from call to call. */
-export const LONGEST_PATCH = 48_000;
+const LONGEST_PATCH = 48_000;
 
 /** More changed lines than that in one file are not looked for: the patch would be too long. */
 const MOST_EDITS = 4_000;

@@ -7,7 +7,7 @@ import { noInstalledPackages, testSite } from './packages/prepared.ts';
 import { hasHalfLetter, isTreePath, withFiles, type Tree } from './tree.ts';
 
 /** What a call of a tool made of a tree: the tree after it, and what the policy reads. */
-export interface Done {
+interface Done {
   tree: Tree;
   text: string;
 }

@@ -11,7 +11,7 @@ export interface Page {
 }
 
 /** Text, or something to click on; no two links of a page have one label. */
-export type Part = string | { label: string; to: string };
+type Part = string | { label: string; to: string };
 
 /** Where a shop is when it is in a browser. Nothing is ever asked of this name. */
 export const ORIGIN = 'http://shop.test';

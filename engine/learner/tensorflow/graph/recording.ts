@@ -8,7 +8,7 @@ export interface RecordedOp {
   outputs: { id: number; shape: number[]; dtype: number }[];
 }
 
-export interface RecordedConstant {
+interface RecordedConstant {
   shape: number[];
   dtype: number;
   bytes: Uint8Array;
