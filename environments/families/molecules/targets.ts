@@ -1,7 +1,7 @@
 import { GradusError } from '../../../core/errors.ts';
 import type { RandomStream } from '../../../core/random.ts';
 import type { Split } from '../../../core/refs.ts';
-import { drawTask, splitOfProblem } from '../../contract/generated-tasks.ts';
+import { drawTask } from '../../contract/generated-tasks.ts';
 import { LEVELS } from './levels.ts';
 import type { Level } from './levels.ts';
 
@@ -15,11 +15,6 @@ export interface Target {
   dipole: Window | null;
   heavyAtoms: number;
   elements: readonly string[];
-}
-
-/** The split that a target belongs to, decided by the target itself, so that no two splits share one. */
-function splitOf(target: Target): Split {
-  return splitOfProblem('molecules', promptOf(target));
 }
 
 /** The target at (split, level, index); the same for the same coordinates. Throws GradusError('environment', 'task'). */
