@@ -8,7 +8,7 @@ export const QUEUES = {
   tool: 'gradus-tool',
   verifier: 'gradus-verifier',
   learner: 'gradus-learner',
-  // Verifiers of the dearer tiers that are functions in TypeScript.
+  // Verifiers of the higher tiers that are functions in TypeScript.
   simulation: 'gradus-verifier-simulation',
   'high-fidelity': 'gradus-verifier-high-fidelity',
 } as const;

@@ -70,7 +70,7 @@ export interface TrainingPorts {
 export type StepPlace = Pick<StepFacts, 'stage' | 'stageStep'>;
 
 export interface StepEscalation extends StepGroups {
-  /** In place of the rungs' own. */
+  /** In place of the tiers' own. */
   budgets: Record<string, Budget>;
   reward: RewardSpec;
 }

@@ -2,7 +2,7 @@ import type { Budget } from './ladder/budget.ts';
 
 /** What a person changes of a run that goes on. What it does not name stays as it is. */
 export interface RunChange {
-  /** Of rungs, by verifier: limits that hold in the running stage and in all later ones. */
+  /** Of tiers, by verifier: limits that hold in the running stage and in all later ones. */
   budgets?: Record<string, BudgetChange>;
   /** By stage: the steps that it takes at most. */
   maxSteps?: Record<string, number>;

@@ -104,7 +104,7 @@ async function demo({ spec: file, page, json, chemistry: wanted, ...options }: D
 }
 
 const TITLE = 'Molecules that climbed the verification ladder';
-/** Of a spec without a ladder, or where nothing dearer can be asked. */
+/** Of a spec without a ladder, or where nothing higher can be asked. */
 const LOWEST: ReportTier = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 };
 
 function linesOf(

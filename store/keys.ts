@@ -132,7 +132,7 @@ export const abstentionKey = (run: string, verifier: string, version: string, di
 export const pairKey = (run: string, verifier: string, digest: string): string =>
   `runs/${segment(run)}/pairs/${named(verifier)}/${segment(digest)}.json`;
 
-/** A run's calibrations of all rungs after a request that moved them. */
+/** A run's calibrations of all tiers after a request that moved them. */
 export const calibrationKey = (run: string, writer: string, sequence: number): string =>
   `${calibrationPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
 

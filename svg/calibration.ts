@@ -1,9 +1,9 @@
 import { dot, line, text } from './elements.ts';
 
-/** What a cheaper verifier said against what a dearer one said of the same, both in [0, 1]. */
+/** What a cheaper verifier said against what a higher one said of the same, both in [0, 1]. */
 export interface CalibrationPlot {
   points: readonly { cheap: number; dear: number }[];
-  /** What the dearer one is expected to say: intercept + slope × what the cheaper one said. */
+  /** What the higher one is expected to say: intercept + slope × what the cheaper one said. */
   line: { intercept: number; slope: number } | null;
   /** What stands along the axes. */
   cheap: string;

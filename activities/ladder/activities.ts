@@ -6,7 +6,7 @@ import { createLadder } from './ladder.ts';
 import { createReverify } from './reverify.ts';
 import { createSweep } from './sweep.ts';
 
-/** What the workflows of a ladder ask for: climbs, assessments, verifications of stored episodes, and sweeps. */
+/** What the workflows of a ladder ask for: escalations, assessments, verifications of stored episodes, and sweeps. */
 export const createLadderActivities = (deps: LadderDependencies, client: Client) => ({
   ...createLadder(deps),
   ...createAssessment(deps),

@@ -6,7 +6,7 @@ import { wishes } from '../../store/ladder/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /**
- * What a run deferred and has heard no verdict of since, best value first. Values are what the rung is expected to say by
+ * What a run deferred and has heard no verdict of since, best value first. Values are what the tier is expected to say by
  * all that the run has learnt of it since then. A later page supersedes an earlier one.
  */
 export async function readArchive(

@@ -34,10 +34,10 @@ export function askOf(
   };
 }
 
-/** Characters of what a lower rung has said that are passed on. */
+/** Characters of what a lower tier has said that are passed on. */
 const SAID = 300;
 
-/** What the rungs below have said of a candidate; those that were not asked are left out. */
+/** What the tiers below have said of a candidate; those that were not asked are left out. */
 export function cheaperVerdicts(
   { episode, views }: Pick<LadderCandidate, 'episode' | 'views'>,
   tiers: readonly Pick<TierSpec, 'verifier'>[],

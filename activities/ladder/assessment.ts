@@ -18,7 +18,7 @@ import { tally } from '../verification/tally.ts';
 export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;
 
 /**
- * How an evaluation is judged by a rung above the lowest. Every episode that the lowest one passed is asked about,
+ * How an evaluation is judged by a tier above the lowest. Every episode that the lowest one passed is asked about,
  * whatever the ladder's policy and budgets would say: a measurement must treat all alike.
  */
 export function createAssessment(deps: LadderDependencies) {
@@ -41,7 +41,7 @@ export function createAssessment(deps: LadderDependencies) {
   ): boolean => typeof lowest === 'number' && lowest >= passAtLeast;
 
   return {
-    /** What the rung must be asked, and has not said yet. */
+    /** What the tier must be asked, and has not said yet. */
     async planAssessment(request: AssessRequest, signal: AbortSignal): Promise<PlannedAssessment> {
       const asks = new Map<string, Wish>();
       for (const candidate of await load(request, { signal })) {
@@ -59,7 +59,7 @@ export function createAssessment(deps: LadderDependencies) {
     },
 
     /**
-     * The groups with the rung's verdicts in place of the lowest one's. What it has not answered is pending; what it
+     * The groups with the tier's verdicts in place of the lowest one's. What it has not answered is pending; what it
      * cannot judge is no success, or a policy could hide there from what is measured.
      */
     async settleAssessment(request: AssessRequest, signal: AbortSignal): Promise<GroupResult[]> {
@@ -99,7 +99,7 @@ function outcomeBy(
   const fast = episode.outcome!;
   const said = scores[1];
   if (said === undefined) return { kind: 'pending', tier };
-  // By the environment's own word the verdict of the lowest rung is all there is to say.
+  // By the environment's own word the verdict of the lowest tier is all there is to say.
   if (said === 'nothing to ask' || !isRewarded(fast)) return fast;
   const view = views[1];
   const evidence = view?.meaning?.evidence;

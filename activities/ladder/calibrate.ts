@@ -8,7 +8,7 @@ import type { Counted } from '../../store/ladder/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /**
- * Adds the pairs of scores of a rung and the one below it that a run has not counted yet: those of the step that climbs
+ * Adds the pairs of scores of a tier and the one below it that a run has not counted yet: those of the step that is escalated
  * now, wherever its verdicts are from, and those of earlier steps whose verdicts have come. A subject counts once in a
  * run, however often the policy proposes it.
  */

@@ -25,7 +25,7 @@ export interface LadderDependencies {
   environments: Environments;
 }
 
-/** What one rung above the lowest would judge of an episode, and what it has said. */
+/** What one tier above the lowest would judge of an episode, and what it has said. */
 export interface TierView {
   verifier: TierFacts;
   subject: Json;
@@ -44,9 +44,9 @@ export interface LadderCandidate {
   episode: Episode;
   task: TaskRef;
   environment: HostedEnvironment;
-  /** By rung; null for the lowest, and where there is nothing to ask. */
+  /** By tier; null for the lowest, and where there is nothing to ask. */
   views: (TierView | null)[];
-  /** Rungs whose question could not be put: the environment's mistake, which says nothing of the subject. */
+  /** Tiers whose question could not be put: the environment's mistake, which says nothing of the subject. */
   broken: Set<number>;
   scores: TierScore[];
   digests: (string | null)[];
@@ -162,7 +162,7 @@ function viewOf(verifier: TierFacts, subject: Json): TierView {
   return { verifier, subject, digest, answer: null, meaning: null };
 }
 
-/** Fills in what a rung's answers mean. */
+/** Fills in what a tier's answers mean. */
 async function interpret(candidates: readonly LadderCandidate[], tier: number, asker: Asker): Promise<void> {
   const answered = candidates.filter(({ views }) => views[tier]?.answer);
   const meanings = await meaningsOf(
@@ -225,7 +225,7 @@ function scoreOf(view: TierView | null): TierScore {
   return answer.kind === 'abstained' && isPassing(answer.type) ? 'passing' : 'abstained';
 }
 
-/** A decision on a climber, as the ledger has it. */
+/** A decision on a candidate, as the ledger has it. */
 export function decisionEntry(
   { id, step, scores }: LadderCandidate,
   { kind, value, uncertainty, reason }: LadderDecision,

@@ -32,7 +32,7 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
   const { store } = deps;
   return {
     /**
-     * Counts what came for the calibration, decides who climbs to a rung, writes it into the ledger, and puts what no
+     * Counts what came for the calibration, decides who is escalated to a tier, writes it into the ledger, and puts what no
      * budget is left for into the archive. Verdicts come at any time, so another attempt may see another world: the
      * first plan that is kept is the plan, and all the rest follows from it (ADR 0021).
      */
@@ -104,7 +104,7 @@ async function decidePlan(
   const { verification, rung: tier, steps, came } = request;
   const { verifier, reviewers } = verification.rungs[tier]!;
   const candidates = await loadCandidates(deps, request, { signal });
-  // What the rung below has said since it was asked.
+  // What the tier below has said since it was asked.
   const { calibrations, counted } =
     tier > 1
       ? await calibrate(deps.store, request, tier - 1, candidates, signal)

@@ -30,7 +30,7 @@ import { putTrajectories, loadTrajectories } from '../../store/rollout/trajector
 import { tally, tallyOutcomes } from '../verification/tally.ts';
 
 /**
- * Judges a step's episodes anew by the dearest verdicts there are, and earlier ones whose verdicts came late.
+ * Judges a step's episodes anew by the highest verdicts there are, and earlier ones whose verdicts came late.
  * Those are kept as objects of their own, beside what the fast tier had said. Another attempt may see other verdicts:
  * the first settlement that is kept is the one, and all the rest follows from it (ADR 0021).
  */
@@ -186,7 +186,7 @@ async function outcomesOf(
   return new Map(episodes.map((episode) => [nameOf(episode), episode.outcome!]));
 }
 
-/** The outcome by all that the rungs have said; pending where the spec would rather wait for one. */
+/** The outcome by all that the tiers have said; pending where the spec would rather wait for one. */
 async function outcomeOf(
   candidate: LadderCandidate,
   decision: LadderDecision,
@@ -211,7 +211,7 @@ async function outcomeOf(
   const because = silent !== undefined && { evidence: silence(silent) };
   const view = views[standing.rung];
   if (!view) {
-    // The lowest rung has spoken where the episodes were verified.
+    // The lowest tier has spoken where the episodes were verified.
     if (!isRewarded(fast)) return fast;
     const said = fast.components.find(({ verifier }) => verifier === LADDER)!;
     if (said.score === worth && said.passed === passed) return fast;
@@ -228,7 +228,7 @@ async function outcomeOf(
     ...because,
   };
   if (isRewarded(fast)) return withVerdict(reward, fast, verdict);
-  // The lowest rung abstained, and so nothing was composed.
+  // The lowest tier abstained, and so nothing was composed.
   const ruled = fast.kind === 'abstained' ? fast.ruled : undefined;
   return verify(environment, { ref: task, episode, escalated: verdict, ruled }, reward, asker);
 }

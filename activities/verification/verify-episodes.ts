@@ -20,7 +20,7 @@ import type { Environments } from '../../environments/host/environment-of.ts';
 export interface Unverified {
   ref: TaskRef;
   episode: Episode;
-  /** What its dearest rung says. */
+  /** What its highest tier says. */
   escalated?: VerdictOfVerifier;
   /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
   ruled?: readonly RuleVerdict[] | undefined;
@@ -28,8 +28,8 @@ export interface Unverified {
 
 /**
  * Asks the fast verifiers that the reward names, and composes what they say, in order, with what the reward's rules say
- * of the samples of a task. The component `ladder` is what `climbed` says, and as long as no dearer rung has spoken,
- * what the lowest rung does. An episode that a verifier cannot even be asked about, or whose task cannot be made, is
+ * of the samples of a task. The component `ladder` is what `climbed` says, and as long as no higher tier has spoken,
+ * what the lowest tier does. An episode that a verifier cannot even be asked about, or whose task cannot be made, is
  * `failed` at that boundary.
  */
 export async function verifyAll(
@@ -82,7 +82,7 @@ async function rulesOf(
   const turns = new Turns(signal);
   for (const samples of groupBy(judged, ({ of }) => of.episode.task).values()) {
     if (turns.due) await turns.take();
-    // Who is judged anew by a dearer rung is so alone, and would be unlike all others: what was said of it stays.
+    // Who is judged anew by a higher tier is so alone, and would be unlike all others: what was said of it stays.
     const alone = samples.some(({ of }) => of.escalated);
     const speaking = alone ? rules.filter((rule) => !isOfGroup(rule)) : rules;
     ruleVerdicts(speaking, samples).forEach((verdicts, i) => {
@@ -109,7 +109,7 @@ export async function verify(
   return outcome!;
 }
 
-/** The fast verifiers that a reward asks; its lowest rung only where the ladder is given. */
+/** The fast verifiers that a reward asks; its lowest tier only where the ladder is given. */
 export function verifiersOf({
   components,
   ensembles = [],
@@ -128,7 +128,7 @@ async function verdictsOf(
   reward: RewardSpec,
   asker: Asker,
 ): Promise<(HostedVerdict[] | GradusError)[]> {
-  // Where the lowest rung has been overruled by a dearer one, it is not asked again.
+  // Where the lowest tier has been overruled by a higher one, it is not asked again.
   const { ladder: _, ...withoutLadder } = reward;
   const others = verifiersOf(withoutLadder);
   const named = verifiersOf(reward);
@@ -155,7 +155,7 @@ function verdictsOrFailure(
   return verdictsIn(said, reward, escalated);
 }
 
-/** What the components of the reward go by; `climbed` is what the dearest rung has said. */
+/** What the components of the reward go by; `climbed` is what the highest tier has said. */
 export function verdictsIn(
   said: readonly HostedVerdict[],
   { components, ensembles = [], ladder }: RewardSpec,

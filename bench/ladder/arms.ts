@@ -28,7 +28,7 @@ const { verification, model, stages, ...rest } = molecules;
 const { warmStart, rl } = splitStages(stages);
 const [fastRung, xtbRung, dftRung] = verification.rungs;
 const fastReward = { components: [{ verifier: fastRung!.verifier, role: 'outcome' }] };
-/** What dearer rungs would have said is not asked while an arm trains: its time is for training. */
+/** What higher tier would have said is not asked while an arm trains: its time is for training. */
 const ladderOf = (tiers: readonly object[]) => ({
   ...verification,
   rungs: tiers,

@@ -44,5 +44,5 @@ export const fromTheirBeginning = (group: TaskGroup<Episode>): TaskGroup<Episode
   }),
 });
 
-/** What a group was called when it was sampled: judged anew by dearer rungs it has a name that tells so. */
+/** What a group was called when it was sampled: judged anew by higher tier it has a name that tells so. */
 const firstNameOf = ({ id }: RolloutGroup): string => id.split('.')[0]!;

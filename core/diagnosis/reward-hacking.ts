@@ -16,7 +16,7 @@ export const boundError = ({ look }: Pick<Setting, 'look'>): number => partOf(lo
 /**
  * The reward rises and what it stands for falls (Gao et al. 2023, arXiv 2210.10760). In training: the mean reward is up
  * by a tenth of what an outcome is worth, and success down by a tenth, so it is paid for something else. On held-out
- * tasks, where `evaluateBy` may ask a dearer verifier than training does: success is below the best that was shown, by
+ * tasks, where `evaluateBy` may ask a higher verifier than training does: success is below the best that was shown, by
  * exact bounds for all evaluations together, and has been for a window of steps, whose training reward is no lower than
  * it was then: a policy that has bad moments has them in both. Where one verifier judges both, and it has the loophole,
  * both rise, and nobody here can see it.

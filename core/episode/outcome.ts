@@ -38,7 +38,7 @@ export type Outcome =
   | { kind: 'pending'; tier: Tier }
   /**
    * `ofSubject`: who should confirm it never can, so where success is counted this is none. `ruled`: what the rules that
-   * compare the samples of a task have said of it, where a dearer rung may yet speak of it alone.
+   * compare the samples of a task have said of it, where a higher tier may yet speak of it alone.
    */
   | { kind: 'abstained'; reason: string; ofSubject?: true; ruled?: RuleVerdict[] }
   | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }

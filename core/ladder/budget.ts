@@ -1,6 +1,6 @@
 import type { Spent } from '../tier-contract.ts';
 
-/** What a rung may spend in a stage, or in a sweep. Absent: without limit. */
+/** What a tier may spend in a stage, or in a sweep. Absent: without limit. */
 export interface Budget {
   /** Verdicts or computations, as the spec's `counts` says. */
   count?: number | undefined;

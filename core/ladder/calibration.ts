@@ -1,5 +1,5 @@
 /**
- * How far a cheap rung can be trusted, from pairs of scores with the rung above it: sums only, so that it is small,
+ * How far a lower tier can be trusted, from pairs of scores with the tier above it: sums only, so that it is small,
  * and what order pairs came in makes no difference but rounding.
  */
 export interface Calibration {
@@ -47,10 +47,10 @@ export function addPairs(before: Calibration, pairs: readonly ScorePair[]): Cali
   return after;
 }
 
-// The prior: the dearer rung says the same, give or take 0.3, believed as much as one pair.
+// The prior: the higher tier says the same, give or take 0.3, believed as much as one pair.
 const PRIOR = { intercept: 0, slope: 1, precision: 1, shape: 1.5, scale: 0.5 * 0.3 ** 2 };
 
-/** What the dearer rung is expected to say; the deviation holds its scatter and what is not yet known of the line. */
+/** What the higher tier is expected to say; the deviation holds its scatter and what is not yet known of the line. */
 export interface Prediction {
   mean: number;
   deviation: number;
@@ -80,7 +80,7 @@ export function predict(calibration: Calibration, cheap: number): Prediction {
   return { mean: a + b * cheap, deviation: Math.sqrt(variance) };
 }
 
-/** Probability that the dearer rung passes what the cheap one passed (or failed), with its deviation: Beta(1, 1) and the pairs. */
+/** Probability that the higher tier passes what the cheap one passed (or failed), with its deviation: Beta(1, 1) and the pairs. */
 export function agreement({ agreement: pairs }: Calibration, cheapPassed: boolean): Prediction {
   const passed = 1 + (cheapPassed ? pairs.passPass : pairs.failPass);
   const failed = 1 + (cheapPassed ? pairs.passFail : pairs.failFail);

@@ -5,28 +5,28 @@ import type { Account, Budget } from './budget.ts';
 import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
 
-/** A rung of the ladder, as the spec has it; the cheapest first. */
+/** A tier of the ladder, as the spec has it; the cheapest first. */
 export interface LadderTier {
   verifier: string;
   tier: Tier;
-  /** A score from which on a candidate passes this rung. */
+  /** A score from which on a candidate passes this tier. */
   passAtLeast: number;
-  /** What did not pass goes on all the same when the next rung is expected to say so much, and so little is sure of it. */
+  /** What did not pass goes on all the same when the next tier is expected to say so much, and so little is sure of it. */
   escalate: { valueAtLeast: number; uncertaintyAtLeast: number };
-  /** What a candidate is worth that the rung below passed and that this one cannot judge. */
+  /** What a candidate is worth that the tier below passed and that this one cannot judge. */
   abstains: AbstentionRule;
 }
 
 /**
  * The first is the default. `zero`: nothing, unless the abstention says nothing of the subject. `expected`: what the
- * dearest rung is expected to say by the calibration. `abstained`: the episode has no reward and teaches nothing, so
+ * highest tier is expected to say by the calibration. `abstained`: the episode has no reward and teaches nothing, so
  * that a policy which can earn less than its group's mean learns to hide there.
  */
 export const ABSTENTION_RULES = ['zero', 'expected', 'abstained'] as const;
 export type AbstentionRule = (typeof ABSTENTION_RULES)[number];
 
 /**
- * What each rung said of a candidate: a score; that it cannot judge the subject (`abstained`) or could not this time
+ * What each tier said of a candidate: a score; that it cannot judge the subject (`abstained`) or could not this time
  * (`passing`); that there is nothing to ask it; undefined where it has not been asked.
  */
 export type TierScore = number | 'abstained' | 'passing' | 'nothing to ask' | undefined;
@@ -34,29 +34,29 @@ export type Scores = readonly TierScore[];
 
 export interface LadderDecision {
   kind: 'accept' | 'reject' | 'escalate' | 'defer';
-  /** `escalate`, `defer`: the rung that should judge it. Else the rung whose verdict stands, −1 where none judged. */
+  /** `escalate`, `defer`: the tier that should judge it. Else the tier whose verdict stands, −1 where none judged. */
   rung: number;
-  /** What the rung that should judge it is expected to say, or what the last one said. */
+  /** What the tier that should judge it is expected to say, or what the last one said. */
   value: number;
   uncertainty: number;
   reason: string;
 }
 
-/** The dearest verdict so far, −1 where no rung could judge. */
+/** The highest verdict so far, −1 where no tier could judge. */
 export function basisOf(scores: Scores): number {
   for (let tier = scores.length - 1; tier >= 0; tier--) if (typeof scores[tier] === 'number') return tier;
   return -1;
 }
 
-/** The first rung above the dearest verdict that was asked and gave none, −1 where there is none. */
+/** The first tier above the verdict of the highest tier that was asked and gave none, −1 where there is none. */
 export function silentAbove(scores: Scores): number {
   const basis = basisOf(scores);
   return scores.findIndex((said, tier) => tier > basis && (said === 'abstained' || said === 'passing'));
 }
 
 /**
- * What becomes of a candidate. It climbs when the last rung passed it, when it is valuable and uncertain, or when no
- * rung could judge it yet; a rung that abstained is passed over. `calibrations[i]` is between rungs i and i + 1.
+ * What becomes of a candidate. It is escalated when the last tier passed it, when it is valuable and uncertain, or when no
+ * tier could judge it yet; a tier that abstained is passed over. `calibrations[i]` is between tiers i and i + 1.
  */
 export function decide(
   scores: Scores,
@@ -98,7 +98,7 @@ export function decide(
       : at('defer', next, value, uncertainty, `${why}; the budget of ${tiers[next]!.verifier} is spent`);
   if (basis < 0) return onwards(0.5, 0.5, 'no lower tier could judge it');
 
-  // Between rungs that are not neighbours, one of which abstained, the line of the upper pair has no say.
+  // Between tiers that are not neighbours, one of which abstained, the line of the upper pair has no say.
   const { mean, deviation } = predict(calibrations[basis]!, score);
   const { verifier, passAtLeast, escalate } = tiers[basis]!;
   if (passed) return onwards(mean, deviation, `${verifier} passed it with ${show(score)}`);
@@ -115,7 +115,7 @@ export function decide(
 
 const show = (value: number): string => String(Number(value.toFixed(3)));
 
-/** A candidate as planning sees it: `digests[i]` names what rung i would compute, null where there is nothing to ask. */
+/** A candidate as planning sees it: `digests[i]` names what tier i would compute, null where there is nothing to ask. */
 export interface PlanCandidate {
   id: string;
   scores: Scores;
@@ -123,7 +123,7 @@ export interface PlanCandidate {
 }
 
 export interface TierPlan {
-  /** By candidate, in the order given. Those that concern another rung are null. */
+  /** By candidate, in the order given. Those that concern another tier are null. */
   decisions: (LadderDecision | null)[];
   /** What is to be computed, best value first. */
   asks: { digest: string; value: number }[];
@@ -137,7 +137,7 @@ const worthOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b).reduce((sum, value) => sum + value, 0);
 
 /**
- * Decides for all candidates that stand below a rung, best worth first, within what is left of its budget. One
+ * Decides for all candidates that stand below a tier, best worth first, within what is left of its budget. One
  * computation serves every candidate with the same digest. What order the candidates come in makes no difference.
  */
 export function planTier(

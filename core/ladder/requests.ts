@@ -10,7 +10,7 @@ import type { LedgerEntry, LedgerTotals, LostAttempts } from './ledger.ts';
 
 // What the workflows of the ladder ask of activities and of each other.
 
-/** The verifier that a reward names for the dearest verdict of the ladder. */
+/** The verifier that a reward names for the verdict of the highest tier of the ladder. */
 export const LADDER = 'ladder';
 
 /** One computation: what is asked, of whom, and how long that may take. */
@@ -23,14 +23,14 @@ export interface Ask {
   served: { by: 'queue'; queue: string } | { by: 'people'; reviewers: number };
   /** The run that asks; absent where a person does. */
   run?: string;
-  /** What lower rungs have said of the candidate, the lowest first, where the ladder asks. */
+  /** What lower tiers have said of the candidate, the lowest first, where the ladder asks. */
   cheaper?: CheaperVerdict[];
 }
 
-/** The verdict of a lower rung, for people who judge the same. */
+/** The verdict of a lower tier, for people who judge the same. */
 export interface CheaperVerdict {
   verifier: string;
-  /** null of the lowest rung where it abstained. */
+  /** null of the lowest tier where it abstained. */
   version: string | null;
   /** null where it abstained. */
   score: number | null;
@@ -49,13 +49,13 @@ export interface StepGroups {
   settled?: BlobRef[];
 }
 
-/** What every look at the ladder's candidates needs. The last of `steps` is the one that is climbing now. */
+/** What every look at the ladder's candidates needs. The last of `steps` is the one that is escalated now. */
 export interface LadderRequest {
   run: string;
   verification: VerificationSpec;
   calibrations: Calibration[];
   steps: StepGroups[];
-  /** By rung: digests whose verdicts came since the last step settled, whoever asked for them. */
+  /** By tier: digests whose verdicts came since the last step settled, whoever asked for them. */
   came: string[][];
   ledger: LedgerPlace;
 }
@@ -70,7 +70,7 @@ export interface PlanRequest extends LadderRequest {
   rung: number;
   budget: Budget;
   account: Account;
-  /** Another plan of this step and rung has come before, and found more than it could ask. */
+  /** Another plan of this step and tier has come before, and found more than it could ask. */
   again: boolean;
   /** Digests that have been asked and have not answered. */
   underWay: string[];
@@ -188,10 +188,10 @@ export interface EscalationFailure {
   message: string;
 }
 
-/** Of an evaluation: every episode that the lowest rung passed is judged by one other rung. */
+/** Of an evaluation: every episode that the lowest tier passed is judged by one other tier. */
 export interface AssessRequest extends StepGroups {
   run: string;
-  /** The lowest rung and the one that judges. */
+  /** The lowest tier and the one that judges. */
   rungs: [TierSpec, TierSpec];
   reward: RewardSpec;
   /** Of the ledger. */

@@ -8,17 +8,17 @@ import type { LadderTier, Scores } from './policy.ts';
 export type Standing =
   | {
       kind: 'judged';
-      /** The dearest one that gave a score. */
+      /** The highest one that gave a score. */
       rung: number;
-      /** What its score counts for, in [0, 1]: all candidates on the scale of the dearest rung. */
+      /** What its score counts for, in [0, 1]: all candidates on the scale of the highest tier. */
       worth: number;
       passed: boolean;
-      /** The rung above it that could not judge, where it is that silence which counts. */
+      /** The tier above it that could not judge, where it is that silence which counts. */
       silent?: number;
     }
   | {
       kind: 'abstained';
-      /** Which rung could not judge what the one below had passed. */
+      /** Which tier could not judge what the one below had passed. */
       rung: number;
       /** It cannot judge this subject, whenever it is asked. */
       ofSubject: boolean;
@@ -27,8 +27,8 @@ export type Standing =
 type Ladder = { rungs: readonly LadderTier[]; calibrations: readonly Calibration[] };
 
 /**
- * What a candidate's verdicts count for, by the rule of the rung that abstained where one did; null where no rung has
- * judged it. A rung that passed a candidate vouches for nothing that the rung above it could not confirm: what looks
+ * What a candidate's verdicts count for, by the rule of the tier that abstained where one did; null where no tier has
+ * judged it. A tier that passed a candidate vouches for nothing that the tier above it could not confirm: what looks
  * right and cannot be judged would otherwise be the best that a policy can do.
  */
 export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
@@ -49,7 +49,7 @@ export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
 }
 
 /**
- * What a score counts for. What a rung rejected is worth no more than it said: nothing that it rejects is sent up to be
+ * What a score counts for. What a tier rejected is worth no more than it said: nothing that it rejects is sent up to be
  * seen, so the line is no evidence there, and must not make garbage worth having.
  */
 function worthAbove(tier: number, score: number, ladder: Ladder): number {
@@ -62,13 +62,13 @@ const QUANTILES = Array.from({ length: 16 }, (_, i) => normalQuantile((i + 0.5) 
 
 const clamp = (score: number): number => Math.min(1, Math.max(0, score));
 
-/** What the dearest rung is expected to say of what this rung, and all above it, pass: a line of lines is one. */
+/** What the highest tier is expected to say of what this tier, and all above it, pass: a line of lines is one. */
 const alongLines = (tier: number, score: number, { calibrations }: Ladder): number =>
   calibrations.slice(tier).reduce((said, line) => clamp(predict(line, said).mean), score);
 
 /**
- * What a candidate with this score of this rung is expected to count for, by the lines from each rung to the next. Each
- * is drawn through what the rung below passed. The rung above may reject this one, and what it would then count for
+ * What a candidate with this score of this tier is expected to count for, by the lines from each tier to the next. Each
+ * is drawn through what the tier below passed. The tier above may reject this one, and what it would then count for
  * less is taken off by its probability, or whoever is not asked about would be better off than who is.
  */
 function expectedAbove(tier: number, score: number, ladder: Ladder): number {

@@ -93,7 +93,7 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
   normalization?: 'environment';
   /** What is not the outcome weighs more than it; whoever judges the model should know. */
   shapingMayDominate?: true;
-  /** The lowest rung, which stands for the component `ladder` until a dearer one has spoken. */
+  /** The lowest tier, which stands for the component `ladder` until a higher one has spoken. */
   ladder?: Pick<LadderTier, 'verifier' | 'passAtLeast'>;
 }
 export type RewardComponentSpec = WrittenReward['components'][number];

@@ -82,10 +82,10 @@ export type WrittenVerification = z.output<typeof verificationSchema>;
 
 export type TierSpec = WrittenVerification['rungs'][number] & { tier: Tier };
 
-/** The ladder that candidates climb, from the fast rung to the dearest. */
+/** The ladder up which candidates are escalated, from the fast tier to the highest. */
 export type VerificationSpec = Omit<WrittenVerification, 'rungs' | 'evaluateBy'> & {
   rungs: TierSpec[];
-  /** The rung whose verdict counts where a checkpoint is measured; the lowest one asks no dearer verifier. */
+  /** The tier whose verdict counts where a checkpoint is measured; the lowest one asks no higher verifier. */
   evaluateBy: string;
 };
 
@@ -102,7 +102,7 @@ export function verificationOf(
   };
 }
 
-/** The dearest rung that can judge every candidate: steps wait for it, and no budget ends it. */
+/** The highest tier that can judge every candidate: steps wait for it, and no budget ends it. */
 const whatAllCanHave = (tiers: WrittenVerification['rungs']): string =>
   tiers.findLast(({ wait, budget }, i) => i === 0 || (wait && Object.keys(budget).length === 0))!.verifier;
 

@@ -296,7 +296,7 @@ async function relabel(
   return ports.relabel({ run, stage: stage.name, step, groups, reward, checkpoint });
 }
 
-/** Groups that failed as a whole have nothing to climb with. `incidents` are of the rollout of those that climb. */
+/** Groups that failed as a whole have nothing to escalate. `incidents` are of the rollout of those that are escalated. */
 async function escalateGroups(
   ports: TrainingPorts,
   { spec, stage }: StageInput,

@@ -56,12 +56,12 @@ export function shareOut(
 }
 
 export interface EvaluationPorts extends Pick<TrainingPorts, 'rollout'> {
-  /** The groups, with what the lowest rung passed judged by another one. Left out where there is no ladder. */
+  /** The groups, with what the lowest tier passed judged by another one. Left out where there is no ladder. */
   verifyAbove?: (request: EvaluationRequest, groups: readonly GroupResult[]) => Promise<GroupResult[]>;
 }
 
 /**
- * Measures a checkpoint: some samples of each task, judged by the rung that the verification names. Where no episode
+ * Measures a checkpoint: some samples of each task, judged by the tier that the verification names. Where no episode
  * could be judged, whatever the reason, that is no success of zero: whoever decides by it must ask first.
  */
 export async function evaluate(

@@ -278,7 +278,7 @@ const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry 
   }
 };
 
-/** What the rung was expected to say, or what the last one said. */
+/** What the tier was expected to say, or what the last one said. */
 const figuresOf = ({ decision, value, uncertainty }: Extract<LedgerEntry, { kind: 'decision' }>): string =>
   decision === 'escalate' || decision === 'defer'
     ? `(expected ${value.toFixed(3)} ± ${uncertainty.toFixed(3)})`

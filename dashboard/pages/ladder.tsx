@@ -13,7 +13,7 @@ import { Late } from './ladder/late.tsx';
 import { Newest } from './ladder/verdicts.tsx';
 import { Spend } from './ladder/spend.tsx';
 
-/** `/runs/RUN/ladder`: who climbed, what it cost, how far each rung can be trusted, and what was left out. */
+/** `/runs/RUN/ladder`: who was escalated, what it cost, how far each tier can be trusted, and what was left out. */
 export function ladderPage(app: App, { ladder }: Context & { ladder: LadderObserver }): void {
   app.get('/runs/:run/ladder', async (c) => {
     const run = c.req.param('run');

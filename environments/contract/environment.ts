@@ -198,7 +198,7 @@ export interface TierVerifier extends VerifierFacts {
   tier: 'simulation' | 'high-fidelity' | 'world';
   /**
    * The part of a candidate that the verdict depends on, in canonical form; null for what is not worth asking about: the
-   * verdict of the rung below then stands, in training and in evaluations.
+   * verdict of the tier below then stands, in training and in evaluations.
    */
   subject(candidate: Candidate): Json;
   /**

@@ -250,7 +250,7 @@ export async function commonTasks(
   };
 }
 
-/** Tasks of one place by their coordinates, each with its episodes: as a dearer rung judged them, where one has. */
+/** Tasks of one place by their coordinates, each with its episodes: as a higher tier judged them, where one has. */
 async function tasksAt(
   store: ObjectStore,
   run: string,

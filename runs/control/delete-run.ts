@@ -12,7 +12,7 @@ import { isFileName, pinsKey, pinsPrefix, runKey, runPrefix } from '../../store/
 import { runClaims } from '../../store/run/run-claim.ts';
 import type { RunClaim } from '../../store/run/run-claim.ts';
 
-/** What goes when a run is deleted. Verdicts of dearer tiers are for all runs, and stay. */
+/** What goes when a run is deleted. Verdicts of higher tiers are for all runs, and stay. */
 export interface Deletion {
   run: string;
   executions: Execution[];

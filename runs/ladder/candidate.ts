@@ -43,7 +43,7 @@ export interface Proposal {
 /** A candidate's way up the ladder. */
 export interface CandidateLife {
   run: string;
-  /** The one that was asked for first, then what other rungs were asked of the same candidate. */
+  /** The one that was asked for first, then what other tiers were asked of the same candidate. */
   subjects: SubjectView[];
   events: PlacedEntry[];
   /** Pages of the ledger that have more of it, and are not shown. */
@@ -59,7 +59,7 @@ const MOST_EVENTS = 500;
 const MOST_PAGES_OF_ASKS = 40;
 
 /**
- * Every decision, verdict and withdrawal of one subject in a run, and of what other rungs were asked of the same
+ * Every decision, verdict and withdrawal of one subject in a run, and of what other tiers were asked of the same
  * candidates. Throws GradusError('store', 'no-run' | 'no-candidate').
  */
 export async function candidateLife(

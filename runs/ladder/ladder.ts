@@ -24,26 +24,26 @@ import { Ledgers } from './ledger-book.ts';
 import type { LedgerBook, LedgerSummary, TierBook } from './ledger-book.ts';
 import type { Pair } from './pairs.ts';
 
-/** A rung with what it did, the cheapest first; a verifier that only measured or swept has no place on the ladder. */
+/** A tier with what it did, the cheapest first; a verifier that only measured or swept has no place on the ladder. */
 export interface TierRow extends TierBook {
   verifier: string;
-  /** null of a verifier that is no rung. */
+  /** null of a verifier that is no tier. */
   rung: number | null;
   tier: Tier | null;
   passAtLeast: number | null;
-  /** Of the stage that climbs, or climbed last; null of what has none. */
+  /** Of the stage that is escalated, or was last; null of what has none. */
   budget: { budget: Budget; account: Account } | null;
 }
 
-/** How far a rung can be trusted. */
+/** How far a tier can be trusted. */
 export interface LadderCalibration extends Pair {
   /** All pairs that the ladder has counted, of which `points` are those that the ledger tells of. */
   known: Calibration | null;
-  /** What the dearer rung is expected to say: intercept + slope × what the cheaper one said; null where nothing is known. */
+  /** What the higher tier is expected to say: intercept + slope × what the cheaper one said; null where nothing is known. */
   line: { intercept: number; slope: number } | null;
   /** One standard deviation around the line in the middle of what was seen. */
   deviation: number | null;
-  /** That a pass of the cheaper rung holds; null where no pass of it has been judged above. */
+  /** That a pass of the lower tier holds; null where no pass of it has been judged above. */
   holds: (Prediction & { held: number; of: number }) | null;
 }
 
@@ -96,7 +96,7 @@ export class LadderObserver {
   }
 
   /**
-   * null where the run has no ladder, and has asked no dearer verifier either. Throws GradusError('store', 'no-run'), and
+   * null where the run has no ladder, and has asked no higher verifier either. Throws GradusError('store', 'no-run'), and
    * what the store throws when it is away.
    */
   async look(run: string, options: CallOptions = {}): Promise<LadderView | null> {
@@ -170,7 +170,7 @@ function tierRows(
       rung,
       tier,
       passAtLeast,
-      // The lowest rung judges everything, and has none.
+      // The lowest tier judges everything, and has none.
       budget: rung === 0 ? null : (status?.budgets[verifier] ?? fromLedger(verifier)),
     })),
     ...others.map((verifier) => ({

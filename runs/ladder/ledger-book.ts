@@ -19,7 +19,7 @@ export interface PlacedEntry {
   entry: LedgerEntry;
 }
 
-/** What a rung did in a run. */
+/** What a tier did in a run. */
 export interface TierBook {
   totals: LedgerTotals;
   /** Different subjects that were to be asked about, and of those that have an answer. */
@@ -40,7 +40,7 @@ export interface LedgerSummary {
   stages: Record<string, Record<string, LedgerTotals>>;
   /** Verdicts that came, in the same order: those that stand for lost attempts, too, which a budget counts. */
   came: Record<string, Record<string, Came>>;
-  /** Episodes of the run's ladder: all that its lowest rung judged, and those of them that were to go on, room or not. */
+  /** Episodes of the run's ladder: all that its lowest tier judged, and those of them that were to go on, room or not. */
   episodes: { judged: number; climbed: number };
   /** Of the run's ladder, the newest last; null where it has written nothing. */
   lastStage: string | null;

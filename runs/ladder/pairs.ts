@@ -3,7 +3,7 @@ import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 type Decision = Extract<LedgerEntry, { kind: 'decision' }>;
 type Basis = NonNullable<Decision['basis']>;
 
-/** A candidate that two neighbouring rungs have judged. */
+/** A candidate that two neighbouring tiers have judged. */
 export interface Point {
   cheap: number;
   dear: number;
@@ -23,8 +23,8 @@ const MOST_CANDIDATES = 20_000;
 const MOST_POINTS = 2000;
 
 /**
- * What neighbouring rungs said of the same candidates, from what their decisions rest on: a decision that rests on a
- * rung's verdict and one after it, of the same candidate, that rests on the next rung's are a point.
+ * What neighbouring tiers said of the same candidates, from what their decisions rest on: a decision that rests on a
+ * tier's verdict and one after it, of the same candidate, that rests on the next tier's are a point.
  */
 export class PairBook {
   private readonly last = new Map<string, Basis>();
@@ -57,7 +57,7 @@ export class PairBook {
     if (pair.points.size > MOST_POINTS) pair.points.delete(pair.points.keys().next().value!);
   }
 
-  /** The cheapest rungs first. */
+  /** The cheapest tiers first. */
   all(): Pair[] {
     return [...this.pairs.values()]
       .toSorted((a, b) => a.rung - b.rung)

@@ -22,7 +22,7 @@ export interface RunSample extends Pick<RunRow, 'status' | 'stage' | 'step' | 's
   heldOut: number | null;
   /** A person is asked. */
   waiting: boolean;
-  /** By verifier of the dearer tiers. */
+  /** By verifier of the higher tiers. */
   spend: Record<string, Pick<LedgerTotals, 'computed' | 'seconds' | 'usd'>>;
 }
 

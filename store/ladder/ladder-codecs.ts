@@ -77,7 +77,7 @@ export interface Counted {
 }
 const counted = { calibrations: z.array(calibration), counted: z.array(z.string()) };
 
-/** A plan of a rung. */
+/** A plan of a tier. */
 export interface Plan extends Counted {
   asks: Wish[];
   /** What is asked has left no place for more. */
@@ -112,7 +112,7 @@ export interface GroupSettlement {
   learntAs: Record<string, Outcome>;
 }
 
-/** What the dearest verdicts of a step came to. */
+/** What the highest verdicts of a step came to. */
 export interface Settlement extends Counted {
   groups: GroupSettlement[];
   /** By how much late verdicts change what their steps had counted. */

@@ -8,7 +8,7 @@ import calculatorWithLadder from './ladder-calculator.ts';
 import { answered, judgedGroup, rewardBy } from './ladder-groups.ts';
 import { tierSpec } from './tier-specs.ts';
 
-// A step whose candidates are numbers, on the two lowest rungs of ladder-calculator.ts, which everything passes.
+// A step whose candidates are numbers, on the two lowest tiers of ladder-calculator.ts, which everything passes.
 
 export const TIERS = [
   tierSpec('is-number', 'fast', { passAtLeast: 0 }),
@@ -48,7 +48,7 @@ export const escalating = (run: string, groups: BlobRef[]): LadderRequest => ({
   ledger: { writer: 'run', sequence: 1 },
 });
 
-/** The first plan of the rung `near`. */
+/** The first plan of the tier `near`. */
 export const planRequest = (run: string, groups: BlobRef[]): PlanRequest => ({
   ...escalating(run, groups),
   rung: 1,
@@ -58,7 +58,7 @@ export const planRequest = (run: string, groups: BlobRef[]): PlanRequest => ({
   underWay: [],
 });
 
-/** A verdict of the rung `near` comes from another run. */
+/** A verdict of the tier `near` comes from another run. */
 export async function keepNear(store: ObjectStore, digest: string, score: number): Promise<void> {
   const asked = { verifier: 'near', version: '1', digest };
   const spent = { seconds: 1, usd: 0 };

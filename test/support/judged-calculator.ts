@@ -2,7 +2,7 @@ import { judge } from '../../environments/verifiers/judge/judge.ts';
 import { calculatorEnvironment } from '../../environments/families/calculator/environment.ts';
 import ladderCalculator from './ladder-calculator.ts';
 
-// The calculator with a judge above a fast rung, for workers that are started with this module in GRADUS_ENVIRONMENTS.
+// The calculator with a judge above a fast tier, for workers that are started with this module in GRADUS_ENVIRONMENTS.
 
 const closeEnough = judge({
   name: 'close-enough',

@@ -12,7 +12,7 @@ import type {
 } from '../../environments/contract/environment.ts';
 
 // The calculator with a ladder of its own, for workers that are started with this module in GRADUS_ENVIRONMENTS: a
-// cheap rung that only sees whether there is a number, a middle one that sees how near it is, and a dear one that knows.
+// lower tier that only sees whether there is a number, a middle one that sees how near it is, and a dear one that knows.
 // The others have a quirk each, for tests that must not hang on what the policy answers. Every computation is a line in
 // the file GRADUS_TEST_VERDICTS, so that a test can count what really ran and when; it is held up while there is a file
 // GRADUS_TEST_VERDICTS.hold-NAME. Attempts are counted in GRADUS_TEST_VERDICTS.attempts: a verifier's process is not

@@ -93,7 +93,7 @@ export async function startLadderInstallation(
   };
 }
 
-/** A rung of a spec. */
+/** A tier of a spec. */
 export interface TierOptions {
   verifier: string;
   passAtLeast: number;
@@ -106,7 +106,7 @@ export interface TierOptions {
   reviewers?: number;
 }
 
-/** The brief spec with these rungs above the fast one, which all candidates pass where `passAtLeast` is 0. */
+/** The brief spec with these tiers above the fast one, which all candidates pass where `passAtLeast` is 0. */
 export function ladderSpec(
   tiers: TierOptions[],
   options: {

@@ -11,7 +11,7 @@ import type { RunRecord } from '../../plugins/molecules/report/report.ts';
 
 await loadRdkit();
 
-/** Rungs as in the README's ladder. */
+/** Tiers as in the README's ladder. */
 export const TIERS = [
   { verifier: 'molecule', tier: 'fast', passAtLeast: 1 },
   { verifier: 'xtb', tier: 'simulation', passAtLeast: 0.5 },

@@ -1,7 +1,7 @@
 import { ABSTENTION_RULES } from '../../core/ladder/policy.ts';
 import type { TierSpec } from '../../core/schema/verification.ts';
 
-/** A rung of a ladder, as a spec has it that says nothing of the rest. */
+/** A tier of a ladder, as a spec has it that says nothing of the rest. */
 export const tierSpec = (
   verifier: string,
   tier: TierSpec['tier'],

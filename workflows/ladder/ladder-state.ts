@@ -30,7 +30,7 @@ interface Queued {
   to: number;
 }
 
-/** A step that climbs, and waits for the verdicts of a rung. */
+/** A step that is escalated, and waits for the verdicts of a tier. */
 export interface WaitingStep {
   request: EscalationRequest;
   rung: number;
@@ -53,7 +53,7 @@ export interface LadderState {
   inFlight: number[];
   /** Steps whose late verdicts the learner may still hear of. */
   recent: StepGroups[];
-  /** Digests by rung that came since a step last settled. */
+  /** Digests by tier that came since a step last settled. */
   came: string[][];
   requests: EscalationRequest[];
   /** Absent where none does, and where an older version has carried over. */

@@ -64,7 +64,7 @@ const WATCH_INTERVAL = '30 seconds';
 const LEDGER_PAGE = 100;
 
 /**
- * Owns the ladder of a run: budgets, calibration, ledger, and the verdicts that are still to come. Steps climb one
+ * Owns the ladder of a run: budgets, calibration, ledger, and the verdicts that are still to come. Steps are escalated one
  * after the other. Ends when the run has come to its end and nothing is waited for, which may be days later, and at once
  * when the run failed, was cancelled or terminated.
  */
@@ -83,7 +83,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   let reopened = false;
   /** Steps of the run that was reset, for the ladder that is begun anew. */
   const later: EscalationRequest[] = [];
-  /** The step that is climbing. */
+  /** The step that is escalated. */
   let serving: EscalationRequest | null = null;
   /** The state is about to be carried over: what is not launched yet is launched from there. */
   let leaving = false;
@@ -98,7 +98,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   const handedOver = (): boolean => !launching && entries.length === 0;
 
   listen(escalationWanted, escalationRequest, (request) => {
-    // Whose step climbs has not come to its end.
+    // Whose step is escalated has not come to its end.
     state.closed = false;
     (reopened ? later : state.requests).push(request);
   });
@@ -169,7 +169,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     }
   }
 
-  /** Lets a step climb, from the rung that it waits for on where it waits for one. */
+  /** Escalates a step, from the tier that it waits for on where it waits for one. */
   async function serve(request: EscalationRequest): Promise<void> {
     const { stage, step, groups } = request;
     if (stage !== state.stage) {
@@ -238,7 +238,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     await reply(request, { id: request.id, ...answer });
   }
 
-  /** Until a rung has answered all that the step asks of it, its time is up, or this execution's history is full. */
+  /** Until a tier has answered all that the step asks of it, its time is up, or this execution's history is full. */
   async function waitFor(waiting: WaitingStep): Promise<'goes on' | 'continues as new'> {
     const { rung: asked, deadline } = waiting;
     const answered = (): boolean =>
@@ -276,7 +276,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     if (tier > 0) state.came[tier]!.push(digest);
   }
 
-  /** Asks as places get free. Goes on beside the steps, because a rung need not be waited for. */
+  /** Asks as places get free. Goes on beside the steps, because a tier need not be waited for. */
   async function launch(): Promise<void> {
     const free = (tier: number): number => tiers[tier]!.concurrency - state.inFlight[tier]!;
     const ready = (): number =>
@@ -380,7 +380,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       await ('message' in answer ? step.signal(escalationFailed, answer) : step.signal(escalated, answer));
     } catch (error) {
       if (isCancellation(error)) throw error;
-      log.info('a step that wanted to climb has ended', { replyTo, reason: String(error) });
+      log.info('a step that wanted to escalate has ended', { replyTo, reason: String(error) });
     }
   }
 

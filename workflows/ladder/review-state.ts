@@ -8,7 +8,7 @@ export interface ReviewState {
   run: string | null;
   /** Ids of the workflows that wait for it, such as the ladders of runs. Absent where an older version answers. */
   waiting?: string[];
-  /** The subject, and in `cheaper` what lower rungs have said of it. */
+  /** The subject, and in `cheaper` what lower tiers have said of it. */
   ask: Ask;
   reviewers: number;
   /** ISO 8601; after it the verdict is an abstention. */

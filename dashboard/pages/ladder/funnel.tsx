@@ -70,7 +70,7 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
   );
 };
 
-/** The lowest rung judges every episode where it is rolled out; the others are asked about subjects, at a price. */
+/** The lowest tier judges every episode where it is rolled out; the others are asked about subjects, at a price. */
 function tierOf(
   { verifier, tier, rung, totals, answered }: TierRow,
   { judged, climbed: escalated }: LadderView['ledger']['episodes'],
@@ -99,7 +99,7 @@ function tierOf(
   };
 }
 
-/** What the ledger knows of the lowest rung, too. */
+/** What the ledger knows of the lowest tier, too. */
 const OF_THE_LOWEST: ReadonlySet<string> = new Set(['accepted', 'rejected']);
 
 function detailsOf({ shared, abstained, deferred, late, afterRun, lost }: LedgerTotals): string {

@@ -8,7 +8,7 @@ export interface BestMolecule {
   smiles: string;
   level: number;
   target: Target;
-  /** By the dearest verifier that measures. */
+  /** By the highest verifier that measures. */
   score: number;
   /** By verifier. */
   tiers: Record<string, { score: number | null; properties: Properties }>;

@@ -7,7 +7,7 @@ interface Written {
 }
 
 /**
- * A spec with the lowest rung of its ladder alone, for a machine without the dearer tiers: the rung's verifier takes
+ * A spec with the lowest tier of its ladder alone, for a machine without the higher tiers: the tier's verifier takes
  * the ladder's place in the reward. What is wrong with the spec stays wrong, for the parser to say.
  */
 export function fastTierOnly(spec: unknown): unknown {
@@ -23,7 +23,7 @@ export function fastTierOnly(spec: unknown): unknown {
       ),
     },
     stages: rest.stages?.map((stage) => {
-      // Budgets are of rungs that are not there.
+      // Budgets are of tiers that are not there.
       const { budgets: _, ...others } = stage;
       return others;
     }),

@@ -7,7 +7,7 @@ import type { Progress } from '../../../workflows/control/messages.ts';
 import type { reverify, ReverifyOutcome } from '../../../workflows/ladder/reverify.ts';
 import type { ReportTier } from './report.ts';
 
-/** Who judges the report: the dearest verifier that is no person. */
+/** Who judges the report: the highest verifier that is no person. */
 export const JUDGE = 'dft';
 const STAGES = ['before', 'after'] as const;
 

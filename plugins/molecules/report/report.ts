@@ -10,7 +10,7 @@ import type { Design } from './designs.ts';
 import { compare, shareOf } from './quality.ts';
 import type { Comparison, Share } from './quality.ts';
 
-/** A rung of the ladder that the run had, the cheapest first. */
+/** A tier of the ladder that the run had, the cheapest first. */
 export interface ReportTier {
   verifier: string;
   tier: Tier;
@@ -52,11 +52,11 @@ export interface CalibrationReport {
   to: string;
   /** One for each molecule and target that both have judged. */
   pairs: ScorePair[];
-  /** What the dearer tier is expected to say: intercept + slope × what the cheaper one said; null where that is all one. */
+  /** What the higher tier is expected to say: intercept + slope × what the cheaper one said; null where that is all one. */
   line: { intercept: number; slope: number } | null;
   /** Root mean square of what the pairs are off that line. */
   residual: number | null;
-  /** How often the dearer tier passed what the cheaper one had passed. */
+  /** How often the higher tier passed what the cheaper one had passed. */
   passesHold: Share;
 }
 

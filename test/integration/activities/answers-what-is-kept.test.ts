@@ -67,7 +67,7 @@ test.each([1, 2, 3, 4, 5])(
   async (writes) => {
     const run = `dies-${writes}`;
     const group = await numbers(store, run, [1, 2, 3, 4, 5, 6], 10 + writes);
-    // Three rungs, so that planning the last one counts pairs of the first two.
+    // Three tiers, so that planning the last one counts pairs of the first two.
     const two = planRequest(run, [group]);
     const high = tierSpec('exact', 'high-fidelity', { passAtLeast: 0 });
     const verification = { ...two.verification, rungs: [...TIERS, high] };

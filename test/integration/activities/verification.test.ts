@@ -332,7 +332,7 @@ test('rules speak of the samples of a task side by side, and are kept with what 
   }
 });
 
-test('an episode that a dearer rung judges anew, alone, is not paid for being unlike all others', async () => {
+test('an episode that a higher tier judges anew, alone, is not paid for being unlike all others', async () => {
   const ladder: RewardSpec = {
     components: [{ verifier: 'ladder', role: 'outcome', weight: 1, gatedBy: null }],
     rules: [

@@ -12,7 +12,7 @@ import type { LadderInstallation } from '../../support/ladder-installation.ts';
 import { until } from '../../support/run-client.ts';
 import { overhear, withPage, wrongIn } from '../../support/looks.ts';
 
-// A run whose dearest rung is people, who answer from the pages; and reviews that strangers began.
+// A run whose highest tier is people, who answer from the pages; and reviews that strangers began.
 
 const RUN = 'judged';
 const modules = ['shown-ladder.ts', 'hostile-environments.ts'].map((name) =>

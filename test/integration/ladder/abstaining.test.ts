@@ -18,7 +18,7 @@ import { openTestStore } from '../../support/test-store.ts';
 import { answered, judgedGroup, keepAnswer, rewardBy, viewOf } from '../../support/ladder-groups.ts';
 import type { Found } from '../../support/ladder-groups.ts';
 
-// A policy that may find answers which look right and which no dearer rung can judge, on the real activities and store.
+// A policy that may find answers which look right and which no higher tier can judge, on the real activities and store.
 
 const { store } = await openTestStore();
 
@@ -146,7 +146,7 @@ async function train(run: string, { deep, faults, positions = ONE, steps = 30 }:
   return Object.fromEntries(softmax(last!).map((chance, i) => [ANSWERS[i]!.answer, chance]));
 }
 
-describe('a policy that can answer what no dearer rung can judge', () => {
+describe('a policy that can answer what no higher tier can judge', () => {
   beforeAll(async () => {
     const ref = { environment: 'toy', split: 'train' as const, level: 1, index: 0 };
     for (const { answer, deep } of ANSWERS) await keepAnswer(store, toy(), ref, answer, 'deep', deep);
@@ -254,7 +254,7 @@ test('molecules without an arrangement in space earn nothing, and evaluations co
   expect(measured!.arms).toMatchObject([{ successes: 1, trials: answers.length }]);
 });
 
-test('an evaluation counts what its rung cannot judge as no success, and leaves out what it missed this time', async () => {
+test('an evaluation counts what its tier cannot judge as no success, and leaves out what it missed this time', async () => {
   const environment = toy();
   const environments = inThisProcess([environment]);
   const tiers = [tierSpec('form', 'fast'), tierSpec('deep', 'simulation')] as [TierSpec, TierSpec];
@@ -281,7 +281,7 @@ test('an evaluation counts what its rung cannot judge as no success, and leaves 
   expect(measured!.outcomes).toMatchObject({ scored: 2, abstained: 2 });
 });
 
-test('what rules say of the samples of a task stays with one that only a dearer rung can judge', async () => {
+test('what rules say of the samples of a task stays with one that only a higher tier can judge', async () => {
   const shy: Environment = {
     ...toy(),
     verifiers: toy().verifiers.map((one) =>

@@ -38,7 +38,7 @@ async function objects<T>(prefix: string): Promise<T[]> {
   return Promise.all(keys.map(async (key) => (await store.getJson((await store.head(key))!)) as T));
 }
 
-test('a checkpoint is measured by the dearest rung that all can have, at a price that the ledger shows', async () => {
+test('a checkpoint is measured by the highest tier that all can have, at a price that the ledger shows', async () => {
   const brief = briefSpec({ environment: 'calculator-ladder' });
   const [warmStart, stage] = brief.stages;
   const spec = {
@@ -68,7 +68,7 @@ test('a checkpoint is measured by the dearest rung that all can have, at a price
     const outcomes = groups.flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome!));
     expect(outcomes).toHaveLength(TASKS);
     const said = outcomes.flatMap((outcome) => ('components' in outcome ? outcome.components : []));
-    // What is a number has been judged by the rung, the rest stays with what the lowest one said of it.
+    // What is a number has been judged by the tier, the rest stays with what the lowest one said of it.
     const passing = said.filter(({ version }) => version === 'near@1');
     const failing = said.filter(({ version }) => version === 'is-number@1');
     expect(passing.length).toBeGreaterThan(0);

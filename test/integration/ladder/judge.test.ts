@@ -48,7 +48,7 @@ afterAll(async () => {
 
 type VerdictEntry = Extract<LedgerEntry, { kind: 'verdict' }>;
 
-test('a judge is a rung: what it costs is in the ledger, and what it cannot judge is no pass', async () => {
+test('a judge is a tier: what it costs is in the ledger, and what it cannot judge is no pass', async () => {
   const environment = 'calculator-judged';
   const brief = briefSpec({ environment });
   const [warmStart, stage] = brief.stages;
@@ -87,7 +87,7 @@ test('a judge is a rung: what it costs is in the ledger, and what it cannot judg
   const said = outcomes.flatMap((outcome) => ('components' in outcome ? outcome.components : []));
   const byJudge = said.filter(({ version }) => version.startsWith('close-enough@'));
   expect(new Set(byJudge.map(({ score }) => score))).toEqual(new Set([0, 1]));
-  // Who passed the fast rung and got no verdict, by a judge that will say the same again, earns nothing.
+  // Who passed the fast tier and got no verdict, by a judge that will say the same again, earns nothing.
   const silent = said.filter(({ version, score }) => version === 'is-number@1' && score! > 0);
   expect(silent.length).toBeGreaterThan(0);
   for (const component of silent) {

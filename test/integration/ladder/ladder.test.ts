@@ -32,7 +32,7 @@ const waits = (run: string): Promise<number> =>
     () => `${run} waits for no verdict`,
   );
 
-test('candidates climb, the ledger adds up to what the verifiers counted, and nothing is computed twice', async () => {
+test('candidates are escalated, the ledger adds up to what the verifiers counted, and nothing is computed twice', async () => {
   const { runs, computed, ladderEnd, ledger } = installation;
   const spec = ladderSpec([NEAR, EXACT], { passAtLeast: 0.5 });
   const result = await (await runs.start('climbs', spec)).result();
@@ -57,7 +57,7 @@ test('candidates climb, the ledger adds up to what the verifiers counted, and no
   expect(addEntries({}, await ledger('climbs'))).toEqual(Object.fromEntries(close));
   expect(final.calibration['is-number → near']!.n).toBe(near.length);
 
-  // The same run again: everything is known, so nothing is computed or charged, and as much is learnt of the rungs.
+  // The same run again: everything is known, so nothing is computed or charged, and as much is learnt of the tiers.
   const again = await (await runs.start('climbs-again', spec)).result();
   expect(again.checkpoint.weights).toBe(result.checkpoint.weights);
   expect(await computed('near')).toHaveLength(near.length);
@@ -119,7 +119,7 @@ test('a spent budget defers candidates to the archive, and training goes on with
   expect(totals['near']!.computed + totals['near']!.shared).toBe(3);
   expect((await computed('near')).length - before).toBe(totals['near']!.computed);
   expect(totals['near']!.deferred).toBeGreaterThan(0);
-  // The first page was valued before anything was known of the rung; a reader gets what is known now.
+  // The first page was valued before anything was known of the tier; a reader gets what is known now.
   const [page] = await store.list('runs/poor/archive/');
   const first = (await store.getJson((await store.head(page!.key))!)) as unknown as Wish[];
   const archive = await readArchive(store, 'poor');
@@ -177,7 +177,7 @@ test('a tier whose worker is down delays only itself', async () => {
   expect((await computed('exact')).length - before).toBe(meanwhile!.waiting);
 });
 
-test('what a rung does not say before its deadline is pending, is not trained on, and is when it has been said', async () => {
+test('what a tier does not say before its deadline is pending, is not trained on, and is when it has been said', async () => {
   const { runs, hold, store, ledger, status } = installation;
   // Only tasks with a large answer have something to wait for.
   const large = { verifier: 'large', passAtLeast: 0.5, deadlineSeconds: 1, missing: 'pending' as const };

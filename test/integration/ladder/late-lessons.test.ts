@@ -177,14 +177,14 @@ test('a verdict that only confirms is written down and teaches nothing again', a
   expect(entries.filter(({ kind }) => kind === 'offered')).toEqual([]);
 });
 
-test('candidates of one group are not rewarded for the rung that judged them', async () => {
+test('candidates of one group are not rewarded for the tier that judged them', async () => {
   const run = new Heard('one-scale', 'cheaper');
   await run.say('a', 0.005);
   await run.say('b', 0.01);
   await run.say('c', 0);
   for (let step = 0; step < 3; step++) await run.step([]);
   const rewards = (await run.outcomes()).map((outcome) => trainableReward(outcome, 'train')!);
-  // Nobody has asked about d, which passed the lowest rung with 1 as a, b and c did.
+  // Nobody has asked about d, which passed the lowest tier with 1 as a, b and c did.
   expect(rewards[3]).toBeLessThan(0.3);
   // What was rejected gets no more than it was given.
   expect(rewards[4]).toBeLessThanOrEqual(0.3);

@@ -43,7 +43,7 @@ const DAY = 24 * 3600;
 
 test('verdicts that come after everything was killed move estimates, ledger and batch by exactly what they changed', async () => {
   const { runs, hold, status, ledger, store, stack, workers, roles, ladderEnd } = installation;
-  // The fast rung passes everything and this one nothing: each late verdict takes a success back.
+  // The fast tier passes everything and this one nothing: each late verdict takes a success back.
   const stern = { verifier: 'stern', passAtLeast: 0.5, wait: false };
   const letFirstGo = await hold('stern');
   const run = await runs.start('late', ladderSpec([stern], { seed: 78, offer: 8 }));

@@ -16,7 +16,7 @@ import { openTestStore } from '../../support/test-store.ts';
 const { store } = await openTestStore();
 
 const ANSWERS = [1, 2, 3, 4, 5];
-/** All plans of a rung, as the workflow makes them. */
+/** All plans of a tier, as the workflow makes them. */
 async function planAll(
   run: string,
   budget: Budget,

@@ -73,7 +73,7 @@ test.each([
   ],
   ['a run without a ladder', { run: 'fast-only', budget }, 'run: "fast-only" has no verification ladder'],
   [
-    'a verifier of no rung',
+    'a verifier of no tier',
     { run: 'my-run', verifier: 'dfft', budget },
     'verifier: no tier of "my-run" has this verifier; did you mean "dft"?',
   ],

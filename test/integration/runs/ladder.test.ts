@@ -163,7 +163,7 @@ describe('the ladder of a run that Temporal has forgotten', () => {
       stage: 'rl',
     });
     expect(view.rungs.map(({ verifier }) => verifier)).toEqual(['is-number', 'near', 'exact']);
-    // Of both candidates the lowest rung said that they should go on, and one had no room.
+    // Of both candidates the lowest tier said that they should go on, and one had no room.
     expect(view.ledger.episodes).toEqual({ judged: 2, climbed: 2 });
     const [, near, exact] = view.rungs;
     expect(near).toMatchObject({
@@ -176,7 +176,7 @@ describe('the ladder of a run that Temporal has forgotten', () => {
     expect(near!.budget!.budget).toEqual({ count: 9 });
     expect(exact).toMatchObject({
       totals: { late: 1, lost: 2, lostSeconds: 9, rejected: 1 },
-      // The stage's own, in place of the rung's.
+      // The stage's own, in place of the tier's.
       budget: { budget: { count: 7 } },
     });
     expect(view.ledger.offered).toMatchObject({ count: 1, episodes: 4 });
@@ -247,7 +247,7 @@ test('a budget counts attempts that came to nothing, as the ladder does; what ot
   }
 });
 
-test("a candidate's life has each decision, price and lateness in order, on all rungs, from any of its subjects", async () => {
+test("a candidate's life has each decision, price and lateness in order, on all tiers, from any of its subjects", async () => {
   const book = await observer.ledgers.of('climbs');
   for (const [verifier, digest] of [
     ['near', NEAR],

@@ -9,7 +9,7 @@ const code = readsOfTheCode();
 
 test('every field of the spec is read by code that acts on it', () => {
   const fields = fieldPaths(curriculumSchema);
-  // Of the kinds of stages, of methods, of rungs in a list and of budgets in a record.
+  // Of the kinds of stages, of methods, of tiers in a list and of budgets in a record.
   expect(fields.map((field) => field.join('.'))).toEqual(
     expect.arrayContaining([
       'stages.updatesPerRound',

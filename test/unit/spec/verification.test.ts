@@ -35,14 +35,14 @@ describe('a ladder', () => {
   });
 
   test.each([
-    ['the dearest rung that all can have', ladder, 'xtb'],
+    ['the highest tier that all can have', ladder, 'xtb'],
     ['the lowest one where each has a budget', [ladder[0], ladder[2]], 'molecule'],
-    ['no rung that steps do not wait for', [ladder[0], { ...ladder[1], wait: false }], 'molecule'],
+    ['no tier that steps do not wait for', [ladder[0], { ...ladder[1], wait: false }], 'molecule'],
   ])('measures checkpoints by %s', (_, tiers, evaluateBy) => {
     expect(parsed({ rungs: tiers }).verification).toMatchObject({ evaluateBy });
   });
 
-  test('measures them by the rung that the spec names', () => {
+  test('measures them by the tier that the spec names', () => {
     expect(parsed({ rungs: ladder, evaluateBy: 'dft' }).verification).toMatchObject({ evaluateBy: 'dft' });
   });
 

@@ -5,7 +5,7 @@ import { group, panel, text, wrap } from '../../../../svg/elements.ts';
 
 const PLOT = { left: 58, top: 64, size: 270 };
 
-/** What the cheaper tier expected against what the dearer one said, with the line that the ladder goes by. */
+/** What the cheaper tier expected against what the higher one said, with the line that the ladder goes by. */
 export function calibrationChart(
   width: number,
   height: number,
@@ -42,7 +42,7 @@ export function calibrationChart(
   ];
 }
 
-/** The figures of each pair of neighbours, the dearest first. */
+/** The figures of each pair of neighbours, the highest first. */
 function words(calibrations: readonly CalibrationReport[], width: number): string[] {
   return calibrations.toReversed().map((one, i) =>
     group(0, i * 148, [

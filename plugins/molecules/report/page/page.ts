@@ -59,7 +59,7 @@ export function moleculesPage({ title, lines }: PageText, report: MoleculesRepor
   return svgPage({ title, width: WIDTH, height: y, style: STYLE }, parts);
 }
 
-/** Which tier a verifier is of; the judge of the report need not be a rung. */
+/** Which tier a verifier is of; the judge of the report need not be a tier. */
 function tiersOf({ funnel, quality: { judge } }: MoleculesReport): Tiers {
   const tiers = Object.fromEntries(funnel.map(({ verifier, tier }) => [verifier, tier] as const));
   return judge === null ? tiers : { [judge]: 'high-fidelity', ...tiers };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { addBudget, addSteps } from '../../../../cli/commands/set.ts';
 
-test('limits of several rungs add up; the name of a verifier may have dots and equals signs', () => {
+test('limits of several tiers add up; the name of a verifier may have dots and equals signs', () => {
   const some = addBudget('dft.usd=0.5', addBudget('dft.count=100', {}));
   expect(addBudget('a.b=c.perStep=none', some)).toEqual({
     dft: { count: 100, usd: 0.5 },

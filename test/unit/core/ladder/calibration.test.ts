@@ -20,13 +20,13 @@ function pairs(count: number): ScorePair[] {
   });
 }
 
-test('before any pair the dearer rung is expected to say the same, with much uncertainty', () => {
+test('before any pair the higher tier is expected to say the same, with much uncertainty', () => {
   const { mean, deviation } = predict(noCalibration(), 0.7);
   expect(mean).toBeCloseTo(0.7, 12);
   expect(deviation).toBeGreaterThan(0.3);
 });
 
-test('with pairs the bias of the cheap rung and its scatter are found', () => {
+test('with pairs the bias of the lower tier and its scatter are found', () => {
   const { mean, deviation } = predict(addPairs(noCalibration(), pairs(2000)), 0.5);
   expect(mean).toBeCloseTo(0.4, 2);
   expect(deviation).toBeCloseTo(0.1 / Math.sqrt(12), 2);
@@ -52,7 +52,7 @@ test('the sums do not depend on the order of the pairs, to the bit', () => {
   );
 });
 
-test('agreement is a share with its uncertainty, by what the cheap rung said', () => {
+test('agreement is a share with its uncertainty, by what the lower tier said', () => {
   const known = addPairs(noCalibration(), [pair(0.9, 0.9), pair(0.8, 0.7), pair(0.7, 0.1), pair(0.1, 0.2)]);
   expect(agreement(known, true).mean).toBeCloseTo(3 / 5);
   expect(agreement(known, false).mean).toBeCloseTo(1 / 3);

@@ -21,7 +21,7 @@ const pair = fc
 const calibrations = fc
   .tuple(fc.array(pair), fc.array(pair))
   .map((both) => both.map((pairs) => addPairs(noCalibration(), pairs)));
-/** Rungs are asked from below: what was not asked lies above what was. */
+/** Tiers are asked from below: what was not asked lies above what was. */
 const scores: fc.Arbitrary<Scores> = fc
   .array(fc.oneof(score, fc.constantFrom<TierScore>('abstained', 'passing', 'nothing to ask')), {
     minLength: 1,
@@ -48,7 +48,7 @@ const cost = fc.record({
 });
 const most = fc.integer({ min: 0, max: 10 });
 
-test('no candidate climbs past a rung that rejects it, unless it is valuable and uncertain', () => {
+test('no candidate is escalated past a tier that rejects it, unless it is valuable and uncertain', () => {
   fc.assert(
     fc.property(scores, calibrations, (said, known) => {
       const decision = decide(said, tiers, known, () => true);
@@ -61,7 +61,7 @@ test('no candidate climbs past a rung that rejects it, unless it is valuable and
   );
 });
 
-test('what passes goes on, what has no rung above is accepted or rejected by the dearest verdict', () => {
+test('what passes goes on, what has no tier above is accepted or rejected by the verdict of the highest tier', () => {
   const none = [noCalibration(), noCalibration()];
   const yes = (): boolean => true;
   expect(decide([0.7, undefined, undefined], tiers, none, yes)).toMatchObject({
@@ -74,7 +74,7 @@ test('what passes goes on, what has no rung above is accepted or rejected by the
   expect(decide([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({ kind: 'reject', tierOf: 0 });
 });
 
-test('a rung that abstains is passed over; the verdict below it still counts', () => {
+test('a tier that abstains is passed over; the verdict below it still counts', () => {
   const none = [noCalibration(), noCalibration()];
   expect(decide([0.7, 'abstained', undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
@@ -134,7 +134,7 @@ test('what order candidates come in does not change what is computed, nor the de
   );
 });
 
-test('the best value is served first, and everything that wished to climb is either served or deferred', () => {
+test('the best value is served first, and everything that wished to be escalated is either served or deferred', () => {
   fc.assert(
     fc.property(candidates, calibrations, budget, (all, known, limit) => {
       const money = {

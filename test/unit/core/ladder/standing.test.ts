@@ -35,7 +35,7 @@ const worthOf = (scores: Scores, on = ladder()): number => {
   return standing.worth;
 };
 
-describe('a candidate that a rung passed and the next one cannot judge', () => {
+describe('a candidate that a tier passed and the next one cannot judge', () => {
   test.each<[AbstentionRule, TierScore, object]>([
     ['abstained', 'abstained', { kind: 'abstained', tierOf: 1, ofSubject: true }],
     ['abstained', 'passing', { kind: 'abstained', tierOf: 1, ofSubject: false }],
@@ -58,7 +58,7 @@ describe('a candidate that a rung passed and the next one cannot judge', () => {
     expect(worthOf([1, 'abstained'], ladder('expected', [known, noCalibration()]))).toBeCloseTo(0.3, 2);
   });
 
-  test('counts as it is judged by a rung further up', () => {
+  test('counts as it is judged by a tier further up', () => {
     expect(standingOf([1, 'abstained', 0.95], ladder())).toEqual({
       kind: 'judged',
       tierOf: 2,
@@ -67,7 +67,7 @@ describe('a candidate that a rung passed and the next one cannot judge', () => {
     });
   });
 
-  test('keeps the verdict of the rung below where there is nothing to ask, or where that one rejected it', () => {
+  test('keeps the verdict of the tier below where there is nothing to ask, or where that one rejected it', () => {
     expect(standingOf([1, 'nothing to ask', 'nothing to ask'], ladder())).toMatchObject({
       tierOf: 0,
       passed: true,
@@ -81,8 +81,8 @@ describe('a candidate that a rung passed and the next one cannot judge', () => {
   });
 });
 
-describe('candidates judged by different rungs', () => {
-  // The cheaper one promises 0.723 of what the dearer one calls 0.005.
+describe('candidates judged by different tiers', () => {
+  // The cheaper one promises 0.723 of what the higher one calls 0.005.
   const random = new RandomStream(1, 'pairs');
   const points = Array.from({ length: 300 }, (): [number, number] => {
     const cheap = 0.4 + 0.6 * random.uniform();
@@ -101,7 +101,7 @@ describe('candidates judged by different rungs', () => {
     expect(worthOf([1, 0.723, undefined], on)).toBeCloseTo(0.6 * 0.723 - 0.2, 1);
   });
 
-  // The middle rung sends up only what it passes, which all turns out good.
+  // The middle tier sends up only what it passes, which all turns out good.
   test.each([
     ['much of it hopeless', 0.5, 0.1],
     ['most of it hopeless', 0.1, 0.1],
@@ -131,7 +131,7 @@ describe('candidates judged by different rungs', () => {
     },
   );
 
-  test('keep their score where nothing is known of the rungs above, and at the top', () => {
+  test('keep their score where nothing is known of the tiers above, and at the top', () => {
     const score = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(score, score, (cheap, dear) => {

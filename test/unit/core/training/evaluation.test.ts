@@ -63,7 +63,7 @@ describe('an evaluation', () => {
     },
   });
 
-  test('counts what the rung says that the verification names', async () => {
+  test('counts what the tier says that the verification names', async () => {
     const training = new ScriptedTraining({ heldOut: [] });
     const judged: string[] = [];
     const verifyAbove = async (asked: EvaluationRequest, groups: readonly GroupResult[]) => {

@@ -53,7 +53,7 @@ describe('loadEnvironments', () => {
     ],
     ['people', `{ name: 'e', tier: 'world', ${subject}, served: { by: 'people' } }`],
   ])(
-    'takes a verifier of a dearer tier that is served by %s and has no verify of its own',
+    'takes a verifier of a higher tier that is served by %s and has no verify of its own',
     async (_, code) => {
       const found = await loadEnvironments([moduleWith(tierVerifier(code))]);
       expect(found.get('tiers')!.verifiers).toHaveLength(1);

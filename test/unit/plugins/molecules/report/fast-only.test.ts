@@ -32,7 +32,7 @@ const spec = {
 };
 const environments = new Map(builtInEnvironments.map((environment) => [environment.name, environment]));
 
-test('without the dearer tiers the lowest rung decides, and the parser takes the spec', () => {
+test('without the higher tiers the lowest tier decides, and the parser takes the spec', () => {
   expect(parseSpec(spec, 'whole', environments).verification?.rungs).toHaveLength(3);
   const parsed = parseSpec(fastTierOnly(spec), 'fast', environments);
   expect(parsed.verification).toBeUndefined();
