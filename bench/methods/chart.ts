@@ -1,3 +1,4 @@
+import { meanOf } from '../../core/statistics/intervals.ts';
 import { group, line, panel, path, polyline, rect, svgPage, text } from '../../svg/elements.ts';
 import type { Trial } from './trial.ts';
 
@@ -130,4 +131,4 @@ function band(trials: readonly Trial[]): Point[] {
   });
 }
 
-const average = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
+const average = (values: readonly number[]): number => meanOf(values, 0.95)!.mean;

@@ -5,7 +5,7 @@ import { sha256Hex } from '../../store/digest.ts';
 import type { BenchOptions } from '../bench.ts';
 import { curvesPage } from './chart.ts';
 import type { Panel } from './chart.ts';
-import { withTrials } from './trial.ts';
+import { trials, withTrials } from './trial.ts';
 import type { Case, RunTrial, Setting, Trial } from './trial.ts';
 
 /** Where results go that a person does not place. */
@@ -26,21 +26,7 @@ export interface Comparison {
 /** Trials at once: one for each core of the smallest machine that this is run on. */
 const LANES = 2;
 
-const kept = z.object({
-  trials: z.array(
-    z.object({
-      digest: z.string(),
-      case: z.string(),
-      seed: z.number(),
-      points: z.array(z.object({ tokens: z.number(), success: z.number() })),
-      steps: z.number(),
-      distinct: z.number(),
-      weights: z.string(),
-      seconds: z.number(),
-    }),
-  ),
-});
-
+const kept = z.object({ trials: z.array(trials.extend({ digest: z.string() })) });
 const nothing: z.output<typeof kept> = { trials: [] };
 
 /**
@@ -59,9 +45,9 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
   );
   const done = jobs.map(({ digest }) => before.find((trial) => trial.digest === digest));
   const write = async (): Promise<void> => {
-    const trials = done.filter((trial) => trial !== undefined);
-    await replaceFile(file, `${JSON.stringify({ setting, trials }, null, 1)}\n`);
-    await replaceFile(picture, pictureOf(comparison, trials));
+    const made = done.filter((trial) => trial !== undefined);
+    await replaceFile(file, `${JSON.stringify({ setting, trials: made }, null, 1)}\n`);
+    await replaceFile(picture, pictureOf(comparison, made));
   };
   // One after the other: two lanes may end at once.
   let written = Promise.resolve();
@@ -84,12 +70,12 @@ export async function compare(comparison: Comparison, options: BenchOptions): Pr
   return done.filter((trial) => trial !== undefined);
 }
 
-function pictureOf({ title, setting, seeds, panels }: Comparison, trials: readonly Trial[]): string {
+function pictureOf({ title, setting, seeds, panels }: Comparison, made: readonly Trial[]): string {
   const lines = [
     `${setting.budget.toLocaleString('en')} sampled tokens of ${setting.environment} level ${setting.levels.join(', ')} each, from the same warm start; success on ${setting.tasks} unseen tasks, in %.`,
     `Lines: the mean of ${seeds.length} seed(s); bands: from the lowest to the highest; dashed: the warm start.`,
   ];
-  return curvesPage({ title, lines }, panels, trials, setting.budget);
+  return curvesPage({ title, lines }, panels, made, setting.budget);
 }
 
 /** Of all that a trial follows from, but for the code. */

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { TrainingPorts } from '../../core/ports.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
@@ -67,18 +68,19 @@ export interface Case {
   alter?: (batch: TrainBatch) => TrainBatch;
 }
 
-export interface Trial {
-  case: string;
-  seed: number;
+export const trials = z.object({
+  case: z.string(),
+  seed: z.number(),
   /** Ascending; the first is the warm start, with 0 tokens. */
-  points: { tokens: number; success: number }[];
-  steps: number;
+  points: z.array(z.object({ tokens: z.number(), success: z.number() })),
+  steps: z.number(),
   /** Different right answers of the last measurement. */
-  distinct: number;
+  distinct: z.number(),
   /** SHA-256 of what it ended with. */
-  weights: string;
-  seconds: number;
-}
+  weights: z.string(),
+  seconds: z.number(),
+});
+export type Trial = z.output<typeof trials>;
 
 const STAGE = 'rl';
 /** The measurements of a trial. */
