@@ -84,7 +84,10 @@ describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, 
   test('is ended by its limits, those of the kernel there and ours', async () => {
     const late = await sandbox.run({ argv: ['sleep', '60'], limits: { wallSeconds: 0.5 } });
     expect(late).toMatchObject({ ended: 'wall-time', exit: null });
-    const busy = await sandbox.run({ argv: shell('while :; do :; done'), limits: { cpuSeconds: 1 } });
+    const busy = await sandbox.run({
+      argv: shell('while :; do :; done'),
+      limits: { cpuSeconds: 1, wallSeconds: 50 },
+    });
     expect(busy).toMatchObject({ ended: 'cpu-time', exit: null });
     const loud = await sandbox.run({ argv: ['yes'], limits: { outputBytes: 1000 } });
     expect(loud).toMatchObject({ ended: 'output', cut: true });
