@@ -22,7 +22,7 @@ export async function projectModules(folder = process.cwd()): Promise<NamedModul
   if (named === undefined) return packageModules(folder);
   const names = named.split(',').map((name) => name.trim());
   const files = names.filter((name) => name !== '').map((name) => fileOfModule(name, folder));
-  return { files, where: 'GRADUS_ENVIRONMENTS, which goes before package.json' };
+  return { files, where: 'GRADUS_ENVIRONMENTS, which takes precedence over package.json' };
 }
 
 /** Those of package.json alone. */

@@ -145,7 +145,7 @@ function read<Schema extends z.ZodType>(schema: Schema, env: NodeJS.ProcessEnv):
   throw new GradusError(
     'infra',
     'settings',
-    `a worker's surroundings are not described; set these variables ("${commandLine('dev')}" does it for you):\n${lines.join('\n')}`,
+    `a worker needs these variables; set them ("${commandLine('dev')}" does it for you):\n${lines.join('\n')}`,
   );
 }
 

@@ -30,7 +30,7 @@ function wordsOf({ runs, common, further, facts, parting, looked, unlooked, cloc
         ? 'all facts and the weights'
         : unlooked > 0
           ? 'the weights'
-          : 'what was learnt and the weights';
+          : 'the training samples and the weights';
   const more =
     further[0] > 0
       ? `; ${one} has ${further[0]} more`
@@ -46,7 +46,7 @@ function wordsOf({ runs, common, further, facts, parting, looked, unlooked, cloc
         ? ['They differ in clocks only.']
         : []
       : [
-          `From ${stepText(facts.at)} on something is measured or decided otherwise: ${facts.differences
+          `From ${stepText(facts.at)} on something is measured or decided differently: ${facts.differences
             .slice(0, 3)
             .map(({ path }) => path)
             .join(', ')}.`,
@@ -75,7 +75,7 @@ function partingText(
         ? `${where}${place}: it is of another task, of another policy, or only one has it.`
         : `${where}${place}: its tasks are of other environments: ${environments.join(' and ')}.`;
     case 'sampled':
-      return `${where}${place}: it is sampled otherwise.`;
+      return `${where}${place}: it is sampled differently.`;
     case 'batch':
       return (counts?.groups ?? 0) > 0
         ? `${where}: its episodes are sampled alike, and another batch is made of them.`
@@ -100,7 +100,7 @@ function detailsOf({ what, group, episode, counts, batch }: Parting, runs: Diver
     if (logprob && !token) lines.push('All of its tokens are the same.');
     if (verdict)
       lines.push(
-        `${what === 'batch' ? `${group}, episode ${episode.index} is the first that is judged otherwise` : 'It is judged otherwise'}: reward ${rewards
+        `${what === 'batch' ? `${group}, episode ${episode.index} is the first that is judged differently` : 'It is judged differently'}: reward ${rewards
           .map((reward, i) => `${reward === null ? 'none' : Number(reward.toPrecision(6))} in ${runs[i]}`)
           .join(', ')}.`,
       );

@@ -314,7 +314,8 @@ async function groupsApart(
 
 /** In words, what the first sequence has that is not the same. */
 function batchDifference(one: TrainBatch | null, other: TrainBatch | null): string {
-  if (one === null || other === null) return 'one of them has no batch: nothing of the step could teach';
+  if (one === null || other === null)
+    return 'one of them has no batch: no sample of the step had an advantage';
   const [a, b] = [one.offsets.length - 1, other.offsets.length - 1];
   for (let i = 0; i < Math.min(a, b); i++) {
     const streams: [string, ArrayLike<number>, ArrayLike<number>][] = [

@@ -35,7 +35,7 @@ export async function answered<T>(
     throw new GradusError(
       'infra',
       'no-answer',
-      `nobody has answered for ${workflowId} in ${patienceMs / 1000} s: "${commandLine(`why ${workflowId}`)}" says why. What was asked for may yet be done`,
+      `no worker has answered for ${workflowId} in ${patienceMs / 1000} s: "${commandLine(`why ${workflowId}`)}" says why. The change may still be made`,
       { retryable: true, cause: error },
     );
   }

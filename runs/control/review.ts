@@ -71,7 +71,7 @@ async function clearly<T>(
     throw new GradusError(
       'verifier',
       'no-answer',
-      `the review "${id}" does not answer: look whether Temporal and an orchestrator are there, and then what the review says`,
+      `the review "${id}" does not answer: check that Temporal and an orchestrator run, and then look at the review again`,
       { retryable: true, cause: error },
     );
   }

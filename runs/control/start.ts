@@ -45,7 +45,7 @@ export async function startRun(
     throw new GradusError(
       'spec',
       'running',
-      `${id} goes on already: "${commandLine(`why ${workflowId}`)}" says what it waits for. Give this run another id, or stop that one`,
+      `${id} is already running: "${commandLine(`why ${workflowId}`)}" says what it waits for. Give this run another id, or stop that one`,
       { cause },
     );
   }

@@ -59,7 +59,7 @@ export function readQuery(words: Readonly<Record<string, readonly string[]>>): Q
     const written = values.map((value) => value.trim()).filter((value) => value !== '');
     if (written.length === 0) continue;
     const isSeveral = SEVERAL.includes(name as QueryName);
-    if (!isSeveral && written.length > 1) throw invalid(name, 'it is said more than once');
+    if (!isSeveral && written.length > 1) throw invalid(name, 'it is given more than once');
     given[name] = isSeveral ? written : written[0];
   }
   const { data, error } = schema.safeParse(given);

@@ -17,8 +17,8 @@ export const WORDS: Record<QueryName, string> = {
   'min-turns': 'with at least so many turns',
   'max-turns': 'with at most so many turns',
   tool: 'that called this tool',
-  error: 'told of an error: any, malformed-call, unknown-tool, invalid-arguments or tool-error',
-  text: 'in which this text stands, upper and lower case alike: reads trajectories',
+  error: 'that got an error: any, malformed-call, unknown-tool, invalid-arguments or tool-error',
+  text: 'in which this text stands, without regard to case; reads trajectories',
   sort: 'by step, reward, tokens, turns or tool-seconds',
   order: 'ascending or descending',
 };

@@ -13,8 +13,8 @@ export function whyInWords(reason: Reason, now: number): string {
       const at =
         lastStepAt === null ? null : new Date(lastStepAt).toISOString().slice(0, 16).replace('T', ' ');
       return at === null
-        ? 'what it waits for is not known, and no step of it is kept'
-        : `what it waits for is not known; its last step was kept ${howLong(now - lastStepAt!)} ago, ${at} UTC`;
+        ? 'what it waits for is not known, and no step of it is stored'
+        : `what it waits for is not known; its last step was stored ${howLong(now - lastStepAt!)} ago, ${at} UTC`;
     }
     case 'question':
       return reason.question === null
@@ -24,8 +24,8 @@ export function whyInWords(reason: Reason, now: number): string {
       const { queue, serves, count, what, since: begun, lastAsked, sure } = reason;
       const asked =
         lastAsked === null
-          ? 'nobody has asked it for work lately'
-          : `whoever served it last asked ${howLong(now - lastAsked)} ago`;
+          ? 'no worker has polled it lately'
+          : `its last worker polled ${howLong(now - lastAsked)} ago`;
       const waits =
         count === 0
           ? ''

@@ -41,9 +41,9 @@ export function reproductionText({ method, reproduced }: ReweighedStep): string 
     case true:
       return `The reward as it is, credited by ${method}, gives every stored reward and the batch of the step, to the bit.`;
     case 'no-batch':
-      return `The reward as it is gives every stored reward. The step has no batch: nothing of it could teach by ${method}.`;
+      return `The reward as it is gives every stored reward. The step has no batch: no sample of it had an advantage by ${method}.`;
     default:
-      return `The reward as it is does not give what is stored: ${reproduced.why}. What follows compares two computations, and neither with what was learnt.`;
+      return `The reward as it is does not give what is stored: ${reproduced.why}. What follows compares two computations, and neither with what was trained.`;
   }
 }
 
@@ -51,8 +51,8 @@ export function reproductionText({ method, reproduced }: ReweighedStep): string 
 export function summaryOf({ totals, dominates }: ReweighedStep): string[] {
   const { tasks, episodes, otherRewards, flipped, begin, stop, teaching } = totals;
   return [
-    `${otherRewards} of ${episodes} rewards are other ones; the advantages of ${flipped} episodes have the other sign; ` +
-      `${begin} episodes would be learnt from that were not, and ${stop} would not be that were.`,
+    `${otherRewards} of ${episodes} rewards differ; the advantages of ${flipped} episodes have the other sign; ` +
+      `${begin} episodes would be trained on that were not, and ${stop} would not be that were.`,
     `${teaching.after} of ${tasks} tasks would teach, where ${teaching.before} did: ${teaching.begin} begin to, ${teaching.stop} stop.`,
     ...(dominates
       ? [

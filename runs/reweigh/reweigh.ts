@@ -179,28 +179,26 @@ function limitsOf(
   const decisive = to.components.find(({ role }) => role === 'outcome');
   return [
     ...(unscored > 0
-      ? [
-          `${episodes(unscored)} would be learnt from and ${were(unscored)} never scored by a model: left out.`,
-        ]
+      ? [`${episodes(unscored)} would be trained on and ${were(unscored)} never scored by a model: left out.`]
       : []),
     ...(abstained > 0 && decisive?.weight === 0
-      ? [
-          `${episodes(abstained)} abstained, and what else was said of them is not kept: left out as they were.`,
-        ]
+      ? [`${episodes(abstained)} abstained, and their other scores are not stored: left out as they were.`]
       : []),
-    ...(scores.values ? ['The values are of the critic that has learnt by the reward as it was.'] : []),
+    ...(scores.values
+      ? ['The values are those of the critic that was trained by the reward as it was.']
+      : []),
     ...(plan.refills > 0
       ? [
-          'Tasks were drawn in place of those that taught nothing by the reward as it was; no others can be drawn now.',
+          'Tasks were drawn in place of those without contrast by the reward as it was; no others can be drawn now.',
         ]
       : []),
     ...(collect.kind === 'tree' ? ['The trees grew where the reward as it was paid most.'] : []),
     ...(keepGroups < 1
       ? [
-          `An alarm has the step learn from ${keepGroups} of its groups: from as many of those that vary most now.`,
+          `An alarm has the step train on ${keepGroups} of its groups: from as many of those that vary most now.`,
         ]
       : []),
-    ...(verification ? ['The ladder asked about what the reward as it was found worth asking.'] : []),
+    ...(verification ? ['The ladder escalated candidates by the reward as it was.'] : []),
   ];
 }
 

@@ -20,7 +20,7 @@ export function whyAway({ connection }: Client, error: unknown): string {
   const address = connection instanceof Connection ? connection.options.address : 'its address';
   switch (cause.code as number) {
     case DEADLINE_EXCEEDED:
-      return `${address} was waited for in vain. See that its server runs and is not too busy`;
+      return `${address} did not answer in time. Check that its server runs and is not too busy`;
     case UNAVAILABLE: {
       const nobody = cause.details.includes('ECONNREFUSED');
       const why = nobody ? `nobody listens at ${address}` : `${address} is not reached (${cause.details})`;

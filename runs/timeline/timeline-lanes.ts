@@ -71,11 +71,11 @@ export function lossInWords({ lost, kept }: TimelineActivity): string | null {
     'nobody-came': 'found no worker',
     failed: `failed: ${fault.message}`,
     cancelled: 'was cancelled',
-    unknown: `ended, and nobody said how: ${fault.message}`,
+    unknown: `ended in an unknown way: ${fault.message}`,
   }[fault.kind];
   const cost = open
     ? `has cost ${secondsInWords(seconds.atMost)} so far`
-    : `cost ${between(seconds)}, until ${lost.exact && worker !== null ? 'it was given up' : 'the attempt that counts began'}`;
+    : `cost ${between(seconds)}, until ${lost.exact && worker !== null ? 'it was given up' : 'the successful attempt began'}`;
   const what = attempts === 1 ? 'an attempt' : `${attempts} attempts, the last of which`;
   return `${what}${worker === null ? '' : ` on ${worker}`} ${how}; ${cost}${keptInWords(kept)}`;
 }

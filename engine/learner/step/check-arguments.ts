@@ -138,7 +138,7 @@ export function checkSettings(
   config: ModelConfig,
 ): void {
   if (!objective && !critic)
-    throw wrong('settings', 'there is neither an objective nor a critic: nothing is to be learnt');
+    throw wrong('settings', 'there is neither an objective nor a critic: there is nothing to train');
   if (critic && !(critic.clip >= 0))
     throw wrong('settings', `critic.clip is ${critic.clip}: give 0 or more units of reward`);
   const { microBatchTokens } = compute;

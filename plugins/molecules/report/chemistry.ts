@@ -10,7 +10,7 @@ export async function makeChemistry(say: (text: string) => void): Promise<boolea
     if (!(error instanceof GradusError) || error.type !== 'python-missing') throw error;
     say(
       `setup: ${error.message}. Without it xTB and DFT have no worker, so this run goes on with the fast tier alone: ` +
-        'valid molecules are learnt, their properties are not judged',
+        'it trains for valid molecules, and their properties are not judged',
     );
     return false;
   }

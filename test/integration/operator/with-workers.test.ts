@@ -347,7 +347,7 @@ test('a run is started once, says its name, and a spec that the workers refuse i
   expect(begun).toMatchObject({ code: 0, stdout: 'begun\n' });
   expect(again).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('"begun" goes on already') as string,
+    stderr: expect.stringContaining('"begun" is already running') as string,
   });
   const misspelt = JSON.stringify(spec()).replaceAll('calculator-ladder', 'calculator-laddr');
   await writeFile(file, misspelt);

@@ -81,7 +81,7 @@ test('what the store has of runs is shown, with who is away and as of when', asy
   expect(runs).toMatchObject({ code: 0, stdout: expect.stringMatching(/made.*unknown.*2\/2/) as string });
   expect(runs.stderr).toContain(`Temporal does not answer: nobody listens at ${nowhere}`);
   const why = await gradus('why', 'made');
-  expect(why.stdout).toMatch(/made: unknown, \S+, step 2\n.*its last step was kept .* UTC/);
+  expect(why.stdout).toMatch(/made: unknown, \S+, step 2\n.*its last step was stored .* UTC/);
   expect(why).toMatchObject({ code: 1, stderr: runs.stderr.replace(/^/, '  (').replace(/\n$/, ')\n') });
   const unknown = await gradus('why', 'nobody');
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining(nowhere) as string });
@@ -121,7 +121,7 @@ test('a server that is there and slow has the time that it is given', async () =
   const asked = fromTemporal(temporal, 3000, () => connection.workflowService.getSystemInfo({}));
   await expect(asked).rejects.toMatchObject({
     type: 'temporal-unreachable',
-    message: expect.stringContaining('waited for in vain') as string,
+    message: expect.stringContaining('did not answer in time') as string,
   });
   expect(performance.now() - started).toBeGreaterThan(2900);
   await connection.close();
@@ -148,7 +148,7 @@ test('of a Temporal that takes questions and answers none every page says so bef
     expect([paths[i], status, text]).toEqual([
       paths[i],
       200,
-      expect.stringContaining('waited for in vain') as string,
+      expect.stringContaining('did not answer in time') as string,
     ]);
   }
   for (const socket of sockets) socket.destroy();

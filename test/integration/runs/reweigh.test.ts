@@ -248,7 +248,7 @@ test.each([{ kind: 'grpo' }, { kind: 'ppo', klCoefficient: 0.05 }])(
 test('what was masked has no scores of a critic: it is left out, and said', async () => {
   const place = { run: 'ppo-after', stage: 'rl', step: 1 };
   const { limits, tasks } = await reweighStep(store, place, new Map([['truncated', 'train']]));
-  expect(limits.join(' ')).toMatch(/would be learnt from and (was|were) never scored/);
+  expect(limits.join(' ')).toMatch(/would be trained on and (was|were) never scored/);
   const cut = tasks.flatMap(({ episodes }) => episodes.filter(({ advantage }) => advantage.before === null));
   expect(cut.length).toBeGreaterThan(0);
   for (const { advantage } of cut) expect(advantage.after).toBeNull();

@@ -185,7 +185,7 @@ test('a run that people start at once under one id is started once', async () =>
   const { taken, refused } = await outcomes(Array.from({ length: 6 }, () => startRun(client, run, spec(0))));
   expect(taken).toHaveLength(1);
   expect(refused).toHaveLength(5);
-  for (const refusal of refused) expect(refusal).toContain('"started" goes on already');
+  for (const refusal of refused) expect(refusal).toContain('"started" is already running');
   rollingOut.get(run)!.open();
   await taken[0]!.result();
 });

@@ -83,7 +83,7 @@ test('train says of a module that is not there where package.json names it, befo
 test('dev says of a module that is not there that GRADUS_ENVIRONMENTS names it, before anything is started', async () => {
   const said = await refused(DEV, tinySpec(), { GRADUS_ENVIRONMENTS: 'home.mjs' });
   expect(said).toContain(`${path.join(folder, 'home.mjs')}: there is no such file`);
-  expect(said).toContain('named in GRADUS_ENVIRONMENTS, which goes before package.json');
+  expect(said).toContain('named in GRADUS_ENVIRONMENTS, which takes precedence over package.json');
 });
 
 test('a module that cannot be loaded is said in its own words, with the place of its name', async () => {
@@ -100,6 +100,6 @@ test('the list of environments says where modules are named', async () => {
   ]);
   expect(ofPackage.stdout).toMatch(/modules: .*house\.mjs \(named in "gradus".*package\.json\)/);
   expect(ofVariable.stdout).toMatch(
-    /modules: .*house\.mjs \(named in GRADUS_ENVIRONMENTS, which goes before package\.json\)/,
+    /modules: .*house\.mjs \(named in GRADUS_ENVIRONMENTS, which takes precedence over package\.json\)/,
   );
 });

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../../support/markdown.ts';
+import { longSentences, OLD_WORDS, wordsOf } from '../../support/sentences.ts';
 
-const LONGEST = 35;
 /** The log is a record, and the reference of the spec is made from the schema; adr/ is no page of docs/ itself. */
 const OTHERS = new Set(['log.md', 'spec.md']);
 const PAGES = [
@@ -24,12 +24,6 @@ const prose = (page: string): string =>
     // A full stop within code ends no sentence.
     .replaceAll(/`[^`\n]+`/g, 'code');
 
-const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}][\p{L}\p{N}’'.,-]*/gu) ?? [];
-
-/** Sentences end with a stop before a space, and with a paragraph or an item of a list. */
-const sentencesOf = (text: string): string[] =>
-  text.split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|(?<=[.!?][)_*”]*)\s+/).map((sentence) => sentence.trim());
-
 test('the README has at most 1,500 words', () => {
   expect(wordsOf(prose('README.md')).length).toBeLessThanOrEqual(1500);
   // Tables and code are read, too.
@@ -37,8 +31,10 @@ test('the README has at most 1,500 words', () => {
 });
 
 test.each(PAGES)('no sentence of %s has more than 35 words', (page) => {
-  const long = sentencesOf(prose(page))
-    .map((sentence) => ({ words: wordsOf(sentence).length, sentence }))
-    .filter(({ words }) => words > LONGEST);
+  const long = longSentences(prose(page));
   expect(long).toEqual([]);
+});
+
+test.each(PAGES)('%s says things in the words of the field', (page) => {
+  expect(prose(page).match(OLD_WORDS)).toBeNull();
 });

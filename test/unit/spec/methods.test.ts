@@ -89,7 +89,7 @@ describe('what would do nothing is refused', () => {
   test('kto by which neither sort counts', () => {
     const weights = (desirableWeight: number, undesirableWeight: number) =>
       problems({ algorithm: { kind: 'kto', desirableWeight, undesirableWeight } });
-    expect(weights(0, 0)).toEqual(at('algorithm.desirableWeight', 'give one of them more'));
+    expect(weights(0, 0)).toEqual(at('algorithm.desirableWeight', 'raise one of them'));
     expect([...weights(0, 1), ...weights(1, 0)]).toEqual([]);
   });
 

@@ -246,7 +246,7 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a tool where a dialect calls them by name',
       withAt(['model'], { from: 'mine', dialect: { name: 'hermes', tool: 'calculator' } }),
-      'model.dialect.tool: does nothing for hermes; search-r1, retool read it',
+      'model.dialect.tool: has no effect for hermes; search-r1, retool read it',
     ],
     [
       'for a day that is none',

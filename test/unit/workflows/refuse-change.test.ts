@@ -42,7 +42,7 @@ test.each([
   [{ maxStep: { rl: 3 } }, 'a change has no field "maxStep"; did you mean "maxSteps"?'],
   [{ budgets: { exakt: { count: 3 } } }, 'there is no tier "exakt"; did you mean "exact"?'],
   [{ budgets: { __proto__: null, constructor: { count: 3 } } }, 'there is no tier "constructor"'],
-  [{ budgets: { 'is-number': { count: 3 } } }, '"is-number" is the lowest rung'],
+  [{ budgets: { 'is-number': { count: 3 } } }, '"is-number" is the lowest tier'],
   [{ budgets: { exact: {} } }, 'budgets.exact: must name limits'],
   [{ budgets: { exact: { cuont: 3 } } }, 'budgets.exact has no limit "cuont"; did you mean "count"?'],
   [{ budgets: { exact: { toString: 3 } } }, 'budgets.exact has no limit "toString"'],

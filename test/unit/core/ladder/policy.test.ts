@@ -66,28 +66,28 @@ test('what passes goes on, what has no tier above is accepted or rejected by the
   const yes = (): boolean => true;
   expect(decide([0.7, undefined, undefined], tiers, none, yes)).toMatchObject({
     kind: 'escalate',
-    tierOf: 1,
+    rung: 1,
   });
-  expect(decide([0.7, 0.8, undefined], tiers, none, () => false)).toMatchObject({ kind: 'defer', tierOf: 2 });
-  expect(decide([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', tierOf: 2 });
-  expect(decide([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', tierOf: 2 });
-  expect(decide([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({ kind: 'reject', tierOf: 0 });
+  expect(decide([0.7, 0.8, undefined], tiers, none, () => false)).toMatchObject({ kind: 'defer', rung: 2 });
+  expect(decide([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', rung: 2 });
+  expect(decide([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', rung: 2 });
+  expect(decide([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({ kind: 'reject', rung: 0 });
 });
 
 test('a tier that abstains is passed over; the verdict below it still counts', () => {
   const none = [noCalibration(), noCalibration()];
   expect(decide([0.7, 'abstained', undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
-    tierOf: 2,
+    rung: 2,
   });
   expect(decide(['abstained', undefined, undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
-    tierOf: 1,
+    rung: 1,
     reason: 'no lower tier could judge it',
   });
   expect(decide(['abstained', 'passing', 'abstained'], tiers, none, () => true)).toMatchObject({
     kind: 'reject',
-    tierOf: -1,
+    rung: -1,
   });
 });
 

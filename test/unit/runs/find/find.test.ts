@@ -111,7 +111,7 @@ test.each([
   [{ tol: ['x'] }, /Unrecognized key: "tol"\. There is stage, /],
   [{ level: ['two'] }, /level cannot be looked for: it is no number/],
   [{ outcome: ['won'] }, /outcome cannot be looked for.*scored[^.]*$/],
-  [{ tool: ['a', 'b'] }, /tool cannot be looked for: it is said more than once/],
+  [{ tool: ['a', 'b'] }, /tool cannot be looked for: it is given more than once/],
   [{ 'min-reward': ['Infinity'] }, /min-reward/],
   [{ text: ['x'.repeat(201)] }, /text/],
 ])('%j is refused by its name', (words, why) => {

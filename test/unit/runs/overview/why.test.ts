@@ -71,7 +71,7 @@ test('a queue that nobody serves is named once, with all that waits in it', () =
   const waiting = activity({ state: 'waits', startedAt: null, heartbeatAt: null, worker: null });
   const gone = { ...served, activities: new Map([['gradus-rollout', [asks(300)]]]) };
   expect(words([waiting, { ...waiting, workflowId: 'run/rl/1/1' }], gone)).toEqual([
-    'no worker serves the queue gradus-rollout (activities): whoever served it last asked 5 min ago; 2 advances wait for 1 min',
+    'no worker serves the queue gradus-rollout (activities): its last worker polled 5 min ago; 2 advances wait for 1 min',
   ]);
   // Everybody is busy.
   expect(words([waiting, activity({ activity: 'resume' })], gone)).toEqual([

@@ -48,7 +48,7 @@ test('in words: how it was lost, what that cost, and what was not repeated', () 
   const [resume] = named(timeline, 'resume');
   resume!.kept!.tokens = 17;
   expect(lossInWords(resume!)).toBe(
-    'an attempt gave no sign of life: its worker was killed, or hung; cost 6.20 to 6.84 s, until the attempt that counts began; not repeated: 1 finished long call (2.04 s), 17 sampled tokens',
+    'an attempt gave no sign of life: its worker was killed, or hung; cost 6.20 to 6.84 s, until the successful attempt began; not repeated: 1 finished long call (2.04 s), 17 sampled tokens',
   );
   const lane = lanesOf(timeline).find(({ label }) => label === 'resume')!;
   expect(lane.bars.map(({ look }) => look)).toEqual(['lost', 'waited', 'done']);
